@@ -1,0 +1,1 @@
+"""Lamina places Kubernetes pods where their container layers already are."""

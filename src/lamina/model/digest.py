@@ -1,0 +1,72 @@
+"""
+Digests of content: what layers, manifests and images are called by.
+
+A `Digest` is text that has been checked once, where it entered; everything behind that point compares and hashes it as
+plain text. Only the two algorithms that registries and runtimes use are let in, so that one content has one name.
+"""
+
+import hashlib
+import reprlib
+from collections.abc import Sequence
+from typing import Final, NewType
+
+from lamina.model.errors import LaminaError
+
+Digest = NewType("Digest", str)
+"""``sha256:`` and 64, or ``sha512:`` and 128 lower-case hexadecimal digits."""
+
+_HEX: Final = "0123456789abcdef"
+_HEX_LENGTHS: Final = {"sha256": 64, "sha512": 128}
+_MAX_LENGTH: Final = len("sha512:") + 128
+
+_QUOTE: Final = reprlib.Repr()
+_QUOTE.maxstring = 80
+
+
+class DigestError(ValueError, LaminaError):
+    """Text that is not a digest; *problem* says why."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(text, problem)
+        self.text, self.problem = text, problem
+
+    def __str__(self) -> str:
+        return (
+            f"{_QUOTE.repr(self.text)} is not a digest: {self.problem}; "
+            "write sha256: and 64 lower-case hexadecimal digits"
+        )
+
+
+def parse_digest(text: str) -> Digest:
+    """Check that *text* is a digest and return it as one."""
+    if len(text) > _MAX_LENGTH:
+        raise DigestError(text, f"it is longer than {_MAX_LENGTH} characters")
+    algorithm, colon, encoded = text.partition(":")
+    if not colon:
+        raise DigestError(text, "the algorithm is missing")
+    length = _HEX_LENGTHS.get(algorithm)
+    if length is None:
+        raise DigestError(text, f"the algorithm {_QUOTE.repr(algorithm)} is not supported")
+    if encoded.strip(_HEX):
+        raise DigestError(text, "only 0-9 and lower-case a-f may follow the colon")
+    if len(encoded) != length:
+        raise DigestError(text, f"{algorithm} has {length} digits, not {len(encoded)}")
+    return Digest(text)
+
+
+def digest_of(data: bytes) -> Digest:
+    """Name *data* by its sha256."""
+    return Digest(f"sha256:{hashlib.sha256(data).hexdigest()}")
+
+
+def chain_ids(diff_ids: Sequence[Digest]) -> tuple[Digest, ...]:
+    """
+    Name every stack of layers from the bottom up: one chain id for each of *diff_ids*, which are unpacked layers.
+
+    Runtimes store an unpacked layer under its chain id, because what it looks like depends on what lies below it. Two
+    images therefore share unpacked layers exactly as far as their chain ids agree.
+    """
+    chain: list[Digest] = []
+    for diff_id in diff_ids:
+        chain.append(digest_of(f"{chain[-1]} {diff_id}".encode()) if chain else diff_id)
+    return tuple(chain)

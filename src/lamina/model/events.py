@@ -1,0 +1,120 @@
+"""
+What happened: the only way anything reaches the decision core.
+
+The host (live service, extender, simulator) translates what it sees into these and feeds them to the loop, in the
+order it saw them. Time moves by `TimePassed` and by nothing else.
+"""
+
+import msgspec
+
+from lamina.model.image import Image
+from lamina.model.node import Node
+from lamina.model.pod import Pod, PodUid
+from lamina.model.reports import LayerReport
+
+
+class TimePassed(msgspec.Struct, frozen=True):
+    """It is *now* now; time-outs, back-offs and orders that depend on time follow from this."""
+
+    now: float
+
+
+class NodeSeen(msgspec.Struct, frozen=True):
+    """A node appeared or changed; *node* is how it is now."""
+
+    node: Node
+
+
+class NodeGone(msgspec.Struct, frozen=True):
+    """A node left the cluster."""
+
+    name: str
+
+
+class PodSeen(msgspec.Struct, frozen=True):
+    """
+    A pod appeared or changed; *pod* is how it is now.
+
+    Without a node it waits to be placed; with one it counts on that node, whoever placed it; finished, it counts
+    nowhere.
+    """
+
+    pod: Pod
+
+
+class PodGone(msgspec.Struct, frozen=True):
+    """A pod was deleted."""
+
+    uid: PodUid
+
+
+class ImagesLearned(msgspec.Struct, frozen=True):
+    """What these images consist of has become known."""
+
+    images: tuple[Image, ...]
+
+
+class LayersReported(msgspec.Struct, frozen=True):
+    """A node's agent reported what the node holds."""
+
+    report: LayerReport
+
+
+class BindDone(msgspec.Struct, frozen=True):
+    """The binding asked for was accepted."""
+
+    uid: PodUid
+
+
+class BindFailed(msgspec.Struct, frozen=True):
+    """The binding asked for was refused."""
+
+    uid: PodUid
+    reason: str
+
+
+class WorkDone(msgspec.Struct, frozen=True):
+    """The work *plugin* asked for before binding is finished."""
+
+    uid: PodUid
+    plugin: str
+
+
+class WorkFailed(msgspec.Struct, frozen=True):
+    """The work *plugin* asked for before binding failed."""
+
+    uid: PodUid
+    plugin: str
+    reason: str
+
+
+class PermitGiven(msgspec.Struct, frozen=True):
+    """Somebody outside allowed a waiting pod to go on, as far as *plugin* is concerned."""
+
+    uid: PodUid
+    plugin: str
+
+
+class PermitRefused(msgspec.Struct, frozen=True):
+    """Somebody outside refused a waiting pod."""
+
+    uid: PodUid
+    plugin: str
+    reason: str
+
+
+Event = (
+    TimePassed
+    | NodeSeen
+    | NodeGone
+    | PodSeen
+    | PodGone
+    | ImagesLearned
+    | LayersReported
+    | BindDone
+    | BindFailed
+    | WorkDone
+    | WorkFailed
+    | PermitGiven
+    | PermitRefused
+)

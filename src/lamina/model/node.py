@@ -1,0 +1,27 @@
+"""Nodes as the scheduler sees them: what they can give, what they refuse, which images they say they hold."""
+
+import msgspec
+
+from lamina.model.image import Platform
+from lamina.model.resources import Amounts
+from lamina.model.taints import Taint
+
+
+class NodeImage(msgspec.Struct, frozen=True):
+    """One entry of a node's ``status.images``: the names it goes by and its size as the runtime counts it."""
+
+    names: tuple[str, ...]
+    size: int
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of the cluster."""
+
+    name: str
+    uid: str = ""
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    allocatable: Amounts = ()
+    images: tuple[NodeImage, ...] = ()
+    platform: Platform = Platform()

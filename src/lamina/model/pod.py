@@ -1,0 +1,98 @@
+"""Pods as the scheduler sees them: who they are, what they ask for, where they may go."""
+
+from typing import Final, NewType
+
+import msgspec
+
+from lamina.model import resources
+from lamina.model.resources import Amounts
+from lamina.model.selectors import NodeSelector
+from lamina.model.taints import Toleration
+
+PodUid = NewType("PodUid", str)
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+class Container(msgspec.Struct, frozen=True, gc=False):
+    """One container of a pod."""
+
+    image: str
+    requests: Amounts = ()
+    name: str = ""
+    sidecar: bool = False
+    """An init container that keeps running (``restartPolicy: Always``)."""
+
+
+class Owner(msgspec.Struct, frozen=True, gc=False):
+    """The controller a pod belongs to."""
+
+    kind: str
+    name: str
+    uid: str = ""
+
+
+class Pod(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    A pod.
+
+    ``requests`` is what filters count and ``scoring_requests`` what rankings count; both are derived from the
+    containers once, by `total_requests`, because every cycle needs them.
+    """
+
+    uid: PodUid
+    name: str
+    namespace: str = "default"
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    image_volumes: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    """Every image the pod needs, in the order a kubelet meets them; one entry for each use. Derived."""
+    requests: Amounts = ()
+    scoring_requests: Amounts = ()
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    priority: int = 0
+    scheduler_name: str = DEFAULT_SCHEDULER
+    node_name: str = ""
+    nominated_node: str = ""
+    node_selector: tuple[tuple[str, str], ...] = ()
+    required_nodes: NodeSelector | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    gates: tuple[str, ...] = ()
+    owner: Owner | None = None
+    created_at: float = 0.0
+    finished: bool = False
+    deleting: bool = False
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, as people and events call it."""
+        return f"{self.namespace}/{self.name}"
+
+    def __post_init__(self) -> None:
+        """List the images once: every plugin that looks at them would have to do it again for every pod."""
+        uses = [container.image for container in (*self.init_containers, *self.containers)]
+        msgspec.structs.force_setattr(self, "images", (*uses, *self.image_volumes))
+
+
+def total_requests(
+    containers: tuple[Container, ...],
+    init_containers: tuple[Container, ...] = (),
+    pod_level: Amounts = (),
+    overhead: Amounts = (),
+) -> tuple[Amounts, Amounts]:
+    """Return what a pod requests, and the same with the amounts upstream assumes for containers that ask nothing."""
+    asked = resources.pod_total(
+        (container.requests for container in containers),
+        ((container.requests, container.sidecar) for container in init_containers),
+        pod_level,
+        overhead,
+    )
+    ranked = resources.pod_total(
+        (resources.filled(container.requests, resources.UNASKED) for container in containers),
+        ((resources.filled(container.requests, resources.UNASKED), container.sidecar) for container in init_containers),
+        pod_level,
+        overhead,
+    )
+    return asked, ranked

@@ -1,0 +1,86 @@
+"""
+Amounts of compute resources, as exact integers: cpu in thousandths, everything else in whole units.
+
+A set of amounts is a sorted tuple of pairs, so that it can be compared, hashed and used as part of a pod's shape.
+How requests of containers add up to the request of a pod follows the Kubernetes API rule for sidecars.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NewType
+
+from lamina.model import quantity
+
+Bytes = NewType("Bytes", int)
+Seconds = NewType("Seconds", float)
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+HUGE_PAGES: Final = "hugepages-"
+
+# What a container that asks for nothing counts for when nodes are ranked (never when they are filtered).
+# The numbers are upstream's (pkg/scheduler/util/pod_resources.go).
+UNASKED: Final = ((CPU, 100), (MEMORY, 200 * 1024 * 1024))
+
+Amounts = tuple[tuple[str, int], ...]
+
+
+def amount(resource: str, value: str | float) -> int:
+    """Read one amount in the unit this resource is counted in."""
+    return quantity.milli(value) if resource == CPU else quantity.whole(value)
+
+
+def amounts(values: Mapping[str, str | float]) -> Amounts:
+    """Read a Kubernetes resource list."""
+    return tuple(sorted((name, amount(name, value)) for name, value in values.items()))
+
+
+def add(*sets: Amounts) -> Amounts:
+    """Add resource by resource."""
+    total: dict[str, int] = {}
+    for one in sets:
+        for name, value in one:
+            total[name] = total.get(name, 0) + value
+    return tuple(sorted(total.items()))
+
+
+def at_least(first: Amounts, second: Amounts) -> Amounts:
+    """Take the larger of the two, resource by resource."""
+    largest = dict(first)
+    for name, value in second:
+        largest[name] = max(largest.get(name, value), value)
+    return tuple(sorted(largest.items()))
+
+
+def filled(asked: Amounts, defaults: Amounts) -> Amounts:
+    """Fill in what was not asked for."""
+    return tuple(sorted({**dict(defaults), **dict(asked)}.items()))
+
+
+def pod_total(
+    containers: Iterable[Amounts],
+    init: Iterable[tuple[Amounts, bool]] = (),
+    pod_level: Amounts = (),
+    overhead: Amounts = (),
+) -> Amounts:
+    """
+    Say what a pod needs in all.
+
+    *init* lists init containers in order with whether each is a sidecar (keeps running). An ordinary init container
+    runs beside the sidecars started before it, so the pod needs the larger of that peak and of everything that runs
+    in the end. Amounts given for the pod as a whole replace what its containers add up to (the API allows that for
+    cpu, memory and huge pages only); overhead comes on top.
+    """
+    replacing = tuple(one for one in pod_level if one[0] in (CPU, MEMORY) or one[0].startswith(HUGE_PAGES))
+    running = add(*containers)
+    sidecars: Amounts = ()
+    peak: Amounts = ()
+    for asked, keeps_running in init:
+        if keeps_running:
+            running = add(running, asked)
+            sidecars = add(sidecars, asked)
+            peak = at_least(peak, sidecars)
+        else:
+            peak = at_least(peak, add(asked, sidecars))
+    return add(filled(replacing, at_least(running, peak)), overhead)
