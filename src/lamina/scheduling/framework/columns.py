@@ -1,0 +1,196 @@
+"""
+The cluster as arrays: one row per node, one column per thing a plugin may ask about.
+
+Written by the loop's cache only; plugins read it through `NodeView`. A row keeps its number while its node lives and
+is given to another node afterwards, so readers go by `alive`. Every write is noted in the facet's `RowLog`: a reader
+that comes back looks at the rows that changed, not at all of them.
+
+Amounts are int64 and exact. `free` is kept beside `allocatable` (requested = allocatable - free) because that is what
+every filter compares with. What rankings divide is kept in float64 too: whole numbers up to 2**53 are exact in it, and
+only floats have a vector division.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from lamina.model.node import Node
+from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
+from lamina.model.taints import Taint
+from lamina.scheduling.framework.image_names import ImageNames
+from lamina.scheduling.framework.rowlog import Facet, RowLog
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+FIRST_ROWS: Final = 64
+WELL_KNOWN: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+# Pods in a cluster ask for few distinct sets of amounts; beyond this many the memo starts anew.
+MEMO: Final = 4096
+
+
+class NodeColumns:
+    """Columns over all nodes, with row numbers handed out in the order nodes arrive."""
+
+    def __init__(self) -> None:
+        """Start with no node."""
+        self.size = 0
+        """Rows in use, dead ones between them included; columns are valid up to here."""
+        self.count = 0
+        """Nodes alive."""
+        self.structure = 0
+        """Grows when rows are added or a resource is first seen: whatever was derived from the arrays is void."""
+        self.rows: dict[str, int] = {}
+        self.nodes: list[Node | None] = []
+        self.images = ImageNames()
+        self.logs: tuple[RowLog, ...] = tuple(RowLog() for _ in Facet)
+        self.resource_index: dict[str, int] = {name: index for index, name in enumerate(WELL_KNOWN)}
+        self.alive: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
+        self.unschedulable: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
+        self.allocatable: Ints = np.zeros((len(WELL_KNOWN), FIRST_ROWS), dtype=np.int64)
+        self.free: Ints = np.zeros((len(WELL_KNOWN), FIRST_ROWS), dtype=np.int64)
+        self.ranked: Floats = np.zeros((2, FIRST_ROWS))
+        """Cpu and memory in use as rankings count them (line 0 and 1)."""
+        self.capacity: Floats = np.zeros((2, FIRST_ROWS))
+        """Allocatable cpu and memory again, in the form rankings divide by."""
+        self.taint_set: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
+        self.taint_sets: list[tuple[Taint, ...]] = [()]
+        self._taint_set_index: dict[tuple[Taint, ...], int] = {(): 0}
+        self._spare: list[int] = []
+        self._vectors: dict[Amounts, Ints] = {}
+
+    def put(self, node: Node) -> int:
+        """Add a node, or take over how a known one is now; return its row. What pods use of it stays."""
+        row = self.rows.get(node.name)
+        if row is None:
+            return self._add(node)
+        before = self.nodes[row]
+        assert before is not None, "a named row is alive"
+        self.nodes[row] = node
+        if node.allocatable != before.allocatable:
+            self._allocate(row, node)
+            self.touch(Facet.RESOURCES, row)
+        if node.taints != before.taints or node.unschedulable != before.unschedulable:
+            self._taint(row, node)
+            self.touch(Facet.TAINTS, row)
+        if node.labels != before.labels:
+            self.touch(Facet.LABELS, row)
+        if node.images != before.images and self.images.replace(row, node.images):
+            self.touch(Facet.IMAGES, row)
+        return row
+
+    def _add(self, node: Node) -> int:
+        if self._spare:
+            row = self._spare.pop()
+            self.nodes[row] = node
+        else:
+            row = self.size
+            if row == len(self.alive):
+                self._grow(2 * row)
+            self.size += 1
+            self.structure += 1
+            self.nodes.append(node)
+        self.rows[node.name] = row
+        self.count += 1
+        self.alive[row] = True
+        self._allocate(row, node)
+        self._taint(row, node)
+        self.images.replace(row, node.images)
+        self._touch_all(row)
+        return row
+
+    def remove(self, name: str) -> int:
+        """Take a node out; return the row it had. Its pods must have been released before."""
+        row = self.rows.pop(name)
+        self.count -= 1
+        self.nodes[row] = None
+        self.alive[row] = False
+        self.unschedulable[row] = False
+        self.taint_set[row] = 0
+        self.allocatable[:, row] = 0
+        self.free[:, row] = 0
+        self.ranked[:, row] = 0
+        self.capacity[:, row] = 0
+        self.images.replace(row, ())
+        self._spare.append(row)
+        self._touch_all(row)
+        return row
+
+    def use(self, row: int, requests: Amounts, ranked: Amounts) -> None:
+        """Count a pod on a node."""
+        taken = self.vector(requests)  # first: for a resource nobody has seen yet it makes new arrays
+        self.free[:, row] -= taken
+        self.ranked[:, row] += self.vector(ranked)[:2]
+        self.logs[Facet.RESOURCES].touch(row)
+        self.logs[Facet.PODS].touch(row)
+
+    def release(self, row: int, requests: Amounts, ranked: Amounts) -> None:
+        """Stop counting a pod on a node."""
+        self.free[:, row] += self.vector(requests)
+        self.ranked[:, row] -= self.vector(ranked)[:2]
+        self.logs[Facet.RESOURCES].touch(row)
+        self.logs[Facet.PODS].touch(row)
+
+    def vector(self, requests: Amounts) -> Ints:
+        """Return what a pod takes of each resource column, itself (one of "pods") included."""
+        known = self._vectors.get(requests)
+        if known is None:
+            for name, _ in requests:
+                self._resource(name)
+            known = np.zeros(len(self.resource_index), dtype=np.int64)
+            for name, amount in requests:
+                known[self.resource_index[name]] = amount
+            known[self.resource_index[PODS]] = 1
+            if len(self._vectors) >= MEMO:
+                self._vectors.clear()
+            self._vectors[requests] = known
+        return known
+
+    def touch(self, facet: Facet, row: int) -> None:
+        """Note that a facet of a row changed."""
+        self.logs[facet].touch(row)
+
+    def _touch_all(self, row: int) -> None:
+        for log in self.logs:
+            log.touch(row)
+
+    def _allocate(self, row: int, node: Node) -> None:
+        amounts: Mapping[str, int] = dict(node.allocatable)
+        for name in amounts:
+            self._resource(name)
+        used = self.allocatable[:, row] - self.free[:, row]
+        for name, index in self.resource_index.items():
+            self.allocatable[index, row] = amounts.get(name, 0)
+        self.free[:, row] = self.allocatable[:, row] - used
+        self.capacity[:, row] = self.allocatable[:2, row]
+
+    def _taint(self, row: int, node: Node) -> None:
+        index = self._taint_set_index.get(node.taints)
+        if index is None:
+            index = self._taint_set_index[node.taints] = len(self.taint_sets)
+            self.taint_sets.append(node.taints)
+        self.taint_set[row] = index
+        self.unschedulable[row] = node.unschedulable
+
+    def _resource(self, name: str) -> None:
+        if name in self.resource_index:
+            return
+        self.resource_index[name] = len(self.resource_index)
+        blank = np.zeros((1, self.allocatable.shape[1]), dtype=np.int64)
+        self.allocatable = np.concatenate([self.allocatable, blank])
+        self.free = np.concatenate([self.free, blank])
+        self._vectors.clear()
+        self.structure += 1
+
+    def _grow(self, rows: int) -> None:
+        more = rows - len(self.alive)
+        self.alive = np.pad(self.alive, (0, more))
+        self.unschedulable = np.pad(self.unschedulable, (0, more))
+        self.taint_set = np.pad(self.taint_set, (0, more))
+        self.allocatable = np.pad(self.allocatable, ((0, 0), (0, more)))
+        self.free = np.pad(self.free, ((0, 0), (0, more)))
+        self.ranked = np.pad(self.ranked, ((0, 0), (0, more)))
+        self.capacity = np.pad(self.capacity, ((0, 0), (0, more)))

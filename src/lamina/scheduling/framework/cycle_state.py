@@ -1,0 +1,51 @@
+"""Scratch data that plugins carry from one extension point to the next, for one pod or one shape of pods."""
+
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class StateKey(msgspec.Struct, Generic[T], frozen=True):
+    """
+    A typed key. Annotate the variable, not the call: ``ASKED: Final[StateKey[int]] = StateKey("fit/asked")``.
+
+    Prefix the name with the plugin's, so that two plugins never meet.
+    """
+
+    name: str
+
+
+class CycleState:
+    """
+    What plugins wrote down.
+
+    What is written before a node is chosen belongs to the pod's *shape* and is shared by all pods of that shape; the
+    state handed to reserve and later points is a copy of the pod's own.
+    """
+
+    __slots__ = ("_data",)
+
+    def __init__(self) -> None:
+        """Start empty."""
+        # Any: the key carries the type, the dictionary cannot.
+        self._data: dict[str, Any] = {}
+
+    def __setitem__(self, key: StateKey[T], value: T) -> None:
+        """Write *value* down."""
+        self._data[key.name] = value
+
+    def __getitem__(self, key: StateKey[T]) -> T:
+        """Read what was written; a KeyError names a plugin that reads before it wrote."""
+        return cast("T", self._data[key.name])
+
+    def get(self, key: StateKey[T]) -> T | None:
+        """Read what was written, or None."""
+        return cast("T | None", self._data.get(key.name))
+
+    def copy(self) -> "CycleState":
+        """Copy the notes (not what they point to)."""
+        twin = CycleState()
+        twin._data = dict(self._data)
+        return twin

@@ -1,0 +1,376 @@
+"""
+One shape of pods against all nodes: who refuses which node, who gives it how many points.
+
+Built once per shape (all plugins, all nodes, as arrays) and afterwards kept up to date: `refresh` looks at the rows
+that changed since and asks only the plugins that read what changed. After a pod was placed that is one row and, as a
+rule, one plugin, which is why a pod like the one before costs a tenth of a new one.
+
+    totals[row] = Σ weight · score   where every filter passed, else -1
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final
+
+import numpy as np
+
+from lamina.model.decision import Refusal
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.columns import Bools, Ints, NodeColumns
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.points import MAX_SCORE, Narrowed
+from lamina.scheduling.framework.profile import Affected, Profile, Scores
+from lamina.scheduling.framework.status import Code, Status, failed, unresolvable
+from lamina.scheduling.framework.view import NodeRow, NodeView, everything, only
+
+# Up to this many changed rows are asked one by one in plain integers; more, as arrays (measured: break-even near 8).
+FEW: Final = 6
+# What kept evaluations may use in all. One takes a dozen arrays: 0.5 MB at 5,000 nodes.
+KEPT_BYTES: Final = 96 * 1024 * 1024
+KEPT_AT_LEAST: Final = 16
+
+OUT: Final = -1.0
+
+
+class Evaluation:
+    """All answers for one shape of pods; valid until the next change of the columns."""
+
+    __slots__ = (
+        "_changed",
+        "codes",
+        "columns",
+        "constant",
+        "feasible",
+        "grouped",
+        "narrowed_by",
+        "narrowed_out",
+        "positions",
+        "profile",
+        "raw",
+        "scores",
+        "state",
+        "stop",
+        "structure",
+        "sums",
+        "tells",
+        "totals",
+    )
+
+    def __init__(self, profile: Profile, columns: NodeColumns, pod: Pod) -> None:
+        """Ask every plugin about every node."""
+        self.profile = profile
+        self.columns = columns
+        self.structure = columns.structure
+        self.positions = [log.position for log in columns.logs]
+        self._changed = 0
+        self.state = CycleState()
+        self.stop: Status | None = None
+        """Set when the pod was refused before any node was looked at, or a plugin misbehaved."""
+        self.codes: list[Ints | None] = []
+        """For each filter of the profile: a code per row, None when all pass."""
+        self.tells: list[Callable[[int], Refusal] | None] = []
+        self.raw: list[Ints | None] = []
+        """For each scorer: what it answered; None when it skipped."""
+        # Whole numbers in floats are exact, and the weighted sum over all scorers is one BLAS call.
+        self.scores: Scores = np.zeros((len(profile.scorers), columns.size), dtype=profile.weights.dtype)
+        """For each scorer: 0..100 per row, before the weight."""
+        self.constant: list[bool] = []
+        """For each scorer that normalises: whether all raw scores are equal, so that feasibility does not matter."""
+        self.grouped: list[tuple[Bools, Refusal]] | None = None
+        """The refused nodes by reason, once somebody has asked (see `explain.groups`)."""
+        self.narrowed_by: tuple[str, ...] = ()
+        self.narrowed_out: Bools | None = None
+        self.sums: Scores = self.scores[:0].sum(axis=0)
+        """Weighted sums whether feasible or not."""
+        self.totals: Scores = self.sums + self.sums.dtype.type(OUT)
+        self.feasible: Bools = columns.alive[: columns.size].copy()
+        self._build(pod, everything(columns))
+
+    # -- building ----------------------------------------------------------------------------------------------------
+
+    def _build(self, pod: Pod, nodes: NodeView) -> None:
+        skipped = self._pre_filter(pod, nodes)
+        if self.stop is not None:
+            return
+        for part in self.profile.filters:
+            verdicts = None if part.name in skipped else part.plugin.filter(self.state, pod, nodes)
+            self.codes.append(None if verdicts is None else verdicts.codes)
+            self.tells.append(None if verdicts is None else verdicts.tell)
+            if verdicts is not None:
+                self.feasible &= verdicts.codes == 0
+        skipped = self._pre_score(pod, nodes)
+        for index, score_part in enumerate(self.profile.scorers):
+            self.constant.append(False)
+            if score_part.name in skipped:
+                self.raw.append(None)
+                continue
+            raw = score_part.plugin.score(self.state, pod, nodes)
+            self.raw.append(raw)
+            if score_part.normalizer is None:
+                self.scores[index] = raw
+            else:
+                self._normalize(index, pod)
+        if self._in_range():
+            self._sum()
+
+    def _pre_filter(self, pod: Pod, nodes: NodeView) -> set[str]:
+        skipped: set[str] = set()
+        left: frozenset[str] | None = None
+        for plugin in self.profile.pre_filter:
+            answer = plugin.pre_filter(self.state, pod, nodes)
+            if answer is None:
+                continue
+            if isinstance(answer, Narrowed):
+                left = answer.nodes if left is None else left & answer.nodes
+                self._narrow(plugin.name, left)
+                if self.stop is not None:
+                    break
+            elif answer.code is Code.SKIP:
+                skipped.add(plugin.name)
+            elif not answer.ok:
+                self.stop = answer.of(plugin.name)
+                self.feasible[:] = False
+                break
+        return skipped
+
+    def _narrow(self, plugin: str, left: frozenset[str]) -> None:
+        self.narrowed_by += (plugin,)
+        if not left:
+            names = sorted(self.narrowed_by)
+            words = f"plugin {names[0]}" if len(names) == 1 else f"plugin(s) [{' '.join(names)}] simultaneously"
+            self.stop = unresolvable(f"node(s) didn't satisfy {words}").of(plugin)
+            self.feasible[:] = False
+            return
+        outside = np.ones(self.columns.size, dtype=np.bool_)
+        outside[[self.columns.rows[name] for name in left if name in self.columns.rows]] = False
+        self.feasible &= ~outside
+        self.narrowed_out = outside
+
+    def _pre_score(self, pod: Pod, nodes: NodeView) -> set[str]:
+        return {
+            plugin.name
+            for plugin in self.profile.pre_score
+            if (answer := plugin.pre_score(self.state, pod, nodes)) is not None and answer.code is Code.SKIP
+        }
+
+    def _normalize(self, index: int, pod: Pod) -> None:
+        normalizer, raw = self.profile.scorers[index].normalizer, self.raw[index]
+        assert normalizer is not None, "asked for scorers that normalise only"
+        assert raw is not None, "and did not skip"
+        if not len(raw):
+            return
+        self.constant[index] = bool((raw == raw[0]).all())
+        if self.constant[index]:
+            self.scores[index] = normalizer.normalize(self.state, pod, raw[:1], np.ones(1, dtype=np.bool_))[0]
+        else:
+            final = normalizer.normalize(self.state, pod, raw, self.feasible)
+            self.scores[index] = final
+            if final is not raw and not self.feasible.all():
+                # What it says of nodes that are out does not matter and need not be in range.
+                self.scores[index, ~self.feasible] = 0
+
+    def _in_range(self) -> bool:
+        if not self.scores.size or (self.scores.min() >= 0 and self.scores.max() <= MAX_SCORE):
+            return True
+        # What is answered for rows without a node counts for nothing.
+        self.scores[:, ~self.columns.alive[: self.columns.size]] = 0
+        if self.scores.min() >= 0 and self.scores.max() <= MAX_SCORE:
+            return True
+        for part, scores in zip(self.profile.scorers, self.scores, strict=True):
+            if scores.min() < 0 or scores.max() > MAX_SCORE:
+                self.stop = failed(f"plugin {part.name!r} returned a score outside 0..{MAX_SCORE}").of(part.name)
+        self.feasible[:] = False
+        self.totals[:] = OUT
+        return False
+
+    def _sum(self) -> None:
+        self.sums = self.profile.weights @ self.scores
+        self.totals = np.where(self.feasible, self.sums, self.sums.dtype.type(OUT))
+
+    # -- keeping up to date ------------------------------------------------------------------------------------------
+
+    def refresh(self, pod: Pod) -> bool:
+        """Look at what changed since; False when so much did that a new evaluation is cheaper or needed."""
+        rows = self._touched()
+        if not rows:
+            return rows is not None
+        self.grouped = None
+        again: set[int] = set()
+        affected = self.profile.affected(self._changed)
+        if len(rows) <= FEW:
+            for row in rows:
+                if not self._look_at(row, affected, pod, again):
+                    return False
+        else:
+            self._look_at_many(rows, affected, pod, again)
+        if again:
+            for index in sorted(again):
+                self._normalize(index, pod)
+            self._sum()
+        return self._in_range() if again or len(rows) > FEW else True
+
+    def _touched(self) -> list[int] | None:
+        """List the rows that changed since the last look, `_changed` the facets. None: too many to go one by one."""
+        columns, positions = self.columns, self.positions
+        logs = columns.logs
+        if columns.structure != self.structure:
+            return None
+        for facet in self.profile.reads_whole:
+            if logs[facet].position != positions[facet]:
+                return None
+        rows: list[int] = []
+        self._changed = 0
+        for facet in self.profile.reads_rows:
+            log = logs[facet]
+            if log.position == positions[facet]:
+                continue
+            touched = log.since(positions[facet])
+            # Nodes are narrowed down by name, and the row may have another name now.
+            if touched is None or self.stop is not None or self.narrowed_out is not None:
+                return None
+            rows = touched if not rows else rows + touched
+            self._changed |= 1 << facet
+            positions[facet] = log.position
+        if len(rows) > 1:
+            rows = sorted(set(rows))
+        return rows if len(rows) <= columns.size // 4 + FEW else None
+
+    def _look_at(self, row: int, affected: Affected, pod: Pod, again: set[int]) -> bool:
+        """Bring one row up to date; *again* collects who must normalise anew. False: somebody left the range."""
+        node = NodeRow(self.columns, row)
+        passes = self._filter_row(node, affected, pod)
+        if passes != self.feasible.item(row):
+            self.feasible[row] = passes
+            self._flip(again)
+        scores = self.scores
+        total: float = self.sums.item(row)
+        for index, part in affected.scorers:
+            raw = self.raw[index]
+            if raw is None:
+                continue
+            if part.by_node is not None:
+                score = part.by_node.score_node(self.state, pod, node)
+            else:
+                score = int(part.plugin.score(self.state, pod, only(self.columns, [row]))[0])
+            if part.normalizer is None:
+                if not 0 <= score <= MAX_SCORE:
+                    return False
+                total += part.weight * (score - scores.item(index, row))
+                scores[index, row] = score
+            elif score != raw.item(row):
+                raw[row] = score
+                again.add(index)
+        self.sums[row] = total
+        self.totals[row] = total if passes else OUT
+        return True
+
+    def _flip(self, again: set[int]) -> None:
+        """A node became feasible or ceased to be: whoever normalises over feasible nodes has to do it again."""
+        for index, part in enumerate(self.profile.scorers):
+            if part.normalizer is not None and self.raw[index] is not None and not self.constant[index]:
+                again.add(index)
+
+    def _filter_row(self, node: NodeRow, affected: Affected, pod: Pod) -> bool:
+        row = node.row
+        if not self.columns.alive.item(row):
+            # What is kept of its codes is void; a node that takes the row over touches every facet.
+            return False
+        for index, part in affected.filters:
+            if part.by_node is not None:
+                self._set_code(index, row, part.by_node.filter_node(self.state, pod, node), pod)
+            else:
+                verdicts = part.plugin.filter(self.state, pod, only(self.columns, [row]))
+                self._set_code(index, row, 0 if verdicts is None else int(verdicts.codes[0]), pod)
+        # Not all(): a generator costs more than the three look-ups it would save.
+        for codes in self.codes:  # noqa: SIM110
+            if codes is not None and codes.item(row):
+                return False
+        return True
+
+    def _look_at_many(self, rows: list[int], affected: Affected, pod: Pod, again: set[int]) -> None:
+        """Bring several rows up to date, as arrays."""
+        nodes = only(self.columns, rows)
+        where = np.array(rows, dtype=np.intp)
+        for index, part in affected.filters:
+            verdicts = part.plugin.filter(self.state, pod, nodes)
+            if verdicts is not None:
+                self.tells[index] = verdicts.tell
+                self._codes(index)[where] = verdicts.codes
+            elif self.codes[index] is not None:
+                self._codes(index)[where] = 0
+        passes = self.columns.alive[where]
+        for codes in self.codes:
+            if codes is not None:
+                passes &= codes[where] == 0
+        if not np.array_equal(self.feasible[where], passes):
+            self.feasible[where] = passes
+            self._flip(again)
+        for index, score_part in affected.scorers:
+            raw = self.raw[index]
+            if raw is None:
+                continue
+            raw[where] = score_part.plugin.score(self.state, pod, nodes)
+            if score_part.normalizer is None:
+                self.scores[index, where] = raw[where]
+            else:
+                again.add(index)
+        self.sums[where] = self.profile.weights @ self.scores[:, where]
+        self.totals[where] = np.where(passes, self.sums[where], OUT)
+
+    def _codes(self, index: int) -> Ints:
+        codes = self.codes[index]
+        if codes is None:
+            codes = self.codes[index] = np.zeros(self.columns.size, dtype=np.int64)
+        return codes
+
+    def _set_code(self, index: int, row: int, code: int, pod: Pod) -> None:
+        if code == 0 and self.codes[index] is None:
+            return
+        self._codes(index)[row] = code
+        if code and self.tells[index] is None:
+            # The first refusal of a filter that passed every node so far: ask it once as an array, for its words.
+            verdicts = self.profile.filters[index].plugin.filter(self.state, pod, only(self.columns, [row]))
+            self.tells[index] = None if verdicts is None else verdicts.tell
+
+    # -- choosing ----------------------------------------------------------------------------------------------------
+
+    def choose(self, pick: Callable[[int], int]) -> tuple[int, int]:
+        """Return the best row and how many rows share its total; *pick* chooses among those."""
+        totals = self.totals
+        if not len(totals):
+            return -1, 0
+        row = int(totals.argmax())
+        best = totals.item(row)
+        if best == OUT:
+            return -1, 0
+        ties = totals == best
+        count = int(np.count_nonzero(ties))
+        if count > 1:
+            row = int(ties.nonzero()[0][pick(count)])
+        return row, count
+
+
+class Evaluations:
+    """Evaluations of the shapes seen lately."""
+
+    def __init__(self, profile: Profile, columns: NodeColumns) -> None:
+        """Keep evaluations for this profile over these columns."""
+        self._profile = profile
+        self._columns = columns
+        self._kept: OrderedDict[Hashable, Evaluation] = OrderedDict()
+
+    def of(self, shape: Hashable, pod: Pod) -> Evaluation:
+        """Return an up-to-date evaluation for a pod; *shape* None means that nothing may be kept."""
+        if shape is None:
+            return Evaluation(self._profile, self._columns, pod)
+        kept = self._kept.get(shape)
+        if kept is not None and kept.refresh(pod):
+            self._kept.move_to_end(shape)
+            return kept
+        fresh = self._kept[shape] = Evaluation(self._profile, self._columns, pod)
+        self._kept.move_to_end(shape)
+        arrays = len(self._profile.filters) + 2 * len(self._profile.scorers) + 3
+        most = max(KEPT_AT_LEAST, KEPT_BYTES // (8 * max(1, self._columns.size) * arrays))
+        while len(self._kept) > most:
+            self._kept.popitem(last=False)
+        return fresh

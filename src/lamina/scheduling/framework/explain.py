@@ -1,0 +1,169 @@
+"""Turns an evaluation into words and figures: why this node, how close it was, why none."""
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from lamina.model.decision import Decision, NodeVerdict, Outcome, PluginScore, Refusal, pending_message
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.columns import Bools
+from lamina.scheduling.framework.evaluation import OUT, Evaluation
+from lamina.scheduling.framework.points import FactsPlugin
+from lamina.scheduling.framework.status import Code, Status
+from lamina.scheduling.framework.view import everything
+
+Detail = Literal["none", "brief", "full"]
+
+
+def node_name(evaluation: Evaluation, row: int) -> str:
+    """Return the name of the node in a row."""
+    node = evaluation.columns.nodes[row]
+    assert node is not None, "only living rows are explained"
+    return node.name
+
+
+def scored(evaluation: Evaluation, row: int) -> NodeVerdict:
+    """Tell what each plugin gave a node that passed."""
+    scores = evaluation.scores[:, row].tolist()
+    given = tuple(
+        [
+            PluginScore(part.name, int(score), part.weight)
+            for part, score, raw in zip(evaluation.profile.scorers, scores, evaluation.raw, strict=True)
+            if raw is not None
+        ]
+    )
+    return NodeVerdict(node_name(evaluation, row), int(evaluation.totals.item(row)), given)
+
+
+def runner_up(evaluation: Evaluation, chosen: int) -> int:
+    """Return the best row apart from the chosen one; -1 when there is none."""
+    totals = evaluation.totals
+    own = totals[chosen]
+    totals[chosen] = OUT
+    second = int(totals.argmax())
+    found = totals[second] > OUT
+    totals[chosen] = own
+    return second if found else -1
+
+
+def refusal_of(evaluation: Evaluation, row: int) -> Refusal | None:
+    """Tell which plugin refused a node first, and why; None when it passed."""
+    if evaluation.stop is not None:
+        stop = evaluation.stop
+        return Refusal(stop.plugin, stop.reasons, stop.code is Code.UNRESOLVABLE)
+    if evaluation.narrowed_out is not None and evaluation.narrowed_out[row]:
+        return _narrowed(evaluation)
+    for codes, tell in zip(evaluation.codes, evaluation.tells, strict=True):
+        if codes is not None and codes[row] and tell is not None:
+            return tell(int(codes[row]))
+    return None
+
+
+def _narrowed(evaluation: Evaluation) -> Refusal:
+    names = evaluation.narrowed_by
+    return Refusal(names[0], (f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(names))}]",), final=True)
+
+
+def groups(evaluation: Evaluation) -> list[tuple[Bools, Refusal]]:
+    """Return the refused nodes, grouped by who refused them first and why; each group as flags over rows."""
+    if evaluation.grouped is not None:
+        return evaluation.grouped
+    left = evaluation.columns.alive[: len(evaluation.totals)].copy()
+    found: list[tuple[Bools, Refusal]] = []
+    if evaluation.narrowed_out is not None:
+        out = left & evaluation.narrowed_out
+        if out.any():
+            found.append((out, _narrowed(evaluation)))
+        left &= ~out
+    for codes, tell in zip(evaluation.codes, evaluation.tells, strict=True):
+        if codes is None or tell is None:
+            continue
+        refused = left & (codes != 0)
+        found.extend((refused & (codes == code), tell(int(code))) for code in np.unique(codes[refused]))
+        left &= ~refused
+    evaluation.grouped = found
+    return found
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """What the loop knows of an attempt beside the evaluation."""
+
+    at: float
+    number: int
+    row: int = -1
+    """The chosen row, or -1."""
+    tied: int = 0
+    after: str = ""
+    """What making room had to say."""
+    stop: Status | None = None
+    """A refusal of the pod as a whole that did not come from the evaluation."""
+
+
+def explain(evaluation: Evaluation, pod: Pod, attempt: Attempt, detail: Detail) -> Decision:
+    """Write an attempt down."""
+    row, stop = attempt.row, attempt.stop or evaluation.stop
+    columns = evaluation.columns
+    refusals: dict[str, int] = {}
+    if row < 0 or detail == "full":
+        for flags, refusal in groups(evaluation):
+            for reason in refusal.reasons:
+                refusals[reason] = refusals.get(reason, 0) + int(np.count_nonzero(flags))
+    outcome: Outcome = "placed"
+    message = ""
+    if row < 0:
+        broken = stop is not None and stop.code is Code.ERROR
+        outcome = "failed" if broken else "unschedulable"
+        note = "" if stop is None else stop.message
+        message = note if broken else pending_message(columns.count, refusals, note, attempt.after)
+    second = runner_up(evaluation, row) if row >= 0 and detail != "none" and columns.count > 1 else -1
+    verdicts = _everybody(evaluation, pod) if detail == "full" else {}
+    return Decision(
+        pod=pod.key,
+        uid=pod.uid,
+        at=attempt.at,
+        attempt=attempt.number,
+        profile=evaluation.profile.name,
+        outcome=outcome,
+        nodes=columns.count,
+        feasible=int(np.count_nonzero(evaluation.feasible)),
+        chosen=None if row < 0 else verdicts.get(row) or _chosen(evaluation, row, detail),
+        runner_up=None if second < 0 else verdicts.get(second) or scored(evaluation, second),
+        tied=attempt.tied,
+        refusals=refusals,
+        verdicts=tuple(verdicts.values()),
+        message=message,
+    )
+
+
+def _chosen(evaluation: Evaluation, row: int, detail: Detail) -> NodeVerdict:
+    return NodeVerdict(node_name(evaluation, row)) if detail == "none" else scored(evaluation, row)
+
+
+def _everybody(evaluation: Evaluation, pod: Pod) -> dict[int, NodeVerdict]:
+    rows = [int(row) for row in np.flatnonzero(evaluation.columns.alive[: len(evaluation.totals)])]
+    facts = _facts(evaluation, pod)
+    verdicts: dict[int, NodeVerdict] = {}
+    for row in rows:
+        refusal = refusal_of(evaluation, row)
+        if refusal is not None:
+            verdicts[row] = NodeVerdict(node_name(evaluation, row), refusal=refusal)
+            continue
+        plain = scored(evaluation, row)
+        told = tuple(
+            PluginScore(one.plugin, one.score, one.weight, facts[one.plugin][row]) if one.plugin in facts else one
+            for one in plain.scores
+        )
+        verdicts[row] = NodeVerdict(plain.node, plain.total, told)
+    return verdicts
+
+
+def _facts(evaluation: Evaluation, pod: Pod) -> dict[str, list[dict[str, int]]]:
+    if evaluation.stop is not None:
+        return {}
+    nodes = everything(evaluation.columns)
+    return {
+        part.name: list(part.plugin.facts(evaluation.state, pod, nodes))
+        for part, raw in zip(evaluation.profile.scorers, evaluation.raw, strict=True)
+        if raw is not None and isinstance(part.plugin, FactsPlugin)
+    }

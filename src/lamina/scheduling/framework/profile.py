@@ -1,0 +1,181 @@
+"""A profile: which plugins run at which point, in which order, with which weight. Checked when it is made."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from lamina.model.errors import WiringError
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.changes import ANY_CHANGE, Change, Changed
+from lamina.scheduling.framework.points import (
+    MAX_SCORE,
+    BindPlugin,
+    FilterNodePlugin,
+    FilterPlugin,
+    Hinting,
+    NormalizePlugin,
+    PermitPlugin,
+    PlacePlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    Reads,
+    ReservePlugin,
+    ScoreNodePlugin,
+    ScorePlugin,
+    Signed,
+)
+from lamina.scheduling.framework.registry import POINTS
+from lamina.scheduling.framework.rowlog import Facet
+
+# Points whose answers are kept per shape of pod; only their plugins need to sign.
+DECIDING: Final = ("preFilter", "filter", "preScore", "score")
+Scores = npt.NDArray[np.floating[Any]]  # Any: single or double precision, whichever is exact
+EVERYTHING: Final = Reads(whole=frozenset(Facet))
+
+
+class FilterPart:
+    """A filter and what the evaluation needs to know about it."""
+
+    __slots__ = ("by_node", "name", "plugin", "reads")
+
+    def __init__(self, plugin: FilterPlugin) -> None:
+        """Look the plugin over once, so that no cycle has to."""
+        self.plugin = plugin
+        self.name = plugin.name
+        self.reads: Reads = getattr(plugin, "reads", EVERYTHING)
+        self.by_node = plugin if isinstance(plugin, FilterNodePlugin) else None
+
+
+class ScorePart:
+    """A scorer, its weight, and what the evaluation needs to know about it."""
+
+    __slots__ = ("by_node", "name", "normalizer", "plugin", "reads", "weight")
+
+    def __init__(self, plugin: ScorePlugin, weight: int) -> None:
+        """Look the plugin over once, so that no cycle has to."""
+        self.plugin = plugin
+        self.name = plugin.name
+        self.weight = weight
+        self.reads: Reads = getattr(plugin, "reads", EVERYTHING)
+        self.normalizer = plugin if isinstance(plugin, NormalizePlugin) else None
+        self.by_node = plugin if isinstance(plugin, ScoreNodePlugin) else None
+
+
+class Affected(msgspec.Struct, frozen=True):
+    """Who has to be asked again after a change, with the index each has in the profile."""
+
+    filters: tuple[tuple[int, FilterPart], ...]
+    scorers: tuple[tuple[int, ScorePart], ...]
+
+
+class Profile:
+    """The plugins of one scheduler name."""
+
+    def __init__(self, name: str, by_point: Mapping[str, Sequence[Plugin]], weights: Mapping[str, int]) -> None:
+        """Put *by_point* (plugins in order, for each point) together, or say everything that is wrong with it."""
+        self.name = name
+        _check(name, by_point, weights)
+
+        def at(point: str) -> Sequence[Plugin]:
+            return by_point.get(point, ())
+
+        self.pre_enqueue = cast("Sequence[PreEnqueuePlugin]", at("preEnqueue"))
+        self.queue_sort = cast("QueueSortPlugin", at("queueSort")[0])
+        self.place = cast("Sequence[PlacePlugin]", at("place"))
+        self.pre_filter = cast("Sequence[PreFilterPlugin]", at("preFilter"))
+        self.filters = [FilterPart(plugin) for plugin in cast("Sequence[FilterPlugin]", at("filter"))]
+        self.post_filter = cast("Sequence[PostFilterPlugin]", at("postFilter"))
+        self.pre_score = cast("Sequence[PreScorePlugin]", at("preScore"))
+        self.scorers = [
+            ScorePart(plugin, weights[plugin.name]) for plugin in cast("Sequence[ScorePlugin]", at("score"))
+        ]
+        heaviest = MAX_SCORE * sum(part.weight for part in self.scorers)
+        # Half the memory to move where totals are exact in single precision, as with all but absurd weights.
+        self.weights: Scores = np.array(
+            [part.weight for part in self.scorers], dtype=np.float32 if heaviest < 2**24 else np.float64
+        )
+        self.reserve = cast("Sequence[ReservePlugin]", at("reserve"))
+        self.permit = cast("Sequence[PermitPlugin]", at("permit"))
+        self.pre_bind = cast("Sequence[PreBindPlugin]", at("preBind"))
+        self.bind = cast("Sequence[BindPlugin]", at("bind"))
+        self.post_bind = cast("Sequence[PostBindPlugin]", at("postBind"))
+
+        self.plugins: dict[str, Plugin] = {
+            plugin.name: plugin for point in POINTS for plugin in by_point.get(point, ())
+        }
+        self._affected: dict[int, Affected] = {}
+        self._retry_on: dict[str, frozenset[Change]] = {
+            name: getattr(plugin, "retry_on", ANY_CHANGE) for name, plugin in self.plugins.items()
+        }
+        self._hints: dict[str, Hinting] = {
+            name: plugin for name, plugin in self.plugins.items() if isinstance(plugin, Hinting)
+        }
+        deciding = _distinct(plugin for point in DECIDING for plugin in at(point))
+        self._signers = [plugin for plugin in deciding if isinstance(plugin, Signed)]
+        self._signable = len(self._signers) == len(deciding)
+        reads: list[Reads] = [getattr(plugin, "reads", EVERYTHING) for plugin in deciding]
+        self.reads_rows = tuple(sorted(frozenset[Facet]().union(*(one.rows for one in reads), {Facet.LABELS})))
+        self.reads_whole = tuple(sorted(frozenset[Facet]().union(*(one.whole for one in reads))))
+
+    def affected(self, facets: int) -> Affected:
+        """Return the filters and scorers that read one of *facets* (a bit per facet) row by row, with their index."""
+        known = self._affected.get(facets)
+        if known is None:
+            changed = {facet for facet in Facet if facets >> facet & 1}
+            known = self._affected[facets] = Affected(
+                tuple((i, part) for i, part in enumerate(self.filters) if not part.reads.rows.isdisjoint(changed)),
+                tuple((i, part) for i, part in enumerate(self.scorers) if not part.reads.rows.isdisjoint(changed)),
+            )
+        return known
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Return what tells this pod's shape from others; None when one of the plugins cannot say."""
+        if not self._signable:
+            return None
+        return tuple([plugin.sign(pod) for plugin in self._signers])
+
+    def worth_retrying(self, plugin: str, pod: Pod, change: Changed) -> bool:
+        """Say whether a pod that *plugin* refused is worth another look after *change*."""
+        if change.kind not in self._retry_on.get(plugin, ANY_CHANGE):
+            return False
+        hint = self._hints.get(plugin)
+        return hint is None or hint.worth_retrying(pod, change)
+
+
+def _distinct(plugins: Iterable[Plugin]) -> list[Plugin]:
+    return list({plugin.name: plugin for plugin in plugins}.values())
+
+
+def _check(name: str, by_point: Mapping[str, Sequence[Plugin]], weights: Mapping[str, int]) -> None:
+    wrong: list[str] = []
+    for point, plugins in by_point.items():
+        if point not in POINTS:
+            wrong.append(f"there is no extension point {point!r}")
+            continue
+        seen: set[str] = set()
+        for plugin in plugins:
+            if not callable(getattr(plugin, POINTS[point][1], None)):
+                wrong.append(f"plugin {plugin.name!r} does not extend {point}")
+            if plugin.name in seen:
+                wrong.append(f"plugin {plugin.name!r} stands twice at {point}")
+            seen.add(plugin.name)
+    if len(by_point.get("queueSort", ())) != 1:
+        wrong.append("exactly one queueSort plugin is needed")
+    if not by_point.get("bind"):
+        wrong.append("at least one bind plugin is needed")
+    wrong.extend(
+        f"score plugin {plugin.name!r} is not configured with a weight of at least 1"
+        for plugin in by_point.get("score", ())
+        if weights.get(plugin.name, 0) < 1
+    )
+    if wrong:
+        raise WiringError(f"profile {name!r}: {'; '.join(wrong)}")

@@ -1,0 +1,172 @@
+"""
+The plugins there are, each verified when it is registered.
+
+A plugin is a class with a `name`, optionally an `Args` struct, and a constructor ``(context, args)``. What it can do is
+seen from its methods. Plugins of other distributions are found by the entry point group ``lamina.plugins``.
+"""
+
+import importlib.metadata
+import inspect
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from lamina.model.errors import WiringError
+from lamina.scheduling.framework import points
+from lamina.scheduling.framework.changes import Change
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.points import Plugin, Reads
+
+ENTRY_POINTS: Final = "lamina.plugins"
+
+# Extension point as configuration spells it → the protocol, and the method that makes a plugin one of them.
+POINTS: Final[dict[str, tuple[type, str]]] = {
+    "preEnqueue": (points.PreEnqueuePlugin, "pre_enqueue"),
+    "queueSort": (points.QueueSortPlugin, "sort_key"),
+    "place": (points.PlacePlugin, "place"),
+    "preFilter": (points.PreFilterPlugin, "pre_filter"),
+    "filter": (points.FilterPlugin, "filter"),
+    "postFilter": (points.PostFilterPlugin, "post_filter"),
+    "preScore": (points.PreScorePlugin, "pre_score"),
+    "score": (points.ScorePlugin, "score"),
+    "reserve": (points.ReservePlugin, "reserve"),
+    "permit": (points.PermitPlugin, "permit"),
+    "preBind": (points.PreBindPlugin, "pre_bind"),
+    "bind": (points.BindPlugin, "bind"),
+    "postBind": (points.PostBindPlugin, "post_bind"),
+}
+# Methods that belong to a point without being one.
+COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
+    (points.NormalizePlugin, "normalize", "score"),
+    (points.FilterNodePlugin, "filter_node", "filter"),
+    (points.ScoreNodePlugin, "score_node", "score"),
+    (points.FactsPlugin, "facts", "score"),
+    (points.ReservePlugin, "unreserve", "reserve"),
+    (points.Signed, "sign", ""),
+    (points.Hinting, "worth_retrying", ""),
+)
+
+
+class Args(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What every plugin's arguments may carry, as upstream writes them in ``pluginConfig``."""
+
+    api_version: str = ""
+    kind: str = ""
+
+
+class NoArgs(Args, frozen=True, kw_only=True):
+    """Arguments of a plugin that takes none."""
+
+
+PluginClass = type[Any]  # Any: a plugin is known by its methods, it has no base class
+
+
+def points_of(plugin: object) -> tuple[str, ...]:
+    """List the extension points a plugin (or its class) implements, as configuration spells them."""
+    return tuple(point for point, (_, method) in POINTS.items() if callable(getattr(plugin, method, None)))
+
+
+def _parameters(function: object) -> list[str]:
+    assert callable(function), "checked by the caller"
+    return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+def faults(plugin: PluginClass) -> list[str]:
+    """List everything that is wrong with a plugin class; empty when it can be used."""
+    wrong: list[str] = []
+    name = getattr(plugin, "name", None)
+    if not isinstance(name, str) or not name:
+        wrong.append("has no `name`")
+    implemented = points_of(plugin)
+    if not implemented:
+        wrong.append(f"implements no extension point (one of: {', '.join(method for _, method in POINTS.values())})")
+    return [*wrong, *_method_faults(plugin, implemented), *_attribute_faults(plugin, implemented)]
+
+
+def _method_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iterator[str]:
+    expected = list(POINTS.values())
+    for protocol, method, owner in COMPANIONS:
+        if owner and callable(getattr(plugin, method, None)) and owner not in implemented:
+            yield f"has `{method}` but not `{POINTS[owner][1]}`"
+        expected.append((protocol, method))
+    for protocol, method in expected:
+        function = getattr(plugin, method, None)
+        if not callable(function):
+            continue
+        want, have = _parameters(getattr(protocol, method)), _parameters(function)
+        if len(want) != len(have):
+            yield f"`{method}` takes ({', '.join(have)}), the framework calls it with ({', '.join(want)})"
+    if "reserve" in implemented and not callable(getattr(plugin, "unreserve", None)):
+        yield "has `reserve` but no `unreserve`"
+
+
+def _attribute_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iterator[str]:
+    if "queueSort" in implemented and not isinstance(getattr(plugin, "changes_with_time", None), bool):
+        yield "has `sort_key` but does not say whether it `changes_with_time` (True or False)"
+    if "place" in implemented and not isinstance(getattr(plugin, "batch", None), int):
+        yield "has `place` but no `batch` (a number of pods)"
+    if hasattr(plugin, "normalize") and hasattr(plugin, "score_node"):
+        yield "has both `normalize` and `score_node`; a normalised score cannot be given for one node alone"
+    reads = getattr(plugin, "reads", None)
+    if reads is not None and not isinstance(reads, Reads):
+        yield "has `reads` that is not a Reads"
+    retry_on = getattr(plugin, "retry_on", None)
+    if retry_on is not None and not (
+        isinstance(retry_on, frozenset) and all(isinstance(change, Change) for change in retry_on)
+    ):
+        yield "has `retry_on` that is not a frozenset of Change"
+    args = getattr(plugin, "Args", NoArgs)
+    if not (isinstance(args, type) and issubclass(args, Args)):
+        yield "has `Args` that do not derive from registry.Args"
+
+
+class Registry:
+    """Plugin classes by name."""
+
+    def __init__(self, *plugins: PluginClass) -> None:
+        """Register these."""
+        self._classes: dict[str, PluginClass] = {}
+        for plugin in plugins:
+            self.register(plugin)
+
+    def register(self, plugin: PluginClass) -> None:
+        """Take a plugin in, or say everything that is wrong with it."""
+        wrong = faults(plugin)
+        label = f"plugin {getattr(plugin, 'name', None) or getattr(plugin, '__qualname__', plugin)!r}"
+        if not wrong and plugin.name in self._classes:
+            wrong = ["is registered twice"]
+        if wrong:
+            raise WiringError(f"{label} {'; '.join(wrong)}")
+        self._classes[plugin.name] = plugin
+
+    def load_entry_points(self) -> None:
+        """Register what other installed distributions declare under ``lamina.plugins``."""
+        for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+            try:
+                plugin = entry.load()
+            except (ImportError, AttributeError) as error:
+                raise WiringError(f"entry point {entry.name!r} ({entry.value}) cannot be loaded: {error}") from error
+            self.register(plugin)
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether there is a plugin of this name."""
+        return name in self._classes
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names in the order of registration."""
+        return iter(self._classes)
+
+    def __getitem__(self, name: str) -> PluginClass:
+        """Return the class of that name."""
+        return self._classes[name]
+
+    def args_of(self, name: str) -> type[Args]:
+        """Return the struct that describes the plugin's arguments."""
+        args: type[Args] = getattr(self._classes[name], "Args", NoArgs)
+        return args
+
+    def make(self, name: str, context: Context, args: Args | None = None) -> Plugin:
+        """Make a plugin; without *args* it gets its defaults."""
+        plugin: Plugin = self._classes[name](context, self.args_of(name)() if args is None else args)
+        return plugin

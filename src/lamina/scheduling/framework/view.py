@@ -1,0 +1,180 @@
+"""What a plugin sees of the nodes: all of them as arrays, some of them as arrays, or a single one."""
+
+import numpy as np
+import numpy.typing as npt
+
+from lamina.model.node import Node
+from lamina.model.resources import CPU, MEMORY
+from lamina.model.taints import Taint
+from lamina.scheduling.framework.columns import Bools, Floats, Ints, NodeColumns
+from lamina.scheduling.framework.image_names import ImageNames
+
+RANKED = {CPU: 0, MEMORY: 1}
+
+
+class NodeView:
+    """
+    Some rows of the columns, in row order; answers are arrays of that length.
+
+    The view is valid during the call it is passed to: the arrays behind it change as pods are placed. Rows of nodes
+    that have left may be among them; whatever a plugin answers for those is ignored.
+    """
+
+    __slots__ = ("_columns", "rows", "size")
+
+    def __init__(self, columns: NodeColumns, rows: slice | npt.NDArray[np.intp], size: int) -> None:
+        """Look at *rows* (of which there are *size*)."""
+        self._columns = columns
+        self.rows = rows
+        self.size = size
+
+    def __len__(self) -> int:
+        """Count the rows in view."""
+        return self.size
+
+    @property
+    def total(self) -> int:
+        """How many nodes the whole cluster has, in view or not."""
+        return self._columns.count
+
+    @property
+    def height(self) -> int:
+        """How many rows the whole columns have: what an array that *rows* can index must be as long as."""
+        return self._columns.size
+
+    @property
+    def alive(self) -> Bools:
+        """Which rows belong to a node."""
+        return self._columns.alive[self.rows]
+
+    @property
+    def unschedulable(self) -> Bools:
+        """Which nodes are cordoned."""
+        return self._columns.unschedulable[self.rows]
+
+    @property
+    def taint_set(self) -> Ints:
+        """Which of `taint_sets` each node has: judge each set once, then gather."""
+        return self._columns.taint_set[self.rows]
+
+    @property
+    def taint_sets(self) -> list[tuple[Taint, ...]]:
+        """Every distinct set of taints in the cluster."""
+        return self._columns.taint_sets
+
+    @property
+    def images(self) -> ImageNames:
+        """Which nodes list which image names (row numbers of the whole cluster)."""
+        return self._columns.images
+
+    def allocatable(self, resource: str) -> Ints:
+        """What each node can give of a resource; 0 where it has none."""
+        return self._of(self._columns.allocatable, self._columns.resource_index.get(resource))
+
+    def free(self, resource: str) -> Ints:
+        """What is left of a resource on each node; negative on an overcommitted one."""
+        return self._of(self._columns.free, self._columns.resource_index.get(resource))
+
+    def ranked(self, resource: str) -> Floats:
+        """Cpu or memory in use as rankings count it: containers that ask nothing count for something."""
+        return self._columns.ranked[RANKED[resource], self.rows]
+
+    def capacity(self, resource: str) -> Floats:
+        """Allocatable cpu or memory, as whole numbers in floats."""
+        return self._columns.capacity[RANKED[resource], self.rows]
+
+    def free_all(self) -> Ints:
+        """What is left of every resource: one line per resource column, see `NodeColumns.resource_index`."""
+        return self._columns.free[:, self.rows]
+
+    def allocatable_all(self) -> Ints:
+        """What each node can give of every resource, in the order of `free_all`."""
+        return self._columns.allocatable[:, self.rows]
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The names of the resource columns, in order."""
+        return tuple(self._columns.resource_index)
+
+    def node(self, position: int) -> Node | None:
+        """Return the node at a position of the view; None if it has left."""
+        return self._columns.nodes[self.row(position)]
+
+    def row(self, position: int) -> int:
+        """Return the row number behind a position of the view."""
+        if isinstance(self.rows, slice):
+            return int(self.rows.start or 0) + position
+        return int(self.rows[position])
+
+    def position(self, name: str) -> int | None:
+        """Find a node by name; None if it is not in view."""
+        row = self._columns.rows.get(name)
+        if row is None:
+            return None
+        if isinstance(self.rows, slice):
+            place = row - int(self.rows.start or 0)
+            return place if 0 <= place < self.size else None
+        found = np.flatnonzero(self.rows == row)
+        return int(found[0]) if len(found) else None
+
+    def _of(self, column: Ints, index: int | None) -> Ints:
+        if index is None:
+            return np.zeros(self.size, dtype=np.int64)
+        return column[index, self.rows]
+
+
+class NodeRow:
+    """
+    One node, in plain integers.
+
+    For plugins that also answer for a single node (`filter_node`, `score_node`): after one pod was placed one node has
+    changed, and asking for that one costs a tenth of asking an array of length one.
+    """
+
+    __slots__ = ("_columns", "row")
+
+    def __init__(self, columns: NodeColumns, row: int) -> None:
+        """Look at *row*."""
+        self._columns = columns
+        self.row = row
+
+    @property
+    def node(self) -> Node | None:
+        """The node; None if it has left."""
+        return self._columns.nodes[self.row]
+
+    @property
+    def total(self) -> int:
+        """How many nodes the whole cluster has."""
+        return self._columns.count
+
+    @property
+    def images(self) -> ImageNames:
+        """Which nodes list which image names."""
+        return self._columns.images
+
+    def allocatable(self, resource: str) -> int:
+        """What the node can give of a resource."""
+        index = self._columns.resource_index.get(resource)
+        return 0 if index is None else self._columns.allocatable.item(index, self.row)
+
+    def free(self, resource: str) -> int:
+        """What is left of a resource."""
+        index = self._columns.resource_index.get(resource)
+        return 0 if index is None else self._columns.free.item(index, self.row)
+
+    def ranked(self, resource: str) -> int:
+        """Cpu or memory in use as rankings count it."""
+        return int(self._columns.ranked.item(RANKED[resource], self.row))
+
+
+def everything(columns: NodeColumns) -> NodeView:
+    """Look at every row."""
+    return NodeView(columns, slice(0, columns.size), columns.size)
+
+
+def only(columns: NodeColumns, rows: list[int]) -> NodeView:
+    """Look at some rows (in the order given, each once)."""
+    if len(rows) == 1:
+        return NodeView(columns, slice(rows[0], rows[0] + 1), 1)
+    return NodeView(columns, np.array(rows, dtype=np.intp), len(rows))
