@@ -1,0 +1,191 @@
+"""
+From a chosen node to a bound pod: reserve, permit, pre-bind, bind.
+
+    reserve ─> permit ─> (waits) ─> pre_bind ─> (work) ─> bind ─> (asked) ─> bound
+       └──────────┴───────────┴──────────┴─────────┴────────┴──> given up: unreserved, forgotten, queued again
+
+Each arrow into brackets ends a call; an event or the passing of time continues from there.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from lamina.model.decision import Decision
+from lamina.model.pod import PodUid
+from lamina.scheduling.framework.commands import Bind, Command, DoWork
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.points import Wait, Work
+from lamina.scheduling.framework.status import Code, Status, failed, unschedulable
+from lamina.scheduling.framework.waiting import WaitingPod, WaitingPods
+from lamina.scheduling.loop.queue import Queued
+
+NODE_GONE: Final = "the chosen node has left the cluster"
+NO_BINDER: Final = "no bind plugin took the pod"
+# kube-scheduler's bound on what a permit plugin may ask for.
+LONGEST_WAIT: Final = 900.0
+
+
+class Underway(msgspec.Struct, eq=False):
+    """A pod on its way to a node."""
+
+    queued: Queued
+    node: str
+    state: CycleState
+    decision: Decision
+    changes: int
+    """How many changes the loop had seen when the node was chosen."""
+    stage: str = "reserved"
+    reserved: int = 0
+    """How many reserve plugins have to be undone."""
+    prepared: int = 0
+    """How many pre-bind plugins are done."""
+
+
+GiveUp = Callable[[Underway, Status], None]
+
+
+class Bindings:
+    """All pods on their way. Calls *give_up* for those that do not make it."""
+
+    def __init__(self, give_up: GiveUp) -> None:
+        """Start with nobody on the way."""
+        self.now = 0.0
+        self.waiting = WaitingPods()
+        self._give_up = give_up
+        self._underway: dict[PodUid, Underway] = {}
+
+    def __len__(self) -> int:
+        """Count the pods on their way."""
+        return len(self._underway)
+
+    def __iter__(self) -> Iterator[Underway]:
+        """Go through the pods on their way, oldest first."""
+        return iter(tuple(self._underway.values()))
+
+    def get(self, uid: PodUid) -> Underway | None:
+        """Return a pod if it is on its way."""
+        return self._underway.get(uid)
+
+    def start(self, underway: Underway) -> list[Command]:
+        """Take a pod from its decision as far as it gets now."""
+        queued = underway.queued
+        self._underway[queued.pod.uid] = underway
+        profile = queued.profile
+        for plugin in profile.reserve:
+            underway.reserved += 1
+            answer = plugin.reserve(underway.state, queued.pod, underway.node)
+            if answer is not None and not answer.ok:
+                self.abandon(underway, answer.of(plugin.name))
+                return []
+        deadlines: dict[str, float] = {}
+        for permit in profile.permit:
+            word = permit.permit(underway.state, queued.pod, underway.node, self.waiting)
+            if isinstance(word, Wait):
+                deadlines[permit.name] = self.now + min(word.timeout, LONGEST_WAIT)
+            elif word is not None and not word.ok:
+                self.abandon(underway, word.of(permit.name))
+                return self.settle()
+        if deadlines:
+            underway.stage = "waiting"
+            self.waiting.hold(WaitingPod(queued.pod, underway.node, deadlines))
+            return self.settle()
+        return [*self._prepare(underway), *(self.settle() if profile.permit else ())]
+
+    def settle(self) -> list[Command]:
+        """Let those go on, and those go back, about whom a permit plugin spoke."""
+        commands: list[Command] = []
+        allowed, refused = self.waiting.answered()
+        while allowed or refused:
+            for uid in allowed:
+                underway = self._underway.get(uid)
+                if underway is not None and underway.stage == "waiting":
+                    self.waiting.release(uid)
+                    commands.extend(self._prepare(underway))
+            for uid, plugin, reason in refused:
+                underway = self._underway.get(uid)
+                if underway is not None and underway.stage == "waiting":
+                    self.abandon(underway, unschedulable(reason).of(plugin))
+            allowed, refused = self.waiting.answered()
+        return commands
+
+    def pass_time(self, now: float) -> list[Command]:
+        """Move on in time: whoever waited too long goes back."""
+        self.now = now
+        for uid, plugin in self.waiting.overdue(now):
+            underway = self._underway.get(uid)
+            if underway is not None:
+                self.abandon(underway, unschedulable(f"timed out waiting for {plugin} to permit the pod").of(plugin))
+        return self.settle()
+
+    def work_done(self, uid: PodUid, plugin: str) -> list[Command]:
+        """Go on after the work *plugin* asked for; a stale answer is ignored."""
+        underway = self._underway.get(uid)
+        if underway is None or not self._works_for(underway, plugin):
+            return []
+        underway.prepared += 1
+        return self._prepare(underway)
+
+    def work_failed(self, uid: PodUid, plugin: str, reason: str) -> None:
+        """Send a pod back whose work failed; a stale answer is ignored."""
+        underway = self._underway.get(uid)
+        if underway is not None and self._works_for(underway, plugin):
+            self.abandon(underway, failed(reason).of(plugin))
+
+    def bound(self, uid: PodUid) -> Underway | None:
+        """Finish a pod whose binding was accepted; None when it was not being bound."""
+        underway = self._underway.get(uid)
+        if underway is None or underway.stage != "binding":
+            return None
+        del self._underway[uid]
+        for plugin in underway.queued.profile.post_bind:
+            plugin.post_bind(underway.state, underway.queued.pod, underway.node)
+        return underway
+
+    def drop(self, uid: PodUid) -> Underway | None:
+        """Take a pod off its way because it is gone or went elsewhere; nothing is queued again."""
+        underway = self._underway.pop(uid, None)
+        if underway is not None:
+            self.waiting.release(uid)
+            self._undo(underway)
+        return underway
+
+    def abandon(self, underway: Underway, status: Status) -> None:
+        """Send a pod back."""
+        self.drop(underway.queued.pod.uid)
+        self._give_up(underway, status)
+
+    def _prepare(self, underway: Underway) -> list[Command]:
+        pod, profile = underway.queued.pod, underway.queued.profile
+        underway.stage = "preparing"
+        while underway.prepared < len(profile.pre_bind):
+            plugin = profile.pre_bind[underway.prepared]
+            answer = plugin.pre_bind(underway.state, pod, underway.node)
+            if isinstance(answer, Work):
+                return [DoWork(pod, underway.node, plugin.name, answer.task)]
+            if answer is not None and not answer.ok:
+                self.abandon(underway, answer.of(plugin.name))
+                return []
+            underway.prepared += 1
+        for binder in profile.bind:
+            command = binder.bind(underway.state, pod, underway.node)
+            if isinstance(command, Bind):
+                underway.stage = "binding"
+                return [Bind(command.pod, command.node, underway.decision)]
+            if command.code is not Code.SKIP:
+                self.abandon(underway, command.of(binder.name))
+                return []
+        self.abandon(underway, failed(NO_BINDER))
+        return []
+
+    def _works_for(self, underway: Underway, plugin: str) -> bool:
+        steps = underway.queued.profile.pre_bind
+        return (
+            underway.stage == "preparing" and underway.prepared < len(steps) and steps[underway.prepared].name == plugin
+        )
+
+    def _undo(self, underway: Underway) -> None:
+        for plugin in reversed(underway.queued.profile.reserve[: underway.reserved]):
+            plugin.unreserve(underway.state, underway.queued.pod, underway.node)
+        underway.reserved = 0

@@ -1,0 +1,115 @@
+"""
+What the loop believes is on each node.
+
+    unknown --assume--> assumed --confirm--> bound --remove--> gone
+       ^                   |
+       +------forget-------+
+
+A pod counts on its node from the moment it is assumed. The API server's word replaces belief: a pod seen elsewhere is
+moved. Pods may be seen before their node, and outlive it; they count nowhere until the node (re)appears.
+Fed by the loop only. Never asks the API server; a wrong belief is repaired by the next event.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from lamina.model.node import Node
+from lamina.model.pod import Pod, PodUid
+from lamina.scheduling.framework.columns import NodeColumns
+
+
+class Placed(msgspec.Struct, eq=False):
+    """A pod and the node it counts on."""
+
+    pod: Pod
+    node: str
+    assumed: bool
+
+
+class Cache:
+    """Which pods are where; keeps the columns in step."""
+
+    def __init__(self, columns: NodeColumns) -> None:
+        """Write to *columns*; nobody else does."""
+        self.columns = columns
+        self._placed: dict[PodUid, Placed] = {}
+        self._on_node: dict[str, dict[PodUid, Placed]] = {}
+
+    def __len__(self) -> int:
+        """Count the pods that have a node."""
+        return len(self._placed)
+
+    def __iter__(self) -> Iterator[Placed]:
+        """Go through the pods that have a node, in the order they got it."""
+        return iter(self._placed.values())
+
+    def get(self, uid: PodUid) -> Placed | None:
+        """Return where a pod is believed to be."""
+        return self._placed.get(uid)
+
+    def on(self, node: str) -> tuple[Pod, ...]:
+        """List the pods on a node."""
+        return tuple(placed.pod for placed in self._on_node.get(node, {}).values())
+
+    def assume(self, pod: Pod, node: str) -> None:
+        """Count a pod that is about to be bound."""
+        self._count(Placed(pod, node, assumed=True))
+
+    def forget(self, uid: PodUid) -> None:
+        """Take an assumption back."""
+        self._uncount(uid)
+
+    def confirm(self, pod: Pod, node: str) -> bool:
+        """Take over the API server's word about a pod; say whether anything about the node's load changed."""
+        known = self._placed.get(pod.uid)
+        if known is not None and known.node == node and _load(known.pod) == _load(pod):
+            known.pod = pod
+            known.assumed = False
+            return False
+        if known is not None:
+            self._uncount(pod.uid)
+        self._count(Placed(pod, node, assumed=False))
+        return True
+
+    def remove(self, uid: PodUid) -> Placed | None:
+        """Stop counting a pod; return where it was."""
+        return self._uncount(uid)
+
+    def put_node(self, node: Node) -> int:
+        """Add or update a node; pods seen before it are counted now."""
+        known = node.name in self.columns.rows
+        row = self.columns.put(node)
+        if not known:
+            for placed in self._on_node.get(node.name, {}).values():
+                self.columns.use(row, placed.pod.requests, placed.pod.scoring_requests)
+        return row
+
+    def remove_node(self, name: str) -> None:
+        """Take a node out; its pods are kept, counting nowhere."""
+        self.columns.remove(name)
+
+    def _count(self, placed: Placed) -> None:
+        pod = placed.pod
+        self._placed[pod.uid] = placed
+        self._on_node.setdefault(placed.node, {})[pod.uid] = placed
+        row = self.columns.rows.get(placed.node)
+        if row is not None:
+            self.columns.use(row, pod.requests, pod.scoring_requests)
+
+    def _uncount(self, uid: PodUid) -> Placed | None:
+        placed = self._placed.pop(uid, None)
+        if placed is None:
+            return None
+        pods = self._on_node[placed.node]
+        del pods[uid]
+        if not pods:
+            del self._on_node[placed.node]
+        row = self.columns.rows.get(placed.node)
+        if row is not None:
+            self.columns.release(row, placed.pod.requests, placed.pod.scoring_requests)
+        return placed
+
+
+def _load(pod: Pod) -> tuple[object, object]:
+    return (pod.requests, pod.scoring_requests)

@@ -1,0 +1,148 @@
+"""One pod after another: evaluate, choose, assume, and send on its way; or say why not."""
+
+from collections.abc import Callable
+
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.commands import Evict, Nominate
+from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
+from lamina.scheduling.framework.explain import Attempt, explain, groups
+from lamina.scheduling.framework.points import MakeRoom, Placement
+from lamina.scheduling.framework.status import Code, Status
+from lamina.scheduling.framework.view import everything
+from lamina.scheduling.loop.binding import Underway
+from lamina.scheduling.loop.queue import Queued
+from lamina.scheduling.loop.state import LoopState
+
+
+class Cycle:
+    """Takes pods from the queue and decides."""
+
+    def __init__(self, state: LoopState, pick: Callable[[int], int]) -> None:
+        """Decide on *state*; *pick* breaks ties."""
+        self._state = state
+        self._pick = pick
+        self._evaluations = {name: Evaluations(profile, state.columns) for name, profile in state.profiles.items()}
+        self.unfinished = False
+        """Whether pods are ready that `run` had no time for."""
+
+    def run(self, limit: int) -> None:
+        """Decide up to *limit* pods (0: all that are ready)."""
+        done = 0
+        while limit == 0 or done < limit:
+            queued = self._state.queue.pop()
+            if queued is None:
+                self.unfinished = False
+                return
+            done += self._place_many(queued) if queued.profile.place else self._decide(queued)
+        self.unfinished = len(self._state.queue) > 0
+
+    # -- one pod -----------------------------------------------------------------------------------------------------
+
+    def _decide(self, queued: Queued) -> int:
+        pod = queued.pod
+        evaluation = self._evaluate(queued)
+        row, tied = (-1, 0) if evaluation.stop is not None else self._choose(evaluation, pod)
+        if row < 0:
+            self._refuse(queued, evaluation)
+        else:
+            self._send(queued, evaluation, row, tied)
+        return 1
+
+    def _evaluate(self, queued: Queued) -> Evaluation:
+        return self._evaluations[queued.profile.name].of(queued.shape, queued.pod)
+
+    def _choose(self, evaluation: Evaluation, pod: Pod) -> tuple[int, int]:
+        if pod.nominated_node:
+            # Room was made for it there: that node first, if it fits now.
+            row = self._state.columns.rows.get(pod.nominated_node, -1)
+            if row >= 0 and evaluation.feasible[row]:
+                return row, 1
+        return evaluation.choose(self._pick)
+
+    def _send(self, queued: Queued, evaluation: Evaluation, row: int, tied: int) -> None:
+        state, pod = self._state, queued.pod
+        attempt = Attempt(state.now, queued.attempts, row, tied)
+        decision = explain(evaluation, pod, attempt, state.settings.detail)
+        assert decision.chosen is not None, "a row was chosen"
+        node = decision.chosen.node
+        state.cache.assume(pod, node)
+        underway = Underway(queued, node, evaluation.state.copy(), decision, state.changes)
+        state.do(*state.bindings.start(underway))
+
+    def _refuse(self, queued: Queued, evaluation: Evaluation) -> None:
+        state, pod = self._state, queued.pod
+        stop = evaluation.stop
+        broke = stop is not None and stop.code is Code.ERROR
+        after = "" if broke else self._make_room(queued, evaluation)
+        attempt = Attempt(state.now, queued.attempts, after=after)
+        decision = explain(evaluation, pod, attempt, state.settings.detail)
+        state.queue.put_back(queued, _refused_by(evaluation), broke=broke)
+        state.tell(pod, decision)
+
+    def _make_room(self, queued: Queued, evaluation: Evaluation) -> str:
+        """Ask the post-filter plugins, in order, until one finds a way; return what they had to say."""
+        plugins = queued.profile.post_filter
+        if not plugins or self._state.columns.count == 0:
+            return ""
+        nodes = everything(self._state.columns)
+        resolvable = nodes.alive.copy()
+        for flags, refusal in groups(evaluation):
+            if refusal.final:
+                resolvable &= ~flags
+        if evaluation.stop is not None:
+            resolvable[:] = evaluation.stop.code is not Code.UNRESOLVABLE
+        said: list[str] = []
+        for plugin in plugins:
+            answer = plugin.post_filter(evaluation.state, queued.pod, nodes, resolvable)
+            if isinstance(answer, MakeRoom):
+                self._state.do(*(Evict(victim, queued.pod, answer.node) for victim in answer.victims))
+                self._state.do(Nominate(queued.pod, answer.node))
+                return ""
+            if answer.reasons:
+                said.append(answer.message)
+        return " ".join(said)
+
+    # -- many pods ---------------------------------------------------------------------------------------------------
+
+    def _place_many(self, first: Queued) -> int:
+        """Collect pods of one profile and let its place plugin choose; what it leaves is decided one by one."""
+        state, profile = self._state, first.profile
+        plugin = profile.place[0]
+        batch = [first]
+        others: list[Queued] = []
+        while len(batch) < plugin.batch and (queued := state.queue.pop()) is not None:
+            (batch if queued.profile is profile else others).append(queued)
+        placement = plugin.place([queued.pod for queued in batch], everything(state.columns))
+        for queued in batch:
+            self._follow(queued, placement, plugin.name)
+        for queued in others:
+            self._decide(queued)
+        return len(batch) + len(others)
+
+    def _follow(self, queued: Queued, placement: Placement, plugin: str) -> None:
+        uid = queued.pod.uid
+        if uid in placement.refused:
+            self._refuse_placed(queued, placement.refused[uid].of(plugin))
+            return
+        row = placement.nodes.get(uid)
+        if row is None:
+            self._decide(queued)
+            return
+        evaluation = self._evaluate(queued)
+        if evaluation.stop is None and evaluation.feasible[row]:
+            self._send(queued, evaluation, row, 1)
+        else:
+            self._refuse(queued, evaluation)
+
+    def _refuse_placed(self, queued: Queued, status: Status) -> None:
+        state = self._state
+        attempt = Attempt(state.now, queued.attempts, stop=status)
+        decision = explain(self._evaluate(queued), queued.pod, attempt, state.settings.detail)
+        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=status.code is Code.ERROR)
+        self._state.tell(queued.pod, decision)
+
+
+def _refused_by(evaluation: Evaluation) -> frozenset[str]:
+    if evaluation.stop is not None:
+        return frozenset([evaluation.stop.plugin])
+    return frozenset(refusal.plugin for _, refusal in groups(evaluation))

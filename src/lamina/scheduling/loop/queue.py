@@ -1,0 +1,298 @@
+"""
+Pods that wait for a decision.
+
+             pre_enqueue says no
+    arrives ──────────────────────> gated ──(pod or cluster changes)──┐
+       │                                                              │
+       └──────────> active <──────────────────────────────────────────┘
+                    │    ^  ^
+              popped│    │  └─(back-off over, or nothing else to do)── backoff <─┐
+                    v    │                                                       │
+                 decided ┴─(refused)─> unschedulable ──(a change that helps)─────┘
+                    └──(something broke)──────────────────────────────> backoff (always waits it out)
+
+Orders, back-off (1 s doubling to 10 s) and the five-minute flush are kube-scheduler's; so is popping from the back-off
+queue when the active one is empty. Pods that were refused are grouped by shape and refusing plugins: a change is
+weighed once per group, not once per pod.
+"""
+
+import heapq
+from collections.abc import Hashable, Iterator
+from typing import Final
+
+import msgspec
+
+from lamina.model.pod import Pod, PodUid
+from lamina.scheduling.framework.changes import Changed
+from lamina.scheduling.framework.profile import Profile
+
+FIRST_BACKOFF: Final = 1.0
+LONGEST_BACKOFF: Final = 10.0
+FLUSH_AFTER: Final = 300.0
+
+
+class Queued(msgspec.Struct, eq=False):
+    """A pod and its history in the queue."""
+
+    pod: Pod
+    profile: Profile
+    shape: Hashable
+    arrived_at: float
+    queued_at: float
+    serial: int
+    attempts: int = 0
+    refused_by: frozenset[str] = frozenset()
+    backoff_until: float = 0.0
+    broke: bool = False
+    """The last attempt failed rather than was refused: the back-off is always waited out."""
+    place: str = "active"
+    told: str = ""
+    """What the owner was told last, so that the same news is not told twice."""
+
+
+class Backoff(msgspec.Struct, frozen=True):
+    """How long a pod rests after an attempt."""
+
+    first: float = FIRST_BACKOFF
+    longest: float = LONGEST_BACKOFF
+
+    def after(self, attempts: int) -> float:
+        """Return the rest after so many attempts."""
+        # Past 2**32 the cap has long been reached; a larger exponent would only make floats overflow.
+        return min(self.longest, self.first * float(2 ** min(max(attempts, 1) - 1, 32)))
+
+
+class SchedulingQueue:
+    """The active, back-off and unschedulable queues, and the gated pods."""
+
+    def __init__(self, backoff: Backoff) -> None:
+        """Start empty, at time 0."""
+        self.now = 0.0
+        self._backoff_rule = backoff
+        self._pods: dict[PodUid, Queued] = {}
+        self._active: list[tuple[tuple[float, ...], int, PodUid]] = []
+        self._sorted_at = 0.0
+        self._time_ordered = False
+        self._resting: list[tuple[float, int, PodUid]] = []
+        self._early: list[tuple[float, int, PodUid]] = []
+        """Of the resting pods, those that may be tried early: refused at an earlier time than now."""
+        self._just_refused: list[tuple[float, int, PodUid]] = []
+        self._groups: dict[tuple[Hashable, Profile, frozenset[str]], dict[PodUid, Queued]] = {}
+        self._flush: list[tuple[float, int, PodUid]] = []
+        self._serial = 0
+
+    def __len__(self) -> int:
+        """Count the pods that wait."""
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[Queued]:
+        """Go through the pods that wait, in order of arrival."""
+        return iter(self._pods.values())
+
+    def get(self, uid: PodUid) -> Queued | None:
+        """Return a pod if it waits."""
+        return self._pods.get(uid)
+
+    def counts(self) -> dict[str, int]:
+        """Count the pods in each queue."""
+        counts = {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
+        for queued in self._pods.values():
+            counts[queued.place] += 1
+        return counts
+
+    # -- in ----------------------------------------------------------------------------------------------------------
+
+    def add(self, pod: Pod, profile: Profile) -> Queued:
+        """Take a new pod in."""
+        self._serial += 1
+        self._time_ordered = self._time_ordered or profile.queue_sort.changes_with_time
+        queued = Queued(pod, profile, profile.sign(pod), self.now, self.now, self._serial)
+        self._pods[pod.uid] = queued
+        self._admit(queued)
+        return queued
+
+    def update(self, pod: Pod) -> None:
+        """Take over how a waiting pod is now; a refused one is tried again, since it may have been changed to fit."""
+        queued = self._pods[pod.uid]
+        before, queued.pod = queued.pod, pod
+        if queued.place in ("unschedulable", "gated"):
+            self._leave_group(queued)
+        queued.shape = queued.profile.sign(pod)
+        if queued.place == "gated":
+            self._admit(queued)
+        elif queued.place == "unschedulable":
+            if before == pod:
+                self._join_group(queued)
+            else:
+                self._ready(queued)
+        elif queued.place == "active":
+            self._push_active(queued)
+
+    def put_back(self, queued: Queued, refused_by: frozenset[str], *, broke: bool = False, stale: bool = False) -> None:
+        """
+        Take a pod back after an attempt that did not place it.
+
+        *broke*: it was not refused, something failed. *stale*: the cluster changed after the decision it failed on, so
+        waiting for another change would be wrong.
+        """
+        queued.refused_by = refused_by
+        queued.broke = broke
+        queued.queued_at = self.now
+        queued.backoff_until = self.now + self._backoff_rule.after(queued.attempts)
+        self._pods[queued.pod.uid] = queued
+        if broke or stale:
+            self._rest(queued)
+            return
+        queued.place = "unschedulable"
+        self._join_group(queued)
+        self._serial += 1
+        heapq.heappush(self._flush, (self.now + FLUSH_AFTER, self._serial, queued.pod.uid))
+
+    def remove(self, uid: PodUid) -> Queued | None:
+        """Take a pod out."""
+        queued = self._pods.pop(uid, None)
+        if queued is not None and queued.place in ("unschedulable", "gated"):
+            self._leave_group(queued)
+        return queued
+
+    # -- out ---------------------------------------------------------------------------------------------------------
+
+    def pop(self) -> Queued | None:
+        """
+        Take the next pod out for an attempt; None when nobody is ready.
+
+        With nothing active, a refused pod need not sit its back-off out: nobody is held up by trying it. But no pod is
+        tried twice in one instant, or two that wake each other would keep the loop busy for ever.
+        """
+        self._reorder()
+        while self._active:
+            _, serial, uid = heapq.heappop(self._active)
+            queued = self._pods.get(uid)
+            if queued is not None and queued.place == "active" and queued.serial == serial:
+                del self._pods[uid]
+                queued.attempts += 1
+                return queued
+        while self._early:
+            queued = self._resting_pod(heapq.heappop(self._early))
+            if queued is not None:
+                del self._pods[queued.pod.uid]
+                queued.attempts += 1
+                return queued
+        return None
+
+    # -- what happens meanwhile --------------------------------------------------------------------------------------
+
+    def pass_time(self, now: float) -> None:
+        """Move on in time: back-offs end; pods that waited very long are tried again, in case a change was missed."""
+        self.now = now
+        for entry in self._just_refused:
+            heapq.heappush(self._early, entry)
+        self._just_refused.clear()
+        while self._resting and self._resting[0][0] <= now:
+            queued = self._resting_pod(heapq.heappop(self._resting))
+            if queued is not None:
+                self._push_active(queued)
+        while self._flush and self._flush[0][0] <= now:
+            _, _, uid = heapq.heappop(self._flush)
+            waiting = self._pods.get(uid)
+            if waiting is not None and waiting.place == "unschedulable" and waiting.queued_at + FLUSH_AFTER <= now:
+                self._leave_group(waiting)
+                self._ready(waiting)
+
+    def react(self, change: Changed) -> None:
+        """Move the pods that *change* may help."""
+        if not self._groups:
+            return
+        for (_, profile, refused_by), pods in list(self._groups.items()):
+            sample = next(iter(pods.values()))
+            # Refused by nobody in particular (there were no nodes): any change may help.
+            if refused_by and not any(
+                profile.worth_retrying(plugin, sample.pod, change) for plugin in sorted(refused_by)
+            ):
+                continue
+            for queued in list(pods.values()):
+                self._leave_group(queued)
+                if queued.place == "gated":
+                    self._admit(queued)
+                else:
+                    self._ready(queued)
+
+    def next_time(self) -> float | None:
+        """When time alone will change something."""
+        if self._resting and self._flush:
+            return min(self._resting[0][0], self._flush[0][0])
+        first = self._resting or self._flush
+        return first[0][0] if first else None
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _admit(self, queued: Queued) -> None:
+        for plugin in queued.profile.pre_enqueue:
+            answer = plugin.pre_enqueue(queued.pod)
+            if answer is not None and not answer.ok:
+                queued.place = "gated"
+                queued.refused_by = frozenset([plugin.name])
+                self._join_group(queued)
+                return
+        self._push_active(queued)
+
+    def _ready(self, queued: Queued) -> None:
+        if queued.backoff_until > self.now:
+            self._rest(queued)
+        else:
+            self._push_active(queued)
+
+    def _push_active(self, queued: Queued) -> None:
+        queued.place = "active"
+        queued.serial = self._next_serial()
+        self._reorder()
+        key = queued.profile.queue_sort.sort_key(queued, self.now)
+        heapq.heappush(self._active, (key, queued.serial, queued.pod.uid))
+
+    def _rest(self, queued: Queued) -> None:
+        queued.place = "backoff"
+        queued.serial = self._next_serial()
+        entry = (queued.backoff_until, queued.serial, queued.pod.uid)
+        heapq.heappush(self._resting, entry)
+        if not queued.broke:
+            self._just_refused.append(entry)
+
+    def _resting_pod(self, entry: tuple[float, int, PodUid]) -> Queued | None:
+        queued = self._pods.get(entry[2])
+        if queued is None or queued.place != "backoff" or queued.serial != entry[1]:
+            return None
+        return queued
+
+    def _reorder(self) -> None:
+        """Sort anew if the order depends on time and time has passed since."""
+        if not self._time_ordered or self._sorted_at == self.now:
+            return
+        self._sorted_at = self.now
+        waiting = [
+            queued
+            for _, serial, uid in self._active
+            if (queued := self._pods.get(uid)) is not None and queued.serial == serial
+        ]
+        self._active = [
+            (queued.profile.queue_sort.sort_key(queued, self.now), queued.serial, queued.pod.uid) for queued in waiting
+        ]
+        heapq.heapify(self._active)
+
+    def _group_key(self, queued: Queued) -> tuple[Hashable, Profile, frozenset[str]]:
+        # A pod without a shape is a group of its own.
+        shape = queued.pod.uid if queued.shape is None or queued.place == "gated" else queued.shape
+        return (shape, queued.profile, queued.refused_by)
+
+    def _join_group(self, queued: Queued) -> None:
+        self._groups.setdefault(self._group_key(queued), {})[queued.pod.uid] = queued
+
+    def _leave_group(self, queued: Queued) -> None:
+        key = self._group_key(queued)
+        pods = self._groups[key]
+        del pods[queued.pod.uid]
+        if not pods:
+            del self._groups[key]
+
+    def _next_serial(self) -> int:
+        self._serial += 1
+        return self._serial

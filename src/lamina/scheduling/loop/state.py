@@ -1,0 +1,88 @@
+"""What the loop and its cycle share: time, beliefs, pods that wait and pods on their way, and the commands so far."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from lamina.layers.inventory import Inventory
+from lamina.model.decision import Decision, pending_message
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.changes import Change, Changed
+from lamina.scheduling.framework.columns import NodeColumns
+from lamina.scheduling.framework.commands import Command, TellPending
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.explain import Detail
+from lamina.scheduling.framework.profile import Profile
+from lamina.scheduling.framework.status import Code, Status
+from lamina.scheduling.loop.binding import Bindings, Underway
+from lamina.scheduling.loop.cache import Cache
+from lamina.scheduling.loop.queue import Backoff, SchedulingQueue
+
+MakeProfiles = Callable[[Context], Mapping[str, Profile]]
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How the loop runs, apart from its profiles."""
+
+    backoff: Backoff = Backoff()
+    detail: Detail = "brief"
+    cycles_per_feed: int = 0
+    """Decide at most this many pods before returning (0: as many as there are); the rest follows at the next feed."""
+
+
+class LoopState:
+    """Everything the loop knows."""
+
+    def __init__(self, make_profiles: MakeProfiles, settings: Settings) -> None:
+        """Start at time 0 with an empty cluster."""
+        self.settings = settings
+        self.now = 0.0
+        self.columns = NodeColumns()
+        self.inventory = Inventory()
+        self.cache = Cache(self.columns)
+        self.queue = SchedulingQueue(settings.backoff)
+        self.bindings = Bindings(self._give_up)
+        self.profiles = dict(make_profiles(Context(self.columns, self.inventory)))
+        self.changes = 0
+        """How many changes there were so far."""
+        self.commands: list[Command] = []
+
+    def do(self, *commands: Command) -> None:
+        """Ask the host to perform commands."""
+        self.commands.extend(commands)
+
+    def changed(self, change: Changed) -> None:
+        """Let waiting pods profit from a change."""
+        self.changes += 1
+        self.queue.react(change)
+
+    def row(self, node: str) -> int:
+        """Return a node's row; -1 when it is not known."""
+        return self.columns.rows.get(node, -1)
+
+    def tell(self, pod: Pod, decision: Decision) -> None:
+        """Tell a pod's owner why it waits, unless that is what was told last."""
+        queued = self.queue.get(pod.uid)
+        if queued is not None:
+            if queued.told == decision.message:
+                return
+            queued.told = decision.message
+        self.do(TellPending(pod, decision))
+
+    def _give_up(self, underway: Underway, status: Status) -> None:
+        """Take a pod back that had a node and could not be bound to it."""
+        queued, pod = underway.queued, underway.queued.pod
+        stale = self.changes > underway.changes
+        self.cache.forget(pod.uid)
+        # The others first: what this pod gives back must not count as news for itself.
+        self.changed(Changed(Change.POD_REMOVED, self.row(underway.node), pod=pod))
+        broke = status.code is Code.ERROR
+        refused_by = frozenset([status.plugin]) if status.plugin and not broke else frozenset[str]()
+        self.queue.put_back(queued, refused_by, broke=broke, stale=stale)
+        message = status.message if broke else pending_message(self.columns.count, {}, status.message)
+        self.tell(
+            pod,
+            msgspec.structs.replace(
+                underway.decision, at=self.now, outcome="failed" if broke else "unschedulable", message=message
+            ),
+        )
