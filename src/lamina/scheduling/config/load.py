@@ -1,0 +1,176 @@
+"""From a configuration's text to something a loop can be made from; or everything that is wrong with it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from lamina.model.document import Document, Place, read_yaml
+from lamina.model.errors import InputError, Mistake
+from lamina.model.plain import Path, written_path
+from lamina.model.pod import DEFAULT_SCHEDULER
+from lamina.model.schema import convert, mistakes_in, suggest
+from lamina.scheduling.config.merge import ALL, NOT_IN_TREE, Chosen, choose
+from lamina.scheduling.config.schema import KubeSchedulerConfiguration, ProfileConfig
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.points import Plugin
+from lamina.scheduling.framework.profile import Profile
+from lamina.scheduling.framework.registry import POINTS, Registry, points_of
+from lamina.scheduling.loop.queue import Backoff
+
+NO_EXTENDERS: Final = "foreign extenders are not called by this version: remove the list"
+
+FOREIGN_POINTS: Final = ("placementGenerate", "placementScore")
+
+
+class Configuration:
+    """A configuration that was found to be right."""
+
+    def __init__(self, config: KubeSchedulerConfiguration, registry: Registry) -> None:
+        """Keep the configuration and the plugins it names."""
+        self.config = config
+        self._registry = registry
+
+    @property
+    def backoff(self) -> Backoff:
+        """How long pods rest after an attempt."""
+        return Backoff(float(self.config.pod_initial_backoff_seconds), float(self.config.pod_max_backoff_seconds))
+
+    def profiles(self, context: Context) -> Mapping[str, Profile]:
+        """Make the profiles, one per scheduler name."""
+        return {
+            one.scheduler_name: make_profile(one, _chosen(one, self._registry), self._registry, context)
+            for one in self.config.profiles
+        }
+
+
+def load(text: str, source: str, registry: Registry) -> Configuration:
+    """Read a configuration. Raises InputError with every mistake in it."""
+    document = read_yaml(text, source)
+    mistakes = [*mistakes_in(document, KubeSchedulerConfiguration), *_Checker(document, registry).check()]
+    if not mistakes:
+        config = convert(document, KubeSchedulerConfiguration)
+        mistakes = _fit_together(document, config, registry)
+        if not mistakes:
+            return Configuration(config, registry)
+    raise InputError(sorted(mistakes, key=lambda mistake: mistake.line))
+
+
+def make_profile(config: ProfileConfig, chosen: Chosen, registry: Registry, context: Context) -> Profile:
+    """Make one profile; a plugin that stands at several points is made once."""
+    args = {one.name: msgspec.convert(one.args, registry.args_of(one.name)) for one in config.plugin_config}
+    made: dict[str, Plugin] = {}
+    by_point: dict[str, list[Plugin]] = {}
+    for point, names in chosen.by_point.items():
+        for name in names:
+            if name not in made:
+                made[name] = registry.make(name, context, args.get(name))
+            by_point.setdefault(point, []).append(made[name])
+    return Profile(config.scheduler_name, by_point, chosen.weights)
+
+
+def _chosen(profile: ProfileConfig, registry: Registry) -> Chosen:
+    return choose(profile.plugins, lambda name: points_of(registry[name]) if name in registry else ())
+
+
+class _Checker:
+    """
+    Looks for what the shape alone does not show.
+
+    Goes by the document as written, not by what was made of it: with a misspelt field in one place a wrong plugin name
+    in another must still be told.
+    """
+
+    def __init__(self, document: Document, registry: Registry) -> None:
+        self.document = document
+        self.registry = registry
+        self.mistakes: list[Mistake] = []
+
+    def check(self) -> list[Mistake]:
+        if self.inside(("extenders",)):
+            self.mistake(("extenders",), NO_EXTENDERS)
+        seen: set[object] = set()
+        for index in self.inside(("profiles",)):
+            path = ("profiles", index)
+            name = str(self.value((*path, "schedulerName")) or DEFAULT_SCHEDULER)
+            if name in seen:
+                self.mistake((*path, "schedulerName"), f"two profiles for schedulerName {name!r}: rename one")
+            seen.add(name)
+            self.plugin_set((*path, "plugins", "multiPoint"))
+            for point in (*POINTS, *FOREIGN_POINTS):
+                self.plugin_set((*path, "plugins", point), point=point)
+            self.arguments((*path, "pluginConfig"))
+        return self.mistakes
+
+    def plugin_set(self, path: Path, *, point: str = "") -> None:
+        seen: set[str] = set()
+        for here, name in self.names((*path, "enabled")):
+            self.plugin(name, here, point=point)
+            if name in seen:
+                self.mistake(here, f"plugin {name!r} is enabled twice")
+            seen.add(name)
+        for here, name in self.names((*path, "disabled")):
+            if name != ALL and name not in NOT_IN_TREE:
+                self.plugin(name, here)
+
+    def arguments(self, path: Path) -> None:
+        seen: set[str] = set()
+        for here, name in self.names(path):
+            args = (*here[:-1], "args")
+            if name in seen:
+                self.mistake(here, f"arguments for plugin {name!r} are given twice: keep one of them")
+            seen.add(name)
+            if name not in self.registry:
+                self.plugin(name, here)
+            elif isinstance(self.value(args), dict):
+                self.mistakes.extend(mistakes_in(self.document, self.registry.args_of(name), args))
+
+    def plugin(self, name: str, path: Path, *, point: str = "") -> None:
+        if name not in self.registry:
+            if name in NOT_IN_TREE:
+                self.mistake(path, f"plugin {name!r} is kube-scheduler's and not implemented here yet")
+            else:
+                self.mistake(path, f"there is no plugin {name!r}: {suggest(name, self.registry)}")
+        elif point and point not in (implemented := points_of(self.registry[name])):
+            self.mistake(path, f"plugin {name!r} does not extend {point}: it extends {', '.join(implemented)}")
+
+    def names(self, path: Path) -> Iterator[tuple[Path, str]]:
+        for index in self.inside(path):
+            here = (*path, index, "name")
+            name = self.value(here)
+            if isinstance(name, str):
+                yield here, name
+
+    def inside(self, path: Path) -> dict[str | int, Place]:
+        place: Place | None = self.document.root
+        for step in path:
+            place = place.inside.get(step) if place is not None else None
+        return {} if place is None else place.inside
+
+    def value(self, path: Path) -> object:
+        here = self.inside(path[:-1]).get(path[-1])
+        return None if here is None else here.value
+
+    def mistake(self, path: Path, message: str) -> None:
+        self.mistakes.append(Mistake(self.document.source, message, written_path(path), self.document.line(path)))
+
+
+def _fit_together(document: Document, config: KubeSchedulerConfiguration, registry: Registry) -> list[Mistake]:
+    """Check what only shows when the parts are put together."""
+    checker = _Checker(document, registry)
+    if config.pod_max_backoff_seconds < config.pod_initial_backoff_seconds:
+        checker.mistake(("podMaxBackoffSeconds",), "must not be less than podInitialBackoffSeconds")
+    if not config.profiles:
+        checker.mistake(("profiles",), "at least one profile is needed: leave the field out for the default one")
+    sorts: set[tuple[str, ...]] = set()
+    for index, profile in enumerate(config.profiles):
+        chosen = _chosen(profile, registry)
+        sorts.add(chosen.by_point["queueSort"])
+        path = ("profiles", index, "plugins")
+        if len(chosen.by_point["queueSort"]) != 1:
+            checker.mistake(path, "exactly one queueSort plugin is needed, e.g. PrioritySort")
+        if not chosen.by_point["bind"]:
+            checker.mistake(path, "at least one bind plugin is needed, e.g. DefaultBinder")
+    if len(sorts) > 1:
+        checker.mistake(("profiles",), "all profiles share one queue and must use the same queueSort plugin")
+    return checker.mistakes

@@ -1,0 +1,153 @@
+"""
+The shape of ``KubeSchedulerConfiguration`` (``kubescheduler.config.k8s.io/v1``).
+
+Every field upstream knows is known here, so that a file that works there is understood here; what has no effect says
+so. Unknown fields are mistakes.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from lamina.model.pod import DEFAULT_SCHEDULER
+
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+KIND: Final = "KubeSchedulerConfiguration"
+
+Seconds = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Camel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What all parts have in common."""
+
+
+class PluginRef(_Camel, frozen=True, kw_only=True):
+    """A plugin by name; ``*`` in a disabled list means all."""
+
+    name: str
+    weight: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """For score plugins; 0 or left out means 1."""
+
+
+class PluginSet(_Camel, frozen=True, kw_only=True):
+    """What is added to and taken from the plugins of one extension point."""
+
+    enabled: tuple[PluginRef, ...] = ()
+    disabled: tuple[PluginRef, ...] = ()
+
+
+class Plugins(_Camel, frozen=True, kw_only=True):
+    """The extension points; ``multiPoint`` stands for every point a plugin implements."""
+
+    multi_point: PluginSet = PluginSet()
+    pre_enqueue: PluginSet = PluginSet()
+    queue_sort: PluginSet = PluginSet()
+    place: PluginSet = PluginSet()
+    pre_filter: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    post_filter: PluginSet = PluginSet()
+    pre_score: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    reserve: PluginSet = PluginSet()
+    permit: PluginSet = PluginSet()
+    pre_bind: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+    post_bind: PluginSet = PluginSet()
+    placement_generate: PluginSet = PluginSet()
+    """Upstream's points for groups of pods; no plugin here implements them."""
+    placement_score: PluginSet = PluginSet()
+
+
+class PluginConfig(_Camel, frozen=True, kw_only=True):
+    """Arguments for one plugin; checked against the plugin's own description."""
+
+    name: str
+    args: dict[str, Any] = {}  # Any: every plugin has arguments of its own, checked in a second step
+
+
+class ProfileConfig(_Camel, frozen=True, kw_only=True):
+    """The plugins for pods that name this scheduler."""
+
+    scheduler_name: Annotated[str, msgspec.Meta(min_length=1)] = DEFAULT_SCHEDULER
+    percentage_of_nodes_to_score: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
+    plugins: Plugins = Plugins()
+    plugin_config: tuple[PluginConfig, ...] = ()
+
+
+class LeaderElection(_Camel, frozen=True, kw_only=True):
+    """Which of several instances schedules."""
+
+    leader_elect: bool = True
+    lease_duration: str = "15s"
+    renew_deadline: str = "10s"
+    retry_period: str = "2s"
+    resource_lock: str = "leases"
+    resource_name: str = "lamina-scheduler"
+    resource_namespace: str = "kube-system"
+
+
+class ClientConnection(_Camel, frozen=True, kw_only=True):
+    """How the API server is reached."""
+
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = ""
+    qps: float = 50.0
+    burst: int = 100
+
+
+class ExtenderManagedResource(_Camel, frozen=True, kw_only=True):
+    """A resource an extender looks after."""
+
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+class ExtenderTLS(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Certificates for an extender."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = msgspec.field(default="", name="caFile")
+    cert_data: str = ""
+    key_data: str = ""
+    ca_data: str = msgspec.field(default="", name="caData")
+
+
+class Extender(_Camel, frozen=True, kw_only=True):
+    """A foreign extender to ask."""
+
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 0
+    enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
+    tls_config: ExtenderTLS | None = None
+    http_timeout: str = msgspec.field(default="5s", name="httpTimeout")
+    node_cache_capable: bool = False
+    managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    ignorable: bool = False
+
+
+class KubeSchedulerConfiguration(_Camel, frozen=True, kw_only=True):
+    """The whole file."""
+
+    api_version: Literal["kubescheduler.config.k8s.io/v1"]
+    kind: Literal["KubeSchedulerConfiguration"]
+    profiles: tuple[ProfileConfig, ...] = (ProfileConfig(),)
+    pod_initial_backoff_seconds: Seconds = 1
+    pod_max_backoff_seconds: Seconds = 10
+    percentage_of_nodes_to_score: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
+    """Accepted and without effect: all nodes are scored, which costs less here than sampling does there."""
+    parallelism: Annotated[int, msgspec.Meta(ge=1)] = 16
+    """Accepted and without effect: one decision answers for all nodes at once."""
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    enable_profiling: bool = False
+    enable_contention_profiling: bool = False
+    delay_cache_until_active: bool = False
+    extenders: tuple[Extender, ...] = ()

@@ -1,0 +1,1 @@
+"""The policies: kube-scheduler's own under its names, and layer locality."""

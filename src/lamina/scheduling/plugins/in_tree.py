@@ -1,0 +1,32 @@
+"""The single list of plugins that come with Lamina."""
+
+from typing import Final
+
+from lamina.scheduling.framework.registry import PluginClass, Registry
+from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
+from lamina.scheduling.plugins.upstream.default_binder import DefaultBinder
+from lamina.scheduling.plugins.upstream.image_locality import ImageLocality
+from lamina.scheduling.plugins.upstream.node_name import NodeName
+from lamina.scheduling.plugins.upstream.node_resources_fit import NodeResourcesFit
+from lamina.scheduling.plugins.upstream.node_unschedulable import NodeUnschedulable
+from lamina.scheduling.plugins.upstream.priority_sort import PrioritySort
+from lamina.scheduling.plugins.upstream.taint_toleration import TaintToleration
+
+IN_TREE: Final[tuple[PluginClass, ...]] = (
+    PrioritySort,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeResourcesFit,
+    ImageLocality,
+    LayerLocality,
+    DefaultBinder,
+)
+
+
+def registry(*, entry_points: bool = True) -> Registry:
+    """Return a registry with everything in tree, and what other distributions offer unless told otherwise."""
+    plugins = Registry(*IN_TREE)
+    if entry_points:
+        plugins.load_entry_points()
+    return plugins

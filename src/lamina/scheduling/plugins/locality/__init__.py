@@ -1,0 +1,1 @@
+"""The product: ranking nodes by what they already hold of a pod's images."""

@@ -1,0 +1,44 @@
+"""NodeName: a pod that names its node goes there or nowhere."""
+
+from collections.abc import Hashable
+from typing import ClassVar, Final
+
+import numpy as np
+
+from lamina.model.decision import Refusal
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.changes import Change
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.points import Reads, Verdicts
+from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.view import NodeView
+
+NAME: Final = "NodeName"
+REASON_OTHER_NODE: Final = "node(s) didn't match the requested node name"
+
+
+class NodeName:
+    """Refuses every node but the one named."""
+
+    name: ClassVar = NAME
+    reads: ClassVar = Reads(rows=frozenset({Facet.LABELS}))
+    retry_on: ClassVar = frozenset({Change.NODE_ADDED})
+
+    def __init__(self, context: Context, args: NoArgs) -> None:
+        """Need nothing."""
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Tell pods apart by the node they name."""
+        return pod.node_name
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+        """Pass the named node only."""
+        if not pod.node_name:
+            return None
+        codes = np.ones(len(nodes), dtype=np.int64)
+        position = nodes.position(pod.node_name)
+        if position is not None:
+            codes[position] = 0
+        return Verdicts(codes, lambda code: Refusal(NAME, (REASON_OTHER_NODE,), final=True))

@@ -1,0 +1,41 @@
+"""NodeUnschedulable: cordoned nodes take only pods that tolerate the taint that stands for it."""
+
+from typing import ClassVar, Final
+
+import numpy as np
+
+from lamina.model.decision import Refusal
+from lamina.model.pod import Pod
+from lamina.model.taints import UNSCHEDULABLE_TAINT, tolerates
+from lamina.scheduling.framework.changes import Change
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.points import Reads, Verdicts
+from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.view import NodeView
+
+NAME: Final = "NodeUnschedulable"
+REASON_CORDONED: Final = "node(s) were unschedulable"
+
+
+class NodeUnschedulable:
+    """Refuses cordoned nodes."""
+
+    name: ClassVar = NAME
+    reads: ClassVar = Reads(rows=frozenset({Facet.TAINTS}))
+    retry_on: ClassVar = frozenset({Change.NODE_ADDED, Change.NODE_TAINTS})
+
+    def __init__(self, context: Context, args: NoArgs) -> None:
+        """Need nothing."""
+
+    def sign(self, pod: Pod) -> bool:
+        """Tell pods apart by whether they tolerate a cordon."""
+        return bool(pod.tolerations) and tolerates(pod.tolerations, UNSCHEDULABLE_TAINT)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+        """Refuse cordoned nodes unless the pod tolerates that."""
+        cordoned = nodes.unschedulable
+        if not cordoned.any() or self.sign(pod):
+            return None
+        return Verdicts(cordoned.astype(np.int64), lambda code: Refusal(NAME, (REASON_CORDONED,), final=True))

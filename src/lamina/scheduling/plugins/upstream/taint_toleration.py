@@ -1,0 +1,64 @@
+"""TaintToleration: refuse nodes with taints the pod does not tolerate, prefer nodes with few soft ones."""
+
+from collections.abc import Hashable
+from typing import ClassVar, Final
+
+import numpy as np
+
+from lamina.model.decision import Refusal
+from lamina.model.pod import Pod
+from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates, untolerated
+from lamina.scheduling.framework.changes import Change
+from lamina.scheduling.framework.columns import Bools, Ints
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.normalize import normalized
+from lamina.scheduling.framework.points import Reads, Verdicts
+from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.view import NodeView
+
+NAME: Final = "TaintToleration"
+REASON_TAINTED: Final = "node(s) had untolerated taint(s)"
+HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
+
+
+class TaintToleration:
+    """Judges each distinct set of taints once, then looks up which node has which."""
+
+    name: ClassVar = NAME
+    reads: ClassVar = Reads(rows=frozenset({Facet.TAINTS}))
+    retry_on: ClassVar = frozenset({Change.NODE_ADDED, Change.NODE_TAINTS})
+
+    def __init__(self, context: Context, args: NoArgs) -> None:
+        """Need nothing."""
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Tell pods apart by what they tolerate."""
+        return pod.tolerations
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+        """Refuse nodes with an untolerated hard taint."""
+        sets = nodes.taint_sets
+        if len(sets) == 1:
+            return None
+        refused = np.array([untolerated(taints, pod.tolerations, HARD) is not None for taints in sets], dtype=np.int64)
+        if not refused.any():
+            return None
+        return Verdicts(refused.take(nodes.taint_set), lambda code: Refusal(NAME, (REASON_TAINTED,), final=True))
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
+        """Count the soft taints the pod does not tolerate."""
+        sets = nodes.taint_sets
+        if len(sets) == 1:
+            return np.zeros(len(nodes), dtype=np.int64)
+        soft = tuple(one for one in pod.tolerations if one.effect in ("", PREFER_NO_SCHEDULE))
+        counts = [
+            sum(taint.effect == PREFER_NO_SCHEDULE and not tolerates(soft, taint) for taint in taints)
+            for taints in sets
+        ]
+        return np.array(counts, dtype=np.int64).take(nodes.taint_set)
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
+        """Give 100 to nodes without such taints, 0 to those with the most."""
+        return normalized(scores, feasible, reverse=True)

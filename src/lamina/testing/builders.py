@@ -1,0 +1,106 @@
+"""Domain objects with everything defaulted that a test does not care about."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from lamina.model.digest import Digest
+from lamina.model.image import Image, Layer, Platform
+from lamina.model.node import Node, NodeImage
+from lamina.model.pod import Container, Owner, Pod, PodUid, total_requests
+from lamina.model.reports import HeldImage, LayerReport
+from lamina.model.resources import amounts
+from lamina.model.taints import Taint, Toleration
+
+MB = 1_000_000
+
+
+def a_digest(name: str) -> Digest:
+    """Return a digest that is the same for the same name."""
+    return Digest("sha256:" + hashlib.sha256(name.encode()).hexdigest())
+
+
+def a_node(
+    name: str = "n1",
+    cpu: str | int = 4,
+    memory: str = "16Gi",
+    pods: int = 110,
+    *,
+    more: Mapping[str, str | int] | None = None,
+    taints: Sequence[Taint] = (),
+    images: Mapping[str, int] | None = None,
+    labels: Mapping[str, str] | None = None,
+    unschedulable: bool = False,
+    uid: str = "",
+) -> Node:
+    """Build a node; *images* maps names in its status to sizes, *more* adds resources."""
+    return Node(
+        name=name,
+        uid=uid,
+        labels=dict(labels or {}),
+        taints=tuple(taints),
+        unschedulable=unschedulable,
+        allocatable=amounts({"cpu": cpu, "memory": memory, "pods": pods, **(more or {})}),
+        images=tuple(NodeImage((image,), size) for image, size in (images or {}).items()),
+    )
+
+
+def a_pod(
+    name: str = "p1",
+    cpu: str | int | None = None,
+    memory: str | None = None,
+    *,
+    image: str = "app:1",
+    images: Sequence[str] = (),
+    init: Sequence[str] = (),
+    more: Mapping[str, str | int] | None = None,
+    priority: int = 0,
+    tolerations: Sequence[Toleration] = (),
+    on: str = "",
+    scheduler: str = "default-scheduler",
+    owner: Owner | None = None,
+    labels: Mapping[str, str] | None = None,
+    nominated: str = "",
+) -> Pod:
+    """Build a pod; the first container carries the requests. Its uid is its name."""
+    asked = {key: value for key, value in {"cpu": cpu, "memory": memory, **(more or {})}.items() if value is not None}
+    names = tuple(images) or (image,)
+    containers = tuple(
+        Container(one, amounts(asked) if index == 0 else (), name=f"c{index}") for index, one in enumerate(names)
+    )
+    init_containers = tuple(Container(one, name=f"i{index}") for index, one in enumerate(init))
+    requests, ranked = total_requests(containers, init_containers)
+    return Pod(
+        uid=PodUid(name),
+        name=name,
+        containers=containers,
+        init_containers=init_containers,
+        requests=requests,
+        scoring_requests=ranked,
+        priority=priority,
+        tolerations=tuple(tolerations),
+        node_name=on,
+        nominated_node=nominated,
+        scheduler_name=scheduler,
+        owner=owner,
+        labels=dict(labels or {}),
+    )
+
+
+def an_image(name: str, layers: Mapping[str, int], platform: Platform | None = None) -> Image:
+    """Build an image from layer names and sizes; layers of the same name are the same layer everywhere."""
+    return Image(
+        digest=a_digest(f"manifest of {name}"),
+        layers=tuple(Layer(a_digest(layer), size) for layer, size in layers.items()),
+        names=(name,),
+        platform=platform or Platform(),
+    )
+
+
+def held(node: str, *images: Image, sequence: int = 1, node_uid: str = "") -> LayerReport:
+    """Build the report of a node that holds these images."""
+    return LayerReport(
+        node=node,
+        node_uid=node_uid,
+        sequence=sequence,
+        images=tuple(HeldImage(image.digest, image.size, image.names) for image in images),
+    )
