@@ -1,0 +1,442 @@
+"""
+The loop under random pods, nodes, failures and time.
+
+A machine plays the cluster: it keeps the truth an API server would have, performs the loop's commands late, out of
+order, or not at all, and checks after every step that what the loop believes equals a naive recomputation.
+"""
+
+import os
+from typing import ClassVar
+
+import hypothesis.strategies as st
+import msgspec
+import pytest
+from hypothesis import HealthCheck, note, settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from lamina.model import events
+from lamina.model.node import Node
+from lamina.model.pod import Pod
+from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, untolerated
+from lamina.scheduling.framework.commands import Bind, DoWork, TellPending, WakeAt
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.points import QueuedPod, Wait, Work
+from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.framework.status import Status, unschedulable
+from lamina.scheduling.framework.waiting import WaitingPods
+from lamina.testing import a_loop, a_node, a_pod, an_image, held
+
+SCHEDULES = int(os.environ.get("LAMINA_SCHEDULES", "2000"))
+STEPS = 25
+MB = 1_000_000
+IMAGES = [an_image(f"app-{n}:1", {"base": 50 * MB, f"app-{n}": (n + 1) * 100 * MB}) for n in range(3)]
+DEDICATED = Taint("dedicated", "", NO_SCHEDULE)
+
+
+class Gate:
+    """Keeps pods out that carry the label gate=closed."""
+
+    name: ClassVar = "Gate"
+
+    def __init__(self, context: Context, args: NoArgs) -> None: ...
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        return unschedulable("closed") if pod.labels.get("gate") == "closed" else None
+
+
+class Ageing:
+    """Puts pods first whose priority plus age is largest: an order that changes with time alone."""
+
+    name: ClassVar = "Ageing"
+    changes_with_time: ClassVar = True
+
+    def __init__(self, context: Context, args: NoArgs) -> None: ...
+
+    def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
+        return (-(queued.pod.priority + (now - queued.arrived_at) * (1 + queued.pod.priority)),)
+
+
+class Patience:
+    """Holds pods that carry the label wait until somebody allows them, for at most 30 seconds."""
+
+    name: ClassVar = "Patience"
+
+    def __init__(self, context: Context, args: NoArgs) -> None: ...
+
+    def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Wait | None:
+        return Wait(30.0) if "wait" in pod.labels else None
+
+
+class Volume:
+    """Needs work done before pods are bound that carry the label work; keeps books of what is reserved."""
+
+    name: ClassVar = "Volume"
+
+    def __init__(self, context: Context, args: NoArgs) -> None:
+        self.reserved: dict[str, str] = {}
+
+    def reserve(self, state: CycleState, pod: Pod, node: str) -> None:
+        assert pod.uid not in self.reserved, "a pod is reserved once at a time"
+        self.reserved[pod.uid] = node
+
+    def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
+        assert self.reserved.pop(pod.uid) == node
+
+    def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Work | None:
+        return Work("attach") if "work" in pod.labels else None
+
+    def post_bind(self, state: CycleState, pod: Pod, node: str) -> None:
+        assert self.reserved.pop(pod.uid) == node
+
+
+PLUGINS = [
+    Ageing,
+    Gate,
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeResourcesFit",
+    "ImageLocality",
+    "LayerLocality",
+    Patience,
+    Volume,
+    "DefaultBinder",
+]
+
+
+class Cluster(RuleBasedStateMachine):
+    """The truth, and what is asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn = 0
+        self.loop = a_loop(PLUGINS, pick=self.pick)
+        self.now = 0.0
+        self.serial = 0
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, Pod] = {}
+        self.binds: dict[str, Bind] = {}
+        self.work: dict[str, DoWork] = {}
+        self.bound: set[str] = set()
+        self.wake: float | None = None
+        self.broken = False
+        self.feed(events.ImagesLearned(tuple(IMAGES)))
+
+    def pick(self, count: int) -> int:
+        self.turn += 1
+        return self.turn % count
+
+    # -- performing --------------------------------------------------------------------------------------------------
+
+    def feed(self, *happened: events.Event) -> None:
+        for event in happened:
+            note(f"{self.now:8.1f}  {event}")
+        # What an exception leaves behind says nothing more; the exception does.
+        self.broken = True
+        commands = self.loop.feed(*happened)
+        self.broken = False
+        for command in commands:
+            uid = command.pod.uid if not isinstance(command, WakeAt) else ""
+            match command:
+                case Bind(_, node, _):
+                    assert uid not in self.binds, "asked to bind twice"
+                    assert uid not in self.bound, "asked to bind what is bound"
+                    assert node in self.nodes, "asked to bind to a node that is not there"
+                    self.binds[uid] = command
+                case DoWork():
+                    assert uid not in self.binds
+                    self.work[uid] = command
+                case WakeAt(at):
+                    assert at >= self.now or at == pytest.approx(self.now)
+                    self.wake = at
+                case TellPending(_, decision):
+                    assert decision.message
+
+    def uid_of(self, choice: int, pool: object) -> str:
+        names = sorted(pool)  # type: ignore[call-overload]
+        return str(names[choice % len(names)])
+
+    # -- rules -------------------------------------------------------------------------------------------------------
+
+    @rule(cpu=st.integers(2, 6), pods=st.integers(1, 4), tainted=st.booleans())
+    def add_node(self, cpu: int, pods: int, tainted: bool) -> None:
+        self.serial += 1
+        name = f"n{self.serial}"
+        node = a_node(name, cpu=cpu, pods=pods, taints=[DEDICATED] if tainted else [], uid=name)
+        self.nodes[name] = node
+        self.feed(events.NodeSeen(node))
+
+    @precondition(lambda self: self.nodes)
+    @rule(choice=st.integers(0, 9), cordon=st.booleans(), tainted=st.booleans(), more=st.integers(0, 2))
+    def change_node(self, choice: int, cordon: bool, tainted: bool, more: int) -> None:
+        name = self.uid_of(choice, self.nodes)
+        old = self.nodes[name]
+        cpu = dict(old.allocatable)["cpu"] // 1000 + more
+        node = a_node(
+            name,
+            cpu=cpu,
+            pods=dict(old.allocatable)["pods"],
+            taints=[DEDICATED] if tainted else [],
+            unschedulable=cordon,
+            uid=old.uid,
+            images={IMAGES[choice % 3].names[0]: IMAGES[choice % 3].size},
+        )
+        self.nodes[name] = node
+        self.feed(events.NodeSeen(node))
+
+    @precondition(lambda self: self.nodes)
+    @rule(choice=st.integers(0, 9), again=st.booleans())
+    def lose_node(self, choice: int, again: bool) -> None:
+        name = self.uid_of(choice, self.nodes)
+        node = self.nodes.pop(name)
+        self.feed(events.NodeGone(name))
+        for uid in [uid for uid, pod in self.pods.items() if pod.node_name == name]:
+            self.remove(uid)
+        if again:
+            self.serial += 1
+            self.nodes[name] = msgspec.structs.replace(node, uid=f"{name}-{self.serial}")
+            self.feed(events.NodeSeen(self.nodes[name]))
+
+    @precondition(lambda self: self.nodes)
+    @rule(choice=st.integers(0, 9), count=st.integers(0, 3))
+    def report_layers(self, choice: int, count: int) -> None:
+        self.serial += 1
+        name = self.uid_of(choice, self.nodes)
+        self.feed(events.LayersReported(held(name, *IMAGES[:count], sequence=self.serial)))
+
+    @rule(
+        cpu=st.integers(0, 4),
+        priority=st.integers(0, 2),
+        image=st.integers(0, 3),
+        labels=st.sets(st.sampled_from(["wait", "work", "gate"])),
+        tolerant=st.booleans(),
+    )
+    def add_pod(self, cpu: int, priority: int, image: int, labels: set[str], tolerant: bool) -> None:
+        self.serial += 1
+        name = f"p{self.serial}"
+        pod = a_pod(
+            name,
+            cpu=cpu or None,
+            priority=priority,
+            image=f"app-{image}:1",
+            labels=dict.fromkeys(sorted(labels), "closed"),
+            tolerations=[Toleration("dedicated", "Exists", "", "")] if tolerant else [],
+        )
+        self.pods[name] = pod
+        self.feed(events.PodSeen(pod))
+
+    @precondition(lambda self: any(pod.labels.get("gate") == "closed" for pod in self.pods.values()))
+    @rule(choice=st.integers(0, 9))
+    def open_gate(self, choice: int) -> None:
+        closed = [uid for uid, pod in self.pods.items() if pod.labels.get("gate") == "closed" and not pod.node_name]
+        if closed:
+            uid = self.uid_of(choice, closed)
+            pod = self.pods[uid]
+            self.pods[uid] = msgspec.structs.replace(pod, labels={**pod.labels, "gate": "open"})
+            self.feed(events.PodSeen(self.pods[uid]))
+
+    @precondition(lambda self: self.pods)
+    @rule(choice=st.integers(0, 19), how=st.sampled_from(["delete", "finish"]))
+    def end_pod(self, choice: int, how: str) -> None:
+        uid = self.uid_of(choice, self.pods)
+        if how == "finish":
+            self.feed(events.PodSeen(msgspec.structs.replace(self.pods[uid], finished=True)))
+            self.forget(uid)
+        else:
+            self.remove(uid)
+
+    def remove(self, uid: str) -> None:
+        self.forget(uid)
+        self.feed(events.PodGone(uid))
+
+    def forget(self, uid: str) -> None:
+        for pool in (self.pods, self.binds, self.work):
+            pool.pop(uid, None)
+        self.bound.discard(uid)
+
+    @precondition(lambda self: self.binds)
+    @rule(choice=st.integers(0, 9), outcome=st.sampled_from(["ok", "seen first", "only seen", "fails", "elsewhere"]))
+    def answer_bind(self, choice: int, outcome: str) -> None:
+        uid = self.uid_of(choice, self.binds)
+        bind = self.binds.pop(uid)
+        if outcome == "fails" or bind.node not in self.nodes:
+            self.feed(events.BindFailed(uid, "conflict"))
+            return
+        node = bind.node
+        if outcome == "elsewhere":
+            others = [name for name in sorted(self.nodes) if name != node and self.has_room(name, self.pods[uid])]
+            if not others:
+                self.binds[uid] = bind
+                return
+            node = others[0]
+        self.bound.add(uid)
+        self.pods[uid] = msgspec.structs.replace(self.pods[uid], node_name=node)
+        seen = events.PodSeen(self.pods[uid])
+        match outcome:
+            case "ok":
+                self.feed(events.BindDone(uid))
+                self.feed(seen)
+            case "seen first":
+                self.feed(seen)
+                self.feed(events.BindDone(uid))
+            case "only seen":
+                self.feed(seen)
+            case "elsewhere":
+                self.feed(seen, events.BindFailed(uid, "already bound"))
+
+    def has_room(self, name: str, pod: Pod) -> bool:
+        columns = self.loop.state.columns
+        row = columns.rows[name]
+        return bool((columns.free[:, row] >= columns.vector(pod.requests)).all())
+
+    @precondition(lambda self: self.work)
+    @rule(choice=st.integers(0, 9), works=st.booleans())
+    def answer_work(self, choice: int, works: bool) -> None:
+        uid = self.uid_of(choice, self.work)
+        del self.work[uid]
+        self.feed(events.WorkDone(uid, "Volume") if works else events.WorkFailed(uid, "Volume", "disk is on fire"))
+
+    @rule(choice=st.integers(0, 9), yes=st.booleans())
+    def answer_permit(self, choice: int, yes: bool) -> None:
+        waiting = [one.pod.uid for one in self.loop.state.bindings.waiting]
+        uid = self.uid_of(choice, waiting) if waiting else "nobody"
+        self.feed(events.PermitGiven(uid, "Patience") if yes else events.PermitRefused(uid, "Patience", "not now"))
+
+    @precondition(lambda self: self.nodes)
+    @rule(choice=st.integers(0, 9), cpu=st.integers(1, 2))
+    def foreign_pod(self, choice: int, cpu: int) -> None:
+        """Another scheduler places a pod of its own."""
+        self.serial += 1
+        name = self.uid_of(choice, self.nodes)
+        pod = a_pod(f"f{self.serial}", cpu=cpu, on=name, scheduler="another")
+        if self.has_room(name, pod):
+            self.pods[pod.uid] = pod
+            self.bound.add(pod.uid)
+            self.feed(events.PodSeen(pod))
+
+    @rule(seconds=st.sampled_from([0.0, 0.5, 1.0, 11.0, 40.0, 400.0]))
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self.feed(events.TimePassed(self.now))
+
+    # -- what must hold ----------------------------------------------------------------------------------------------
+
+    @invariant()
+    def what_is_believed_equals_a_recomputation(self) -> None:
+        """
+        Columns equal what the believed placements add up to, and no node is overcommitted.
+        """
+        state = self.loop.state
+        columns = state.columns
+        assert sorted(self.nodes) == sorted(columns.rows)
+        for name, row in columns.rows.items():
+            asked = [placed.pod for placed in state.cache if placed.node == name]
+            free = dict(self.nodes[name].allocatable)
+            free["pods"] -= len(asked)
+            for pod in asked:
+                for resource, amount in pod.requests:
+                    free[resource] -= amount
+            for resource, left in free.items():
+                assert left == columns.free[columns.resource_index[resource], row]
+                assert left >= 0, f"{name} is overcommitted"
+
+    @invariant()
+    def every_pod_is_in_one_place(self) -> None:
+        """
+        A pod waits, or is on its way and counted, or is bound and counted; never two of these, never none.
+        """
+        state = self.loop.state
+        placed = {one.pod.uid: one for one in state.cache}
+        underway = {one.queued.pod.uid: one for one in state.bindings}
+        queued = {one.pod.uid for one in state.queue}
+        for uid, pod in self.pods.items():
+            if pod.node_name:
+                assert pod.node_name == placed[uid].node
+                assert uid not in queued
+                assert uid not in underway
+            elif uid in underway:
+                assert underway[uid].node == placed[uid].node
+                assert uid not in queued
+            else:
+                assert uid in queued
+                assert uid not in placed
+        assert set(self.pods) == set(placed) | queued
+        volume = state.profiles["default-scheduler"].plugins["Volume"]
+        assert isinstance(volume, Volume)
+        assert set(underway) == set(volume.reserved)
+
+    @invariant()
+    def the_host_will_be_asked_to_come_back(self) -> None:
+        """
+        Whoever rests or is held back has a time at which something happens.
+        """
+        state = self.loop.state
+        if state.queue.counts()["backoff"] or len(state.bindings.waiting):
+            assert self.wake is not None
+
+    def teardown(self) -> None:
+        """
+        With every command performed and time passing, every pod that fits somewhere is bound in the end.
+        """
+        if self.broken:
+            return
+        for _ in range(40):
+            for uid in sorted(self.work):
+                del self.work[uid]
+                self.feed(events.WorkDone(uid, "Volume"))
+            for one in self.loop.state.bindings.waiting:
+                self.feed(events.PermitGiven(one.pod.uid, "Patience"))
+            for uid in sorted(self.binds):
+                bind = self.binds.pop(uid)
+                if bind.node not in self.nodes:
+                    self.feed(events.BindFailed(uid, "no such node"))
+                    continue
+                self.bound.add(uid)
+                self.pods[uid] = msgspec.structs.replace(self.pods[uid], node_name=bind.node)
+                self.feed(events.BindDone(uid), events.PodSeen(self.pods[uid]))
+            self.pass_time(11.0)
+            self.what_is_believed_equals_a_recomputation()
+            self.every_pod_is_in_one_place()
+            if not (self.work or self.binds or len(self.loop.state.bindings)) and not self.fitting():
+                break
+        assert [] == self.fitting()
+        assert 0 == len(self.loop.state.bindings)
+
+    def fitting(self) -> list[str]:
+        """List the pods that wait although a node would take them, by a naive look at every node."""
+        return [
+            uid
+            for uid, pod in self.pods.items()
+            if not pod.node_name
+            and pod.labels.get("gate") != "closed"
+            and any(self.would_take(node, pod) for node in self.nodes.values())
+        ]
+
+    def would_take(self, node: Node, pod: Pod) -> bool:
+        there = [other for other in self.pods.values() if other.node_name == node.name]
+        free = dict(node.allocatable)
+        for other in there:
+            for resource, amount in other.requests:
+                free[resource] -= amount
+        return (
+            not node.unschedulable
+            and untolerated(node.taints, pod.tolerations, (NO_SCHEDULE, NO_EXECUTE)) is None
+            and len(there) < free["pods"]
+            and all(free[resource] >= amount for resource, amount in pod.requests)
+        )
+
+
+@pytest.mark.hypothesis
+@pytest.mark.timeout(0)
+def test_the_loop_keeps_its_promises_under_any_schedule_of_events() -> None:
+    """No node overcommitted, no pod bound twice or lost, every schedulable pod bound in the end."""
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        Cluster,
+        settings=settings(
+            max_examples=SCHEDULES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
