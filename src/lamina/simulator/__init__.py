@@ -1,0 +1,1 @@
+"""What we pretend: a cluster in virtual time, driven by the same decision loop as a real one."""
