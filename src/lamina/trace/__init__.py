@@ -1,0 +1,1 @@
+"""What happened: the records of a run, live or simulated, and the files they are kept in."""

@@ -1,0 +1,188 @@
+"""
+What a trace consists of.
+
+A trace is a `Header`, then what happened in the order it happened, then an `End` that says how many records came before
+it. Every record carries ``at``: seconds, virtual in a simulation and wall-clock in a live run. The loop's hosts write
+them, evaluation and dashboard read them; this module neither opens files nor interprets anything.
+
+A record is one JSON object per line, its kind under ``type``: ``{"type":"pod-bound","at":12.5,"pod":"default/web",…}``.
+Fields may be added with a default in the same version; anything a reader of today would misread needs a new one.
+"""
+
+import math
+import re
+from typing import Final
+
+import msgspec
+
+from lamina.model.decision import Decision
+
+FORMAT: Final = "lamina-trace"
+VERSION: Final = 1
+
+LINE_LIMIT: Final = 4 * 1024 * 1024
+"""Bytes one record may take, the end of the line not counted."""
+
+
+def kebab(name: str) -> str:
+    """Say a class name the way the files do: ``PodBound`` is ``pod-bound``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+
+
+class Entry(msgspec.Struct, frozen=True, tag_field="type", tag=kebab):
+    """What all records share."""
+
+    at: float
+    """Seconds: since the start of a simulation, or since 1970 in a live run. Always finite."""
+
+
+class Header(Entry, frozen=True, kw_only=True):
+    """The first record: what was run, so that it can be run again."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    scenario: str = ""
+    """Name of the scenario; empty in a live run."""
+    profile: str = ""
+    """Name of the scheduler profile."""
+    seed: int = 0
+    started: float = 0.0
+    """Wall-clock second a live run began; 0 in a simulation, where the same input must give the same bytes."""
+
+
+class NodeJoined(Entry, frozen=True):
+    """A node became part of the cluster."""
+
+    node: str
+    allocatable: dict[str, int]
+    """Resource → amount, in the units of `lamina.model.resources`."""
+    bandwidth: float = 0.0
+    """Bytes per second it can download; 0 when not known or not limited."""
+
+
+class NodeLeft(Entry, frozen=True):
+    """A node is no longer part of the cluster."""
+
+    node: str
+
+
+class PodArrived(Entry, frozen=True):
+    """A pod asked to be placed for the first time."""
+
+    pod: str
+    """``namespace/name``, here and in all other records."""
+    uid: str
+    namespace: str
+    images: tuple[str, ...]
+    """Every image it needs; one entry for each use."""
+    requests: dict[str, int]
+
+
+class Decided(Entry, frozen=True):
+    """The scheduler finished one attempt to place one pod."""
+
+    decision: Decision
+
+
+class PodBound(Entry, frozen=True):
+    """The binding of a pod to a node was accepted."""
+
+    pod: str
+    node: str
+
+
+class PullStarted(Entry, frozen=True):
+    """A node began to download what it misses of an image."""
+
+    node: str
+    image: str
+    bytes: int
+    """Bytes it misses."""
+    layers: int
+    """Layers it misses."""
+
+
+class LayerPulled(Entry, frozen=True):
+    """One layer arrived on a node."""
+
+    node: str
+    layer: str
+    bytes: int
+
+
+class PullDone(Entry, frozen=True):
+    """A node holds the whole image."""
+
+    node: str
+    image: str
+    bytes: int
+    """Bytes that were downloaded for it; 0 when everything was there already."""
+    seconds: float
+    """How long the pull took, waiting for its turn included."""
+
+
+class PodStarted(Entry, frozen=True):
+    """All containers of a pod run."""
+
+    pod: str
+    node: str
+
+
+class PodFinished(Entry, frozen=True):
+    """A pod ended by itself; its node has the room back."""
+
+    pod: str
+    node: str
+
+
+class PodRemoved(Entry, frozen=True):
+    """A pod was deleted or evicted, or its node left; ``node`` is empty when it had none yet."""
+
+    pod: str
+    node: str = ""
+
+
+class PodRejected(Entry, frozen=True):
+    """A node refused to run a pod that had been bound to it."""
+
+    pod: str
+    node: str
+    reason: str
+
+
+class End(Entry, frozen=True):
+    """The last record; a trace without it was cut short."""
+
+    records: int
+    """How many records came before this one, the header included."""
+
+
+Record = (
+    Header
+    | NodeJoined
+    | NodeLeft
+    | PodArrived
+    | Decided
+    | PodBound
+    | PullStarted
+    | LayerPulled
+    | PullDone
+    | PodStarted
+    | PodFinished
+    | PodRemoved
+    | PodRejected
+    | End
+)
+
+
+def not_finite(record: Record) -> str:
+    """Name the first field that is infinite or not a number, which JSON cannot say; empty when there is none."""
+    for name in FLOATS[type(record)]:
+        if not math.isfinite(getattr(record, name)):
+            return name
+    return "decision.at" if isinstance(record, Decided) and not math.isfinite(record.decision.at) else ""
+
+
+FLOATS: Final = {
+    kind: tuple(field.name for field in msgspec.structs.fields(kind) if field.type is float) for kind in Record.__args__
+}

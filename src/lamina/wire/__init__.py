@@ -1,0 +1,1 @@
+"""How things look outside: Kubernetes JSON and image manifests, turned into the model and back."""

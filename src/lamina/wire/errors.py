@@ -1,0 +1,22 @@
+"""
+What goes wrong between the outside and the model.
+
+    LaminaError
+    └── WireError         somebody sent an object that cannot be read
+
+One such object is no reason to stop: whoever reads a stream of them counts it, says so and goes on with the next.
+"""
+
+from lamina.model.errors import LaminaError
+
+
+class WireError(LaminaError):
+    """An object from outside does not say what an object of this *kind* must say."""
+
+    def __init__(self, kind: str, problem: str, name: str = "") -> None:
+        super().__init__(kind, problem, name)
+        self.kind, self.problem, self.name = kind, problem, name
+
+    def __str__(self) -> str:
+        which = f"{self.kind} {self.name}" if self.name else self.kind
+        return f"cannot read {which}: {self.problem}"

@@ -1,0 +1,61 @@
+"""
+What all Kubernetes objects have in common, as far as we look at it.
+
+The structs of this and the neighbouring modules name only the fields that are used: the decoder passes over everything
+else without building anything, which is what makes it fast. Where the API or one of its clients may say ``null``, null
+is read as "nothing": the bookmarks of a watch, for example, are pods with ``containers: null``.
+"""
+
+import msgspec
+
+from lamina.model.pod import Owner
+from lamina.wire.repeats import NULL, remembered
+
+
+class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``metadata`` of an object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    owner_references: msgspec.Raw = NULL
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, or the name alone where there are no namespaces."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class ListMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``metadata`` of a list."""
+
+    resource_version: str = ""
+    continue_token: str | None = msgspec.field(default=None, name="continue")
+
+
+class OwnerReference(msgspec.Struct, frozen=True, gc=False):
+    """One of ``metadata.ownerReferences``."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+_OWNERS = msgspec.json.Decoder(list[OwnerReference] | None)
+
+
+def _controller(data: bytes) -> Owner | None:
+    for reference in _OWNERS.decode(data) or ():
+        if reference.controller:
+            return Owner(reference.kind, reference.name, reference.uid)
+    return None
+
+
+controller = remembered("metadata.ownerReferences", _controller)
+"""The owner that manages the object, of all its owners."""

@@ -1,0 +1,215 @@
+"""
+Pods as the Kubernetes API writes them, and what the scheduler sees in them.
+
+Used by whatever lists, watches or is sent pods. Nothing is defaulted that the API server defaults (limits that become
+requests, priority classes): what comes from there has been through it.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from lamina.model.pod import DEFAULT_SCHEDULER, Container, Pod, PodUid
+from lamina.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
+from lamina.model.taints import Toleration
+from lamina.wire import timestamps
+from lamina.wire.errors import WireError
+from lamina.wire.kube_demand import INIT, SIDECAR, demand_of
+from lamina.wire.kube_meta import ObjectMeta, controller
+from lamina.wire.repeats import NULL, remembered
+
+ALWAYS: Final = "Always"
+FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class ContainerObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``spec.containers`` or ``spec.initContainers``."""
+
+    name: str = ""
+    image: str | None = None
+    resources: Raw = NULL
+    restart_policy: str | None = None
+
+
+class ImageVolume(msgspec.Struct, frozen=True, gc=False):
+    """``spec.volumes[].image``."""
+
+    reference: str | None = None
+
+
+class Volume(msgspec.Struct, frozen=True, gc=False):
+    """One of ``spec.volumes``."""
+
+    image: ImageVolume | None = None
+
+
+class Gate(msgspec.Struct, frozen=True, gc=False):
+    """One of ``spec.schedulingGates``."""
+
+    name: str = ""
+
+
+class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``spec`` of a pod."""
+
+    containers: list[ContainerObject] | None = None
+    init_containers: list[ContainerObject] | None = None
+    volumes: list[Volume] | None = None
+    resources: Raw = NULL
+    overhead: Raw = NULL
+    node_name: str | None = None
+    node_selector: Raw = NULL
+    affinity: Raw = NULL
+    tolerations: Raw = NULL
+    priority: int | None = None
+    scheduler_name: str | None = None
+    scheduling_gates: list[Gate] | None = None
+
+
+class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``status`` of a pod."""
+
+    phase: str | None = None
+    nominated_node_name: str | None = None
+
+
+class PodObject(msgspec.Struct, frozen=True, gc=False):
+    """A pod."""
+
+    kind: str | None = None
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus | None = None
+
+
+class Expression(msgspec.Struct, frozen=True, gc=False):
+    """One condition of a node selector term."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class Term(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``nodeSelectorTerms``."""
+
+    match_expressions: list[Expression] | None = None
+    match_fields: list[Expression] | None = None
+
+
+class Terms(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A node selector."""
+
+    node_selector_terms: list[Term] | None = None
+
+
+class NodeAffinity(msgspec.Struct, frozen=True, gc=False):
+    """``spec.affinity.nodeAffinity``, as far as it is a must."""
+
+    required: Terms | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``spec.affinity``, as far as it is about nodes."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+_AFFINITY: Final = msgspec.json.Decoder(Affinity | None)
+_LABELS: Final = msgspec.json.Decoder(dict[str, str] | None)
+_TOLERATIONS: Final = msgspec.json.Decoder(tuple[Toleration, ...] | None)
+
+_NO_STATUS: Final = PodStatus()
+
+
+def pod_from(pod: PodObject) -> Pod:
+    """
+    Return what the scheduler sees in a pod; `WireError` when a part of it makes no sense.
+
+    A pod without a name is not refused, because bookmarks and dry runs have none.
+    """
+    try:
+        return _convert(pod)
+    except (ValueError, RecursionError) as error:
+        raise WireError("Pod", str(error), pod.metadata.key) from error
+
+
+def _convert(pod: PodObject) -> Pod:
+    metadata, spec, status = pod.metadata, pod.spec, pod.status or _NO_STATUS
+    containers, init = spec.containers or (), spec.init_containers or ()
+    demand = demand_of(
+        spec.resources,
+        spec.overhead,
+        [container.resources for container in containers],
+        [(SIDECAR if container.restart_policy == ALWAYS else INIT, container.resources) for container in init],
+    )
+    return Pod(
+        uid=PodUid(metadata.uid),
+        name=metadata.name,
+        namespace=metadata.namespace or "default",
+        containers=tuple(
+            [
+                Container(container.image or "", requests, container.name)
+                for container, requests in zip(containers, demand.containers, strict=True)
+            ]
+        ),
+        init_containers=tuple(
+            [
+                Container(container.image or "", requests, container.name, container.restart_policy == ALWAYS)
+                for container, requests in zip(init, demand.init_containers, strict=True)
+            ]
+        ),
+        image_volumes=tuple(
+            [volume.image.reference for volume in spec.volumes or () if volume.image and volume.image.reference]
+        ),
+        requests=demand.requests,
+        scoring_requests=demand.scoring_requests,
+        labels=metadata.labels or {},
+        annotations=metadata.annotations or {},
+        priority=spec.priority or 0,
+        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
+        node_name=spec.node_name or "",
+        nominated_node=status.nominated_node_name or "",
+        node_selector=_node_selector(spec.node_selector),
+        required_nodes=_required_nodes(spec.affinity),
+        tolerations=_tolerations(spec.tolerations),
+        gates=tuple([gate.name for gate in spec.scheduling_gates or ()]),
+        owner=controller(metadata.owner_references),
+        created_at=timestamps.seconds(metadata.creation_timestamp),
+        finished=status.phase in FINISHED,
+        deleting=metadata.deletion_timestamp is not None,
+    )
+
+
+def _read_node_selector(text: bytes) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((_LABELS.decode(text) or {}).items()))
+
+
+def _read_required_nodes(text: bytes) -> NodeSelector | None:
+    affinity = _AFFINITY.decode(text)
+    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
+        return None
+    terms = affinity.node_affinity.required.node_selector_terms or ()
+    return NodeSelector(
+        tuple(
+            NodeSelectorTerm(_requirements(term.match_expressions or ()), _requirements(term.match_fields or ()))
+            for term in terms
+        )
+    )
+
+
+def _requirements(expressions: Iterable[Expression]) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(expression.key, expression.operator, expression.values or ()) for expression in expressions
+    )
+
+
+def _read_tolerations(text: bytes) -> tuple[Toleration, ...]:
+    return _TOLERATIONS.decode(text) or ()
+
+
+_node_selector = remembered("spec.nodeSelector", _read_node_selector)
+_required_nodes = remembered("spec.affinity", _read_required_nodes)
+_tolerations = remembered("spec.tolerations", _read_tolerations)
