@@ -1,0 +1,115 @@
+"""Durations, sizes and names as people write them."""
+
+import pytest
+
+from lamina.simulator.workloads import units
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        pytest.param("500ms", 0.5, id="milliseconds"),
+        pytest.param("10s", 10.0, id="seconds"),
+        pytest.param("5m", 300.0, id="minutes"),
+        pytest.param("1h", 3600.0, id="hours"),
+        pytest.param("1h30m", 5400.0, id="several units"),
+        pytest.param("0.1s", 0.1, id="a fraction is the nearest float"),
+        pytest.param("2.5m", 150.0, id="a fraction of a minute"),
+        pytest.param(7, 7.0, id="a whole number is seconds"),
+        pytest.param(0.25, 0.25, id="a number is seconds"),
+        pytest.param("12", 12.0, id="a number in quotes"),
+        pytest.param(" 3s ", 3.0, id="spaces around it"),
+        pytest.param(0, 0.0, id="nothing"),
+    ],
+)
+def test_a_duration_is_read_as_seconds(written, seconds):
+    assert seconds == units.seconds(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        pytest.param("10 s", "is not a duration: write for example 500ms", id="a space inside"),
+        pytest.param("1d", "is not a duration", id="a unit nobody knows"),
+        pytest.param("", "is not a duration", id="nothing"),
+        pytest.param("s", "is not a duration", id="a unit alone"),
+        pytest.param("1e3s", "is not a duration", id="an exponent"),
+        pytest.param("-1s", "is negative", id="negative"),
+        pytest.param(-0.5, "is negative", id="a negative number"),
+        pytest.param("inf", "is not a duration", id="endless as text"),
+        pytest.param(float("inf"), "at most ten years", id="endless"),
+        pytest.param("90000h", "at most ten years", id="more than ten years"),
+        pytest.param("1" * 65 + "s", "too long", id="a long text"),
+    ],
+)
+def test_what_is_no_duration_is_told_in_words(written, words):
+    with pytest.raises(ValueError, match=words):
+        units.seconds(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        pytest.param("771kB", 771_000, id="decimal"),
+        pytest.param("300MB", 300_000_000, id="megabytes"),
+        pytest.param("1.5GB", 1_500_000_000, id="a fraction"),
+        pytest.param("300M", 300_000_000, id="without the B"),
+        pytest.param("23Mi", 23 * 1024**2, id="binary"),
+        pytest.param("1.5GiB", 3 * 2**29, id="binary with the B"),
+        pytest.param("300 MB", 300_000_000, id="with a space"),
+        pytest.param(4096, 4096, id="plain bytes"),
+        pytest.param(4096.0, 4096, id="plain bytes as a float"),
+        pytest.param("4096B", 4096, id="bytes"),
+        pytest.param("0.5", 1, id="part of a byte is a byte"),
+        pytest.param(0, 0, id="nothing"),
+        pytest.param("1024TiB", 2**50, id="the largest"),
+    ],
+)
+def test_a_size_is_read_as_bytes(written, size):
+    assert size == units.size(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        pytest.param("300m", "is not a size: write for example 300MB", id="thousandths are never meant"),
+        pytest.param("10KB", "is not a size", id="a capital K"),
+        pytest.param("large", "is not a size", id="a word"),
+        pytest.param("1e9", "is not a size", id="an exponent in text"),
+        pytest.param("-5MB", "is negative", id="negative"),
+        pytest.param(float("inf"), "is not a size", id="endless"),
+        pytest.param("2048TiB", "too large", id="more than a PiB"),
+        pytest.param("1" * 65, "is not a size", id="a long text"),
+    ],
+)
+def test_what_is_no_size_is_told_in_words(written, words):
+    with pytest.raises(ValueError, match=words):
+        units.size(written)
+
+
+@pytest.mark.parametrize("written", ["100MB", "100MB/s", "100 MB/s", 100_000_000])
+def test_a_bandwidth_is_a_size_each_second(written):
+    assert 100_000_000 == units.bandwidth(written)
+
+
+@pytest.mark.parametrize(("written", "words"), [(0, "downloads nothing"), ("fast", "is not a size")])
+def test_what_is_no_bandwidth_is_told_in_words(written, words):
+    with pytest.raises(ValueError, match=words):
+        units.bandwidth(written)
+
+
+@pytest.mark.parametrize("name", ["n1", "web-1.example", "0", "a" * 192])
+def test_a_name_is_what_kubernetes_takes(name):
+    assert name == units.object_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "Web", "web_1", "-web", "web-", "web 1", "ä", "a" * 193, "web\n"])
+def test_what_is_no_name_is_told_in_words(name):
+    with pytest.raises(ValueError, match="cannot be a name"):
+        units.object_name(name)
+
+
+@pytest.mark.parametrize(("written", "words"), [("-1", "is negative"), ("four", "is not a quantity")])
+def test_what_is_no_amount_is_told_in_words(written, words):
+    with pytest.raises(ValueError, match=words):
+        units.resource(written)
