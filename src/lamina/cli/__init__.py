@@ -1,0 +1,1 @@
+"""The command line: one module per command; each parses, calls one thing and prints."""

@@ -1,0 +1,107 @@
+"""
+The ``lamina`` command.
+
+Commands are imported when they are called: ``lamina --help`` lists them from the table below and imports nothing else,
+because a tool that is started often must start at once.
+
+Exit codes: 0 done, 1 the run found a problem, 2 bad usage or input (one line each: what, where, what to try).
+"""
+
+import importlib
+import sys
+from typing import Final
+
+import click
+
+# name → (module, what it is for); the module has a click command of the same name as itself.
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "demo": ("lamina.cli.demo", "The tour: three small clusters, step by step, in half a minute."),
+    "simulate": ("lamina.cli.simulate", "Run a scenario in virtual time; write trace and summary."),
+    "explain": ("lamina.cli.explain", "Tell why a pod went where it went, or why it waits."),
+    "profiles": ("lamina.cli.profiles", "List the profiles that come with Lamina, or print one."),
+}
+
+EXAMPLES: Final = """\b
+Examples:
+  lamina demo
+  lamina simulate examples/founding/scenario.yaml --out /tmp/founding
+  lamina explain p3 --trace /tmp/founding
+"""
+
+
+class Lazy(click.Group):
+    """A group whose commands are imported on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest command when there is no such one."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in COMMANDS:
+            from lamina.model.schema import suggest
+
+            raise click.UsageError(f"there is no command {name!r}: {suggest(name, COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib.metadata import version
+
+    click.echo(f"lamina {version('lamina')}")
+    ctx.exit()
+
+
+@click.group(cls=Lazy, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version and exit."
+)
+def lamina() -> None:
+    """Place Kubernetes pods where their container layers already are, and see what that is worth."""
+
+
+def main() -> None:
+    """Run the command line; bad input ends in one line per mistake, never in a traceback."""
+    try:
+        lamina(prog_name="lamina", standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code if error.exit_code != 1 else 2)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except BrokenPipeError:
+        # Somebody closed the pipe (``| head``): they have seen enough.
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception as error:
+        from lamina.model.errors import LaminaError
+
+        if not isinstance(error, LaminaError):
+            raise
+        for line in str(error).splitlines():
+            click.echo(line, err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What a person sees while a simulation runs: nothing for two seconds, then how far it is; nothing at all in a pipe."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Final, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from lamina.simulator.cluster import Cluster
+from lamina.simulator.workloads import Scenario
+from lamina.trace.records import PodArrived, PodStarted, Record
+
+PATIENCE: Final = 2.0
+BETWEEN: Final = 0.2
+
+
+class Running:
+    """A progress bar over the pods that have started."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Expect as many pods as the scenario has."""
+        self._pods = len(scenario.arrivals)
+        self._started = 0
+        self._arrived = 0
+        self._began = self._drawn = time.monotonic()
+        self._visible = sys.stderr.isatty()
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        """Start counting; nothing is drawn yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the bar away."""
+        if self._progress is not None:
+            self._progress.stop()
+
+    def observe(self, now: float, record: Record, cluster: Cluster) -> None:
+        """Count, and draw now and then."""
+        if isinstance(record, PodStarted):
+            self._started += 1
+        elif isinstance(record, PodArrived):
+            self._arrived += 1
+        else:
+            return
+        if not self._visible:
+            return
+        wall = time.monotonic()
+        if wall - self._drawn < BETWEEN or wall - self._began < PATIENCE:
+            return
+        self._drawn = wall
+        self._draw(now)
+
+    def _draw(self, now: float) -> None:
+        if self._progress is None:
+            self._progress = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.completed:,.0f}/{task.total:,.0f} pods started"),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._progress.add_task("", total=self._pods)
+            self._progress.start()
+        assert self._task is not None, "made with the bar"
+        self._progress.update(self._task, completed=self._started, description=f"virtual {now:,.0f} s")

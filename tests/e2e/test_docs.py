@@ -1,0 +1,60 @@
+"""What the documentation shows works as shown."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lamina.scheduling.config.load import load
+from lamina.scheduling.plugins.in_tree import registry
+from lamina.simulator.workloads import load_scenario
+from lamina.simulator.workloads.schema import DefaultsEntry, EventEntry, NodeEntry, PodEntry, ScenarioFile
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_the_plugin_of_the_page_works_as_the_page_tests_it() -> None:
+    """
+    The class, the test beside it and the configuration that enables it.
+    """
+    plugin, proof = blocks("docs/plugins.md", "python")
+    names: dict[str, object] = {}
+    exec(compile(plugin, "docs/plugins.md", "exec"), names)
+    exec(compile(proof, "docs/plugins.md", "exec"), names)
+    known = registry(entry_points=False)
+    known.register(names["FewestPods"])  # type: ignore[arg-type]
+
+    load(blocks("docs/plugins.md", "yaml")[0], "docs/plugins.md", known)
+
+
+def test_the_scenario_of_the_page_is_a_scenario(tmp_path: Path) -> None:
+    """
+    Every field it shows is understood.
+    """
+    (page,) = blocks("docs/scenarios.md", "yaml")
+    (tmp_path / "common.yaml").write_text("about: shared\n", encoding="utf-8")
+    (tmp_path / "page.yaml").write_text(page, encoding="utf-8")
+
+    scenario = load_scenario(tmp_path / "page.yaml")
+
+    assert ["n1", "n2", "n3", "big"] == [node.name for node in scenario.nodes]
+    assert 21 == len(scenario.arrivals)
+
+
+@pytest.mark.parametrize(
+    "kind", [ScenarioFile, DefaultsEntry, NodeEntry, PodEntry, EventEntry], ids=lambda kind: kind.__name__
+)
+def test_every_field_of_a_scenario_is_on_the_page(kind: type[msgspec.Struct]) -> None:
+    """
+    A field nobody documents is a field nobody uses.
+    """
+    (page,) = blocks("docs/scenarios.md", "yaml")
+    shown = set(re.findall(r"(\w+):", page))
+
+    assert set() == {field.encode_name for field in msgspec.structs.fields(kind)} - shown

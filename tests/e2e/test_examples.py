@@ -1,0 +1,116 @@
+"""
+Every folder of examples/ runs and shows what its README says.
+
+An example without an expectation here fails, and so does a README that leaves out how to run it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from lamina.scheduling.config.named import NAMED, named
+from lamina.scheduling.plugins.in_tree import registry
+from lamina.simulator.run import Result, simulate, summary
+from lamina.simulator.workloads import load_scenario
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXPECTED_HERE = ("classic", "founding")
+
+MB = 1_000_000
+
+
+def run(example: str, profile: str, seed: int = 0) -> Result:
+    scenario = load_scenario(EXAMPLES / example)
+    return simulate(scenario.under(profile), named(profile, registry(entry_points=False)), seed=seed, detail="full")
+
+
+def nodes(result: Result) -> Mapping[str, str]:
+    return {pod.pod.removeprefix("default/"): pod.node for pod in result.pods}
+
+
+def test_every_example_has_an_expectation():
+    assert EXPECTED_HERE == tuple(sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
+
+
+@pytest.mark.parametrize("example", EXPECTED_HERE)
+def test_every_example_says_what_it_shows_and_how_to_run_it(example):
+    text = (EXAMPLES / example / "README.md").read_text(encoding="utf-8")
+
+    assert text.startswith("# ")
+    assert f"examples/{example}/" in text
+    assert "```\nlamina " in text
+
+
+@pytest.mark.parametrize("example", EXPECTED_HERE)
+def test_every_scenario_names_a_profile_there_is(example):
+    scenario = load_scenario(EXAMPLES / example / "scenario.yaml")
+
+    assert scenario.about
+    assert scenario.profile in NAMED
+
+
+# ------------------------------------------------------------------------------------------------------------- founding
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_founding_the_third_pod_goes_where_the_lower_layers_are(seed):
+    result = run("founding/scenario.yaml", "layers", seed)
+    p1, p2, p3 = result.pods
+
+    assert p1.node != p2.node
+    assert p2.node == p3.node
+    # L1, L2 and L3 for p1, L1, L2 and L4 for p2, and only L3 for p3.
+    assert (650 * MB, 600 * MB, 150 * MB) == (p1.bytes_pulled, p2.bytes_pulled, p3.bytes_pulled)
+    assert (7.0, 6.5, 2.0) == (p1.pulling, p2.pulling, p3.pulling)
+    assert 1400 * MB == summary(result)["bytes_pulled"]
+
+
+def test_founding_without_layers_it_is_a_matter_of_luck():
+    runs = [run("founding/scenario.yaml", "kube-default", seed) for seed in range(12)]
+    pulled = {result.pods[2].node == result.pods[1].node: summary(result)["bytes_pulled"] for result in runs}
+
+    assert {True: 1400 * MB, False: 1900 * MB} == pulled
+
+
+# -------------------------------------------------------------------------------------------------------------- classic
+
+IN_TURN = {"a1": "larger", "a2": "smaller", "a3": "larger", "b1": "smaller", "b2": "larger"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("example", "profile", "pulls"),
+    [
+        ("classic/scenario.yaml", "image-locality", 2),
+        ("classic/scenario.yaml", "layers", 2),
+        ("classic/scenario.yaml", "least-allocated", 4),
+        ("classic/scenario.yaml", "kube-default", 4),
+        ("classic/small.yaml", "layers", 2),
+        ("classic/small.yaml", "least-allocated", 4),
+        ("classic/small.yaml", "kube-default", 4),
+    ],
+)
+def test_classic_pulls(example, profile, pulls, seed):
+    result = run(example, profile, seed)
+
+    assert pulls == summary(result)["pulls"]
+    assert 5 == summary(result)["pods"]["started"]
+
+
+@pytest.mark.parametrize("profile", ["least-allocated", "kube-default"])
+def test_classic_without_regard_to_images_the_nodes_take_turns(profile):
+    assert IN_TURN == nodes(run("classic/scenario.yaml", profile))
+
+
+def test_classic_an_image_below_the_floor_scores_nothing_anywhere():
+    result = run("classic/small.yaml", "image-locality")
+    scores = {
+        score.score
+        for decision in result.decisions
+        for verdict in decision.verdicts
+        for score in verdict.scores
+        if score.plugin == "ImageLocality"
+    }
+
+    assert {0} == scores
