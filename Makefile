@@ -1,0 +1,88 @@
+# Everything a person does with this checkout. `make` alone lists it.
+# Set-up happens by itself: a machine with Python 3.11 or newer is enough.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+# The interpreter .venv is made from.
+PYTHON ?= python3
+# Test processes side by side: a number, or one per core.
+JOBS ?= auto
+PY := .venv/bin/python
+
+# Two levels of set-up in the same .venv: what Lamina runs with, and that plus the tools that check it.
+set_up = @command -v "$(PYTHON)" >/dev/null 2>&1 \
+	|| { echo "lamina: there is no $(PYTHON) here: install Python 3.11 or newer, or name yours with PYTHON=..." >&2; exit 1; }; \
+	"$(PYTHON)" scripts/set_up.py
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "  Variables: PYTHON=$(PYTHON)  JOBS=$(JOBS)  NAME=<benchmark or story>  VERSION=<release>"
+
+.PHONY: runtime dev
+runtime:
+	$(set_up) runtime
+dev:
+	$(set_up) dev
+
+.PHONY: demo
+demo: runtime ## Take the tour: three small clusters, step by step
+	@.venv/bin/lamina demo
+
+.PHONY: test
+test: dev ## Run the tests
+	@$(PY) -m pytest -n $(JOBS) --dist worksteal
+
+.PHONY: lint
+lint: dev ## Check format, style, types and walls
+	@start=$$(date +%s); failed=; \
+	$(PY) -m ruff format --check --quiet . || failed="$$failed format"; \
+	$(PY) -m ruff check --quiet . || failed="$$failed style"; \
+	$(PY) -m mypy || failed="$$failed types"; \
+	.venv/bin/lint-imports --no-logo || failed="$$failed walls"; \
+	echo "lint: $${failed:+failed in$$failed, }$$(( $$(date +%s) - start )) s"; \
+	test -z "$$failed"
+
+# Both run even if the first fails, so that one run tells everything; pytest has the last word.
+.PHONY: check
+check: ## Run lint, then test: what has to pass before a change is done
+	@lint=0; $(MAKE) --no-print-directory lint || lint=$$?; \
+	$(MAKE) --no-print-directory test && exit $$lint
+
+.PHONY: format
+format: dev ## Rewrite the code in the house's format
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix --exit-zero --quiet .
+
+.PHONY: bench
+bench: dev ## List the benchmarks; NAME=x runs one
+	@$(PY) scripts/bench.py $(if $(NAME),"$(NAME)")
+
+.PHONY: e2e
+e2e: dev ## List the end-to-end stories; NAME=x runs one
+	@$(PY) scripts/e2e.py $(if $(NAME),"$(NAME)")
+
+.PHONY: soak
+soak: dev ## Run for long what CI runs briefly: laws with many examples, tests marked soak
+	@LAMINA_SCHEDULES=100000 $(PY) -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=soak --timeout=0 -m "soak or hypothesis"
+
+.PHONY: walls
+walls: dev ## Break every import contract on purpose and see it caught
+	@$(PY) scripts/check_walls.py
+
+.PHONY: picture
+picture: dev ## Draw the README's picture again, from a real run
+	@$(PY) scripts/picture.py
+
+.PHONY: changelog
+changelog: dev ## Show the next release's notes; VERSION=x.y.z writes them
+	@$(PY) -m towncrier build $(if $(VERSION),--yes --version "$(VERSION)",--draft --version next)
+
+.PHONY: clean
+clean: ## Remove .venv and everything that was generated
+	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,16 @@
+"""
+List the benchmarks, or run one: `bench.py [NAME]`.
+
+Benchmarks are the modules of benchmarks/; each prints its own table and ends with one line of JSON, whose key
+"benchmark" says which it was. Their numbers are for people and for comparison, never for a test to fail on.
+"""
+
+import sys
+from pathlib import Path
+
+import runnables
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+
+if __name__ == "__main__":
+    sys.exit(runnables.command("benchmark", "benchmarks", BENCHMARKS, sys.argv[1:]))

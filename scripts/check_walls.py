@@ -1,0 +1,187 @@
+"""
+Prove that the walls stand: break every import contract on purpose, in a copy, and see the linter object.
+
+A contract that nothing can break guards nothing: a typing mistake in a module's name is enough. So each contract of
+.importlinter has at least one violation here; a contract without one, or a violation of a contract that is gone, is
+an error. Run by `make walls` and by tests/unit/test_walls.py.
+"""
+
+import configparser
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CONTRACTS = ROOT / ".importlinter"
+PREFIX = "importlinter:contract:"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One way to break one contract: files to add to src/lamina."""
+
+    contract: str
+    """The contract's identifier in .importlinter."""
+    story: str
+    """What somebody did, in words."""
+    files: tuple[tuple[str, str], ...]
+    """Path below src/lamina, and its content."""
+
+
+def imports(contract: str, story: str, importer: str, imported: str) -> Violation:
+    """A new module *importer* (a path) that imports *imported*."""
+    return Violation(contract, story, ((importer, f"import {imported}\n"),))
+
+
+VIOLATIONS: tuple[Violation, ...] = (
+    imports("rooms", "a pod asks the index", "model/offender.py", "lamina.layers"),
+    imports("rooms", "the simulator uses the test builders", "simulator/cluster/offender.py", "lamina.testing"),
+    imports("rooms", "a command is called from below", "scheduling/loop/offender.py", "lamina.cli"),
+    imports("rooms", "two rooms of one floor meet", "wire/offender.py", "lamina.trace"),
+    Violation("rooms", "somebody opens a drawer", (("utils/__init__.py", ""),)),
+    imports("scheduling-rooms", "the loop knows a plugin", "scheduling/loop/offender.py", "lamina.scheduling.plugins"),
+    imports("scheduling-rooms", "a plugin knows the loop", "scheduling/plugins/offender.py", "lamina.scheduling.loop"),
+    imports(
+        "scheduling-rooms", "the framework reads files", "scheduling/framework/offender.py", "lamina.scheduling.config"
+    ),
+    Violation("scheduling-rooms", "a room nobody placed", (("scheduling/offender/__init__.py", ""),)),
+    Violation(
+        "plugins-independent",
+        "a plugin borrows from its neighbour",
+        (
+            ("scheduling/plugins/upstream/offender.py", "import lamina.scheduling.plugins.upstream.victim\n"),
+            ("scheduling/plugins/upstream/victim.py", ""),
+        ),
+    ),
+    Violation(
+        "plugins-independent",
+        "locality leans on an upstream plugin",
+        (
+            ("scheduling/plugins/locality/offender.py", "import lamina.scheduling.plugins.upstream.victim\n"),
+            ("scheduling/plugins/upstream/victim.py", ""),
+        ),
+    ),
+    imports("pure", "a plugin reads the clock", "scheduling/plugins/upstream/offender.py", "time"),
+    imports("pure", "the loop rolls dice", "scheduling/loop/offender.py", "random"),
+    imports("pure", "the index logs", "layers/offender.py", "logging"),
+    imports("pure", "a decision waits for the network", "scheduling/framework/offender.py", "asyncio"),
+    imports("pure", "a profile decodes JSON of the API", "scheduling/config/offender.py", "lamina.wire"),
+    imports("pure", "the engine sleeps for real", "simulator/engine/offender.py", "threading"),
+    imports("simulator-rooms", "pulls know the cluster", "simulator/pulls/offender.py", "lamina.simulator.cluster"),
+    imports(
+        "simulator-rooms",
+        "the cluster knows its workload",
+        "simulator/cluster/offender.py",
+        "lamina.simulator.workloads",
+    ),
+    imports("engine-alone", "the engine learns what a pod is", "simulator/engine/offender.py", "lamina.model"),
+    imports("light", "a node report needs numpy", "wire/offender.py", "numpy"),
+    Violation(
+        "acyclic",
+        "two modules need each other",
+        (
+            ("layers/offender.py", "import lamina.layers.victim\n"),
+            ("layers/victim.py", "import lamina.layers.offender\n"),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the linter said to one violation."""
+
+    violation: Violation
+    caught: bool
+    output: str
+
+
+def contracts() -> dict[str, str]:
+    """Identifier and name of every contract in .importlinter."""
+    parser = configparser.ConfigParser()
+    parser.read(CONTRACTS, encoding="utf-8")
+    return {
+        section.removeprefix(PREFIX): parser[section]["name"]
+        for section in parser.sections()
+        if section.startswith(PREFIX)
+    }
+
+
+def unmatched(violations: Sequence[Violation] = VIOLATIONS) -> list[str]:
+    """Complaints about contracts nobody tries to break, and about violations of contracts that do not exist."""
+    stated, tried = set(contracts()), {violation.contract for violation in violations}
+    return [f"contract {name!r} has no violation in {Path(__file__).name}" for name in sorted(stated - tried)] + [
+        f"violation of {name!r}, which is no contract of {CONTRACTS.name}" for name in sorted(tried - stated)
+    ]
+
+
+def lint(contract: str, files: Sequence[tuple[str, str]]) -> tuple[bool, str]:
+    """Check one contract on a copy of src/ with *files* added. Returns whether it was kept, and the linter's words."""
+    with tempfile.TemporaryDirectory(prefix="lamina-walls-") as folder:
+        copy = Path(folder)
+        shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(CONTRACTS, copy)
+        for name, content in files:
+            path = copy / "src" / "lamina" / name
+            if path.exists():
+                raise FileExistsError(path)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        run = subprocess.run(
+            [Path(sys.executable).parent / "lint-imports", "--no-cache", "--no-logo", "--contract", contract],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy / "src"), "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    output = run.stdout + run.stderr
+    name = contracts()[contract]
+    if f"{name} KEPT" in output:
+        return True, output
+    if f"{name} BROKEN" in output:
+        return False, output
+    raise RuntimeError(f"the linter did not judge {contract!r}:\n{output}")
+
+
+@functools.cache
+def untouched(contract: str) -> tuple[bool, str]:
+    """How a contract fares on src/ as it is."""
+    return lint(contract, ())
+
+
+def attempt(violation: Violation) -> Finding:
+    """Commit one violation. It counts as caught when the contract breaks with it and holds without it."""
+    kept_without, output = untouched(violation.contract)
+    if not kept_without:
+        return Finding(violation, caught=False, output=f"broken before anybody touched it:\n{output}")
+    kept_with, output = lint(violation.contract, violation.files)
+    return Finding(violation, caught=not kept_with, output=output)
+
+
+def main() -> int:
+    """Try every violation and print a table; 0 when every contract objects."""
+    problems = unmatched()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        findings = list(pool.map(attempt, VIOLATIONS))
+    width = max(len(violation.contract) for violation in VIOLATIONS)
+    for finding in findings:
+        word = "caught" if finding.caught else "MISSED"
+        print(f"  {word}  {finding.violation.contract:<{width}}  {finding.violation.story}")
+        if not finding.caught:
+            problems.append(f"{finding.violation.contract}: {finding.violation.story}\n{finding.output}")
+    for problem in problems:
+        print(f"lamina: {problem}", file=sys.stderr)
+    print(f"{sum(finding.caught for finding in findings)} of {len(findings)} violations caught")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

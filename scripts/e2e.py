@@ -1,0 +1,16 @@
+"""
+List the end-to-end stories, or run one: `e2e.py [NAME]`.
+
+Stories are the modules of tests/e2e/; each says in NEEDS which programs it starts, tells what happens while it
+happens, and ends with one line of JSON whose key "story" says which it was. A story that does not hold raises.
+"""
+
+import sys
+from pathlib import Path
+
+import runnables
+
+STORIES = Path(__file__).resolve().parent.parent / "tests" / "e2e"
+
+if __name__ == "__main__":
+    sys.exit(runnables.command("story", "end-to-end stories", STORIES, sys.argv[1:]))

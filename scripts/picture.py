@@ -1,0 +1,47 @@
+"""
+Draw docs/founding.svg, the picture the README opens with, from a real run of the founding scenario.
+
+Run it again when the demo changes: ``make picture``.
+"""
+
+import io
+import re
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from lamina.cli.picture import picture
+from lamina.cli.screen import Screen
+from lamina.cli.tour import examples, steps
+from lamina.cli.verdicts import headline, table
+from lamina.simulator.workloads import load_scenario
+
+WIDTH = 104
+
+
+def draw() -> str:
+    """Draw the last step of the founding story."""
+    console = Console(record=True, force_terminal=True, width=WIDTH, file=io.StringIO(), highlight=False)
+    screen = Screen(console)
+    scenario = load_scenario(examples() / "founding" / "scenario.yaml")
+    step = steps(scenario, seed=0)[-1]
+    console.print(f"[bold]{step.decision.pod}[/bold] asks for {step.image.names[0]}; no node that is free has it\n")
+    console.print(picture(screen, step.nodes, scenario.images, step.image, scenario.layer_names))
+    console.print(table(step.decision, screen, facts=False))
+    console.print(headline(step.decision, screen))
+    # The unique id is fixed and web fonts are left out: the same run gives the same file, and it loads nothing.
+    svg = console.export_svg(title="lamina demo", unique_id="founding")
+    return re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", "", svg, flags=re.DOTALL)
+
+
+def main() -> int:
+    """Write the picture."""
+    target = Path(__file__).resolve().parents[1] / "docs" / "founding.svg"
+    target.write_text(draw(), encoding="utf-8")
+    print(f"wrote {target.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

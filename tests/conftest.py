@@ -1,0 +1,124 @@
+"""
+What holds for every test: hypothesis profiles, parts a test needs, and silence in the rooms that decide.
+
+- Profiles: `steady` (the default: the same examples in every run) and `soak` (`make soak`: many, and new ones).
+- `@pytest.mark.needs("skopeo")`: skipped where it is missing; in CI, which installs it, that is a failure.
+- Tests under tests/unit/{model,layers,scheduling} may open no socket, start no process and write no file. The import
+  contracts forbid the modules one would do it with; this catches the rest, such as a plain open().
+"""
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+HERE: Final = Path(__file__).resolve().parent
+IN_CI: Final = os.environ.get("CI", "").lower() in {"true", "1"}
+
+# No deadlines: how long one example takes is the machine's affair, and `timeout` catches what hangs. The same examples
+# in every run, so that a red test is the change's doing and not the dice's; `make soak` is where dice are thrown.
+settings.register_profile("steady", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile(
+    "soak", deadline=None, print_blob=True, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
+
+
+# ------------------------------------------------------------------------------------------ parts that may be missing
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose parts are missing, or fail it where they should have been installed."""
+    for mark in item.iter_markers("needs"):
+        missing = [name for name in mark.args if not present(name)]
+        if not missing:
+            continue
+        words = f"needs {', '.join(missing)}"
+        if IN_CI and mark.kwargs.get("ci", True):
+            pytest.fail(f"{words}, which CI has to install", pytrace=False)
+        pytest.skip(words)
+
+
+def present(name: str) -> bool:
+    """Whether *name* is a program on the PATH or a Python module."""
+    if shutil.which(name) is not None:
+        return True
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # the package that would hold it is missing
+        return False
+
+
+# --------------------------------------------------------------------------------------- silence in rooms that decide
+
+PURE: Final = tuple(HERE / "unit" / room for room in ("model", "layers", "scheduling"))
+WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# The tools' own notes: compiled modules, hypothesis's examples, pytest's cache.
+NOTES: Final = {"__pycache__", ".hypothesis", ".pytest_cache"}
+PROCESSES: Final = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork"}
+
+
+class NotPureError(AssertionError):
+    """Code that only decides reached for the outside world."""
+
+
+class Watch:
+    """Listens to the interpreter's audit events while a test of a pure room runs."""
+
+    def __init__(self) -> None:
+        self.listening = False
+        self.seen: list[str] = []
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Refuse what a pure room must not do, and remember it in case somebody swallows the refusal."""
+        if not self.listening:
+            return
+        deed = offence(event, arguments)
+        if deed:
+            self.seen.append(deed)
+            raise NotPureError(f"a test of a pure room {deed}")
+
+
+def offence(event: str, arguments: tuple[Any, ...]) -> str | None:
+    """What an audit event amounts to; None when it is harmless."""
+    if event.startswith("socket."):
+        return f"used the network ({event})"
+    if event in PROCESSES:
+        return f"started a process ({event})"
+    if event == "open":
+        path, _, flags = arguments
+        harmless = isinstance(path, int) or not flags & WRITING or is_note(path)
+        return None if harmless else f"opened {os.fsdecode(path)} for writing"
+    return None
+
+
+def is_note(path: str | bytes | os.PathLike[str]) -> bool:
+    """Whether a file belongs to the tools that run the tests."""
+    return os.fsdecode(path) == os.devnull or not NOTES.isdisjoint(Path(os.fsdecode(path)).parts)
+
+
+WATCH: Final = Watch()
+# An audit hook cannot be removed again, so there is one, and it listens only when told to.
+sys.addaudithook(WATCH)
+
+
+@pytest.fixture(autouse=True)
+def no_outside_world(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Forbid sockets, processes and written files in tests of the rooms that decide."""
+    if not any(room in request.path.parents for room in PURE):
+        yield
+        return
+    WATCH.seen.clear()
+    WATCH.listening = True
+    try:
+        yield
+    finally:
+        WATCH.listening = False
+    if WATCH.seen:
+        pytest.fail(f"a test of a pure room {'; '.join(WATCH.seen)}", pytrace=False)

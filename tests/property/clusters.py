@@ -1,0 +1,205 @@
+"""
+Random clusters and pods for laws: small, crowded, and with everything in them that makes a difference somewhere.
+
+What is drawn are mostly single numbers that stand for a whole combination, which is an order of magnitude quicker than
+drawing every part and still shrinks towards the first choice of each.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from lamina.model.image import Image
+from lamina.model.node import Node, NodeImage
+from lamina.model.pod import Container, Pod, PodUid, total_requests
+from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration
+from lamina.testing import an_image
+
+GIB = 1024**3
+MIB = 1024**2
+
+GPU = "example.com/gpu"
+ALLOCATABLE: dict[str, list[int | None]] = {
+    "cpu": [4000, 0, 1, 500, 1000, 3333, 64_000],
+    "memory": [16 * GIB, 0, 1, GIB, 3 * GIB + 7, 2**45 - 1, 2**45, 2**53],
+    "pods": [110, 0, 1, 2, 5],
+    "ephemeral-storage": [None, 0, 100, 10 * GIB],
+    GPU: [None, None, 0, 1, 8],
+    "hugepages-2Mi": [None, None, 2 * MIB],
+}
+REQUESTS: dict[str, list[int | None]] = {
+    "cpu": [None, None, 0, 1, 100, 999, 1000, 4000],
+    "memory": [None, None, 0, 1, 200 * MIB, GIB, 3 * GIB, 2**44 + 1],
+    "ephemeral-storage": [None, None, None, 10, GIB],
+    GPU: [None, None, None, None, 0, 1, 2],
+    "hugepages-2Mi": [None, None, None, None, 2 * MIB],
+}
+KEYS = ("gpu", "team", "node.kubernetes.io/unschedulable")
+VALUES = ("", "a", "b")
+EFFECTS = (NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE, PREFER_NO_SCHEDULE)
+
+# What pods ask for, what nodes list, and what the catalogue knows overlap, and none contains another.
+LAYERS = {"os": 30 * MIB, "python": 100 * MIB, "torch": 800 * MIB, "tiny": 1, "empty": 0, "app": 5 * MIB}
+IMAGES: dict[str, Image] = {
+    name: an_image(name, {layer: LAYERS[layer] for layer in layers})
+    for name, layers in {
+        "base:1": ["os"],
+        "python:3": ["os", "python"],
+        "torch:2": ["os", "python", "torch"],
+        "app:1": ["os", "python", "app", "tiny"],
+        "nothing:1": ["empty"],
+        "app:latest": ["os", "app"],
+    }.items()
+}
+# Other spellings of the same references.
+SPELLINGS = {"app": "app:latest", "docker.io/library/python:3": "python:3"}
+ASKED = [*IMAGES, *SPELLINGS, "unknown:1"]
+LISTED = ["base:1", "python:3", "torch:2", "app:1", "app:latest", "docker.io/library/python:3"]
+SIZES = [300 * MIB, 0, 771_000, 23 * MIB, 24 * MIB, 1000 * MIB, 1000 * MIB + 1, 7 * GIB]
+
+Amounts = tuple[tuple[str, int], ...]
+
+
+def one_of_each(*choices: Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Draw one of each list, as a single number."""
+
+    def read(number: int) -> tuple[Any, ...]:
+        drawn = []
+        for one in choices:
+            number, index = divmod(number, len(one))
+            drawn.append(one[index])
+        return tuple(drawn)
+
+    return st.integers(0, math.prod(map(len, choices)) - 1).map(read)
+
+
+def amounts(choices: dict[str, list[int | None]]) -> st.SearchStrategy[Amounts]:
+    """Draw an amount for each resource; None leaves it out."""
+    return one_of_each(*choices.values()).map(
+        lambda drawn: tuple(sorted((name, one) for name, one in zip(choices, drawn, strict=True) if one is not None))
+    )
+
+
+# Half of the choices is no taint, or hardly any node would ever pass.
+TAINTS = [*[None] * 36, *(Taint(key, value, effect) for key in KEYS for value in VALUES for effect in EFFECTS)]
+NODE_IMAGES = [None, *(NodeImage((name,), size) for name in LISTED for size in SIZES)]
+HELD = [*((one,) for one in IMAGES.values()), (), *((one, two) for one in IMAGES.values() for two in IMAGES.values())]
+TOLERATIONS = [
+    Toleration(key, operator, value, effect)
+    for key in ("", *KEYS)
+    for operator in ("Exists", "Equal", "", "Gt")
+    for value in VALUES
+    for effect in ("", NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE)
+]
+
+taints = one_of_each(TAINTS, TAINTS).map(lambda drawn: tuple(one for one in drawn if one is not None))
+node_images = one_of_each(NODE_IMAGES, NODE_IMAGES, NODE_IMAGES).map(
+    lambda drawn: tuple(one for one in drawn if one is not None)
+)
+
+
+def nodes(
+    names: st.SearchStrategy[str], allocatable: dict[str, list[int | None]] = ALLOCATABLE
+) -> st.SearchStrategy[Node]:
+    """Draw a node."""
+    return st.builds(
+        lambda name, allocatable, taints, images, rest: Node(
+            name=name,
+            allocatable=allocatable,
+            taints=taints,
+            unschedulable=rest[0],
+            images=images,
+            labels={"zone": str(rest[1]), "points": str(rest[2])},
+        ),
+        names,
+        amounts(allocatable),
+        taints,
+        node_images,
+        one_of_each([*[False] * 7, True], range(4), [0, 7, 50, 100]),
+    )
+
+
+def container(image: str, requests: Sequence[int | None], sidecar: bool = False) -> Container:
+    """Build a container that asks for these amounts, in the order of REQUESTS."""
+    asked = ((name, one) for name, one in zip(REQUESTS, requests, strict=True) if one is not None)
+    return Container(image, tuple(sorted(asked)), sidecar=sidecar)
+
+
+containers = one_of_each(ASKED, *REQUESTS.values()).map(lambda drawn: container(drawn[0], drawn[1:]))
+init_containers = one_of_each(ASKED, [False, True], *REQUESTS.values()).map(
+    lambda drawn: container(drawn[0], drawn[2:], drawn[1])
+)
+
+
+def a_whole_pod(
+    regular: list[Container],
+    init: list[Container],
+    volumes: list[str],
+    tolerated: list[Toleration],
+    labels: dict[str, str],
+    uid: str = "p",
+) -> Pod:
+    """Put a pod together."""
+    requests, ranked = total_requests(tuple(regular), tuple(init))
+    return Pod(
+        uid=PodUid(uid),
+        name=uid,
+        containers=tuple(regular),
+        init_containers=tuple(init),
+        image_volumes=tuple(volumes),
+        requests=requests,
+        scoring_requests=ranked,
+        tolerations=tuple(tolerated),
+        labels=labels,
+    )
+
+
+LABELS: dict[str, list[str | None]] = {
+    "zone": [None, None, *"0123"],
+    "ambitious": [None, "yes"],
+    "nodes": [None, None, None, "n0-n1", "n2", "n1-n5-n9", "n99"],
+    "door": [None, None, None, None, "open", "shut", "ajar"],
+}
+labels = one_of_each(*LABELS.values()).map(
+    lambda drawn: {name: one for name, one in zip(LABELS, drawn, strict=True) if one is not None}
+)
+pods = st.builds(
+    a_whole_pod,
+    st.lists(containers, min_size=1, max_size=3),
+    st.lists(init_containers, max_size=1),
+    st.lists(st.sampled_from(ASKED), max_size=1),
+    st.lists(st.sampled_from(TOLERATIONS), max_size=2),
+    labels,
+)
+# What already runs somewhere matters by what it asks for alone.
+running_pods = containers.map(lambda one: a_whole_pod([one], [], [], [], {}))
+
+
+@dataclass
+class Cluster:
+    """What is where, in the order it came."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    """Nodes that were there once and left, so that there are rows without a node."""
+    placed: dict[str, list[Pod]] = field(default_factory=dict)
+    known: tuple[Image, ...] = ()
+    reports: dict[str, tuple[Image, ...]] = field(default_factory=dict)
+
+
+@st.composite
+def clusters(draw: st.DrawFn, most: int = 12) -> Cluster:
+    """Draw a cluster of up to *most* nodes, with pods on them, images known and reports made."""
+    names = [f"n{number}" for number in range(draw(st.integers(0, most)))]
+    made = Cluster(known=tuple(draw(st.lists(st.sampled_from(list(IMAGES.values())), max_size=6))))
+    for name in names:
+        made.nodes[name] = draw(nodes(st.just(name)))
+        made.placed[name] = draw(st.lists(running_pods, max_size=3))
+        gone, report = draw(one_of_each([False] * 5 + [True], [None] * 20 + HELD))
+        made.gone += (name,) if gone else ()
+        if report is not None:
+            made.reports[name] = report
+    return made

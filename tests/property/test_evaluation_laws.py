@@ -1,0 +1,229 @@
+"""
+The most important law of the framework: an evaluation that was kept says what a new one would say.
+
+A loop is fed random histories of a cluster: pods are placed, moved and deleted (also many at once), nodes come, change
+and go, images are learned, reports arrive. Whenever somebody looks, the evaluation kept for each shape of pods is
+compared with one made from scratch: who is feasible, every plugin's points, the totals, every refusal and its words.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lamina.model import events
+from lamina.model.events import Event
+from lamina.model.node import Node
+from lamina.model.pod import Pod, PodUid
+from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
+from lamina.scheduling.framework.explain import Attempt, explain
+from lamina.scheduling.framework.profile import Profile
+from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.plugins.upstream.node_resources_fit import FitArgs, ResourceWeight, ScoringStrategy
+from lamina.testing import a_loop, held
+from tests.property.clusters import (
+    ASKED,
+    GIB,
+    GPU,
+    HELD,
+    IMAGES,
+    TOLERATIONS,
+    a_whole_pod,
+    amounts,
+    container,
+    labels,
+    node_images,
+    nodes,
+    one_of_each,
+    taints,
+)
+from tests.unit.scheduling.zoo import AlsoNarrowing, Doorman, Narrowing, Points, Relative, Zone
+
+STEPS = 15
+NAMES = [f"n{number}" for number in range(16)]
+UIDS = [f"pod-{number}" for number in range(8)]
+
+# Amounts near each other, so that a pod more or less makes the difference.
+ROOM: dict[str, list[int | None]] = {
+    "cpu": [4000, 4000, 2000, 1000, 0],
+    "memory": [16 * GIB, 16 * GIB, 4 * GIB],
+    "pods": [110, 110, 3, 1],
+    GPU: [None, None, None, None, 2],
+}
+LOAD: dict[str, list[int | None]] = {
+    "cpu": [None, 500, 1000, 2000],
+    "memory": [None, GIB, 4 * GIB],
+    "ephemeral-storage": [None],
+    GPU: [None, None, None, None, 1],
+    "hugepages-2Mi": [None],
+}
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One thing about a known node is different; what exactly depends on how the node is when it happens."""
+
+    node: str
+    what: str
+    value: Any
+
+
+Story = tuple[Event | Change, ...]
+"""What happens before anybody can look."""
+
+
+# ----------------------------------------------------------------------------------------------------------- histories
+
+
+def running(uid: str, node: str, requests: Sequence[int | None]) -> Event:
+    """A pod is seen on a node."""
+    pod = a_whole_pod([container("app:1", requests)], [], [], [], {}, uid)
+    return events.PodSeen(msgspec.structs.replace(pod, node_name=node))
+
+
+def some(first: int, count: int) -> list[str]:
+    """Name several nodes."""
+    return [NAMES[(first + number) % len(NAMES)] for number in range(count)]
+
+
+placed = one_of_each(UIDS, NAMES, *LOAD.values()).map(lambda drawn: (running(drawn[0], drawn[1], drawn[2:]),))
+burst = one_of_each(range(len(NAMES)), range(6, 13), *LOAD.values()).map(
+    lambda drawn: tuple(running(f"one of many on {name}", name, drawn[2:]) for name in some(drawn[0], drawn[1]))
+)
+deleted = st.sampled_from(UIDS).map(lambda uid: (events.PodGone(PodUid(uid)),))
+left = st.sampled_from(NAMES).map(lambda name: (events.NodeGone(name),))
+seen = nodes(st.sampled_from(NAMES), ROOM).map(lambda node: (events.NodeSeen(node),))
+replaced = st.builds(lambda gone, node: (*gone, *node), left, seen)
+learned = one_of_each(HELD).map(lambda drawn: (events.ImagesLearned(drawn[0]),))
+reported = one_of_each(NAMES, range(1, 4), HELD).map(
+    lambda drawn: (events.LayersReported(held(drawn[0], *drawn[2], sequence=drawn[1])),)
+)
+differences = st.one_of(
+    st.tuples(st.just("allocatable"), amounts(ROOM)),
+    st.tuples(st.just("taints"), taints),
+    st.tuples(st.just("unschedulable"), st.booleans()),
+    st.tuples(st.just("images"), node_images),
+    one_of_each("0123", ["0", "7", "50", "100"]).map(lambda drawn: ("labels", {"zone": drawn[0], "points": drawn[1]})),
+)
+changed = st.builds(lambda name, difference: (Change(name, *difference),), st.sampled_from(NAMES), differences)
+swept = st.builds(
+    lambda where, difference: tuple(Change(name, *difference) for name in some(*where)),
+    one_of_each(range(len(NAMES)), range(6, 13)),
+    differences,
+)
+# The second of each pair says whether somebody looks afterwards.
+histories = st.lists(
+    st.tuples(
+        st.one_of(
+            placed, placed, placed, burst, deleted, left, seen, replaced, changed, changed, swept, learned, reported
+        ),
+        st.sampled_from([True, True, False]),
+    ),
+    min_size=STEPS,
+    max_size=STEPS,
+)
+shapes = st.builds(
+    a_whole_pod,
+    st.lists(
+        one_of_each(ASKED, *LOAD.values()).map(lambda drawn: container(drawn[0], drawn[1:])), min_size=1, max_size=2
+    ),
+    st.just([]),
+    st.lists(st.sampled_from(ASKED), max_size=1),
+    st.lists(st.sampled_from(TOLERATIONS), max_size=2),
+    labels,
+)
+beginnings = st.one_of(
+    st.tuples(*(nodes(st.just(name), ROOM) for name in NAMES[2:])),
+    st.lists(nodes(st.sampled_from(NAMES), ROOM), max_size=4),
+)
+
+
+# ------------------------------------------------------------------------------------------------------------- comparing
+
+
+def told(evaluation: Evaluation, pod: Pod) -> Any:
+    """Tell all there is to tell about an evaluation."""
+    row, tied = (-1, 0) if evaluation.stop is not None else evaluation.choose(lambda count: count - 1)
+    return explain(evaluation, pod, Attempt(0.0, 1, row, tied), "full")
+
+
+class Watcher:
+    """Keeps evaluations for the shapes of some pods over the columns of a loop, and compares them with new ones."""
+
+    def __init__(self, loop: Loop, shapes: Sequence[Pod]) -> None:
+        self.loop = loop
+        self.shapes = shapes
+        self.profile: Profile = loop.state.profiles["default-scheduler"]
+        self.kept = Evaluations(self.profile, loop.state.columns)
+
+    def look(self, *, closely: bool = False) -> None:
+        """Compare, shape by shape; what is told only for the first one, unless looking closely: it takes longest."""
+        columns = self.loop.state.columns
+        living = columns.alive[: columns.size]
+        for number, pod in enumerate(self.shapes):
+            kept = self.kept.of(self.profile.sign(pod), pod)
+            fresh = Evaluation(self.profile, columns, pod)
+            assert fresh.stop == kept.stop
+            assert fresh.feasible[living].tolist() == kept.feasible[living].tolist()
+            assert fresh.totals[living].tolist() == kept.totals[living].tolist()
+            if closely or number == 0:
+                assert told(fresh, pod) == told(kept, pod)
+
+    def live(self, beginning: Sequence[Node], history: Sequence[tuple[Story, bool]]) -> None:
+        """Let a history happen."""
+        self.loop.feed(*(events.NodeSeen(node) for node in beginning))
+        self.look()
+        for story, looks in history:
+            for happened in story:
+                self.loop.feed(*(self.news(happened) if isinstance(happened, Change) else (happened,)))
+            if looks:
+                self.look()
+        self.look(closely=True)
+
+    def news(self, change: Change) -> tuple[Event, ...]:
+        """Say how the node is now, if it is there."""
+        row = self.loop.state.columns.rows.get(change.node)
+        node: Node | None = None if row is None else self.loop.state.columns.nodes[row]
+        if node is None:
+            return ()
+        return (events.NodeSeen(msgspec.structs.replace(node, **{change.what: change.value})),)
+
+
+WEIGHED = FitArgs(scoring_strategy=ScoringStrategy("MostAllocated", (ResourceWeight("cpu", 3), ResourceWeight(GPU, 2))))
+
+
+@pytest.mark.parametrize(
+    ("plugins", "args"),
+    [
+        pytest.param(
+            ["NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit", "ImageLocality", "LayerLocality"],
+            {},
+            id="all",
+        ),
+        # Without a plugin that reads the whole cluster, evaluations outlive the coming and going of nodes.
+        pytest.param(["NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit"], {}, id="row by row"),
+        pytest.param(["NodeResourcesFit", "TaintToleration"], {"NodeResourcesFit": WEIGHED}, id="weighed"),
+        pytest.param(["TaintToleration", "NodeResourcesFit", "LayerLocality"], {}, id="layers"),
+        pytest.param(
+            [Narrowing, AlsoNarrowing, Doorman, Zone, "TaintToleration", Points, Relative], {}, id="foreign plugins"
+        ),
+    ],
+)
+@settings(max_examples=max(300, settings().max_examples))
+@given(st.lists(shapes, min_size=1, max_size=2), beginnings, histories)
+def test_what_is_kept_equals_what_is_made_anew(plugins, args, asked, beginning, history):
+    """After any history, for any shape."""
+    # Equal as far as any plugin can tell, another pod all the same.
+    twin = msgspec.structs.replace(asked[0], uid=PodUid("twin"), name="twin", priority=7)
+    loop = a_loop(
+        ["PrioritySort", "DefaultBinder", *plugins], weights={"TaintToleration": 3, "LayerLocality": 5}, args=args
+    )
+
+    Watcher(loop, [*asked, twin]).live(beginning, history)
+
+
+def test_the_reports_and_images_of_the_histories_meet():
+    """What is learned and reported is what pods ask for, or the histories would say nothing about layers."""
+    assert {image for one in HELD for image in one} == set(IMAGES.values())

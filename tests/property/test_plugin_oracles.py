@@ -1,0 +1,346 @@
+"""
+Every plugin in tree against a plain-Python oracle, on random clusters; and what they make of a pod together.
+
+A plugin answers in three forms, which all have to agree with the oracle: for all rows, for some rows, and (some plugins)
+for one node in plain integers. Rows without a node may hold anything.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lamina.model.image import Image
+from lamina.model.node import Node
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.evaluation import Evaluation
+from lamina.scheduling.framework.explain import Attempt, explain
+from lamina.scheduling.framework.registry import Args
+from lamina.scheduling.framework.status import Code
+from lamina.scheduling.framework.view import NodeRow, only
+from lamina.scheduling.plugins.upstream.node_resources_fit import FitArgs, ResourceWeight, ScoringStrategy
+from lamina.testing import a_node, a_pod, a_profile, held
+from tests.property import oracles
+from tests.property.clusters import GPU, SPELLINGS, Cluster, clusters, pods
+from tests.unit.scheduling.bench import Bench
+
+
+def built(cluster: Cluster) -> tuple[Bench, oracles.ImageStates]:
+    """Play a cluster into columns and inventory, and into upstream's cache of images."""
+    bench, images = Bench(), oracles.ImageStates()
+    bench.learn(*cluster.known)
+    for name, node in cluster.nodes.items():
+        bench.put(node)
+        images.add(node)
+        bench.place(name, *cluster.placed[name])
+        if name in cluster.reports:
+            bench.report(held(name, *cluster.reports[name]))
+    for name in cluster.gone:
+        bench.remove(name)
+        images.remove(cluster.nodes[name])
+    return bench, images
+
+
+def alive(cluster: Cluster) -> dict[str, Node]:
+    return {name: node for name, node in cluster.nodes.items() if name not in cluster.gone}
+
+
+def some_rows(bench: Bench) -> list[list[int]]:
+    """Choose views of some rows: each alone, every second one, all backwards."""
+    height = bench.columns.size
+    return [*([row] for row in range(height)), list(range(0, height, 2)), list(range(height))[::-1]]
+
+
+def filtered(bench: Bench, plugin: Any, pod: Pod) -> dict[str, oracles.Words]:
+    """Ask a filter in all its forms and return its words for every node."""
+    state = CycleState()
+    if hasattr(plugin, "pre_filter"):
+        assert plugin.pre_filter(state, pod, bench.view) is None
+    verdicts = plugin.filter(state, pod, bench.view)
+    codes = [0] * bench.columns.size if verdicts is None else verdicts.codes.tolist()
+    living = set(bench.columns.rows.values())
+    for rows in some_rows(bench):
+        part = plugin.filter(state, pod, only(bench.columns, rows))
+        answer = [0] * len(rows) if part is None else part.codes.tolist()
+        assert [codes[row] for row in rows if row in living] == [
+            code for row, code in zip(rows, answer, strict=True) if row in living
+        ]
+    if hasattr(plugin, "filter_node"):
+        for row in living:
+            assert codes[row] == plugin.filter_node(state, pod, NodeRow(bench.columns, row))
+    words = {0: oracles.PASSES}
+    for code in set(codes) - {0}:
+        refusal = verdicts.tell(code)
+        assert refusal.plugin == plugin.name
+        words[code] = (refusal.reasons, refusal.final)
+    return {name: words[codes[row]] for name, row in bench.columns.rows.items()}
+
+
+def ranked(bench: Bench, plugin: Any, pod: Pod) -> dict[str, int] | None:
+    """Ask a scorer in all its forms and return what it gives every node, not normalised; None when it skips."""
+    state = CycleState()
+    if hasattr(plugin, "pre_score"):
+        answer = plugin.pre_score(state, pod, bench.view)
+        if answer is not None:
+            assert answer.code is Code.SKIP
+            return None
+    scores = plugin.score(state, pod, bench.view).tolist()
+    living = set(bench.columns.rows.values())
+    assert len(scores) == bench.columns.size
+    for rows in some_rows(bench):
+        part = plugin.score(state, pod, only(bench.columns, rows)).tolist()
+        assert [scores[row] for row in rows if row in living] == [
+            score for row, score in zip(rows, part, strict=True) if row in living
+        ]
+    if hasattr(plugin, "score_node"):
+        for row in living:
+            assert scores[row] == plugin.score_node(state, pod, NodeRow(bench.columns, row))
+    return {name: int(scores[row]) for name, row in bench.columns.rows.items()}
+
+
+def normalized(bench: Bench, plugin: Any, pod: Pod, raw: dict[str, int], feasible: set[str]) -> dict[str, int]:
+    """Let a plugin normalise what it gave, and return that for the feasible nodes."""
+    scores = np.zeros(bench.columns.size, dtype=np.int64)
+    inside = np.zeros(bench.columns.size, dtype=np.bool_)
+    for name, row in bench.columns.rows.items():
+        scores[row], inside[row] = raw[name], name in feasible
+    final = plugin.normalize(CycleState(), pod, scores, inside)
+    return {name: int(final[row]) for name, row in bench.columns.rows.items() if name in feasible}
+
+
+# -------------------------------------------------------------------------------------------------------------- filters
+
+FILTERS: dict[str, Callable[[Node, list[Pod], Pod], oracles.Words]] = {
+    "NodeName": lambda node, placed, pod: oracles.named(node, pod),
+    "NodeUnschedulable": lambda node, placed, pod: oracles.cordoned(node, pod),
+    "TaintToleration": lambda node, placed, pod: oracles.tainted(node, pod),
+    "NodeResourcesFit": oracles.fit,
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@given(clusters(), pods, st.sampled_from(["", "n0", "n3", "n99"]))
+def test_filters_refuse_what_upstream_refuses_in_its_words(name, cluster, pod, on):
+    """Every node, with the same reasons in the same order and the same finality."""
+    pod = msgspec.structs.replace(pod, node_name=on)
+    bench, _ = built(cluster)
+
+    assert {
+        node.name: FILTERS[name](node, cluster.placed[node.name], pod) for node in alive(cluster).values()
+    } == filtered(bench, bench.make(name), pod)
+
+
+@given(clusters(most=4), pods, st.sampled_from([(), (GPU,)]), st.sampled_from([(), ("example.com",), ("cpu",)]))
+def test_ignored_resources_are_ignored_as_upstream_does(cluster, pod, ignored, groups):
+    """Extended ones by name and by group, others never."""
+    bench, _ = built(cluster)
+    plugin = bench.make("NodeResourcesFit", FitArgs(ignored_resources=ignored, ignored_resource_groups=groups))
+
+    assert {
+        node.name: oracles.fit(node, cluster.placed[node.name], pod, ignored, groups)
+        for node in alive(cluster).values()
+    } == filtered(bench, plugin, pod)
+
+
+# ------------------------------------------------------------------------------------------------------------- rankings
+
+WEIGHTS = st.dictionaries(
+    st.sampled_from(["cpu", "memory", "ephemeral-storage", GPU]), st.integers(1, 100), min_size=1, max_size=4
+)
+
+
+def fit_args(weights: dict[str, int], *, most: bool) -> Args:
+    strategy = ScoringStrategy(
+        "MostAllocated" if most else "LeastAllocated",
+        tuple(ResourceWeight(name, weight) for name, weight in weights.items()),
+    )
+    return FitArgs(scoring_strategy=strategy)
+
+
+@pytest.mark.parametrize("most", [pytest.param(False, id="LeastAllocated"), pytest.param(True, id="MostAllocated")])
+@given(clusters(), pods, st.one_of(st.just({"cpu": 1, "memory": 1}), WEIGHTS))
+def test_nodes_are_ranked_by_room_as_upstream_does(most, cluster, pod, weights):
+    """To the point, for any weights and any amounts, also where more is counted than there is."""
+    bench, _ = built(cluster)
+
+    assert {
+        node.name: oracles.allocation(node, cluster.placed[node.name], pod, weights, most=most)
+        for node in alive(cluster).values()
+    } == ranked(bench, bench.make("NodeResourcesFit", fit_args(weights, most=most)), pod)
+
+
+HUGE = st.one_of(
+    st.integers(1, 2**53),
+    st.integers(2**45 - 1000, 2**45 + 1000),
+    st.integers(2**52, 2**53),
+    st.integers(1, 10**6),
+)
+
+
+@settings(max_examples=max(300, settings().max_examples))
+@given(st.lists(st.tuples(HUGE, st.fractions(0, 1)), min_size=1, max_size=8), st.fractions(0, 1), st.booleans())
+def test_percentages_are_exact_up_to_2_to_the_53(sizes, asked, most):
+    """However the nodes are mixed, and however close the share is to a whole percent."""
+    there = {f"n{number}": size for number, (size, _) in enumerate(sizes)}
+    ask = int(min(there.values()) * asked)
+    bench = Bench(*(a_node(name, memory=str(size)) for name, size in there.items()))
+    pod = a_pod(memory=str(ask))
+    placed = {}
+    for number, (size, share) in enumerate(sizes):
+        # Something is used, but never so much that the pod would not fit.
+        placed[f"n{number}"] = [a_pod("other", memory=str(int((size - ask) * share)))]
+        bench.place(f"n{number}", *placed[f"n{number}"])
+    weights = {"memory": 1}
+    plugin = bench.make("NodeResourcesFit", fit_args(weights, most=most))
+
+    assert {
+        name: oracles.allocation(a_node(name, memory=str(size)), placed[name], pod, weights, most=most)
+        for name, size in there.items()
+    } == ranked(bench, plugin, pod)
+
+
+@settings(max_examples=max(300, settings().max_examples))
+@given(st.integers(1, 2**53), st.integers(0, 100), st.integers(-2, 2))
+def test_a_share_next_to_a_whole_percent_is_cut_right(size, percent, off):
+    """A byte more or less than a whole percent is where rounding would show."""
+    left = min(max(-(-size * percent // 100) + off, 0), size)
+    bench = Bench(a_node("n0", memory=str(size)))
+    plugin = bench.make("NodeResourcesFit", fit_args({"memory": 1}, most=False))
+
+    assert {"n0": left * 100 // size} == ranked(bench, plugin, a_pod(memory=str(size - left)))
+
+
+@given(clusters(), pods, st.data())
+def test_soft_taints_are_counted_and_normalised_as_upstream_does(cluster, pod, data):
+    """Over whichever nodes are feasible."""
+    bench, _ = built(cluster)
+    plugin = bench.make("TaintToleration")
+    raw = {node.name: oracles.soft_taints(node, pod) for node in alive(cluster).values()}
+    feasible = data.draw(st.sets(st.sampled_from(sorted(raw))) if raw else st.just(set()))
+
+    assert raw == ranked(bench, plugin, pod)
+    if feasible:
+        assert oracles.fewest({name: raw[name] for name in feasible}) == normalized(bench, plugin, pod, raw, feasible)
+
+
+@given(clusters(), pods)
+def test_image_locality_scores_as_upstream_does(cluster, pod):
+    """By name, size and spread, whatever the nodes disagree about."""
+    bench, images = built(cluster)
+    nodes = alive(cluster)
+
+    assert {name: images.score(node, pod, len(nodes)) for name, node in nodes.items()} == ranked(
+        bench, bench.make("ImageLocality"), pod
+    )
+
+
+def catalog(known: tuple[Image, ...]) -> dict[str, Image]:
+    """Return what a pod may call the images that are known."""
+    by_name = {name: image for image in known for name in image.names}
+    return by_name | {alias: by_name[name] for alias, name in SPELLINGS.items() if name in by_name}
+
+
+@given(clusters(), pods, st.data())
+def test_layer_locality_scores_the_share_of_bytes_that_are_there(cluster, pod, data):
+    """Distinct layers over all images; silent nodes as the mean of those feasible nodes that spoke."""
+    bench, _ = built(cluster)
+    plugin = bench.make("LayerLocality")
+    wanted = oracles.wanted_layers(pod, catalog(cluster.known))
+    scores = ranked(bench, plugin, pod)
+    if wanted is None:
+        assert scores is None
+        return
+    raw = {
+        name: oracles.layer_share(
+            wanted,
+            oracles.held_layers(one for one in cluster.reports[name] if one in cluster.known)
+            if name in cluster.reports
+            else None,
+        )
+        for name in alive(cluster)
+    }
+    feasible = data.draw(st.sets(st.sampled_from(sorted(raw))) if raw else st.just(set()))
+
+    assert raw == scores
+    if feasible:
+        assert oracles.silent_as_mean({name: raw[name] for name in feasible}) == normalized(
+            bench, plugin, pod, raw, feasible
+        )
+
+
+# -------------------------------------------------------------------------------------------------------- all together
+
+DEFAULT = (
+    "PrioritySort",
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeResourcesFit",
+    "ImageLocality",
+    "LayerLocality",
+    "DefaultBinder",
+)
+POINTS = {"TaintToleration": 3, "NodeResourcesFit": 1, "ImageLocality": 1, "LayerLocality": 5}
+
+
+@given(clusters(), pods)
+def test_a_pod_is_judged_by_all_plugins_as_by_each(cluster, pod):
+    """Totals are weighted sums over the nodes that every filter passes; others are told the first refusal."""
+    bench, images = built(cluster)
+    nodes = alive(cluster)
+    refusals: dict[str, tuple[str, oracles.Words]] = {}
+    for name, node in nodes.items():
+        for plugin in ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit"):
+            words = FILTERS[plugin](node, cluster.placed[name], pod)
+            if words != oracles.PASSES:
+                refusals.setdefault(name, (plugin, words))
+    feasible = {name: node for name, node in nodes.items() if name not in refusals}
+    taints = oracles.fewest({name: oracles.soft_taints(node, pod) for name, node in feasible.items()})
+    wanted = oracles.wanted_layers(pod, catalog(cluster.known))
+    layers = (
+        {}
+        if wanted is None
+        else oracles.silent_as_mean(
+            {
+                name: oracles.layer_share(
+                    wanted,
+                    oracles.held_layers(one for one in cluster.reports[name] if one in cluster.known)
+                    if name in cluster.reports
+                    else None,
+                )
+                for name in feasible
+            }
+        )
+    )
+    want = {
+        name: {
+            "TaintToleration": taints[name],
+            "NodeResourcesFit": oracles.allocation(node, cluster.placed[name], pod, {"cpu": 1, "memory": 1}),
+            "ImageLocality": images.score(node, pod, len(nodes)),
+            **({"LayerLocality": layers[name]} if layers else {}),
+        }
+        for name, node in feasible.items()
+    }
+
+    evaluation = Evaluation(a_profile(bench.context, DEFAULT, weights=POINTS), bench.columns, pod)
+    row, tied = evaluation.choose(lambda count: count - 1)
+    decision = explain(evaluation, pod, Attempt(0, 1, row, tied), "full")
+
+    totals = {name: sum(POINTS[one] * score for one, score in scores.items()) for name, scores in want.items()}
+    told = {verdict.node: verdict for verdict in decision.verdicts}
+    assert set(nodes) == set(told)
+    for name, verdict in told.items():
+        if name in refusals:
+            assert verdict.refusal is not None
+            assert refusals[name] == (verdict.refusal.plugin, (verdict.refusal.reasons, verdict.refusal.final))
+        else:
+            assert want[name] == {one.plugin: one.score for one in verdict.scores}
+            assert totals[name] == verdict.total
+    best = max(totals.values(), default=None)
+    assert best == (None if decision.chosen is None else decision.chosen.total)
+    assert [total for total in totals.values() if total == best] == [best] * decision.tied

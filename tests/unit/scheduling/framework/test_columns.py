@@ -1,0 +1,295 @@
+"""NodeColumns: rows that come, change, go and come back, and what is noted of it."""
+
+import numpy as np
+import pytest
+
+from lamina.model.resources import amounts
+from lamina.model.taints import NO_SCHEDULE, Taint
+from lamina.scheduling.framework.columns import FIRST_ROWS, MEMO, NodeColumns
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.testing import a_node, a_pod
+
+GPU = "example.com/gpu"
+TAINT = Taint("gpu", "", NO_SCHEDULE)
+
+
+def columns(*nodes) -> NodeColumns:
+    made = NodeColumns()
+    for node in nodes:
+        made.put(node)
+    return made
+
+
+def amount(of: NodeColumns, table: np.ndarray, resource: str, node: str) -> int:
+    return int(table[of.resource_index[resource], of.rows[node]])
+
+
+def free(of: NodeColumns, resource: str, node: str) -> int:
+    return amount(of, of.free, resource, node)
+
+
+def use(of: NodeColumns, node: str, *pods) -> None:
+    for pod in pods:
+        of.use(of.rows[node], pod.requests, pod.scoring_requests)
+
+
+def release(of: NodeColumns, node: str, *pods) -> None:
+    for pod in pods:
+        of.release(of.rows[node], pod.requests, pod.scoring_requests)
+
+
+def touched(of: NodeColumns, before: list[int]) -> dict[Facet, list[int]]:
+    """Return what each facet's log has seen since *before*, where it has seen anything."""
+    return {facet: rows for facet in Facet if (rows := of.logs[facet].since(before[facet]))}
+
+
+def positions(of: NodeColumns) -> list[int]:
+    return [log.position for log in of.logs]
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+
+
+def test_rows_are_handed_out_in_the_order_nodes_arrive():
+    """From 0, without a gap."""
+    made = columns(a_node("b"), a_node("a"), a_node("c"))
+
+    assert {"b": 0, "a": 1, "c": 2} == made.rows
+    assert (3, 3) == (made.size, made.count)
+
+
+def test_a_known_node_keeps_its_row():
+    """An update is no arrival."""
+    made = columns(a_node("a"), a_node("b"))
+
+    assert 0 == made.put(a_node("a", cpu=8))
+    assert (2, 2) == (made.size, made.count)
+
+
+def test_a_node_that_leaves_leaves_nothing_behind():
+    """Its row is dead: no amounts, no taints, no cordon, no name."""
+    made = columns(a_node("a"), a_node("b", taints=[TAINT], unschedulable=True, more={GPU: 2}, images={"x": 1}))
+    use(made, "b", a_pod(cpu=1, more={GPU: 1}))
+
+    assert 1 == made.remove("b")
+    assert ({"a": 0}, 2, 1) == (made.rows, made.size, made.count)
+    assert [True, False] == made.alive[:2].tolist()
+    assert not made.free[:, 1].any()
+    assert not made.allocatable[:, 1].any()
+    assert not made.ranked[:, 1].any()
+    assert (0, False, None) == (made.taint_set[1], made.unschedulable[1], made.nodes[1])
+    assert made.images.get("x") is None
+
+
+def test_a_row_is_used_again_and_starts_afresh():
+    """The last one freed comes first; what its node had is not inherited."""
+    made = columns(a_node("a"), a_node("b"), a_node("c"))
+    use(made, "a", a_pod(cpu=3))
+    made.remove("c")
+    made.remove("a")
+
+    assert [0, 2, 3] == [made.put(a_node(name, cpu=2)) for name in ("d", "e", "f")]
+    assert 2000 == free(made, "cpu", "d")
+    assert [True] * 4 == made.alive[:4].tolist()
+    assert 4 == made.count
+
+
+def test_removing_a_node_nobody_knows_is_an_error():
+    """The caller keeps the books."""
+    with pytest.raises(KeyError):
+        columns(a_node("a")).remove("b")
+
+
+def test_there_may_be_any_number_of_nodes():
+    """Arrays grow beyond the first rows and keep what is in them."""
+    many = 3 * FIRST_ROWS
+    made = columns(a_node("first", cpu=7, taints=[TAINT], unschedulable=True))
+    use(made, "first", a_pod(cpu=2))
+    for number in range(1, many):
+        made.put(a_node(f"n{number}", cpu=number, more={GPU: number} if number == FIRST_ROWS else None))
+
+    assert (many, many) == (made.size, made.count)
+    assert 5000 == free(made, "cpu", "first")
+    assert (1, True) == (made.taint_set[0], made.unschedulable[0])
+    assert [number * 1000 for number in range(1, many)] == [free(made, "cpu", f"n{n}") for n in range(1, many)]
+    assert FIRST_ROWS == free(made, GPU, f"n{FIRST_ROWS}")
+    assert all(made.alive[:many])
+    assert not any(made.alive[many:])
+    assert {made.free.shape[1], made.allocatable.shape[1], made.ranked.shape[1], len(made.taint_set)} == {
+        len(made.alive)
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- amounts
+
+
+def test_pods_take_and_give_back():
+    """Free is what nodes have less what pods request, and a place for each pod."""
+    made = columns(a_node("a", cpu=4, memory="1000", pods=10))
+    use(made, "a", a_pod(cpu=1, memory="100"), a_pod(cpu="500m"))
+
+    assert (2500, 900, 8) == tuple(free(made, one, "a") for one in ("cpu", "memory", "pods"))
+    release(made, "a", a_pod(cpu=1, memory="100"))
+    assert (3500, 1000, 9) == tuple(free(made, one, "a") for one in ("cpu", "memory", "pods"))
+
+
+def test_rankings_count_something_for_pods_that_ask_nothing():
+    """100m and 200Mi for a container that says nothing, as upstream has it."""
+    made = columns(a_node("a"))
+    use(made, "a", a_pod(), a_pod(cpu=1))
+
+    assert [100 + 1000, 2 * 200 * 1024**2] == made.ranked[:, 0].tolist()
+    release(made, "a", a_pod(), a_pod(cpu=1))
+    assert [0, 0] == made.ranked[:, 0].tolist()
+
+
+def test_an_overcommitted_node_has_less_than_nothing():
+    """Pods placed by somebody else count all the same."""
+    made = columns(a_node("a", cpu=1, pods=1))
+    use(made, "a", a_pod(cpu=3), a_pod())
+
+    assert (-2000, -1) == (free(made, "cpu", "a"), free(made, "pods", "a"))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "want"),
+    [
+        pytest.param(8, 5000, id="grows"),
+        pytest.param(3, 0, id="shrinks to what is used"),
+        pytest.param(1, -2000, id="shrinks below what is used"),
+        pytest.param(0, -3000, id="offers nothing any more"),
+    ],
+)
+def test_what_pods_use_stays_when_a_node_changes_its_size(cpu, want):
+    """Only what is left changes."""
+    made = columns(a_node("a", cpu=4))
+    use(made, "a", a_pod(cpu=3))
+    made.put(a_node("a", cpu=cpu))
+
+    assert want == free(made, "cpu", "a")
+    assert cpu * 1000 == amount(made, made.allocatable, "cpu", "a")
+
+
+def test_a_resource_a_node_stops_offering_is_gone():
+    """What pods hold of it is owed."""
+    made = columns(a_node("a", more={GPU: 2}))
+    use(made, "a", a_pod(more={GPU: 1}))
+    made.put(a_node("a"))
+
+    assert (0, -1) == (amount(made, made.allocatable, GPU, "a"), free(made, GPU, "a"))
+
+
+def test_a_resource_gets_a_column_when_it_is_first_seen():
+    """On a node or in a request; nodes seen before have none of it."""
+    made = columns(a_node("a"))
+    before = made.structure
+    made.put(a_node("b", more={GPU: 2}))
+    use(made, "a", a_pod(more={"example.com/fpga": 1}))
+
+    assert ["cpu", "memory", "ephemeral-storage", "pods", GPU, "example.com/fpga"] == list(made.resource_index)
+    assert (0, 2) == (free(made, GPU, "a"), free(made, GPU, "b"))
+    assert (-1, 0) == (free(made, "example.com/fpga", "a"), free(made, "example.com/fpga", "b"))
+    assert made.structure >= before + 3  # a row and two columns
+
+
+def test_a_vector_is_right_after_more_resources_appeared():
+    """Vectors are remembered, and forgotten when columns are added."""
+    made = columns(a_node("a"))
+    asked = amounts({"cpu": 1})
+    short = made.vector(asked)
+    made.put(a_node("b", more={GPU: 1}))
+
+    assert [1000, 0, 0, 1] == short.tolist()
+    assert [1000, 0, 0, 1, 0] == made.vector(asked).tolist()
+
+
+def test_the_memory_for_vectors_is_bounded():
+    """More distinct requests than are remembered are still answered."""
+    made = columns(a_node("a"))
+    vectors = [made.vector(amounts({"cpu": f"{milli}m"}))[0] for milli in range(MEMO + 10)]
+
+    assert list(range(MEMO + 10)) == [int(one) for one in vectors]
+    assert [5, 0, 0, 1] == made.vector(amounts({"cpu": "5m"})).tolist()
+
+
+def test_structure_grows_only_when_arrays_get_another_shape():
+    """Everything else is a change of rows, which readers can follow."""
+    made = columns(a_node("a"), a_node("b", more={GPU: 1}))
+    before = made.structure
+    use(made, "a", a_pod(cpu=1, more={GPU: 1}))
+    made.put(a_node("a", cpu=9, taints=[TAINT]))
+    made.remove("b")
+    made.put(a_node("c"))
+
+    assert before == made.structure
+    made.put(a_node("d"))
+    assert before + 1 == made.structure
+
+
+# --------------------------------------------------------------------------------------------------------------- notes
+
+
+@pytest.mark.parametrize(
+    ("now", "want"),
+    [
+        pytest.param(a_node("b"), set(), id="nothing changed"),
+        pytest.param(a_node("b", cpu=8), {Facet.RESOURCES}, id="size"),
+        pytest.param(a_node("b", more={GPU: 1}), {Facet.RESOURCES}, id="a resource more"),
+        pytest.param(a_node("b", taints=[TAINT]), {Facet.TAINTS}, id="taints"),
+        pytest.param(a_node("b", unschedulable=True), {Facet.TAINTS}, id="cordon"),
+        pytest.param(a_node("b", labels={"zone": "1"}), {Facet.LABELS}, id="labels"),
+        pytest.param(a_node("b", images={"x": 1}), {Facet.IMAGES}, id="images"),
+        pytest.param(
+            a_node("b", cpu=8, taints=[TAINT], labels={"zone": "1"}, images={"x": 1}),
+            {Facet.RESOURCES, Facet.TAINTS, Facet.LABELS, Facet.IMAGES},
+            id="all of it",
+        ),
+    ],
+)
+def test_an_update_is_noted_where_it_changed_something(now, want):
+    """And nowhere else: readers of other facets need not look."""
+    made = columns(a_node("a"), a_node("b"))
+    before = positions(made)
+    made.put(now)
+
+    assert {facet: [1] for facet in want} == touched(made, before)
+
+
+def test_an_image_list_in_another_order_is_no_news():
+    """Kubelets sort by size; names are what counts."""
+    made = columns(a_node("a", images={"x": 1, "y": 2}))
+    before = positions(made)
+    made.put(a_node("a", images={"y": 2, "x": 1}))
+
+    assert {} == touched(made, before)
+
+
+def test_coming_and_going_is_noted_everywhere():
+    """Nothing that was known of the row holds."""
+    made = columns(a_node("a"), a_node("b"))
+    before = positions(made)
+    made.remove("a")
+    made.put(a_node("c"))
+
+    assert {facet: [0, 0] for facet in Facet} == touched(made, before)
+
+
+def test_placing_a_pod_is_noted_for_amounts_and_pods():
+    """Once when it is counted, once when it is not any more."""
+    made = columns(a_node("a"), a_node("b"))
+    before = positions(made)
+    use(made, "b", a_pod(cpu=1))
+    release(made, "b", a_pod(cpu=1))
+
+    assert {Facet.RESOURCES: [1, 1], Facet.PODS: [1, 1]} == touched(made, before)
+
+
+def test_sets_of_taints_are_numbered_in_the_order_they_appear():
+    """Number 0 is no taints at all; nodes with the same set share a number."""
+    other = Taint("other")
+    made = columns(
+        a_node("a"), a_node("b", taints=[TAINT]), a_node("c", taints=[TAINT, other]), a_node("d", taints=[TAINT])
+    )
+
+    assert [0, 1, 2, 1] == made.taint_set[:4].tolist()
+    assert [(), (TAINT,), (TAINT, other)] == made.taint_sets
