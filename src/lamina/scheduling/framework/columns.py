@@ -6,8 +6,8 @@ is given to another node afterwards, so readers go by `alive`. Every write is no
 that comes back looks at the rows that changed, not at all of them.
 
 Amounts are int64 and exact. `free` is kept beside `allocatable` (requested = allocatable - free) because that is what
-every filter compares with. What rankings divide is kept in float64 too: whole numbers up to 2**53 are exact in it, and
-only floats have a vector division.
+every filter compares with. For rankings, percentages are kept beside the amounts: a division per node and pod is what
+would cost most.
 """
 
 from collections.abc import Mapping
@@ -28,6 +28,13 @@ Floats = npt.NDArray[np.float64]
 
 FIRST_ROWS: Final = 64
 WELL_KNOWN: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+# Rankings round percentages of cpu and memory down. They are kept ready for that in floats (`headroom`, `unit`), and
+# headroom - amount · unit is within 6e-14 of the true value: three roundings of numbers up to 100. A true value that is
+# not whole is at least 1/capacity away from the next whole number, 2.2e-13 below this capacity. So a value plus
+# `NUDGE`, which lies between the two, rounds down to exactly what integers give.
+EXACT_BELOW: Final = 2**42
+NUDGE: Final = 1e-13
+PERCENT: Final = 100.0
 # Pods in a cluster ask for few distinct sets of amounts; beyond this many the memo starts anew.
 MEMO: Final = 4096
 
@@ -52,13 +59,19 @@ class NodeColumns:
         self.unschedulable: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(WELL_KNOWN), FIRST_ROWS), dtype=np.int64)
         self.free: Ints = np.zeros((len(WELL_KNOWN), FIRST_ROWS), dtype=np.int64)
-        self.ranked: Floats = np.zeros((2, FIRST_ROWS))
+        self.ranked: Ints = np.zeros((2, FIRST_ROWS), dtype=np.int64)
         """Cpu and memory in use as rankings count them (line 0 and 1)."""
-        self.capacity: Floats = np.zeros((2, FIRST_ROWS))
-        """Allocatable cpu and memory again, in the form rankings divide by."""
+        self.headroom: Floats = np.zeros((2, FIRST_ROWS))
+        """Of cpu and memory, the percentage not in use as rankings count it (negative when too much is)."""
+        self.unit: Floats = np.zeros((2, FIRST_ROWS))
+        """The percentage one unit of cpu or memory is."""
         self.taint_set: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_set_index: dict[tuple[Taint, ...], int] = {(): 0}
+        self.cordoned = 0
+        """How many nodes are unschedulable."""
+        self.odd: set[int] = set()
+        """Rows with no cpu or memory, or with so much that floats do not divide it exactly (see `EXACT_BELOW`)."""
         self._spare: list[int] = []
         self._vectors: dict[Amounts, Ints] = {}
 
@@ -108,12 +121,15 @@ class NodeColumns:
         self.count -= 1
         self.nodes[row] = None
         self.alive[row] = False
+        self.cordoned -= int(self.unschedulable[row])
+        self.odd.discard(row)
         self.unschedulable[row] = False
         self.taint_set[row] = 0
         self.allocatable[:, row] = 0
         self.free[:, row] = 0
         self.ranked[:, row] = 0
-        self.capacity[:, row] = 0
+        self.headroom[:, row] = 0
+        self.unit[:, row] = 0
         self.images.replace(row, ())
         self._spare.append(row)
         self._touch_all(row)
@@ -124,6 +140,7 @@ class NodeColumns:
         taken = self.vector(requests)  # first: for a resource nobody has seen yet it makes new arrays
         self.free[:, row] -= taken
         self.ranked[:, row] += self.vector(ranked)[:2]
+        self._rank(row)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
 
@@ -131,8 +148,16 @@ class NodeColumns:
         """Stop counting a pod on a node."""
         self.free[:, row] += self.vector(requests)
         self.ranked[:, row] -= self.vector(ranked)[:2]
+        self._rank(row)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
+
+    def _rank(self, row: int) -> None:
+        """Work the headroom out anew, from whole numbers: nothing drifts."""
+        for line in (0, 1):
+            capacity = self.allocatable.item(line, row)
+            left = capacity - self.ranked.item(line, row)
+            self.headroom[line, row] = left * 100 / capacity if capacity > 0 else 0.0
 
     def vector(self, requests: Amounts) -> Ints:
         """Return what a pod takes of each resource column, itself (one of "pods") included."""
@@ -165,7 +190,13 @@ class NodeColumns:
         for name, index in self.resource_index.items():
             self.allocatable[index, row] = amounts.get(name, 0)
         self.free[:, row] = self.allocatable[:, row] - used
-        self.capacity[:, row] = self.allocatable[:2, row]
+        both = self.allocatable[:2, row].tolist()
+        if all(0 < one < EXACT_BELOW for one in both):
+            self.odd.discard(row)
+        else:
+            self.odd.add(row)
+        self.unit[:, row] = [PERCENT / one if one > 0 else 0.0 for one in both]
+        self._rank(row)
 
     def _taint(self, row: int, node: Node) -> None:
         index = self._taint_set_index.get(node.taints)
@@ -173,6 +204,7 @@ class NodeColumns:
             index = self._taint_set_index[node.taints] = len(self.taint_sets)
             self.taint_sets.append(node.taints)
         self.taint_set[row] = index
+        self.cordoned += int(node.unschedulable) - int(self.unschedulable[row])
         self.unschedulable[row] = node.unschedulable
 
     def _resource(self, name: str) -> None:
@@ -193,4 +225,5 @@ class NodeColumns:
         self.allocatable = np.pad(self.allocatable, ((0, 0), (0, more)))
         self.free = np.pad(self.free, ((0, 0), (0, more)))
         self.ranked = np.pad(self.ranked, ((0, 0), (0, more)))
-        self.capacity = np.pad(self.capacity, ((0, 0), (0, more)))
+        self.headroom = np.pad(self.headroom, ((0, 0), (0, more)))
+        self.unit = np.pad(self.unit, ((0, 0), (0, more)))

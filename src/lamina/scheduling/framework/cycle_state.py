@@ -1,6 +1,6 @@
 """Scratch data that plugins carry from one extension point to the next, for one pod or one shape of pods."""
 
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -38,11 +38,13 @@ class CycleState:
 
     def __getitem__(self, key: StateKey[T]) -> T:
         """Read what was written; a KeyError names a plugin that reads before it wrote."""
-        return cast("T", self._data[key.name])
+        value: T = self._data[key.name]
+        return value
 
     def get(self, key: StateKey[T]) -> T | None:
         """Read what was written, or None."""
-        return cast("T | None", self._data.get(key.name))
+        value: T | None = self._data.get(key.name)
+        return value
 
     def copy(self) -> "CycleState":
         """Copy the notes (not what they point to)."""

@@ -8,8 +8,7 @@ rule, one plugin, which is why a pod like the one before costs a tenth of a new 
     totals[row] = Σ weight · score   where every filter passed, else -1
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -30,6 +29,7 @@ KEPT_BYTES: Final = 96 * 1024 * 1024
 KEPT_AT_LEAST: Final = 16
 
 OUT: Final = -1.0
+ONE: Final = np.ones(1, dtype=np.bool_)
 
 
 class Evaluation:
@@ -37,6 +37,8 @@ class Evaluation:
 
     __slots__ = (
         "_changed",
+        "_row_logs",
+        "_whole_logs",
         "codes",
         "columns",
         "constant",
@@ -54,6 +56,7 @@ class Evaluation:
         "sums",
         "tells",
         "totals",
+        "used",
     )
 
     def __init__(self, profile: Profile, columns: NodeColumns, pod: Pod) -> None:
@@ -61,7 +64,11 @@ class Evaluation:
         self.profile = profile
         self.columns = columns
         self.structure = columns.structure
+        self.used = 0
+        """When it was last asked for, as its keeper counts."""
         self.positions = [log.position for log in columns.logs]
+        self._whole_logs = [(facet, columns.logs[facet]) for facet in profile.reads_whole]
+        self._row_logs = [(facet, columns.logs[facet]) for facet in profile.reads_rows]
         self._changed = 0
         self.state = CycleState()
         self.stop: Status | None = None
@@ -72,7 +79,7 @@ class Evaluation:
         self.raw: list[Ints | None] = []
         """For each scorer: what it answered; None when it skipped."""
         # Whole numbers in floats are exact, and the weighted sum over all scorers is one BLAS call.
-        self.scores: Scores = np.zeros((len(profile.scorers), columns.size), dtype=profile.weights.dtype)
+        self.scores: Scores = np.empty((len(profile.scorers), columns.size), dtype=profile.weights.dtype)
         """For each scorer: 0..100 per row, before the weight."""
         self.constant: list[bool] = []
         """For each scorer that normalises: whether all raw scores are equal, so that feasibility does not matter."""
@@ -103,6 +110,7 @@ class Evaluation:
             self.constant.append(False)
             if score_part.name in skipped:
                 self.raw.append(None)
+                self.scores[index] = 0
                 continue
             raw = score_part.plugin.score(self.state, pod, nodes)
             self.raw.append(raw)
@@ -159,21 +167,21 @@ class Evaluation:
         assert raw is not None, "and did not skip"
         if not len(raw):
             return
-        self.constant[index] = bool((raw == raw[0]).all())
+        self.constant[index] = bool(raw.min() == raw.max())
         if self.constant[index]:
-            self.scores[index] = normalizer.normalize(self.state, pod, raw[:1], np.ones(1, dtype=np.bool_))[0]
+            self.scores[index] = normalizer.normalize(self.state, pod, raw[:1], ONE)[0]
         else:
-            final = normalizer.normalize(self.state, pod, raw, self.feasible)
-            self.scores[index] = final
-            if final is not raw and not self.feasible.all():
-                # What it says of nodes that are out does not matter and need not be in range.
-                self.scores[index, ~self.feasible] = 0
+            self.scores[index] = normalizer.normalize(self.state, pod, raw, self.feasible)
 
     def _in_range(self) -> bool:
-        if not self.scores.size or (self.scores.min() >= 0 and self.scores.max() <= MAX_SCORE):
+        # One look instead of two: as unsigned integers floats sort like numbers, and negative ones come last.
+        if not self.scores.size or self.scores.view(self.profile.bits).max() <= self.profile.full_score:
             return True
-        # What is answered for rows without a node counts for nothing.
+        # What is answered for rows without a node counts for nothing, and so does what is normalised to for a refused one.
         self.scores[:, ~self.columns.alive[: self.columns.size]] = 0
+        for index, part in enumerate(self.profile.scorers):
+            if part.normalizer is not None:
+                self.scores[index, ~self.feasible] = 0
         if self.scores.min() >= 0 and self.scores.max() <= MAX_SCORE:
             return True
         for part, scores in zip(self.profile.scorers, self.scores, strict=True):
@@ -184,8 +192,9 @@ class Evaluation:
         return False
 
     def _sum(self) -> None:
-        self.sums = self.profile.weights @ self.scores
-        self.totals = np.where(self.feasible, self.sums, self.sums.dtype.type(OUT))
+        self.sums = self.profile.weights.dot(self.scores)
+        self.totals = self.sums.copy()
+        self.totals[~self.feasible] = OUT
 
     # -- keeping up to date ------------------------------------------------------------------------------------------
 
@@ -212,46 +221,47 @@ class Evaluation:
     def _touched(self) -> list[int] | None:
         """List the rows that changed since the last look, `_changed` the facets. None: too many to go one by one."""
         columns, positions = self.columns, self.positions
-        logs = columns.logs
         if columns.structure != self.structure:
             return None
-        for facet in self.profile.reads_whole:
-            if logs[facet].position != positions[facet]:
+        for facet, log in self._whole_logs:
+            if log.position != positions[facet]:
                 return None
         rows: list[int] = []
-        self._changed = 0
-        for facet in self.profile.reads_rows:
-            log = logs[facet]
-            if log.position == positions[facet]:
+        changed = 0
+        for facet, log in self._row_logs:
+            position = positions[facet]
+            if log.position == position:
                 continue
-            touched = log.since(positions[facet])
+            touched = log.since(position)
             # Nodes are narrowed down by name, and the row may have another name now.
             if touched is None or self.stop is not None or self.narrowed_out is not None:
                 return None
             rows = touched if not rows else rows + touched
-            self._changed |= 1 << facet
+            changed |= 1 << facet
             positions[facet] = log.position
-        if len(rows) > 1:
-            rows = sorted(set(rows))
+        self._changed = changed
+        if len(rows) <= 1:
+            return rows
+        rows = sorted(set(rows))
         return rows if len(rows) <= columns.size // 4 + FEW else None
 
     def _look_at(self, row: int, affected: Affected, pod: Pod, again: set[int]) -> bool:
         """Bring one row up to date; *again* collects who must normalise anew. False: somebody left the range."""
+        state, scores = self.state, self.scores
         node = NodeRow(self.columns, row)
         passes = self._filter_row(node, affected, pod)
         if passes != self.feasible.item(row):
             self.feasible[row] = passes
             self._flip(again)
-        scores = self.scores
         total: float = self.sums.item(row)
         for index, part in affected.scorers:
             raw = self.raw[index]
             if raw is None:
                 continue
             if part.by_node is not None:
-                score = part.by_node.score_node(self.state, pod, node)
+                score = part.by_node.score_node(state, pod, node)
             else:
-                score = int(part.plugin.score(self.state, pod, only(self.columns, [row]))[0])
+                score = int(part.plugin.score(state, pod, only(self.columns, [row]))[0])
             if part.normalizer is None:
                 if not 0 <= score <= MAX_SCORE:
                     return False
@@ -275,14 +285,17 @@ class Evaluation:
         if not self.columns.alive.item(row):
             # What is kept of its codes is void; a node that takes the row over touches every facet.
             return False
+        kept = self.codes
         for index, part in affected.filters:
             if part.by_node is not None:
-                self._set_code(index, row, part.by_node.filter_node(self.state, pod, node), pod)
+                code = part.by_node.filter_node(self.state, pod, node)
             else:
                 verdicts = part.plugin.filter(self.state, pod, only(self.columns, [row]))
-                self._set_code(index, row, 0 if verdicts is None else int(verdicts.codes[0]), pod)
+                code = 0 if verdicts is None else int(verdicts.codes[0])
+            if code or kept[index] is not None:
+                self._set_code(index, row, code, pod)
         # Not all(): a generator costs more than the three look-ups it would save.
-        for codes in self.codes:  # noqa: SIM110
+        for codes in kept:  # noqa: SIM110
             if codes is not None and codes.item(row):
                 return False
         return True
@@ -324,8 +337,6 @@ class Evaluation:
         return codes
 
     def _set_code(self, index: int, row: int, code: int, pod: Pod) -> None:
-        if code == 0 and self.codes[index] is None:
-            return
         self._codes(index)[row] = code
         if code and self.tells[index] is None:
             # The first refusal of a filter that passed every node so far: ask it once as an array, for its words.
@@ -343,11 +354,9 @@ class Evaluation:
         best = totals.item(row)
         if best == OUT:
             return -1, 0
-        ties = totals == best
-        count = int(np.count_nonzero(ties))
-        if count > 1:
-            row = int(ties.nonzero()[0][pick(count)])
-        return row, count
+        tied = (totals == best).nonzero()[0]
+        count = len(tied)
+        return (row if count == 1 else int(tied[pick(count)])), count
 
 
 class Evaluations:
@@ -357,20 +366,31 @@ class Evaluations:
         """Keep evaluations for this profile over these columns."""
         self._profile = profile
         self._columns = columns
-        self._kept: OrderedDict[Hashable, Evaluation] = OrderedDict()
+        self._kept: dict[int, Evaluation] = {}
+        self._uses = 0
 
-    def of(self, shape: Hashable, pod: Pod) -> Evaluation:
+    def of(self, shape: int | None, pod: Pod) -> Evaluation:
         """Return an up-to-date evaluation for a pod; *shape* None means that nothing may be kept."""
-        if shape is None:
-            return Evaluation(self._profile, self._columns, pod)
-        kept = self._kept.get(shape)
+        self._uses += 1
+        kept = self._kept.get(shape) if shape is not None else None
         if kept is not None and kept.refresh(pod):
-            self._kept.move_to_end(shape)
+            kept.used = self._uses
             return kept
-        fresh = self._kept[shape] = Evaluation(self._profile, self._columns, pod)
-        self._kept.move_to_end(shape)
+        if shape is not None:
+            # Before the new one is made: it then gets memory that has been touched already.
+            self._kept.pop(shape, None)
+            self._make_room()
+        fresh = Evaluation(self._profile, self._columns, pod)
+        if shape is not None:
+            fresh.used = self._uses
+            self._kept[shape] = fresh
+        return fresh
+
+    def _make_room(self) -> None:
         arrays = len(self._profile.filters) + 2 * len(self._profile.scorers) + 3
         most = max(KEPT_AT_LEAST, KEPT_BYTES // (8 * max(1, self._columns.size) * arrays))
-        while len(self._kept) > most:
-            self._kept.popitem(last=False)
-        return fresh
+        if len(self._kept) >= most:
+            # A quarter at once, so that finding the oldest is rare.
+            oldest = sorted(self._kept, key=lambda shape: self._kept[shape].used)[: max(1, most // 4)]
+            for shape in oldest:
+                del self._kept[shape]

@@ -39,6 +39,7 @@ from lamina.scheduling.framework.rowlog import Facet
 # Points whose answers are kept per shape of pod; only their plugins need to sign.
 DECIDING: Final = ("preFilter", "filter", "preScore", "score")
 Scores = npt.NDArray[np.floating[Any]]  # Any: single or double precision, whichever is exact
+MOST_SHAPES: Final = 65_536
 EVERYTHING: Final = Reads(whole=frozenset(Facet))
 
 
@@ -103,6 +104,10 @@ class Profile:
         self.weights: Scores = np.array(
             [part.weight for part in self.scorers], dtype=np.float32 if heaviest < 2**24 else np.float64
         )
+        self.bits = np.uint32 if self.weights.dtype == np.float32 else np.uint64
+        """The unsigned integers as wide as a score."""
+        self.full_score = int(np.array([MAX_SCORE], dtype=self.weights.dtype).view(self.bits)[0])
+        """The largest allowed score, as such an integer."""
         self.reserve = cast("Sequence[ReservePlugin]", at("reserve"))
         self.permit = cast("Sequence[PermitPlugin]", at("permit"))
         self.pre_bind = cast("Sequence[PreBindPlugin]", at("preBind"))
@@ -113,6 +118,8 @@ class Profile:
             plugin.name: plugin for point in POINTS for plugin in by_point.get(point, ())
         }
         self._affected: dict[int, Affected] = {}
+        self._shapes: dict[Hashable, int] = {}
+        self._shape_count = 0
         self._retry_on: dict[str, frozenset[Change]] = {
             name: getattr(plugin, "retry_on", ANY_CHANGE) for name, plugin in self.plugins.items()
         }
@@ -142,6 +149,24 @@ class Profile:
         if not self._signable:
             return None
         return tuple([plugin.sign(pod) for plugin in self._signers])
+
+    def shape(self, pod: Pod) -> int | None:
+        """
+        Return the number of the pod's shape: the same for pods with the same signature.
+
+        A number, because it is looked up in every cycle and a signature takes longer to hash than to compute.
+        """
+        signature = self.sign(pod)
+        if signature is None:
+            return None
+        number = self._shapes.get(signature)
+        if number is None:
+            if len(self._shapes) >= MOST_SHAPES:
+                # Numbers are never used again, so whoever still has an old one is merely a shape of his own.
+                self._shapes.clear()
+            self._shape_count += 1
+            number = self._shapes[signature] = self._shape_count
+        return number
 
     def worth_retrying(self, plugin: str, pod: Pod, change: Changed) -> bool:
         """Say whether a pod that *plugin* refused is worth another look after *change*."""

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from lamina.model.node import Node
 from lamina.model.resources import CPU, MEMORY
 from lamina.model.taints import Taint
-from lamina.scheduling.framework.columns import Bools, Floats, Ints, NodeColumns
+from lamina.scheduling.framework.columns import NUDGE, Bools, Floats, Ints, NodeColumns
 from lamina.scheduling.framework.image_names import ImageNames
 
 RANKED = {CPU: 0, MEMORY: 1}
@@ -48,6 +48,16 @@ class NodeView:
         return self._columns.alive[self.rows]
 
     @property
+    def any_unschedulable(self) -> bool:
+        """Whether any node of the whole cluster is cordoned."""
+        return self._columns.cordoned > 0
+
+    @property
+    def plain(self) -> bool:
+        """Whether every node of the whole cluster has cpu and memory, and not more than `headroom_with` is exact for."""
+        return not self._columns.odd
+
+    @property
     def unschedulable(self) -> Bools:
         """Which nodes are cordoned."""
         return self._columns.unschedulable[self.rows]
@@ -75,13 +85,21 @@ class NodeView:
         """What is left of a resource on each node; negative on an overcommitted one."""
         return self._of(self._columns.free, self._columns.resource_index.get(resource))
 
-    def ranked(self, resource: str) -> Floats:
+    def ranked(self, resource: str) -> Ints:
         """Cpu or memory in use as rankings count it: containers that ask nothing count for something."""
         return self._columns.ranked[RANKED[resource], self.rows]
 
-    def capacity(self, resource: str) -> Floats:
-        """Allocatable cpu or memory, as whole numbers in floats."""
-        return self._columns.capacity[RANKED[resource], self.rows]
+    def headroom_with(self, resource: str, amount: int) -> Floats:
+        """
+        Return the percentage of cpu or memory that would be left with *amount* more in use, to be rounded down.
+
+        Exact when rounded, where `plain` says so; negative where more would be counted than there is.
+        """
+        line = RANKED[resource]
+        left = self._columns.unit[line, self.rows] * -float(amount)
+        left += self._columns.headroom[line, self.rows]
+        left += NUDGE
+        return left
 
     def free_all(self) -> Ints:
         """What is left of every resource: one line per resource column, see `NodeColumns.resource_index`."""
@@ -90,6 +108,10 @@ class NodeView:
     def allocatable_all(self) -> Ints:
         """What each node can give of every resource, in the order of `free_all`."""
         return self._columns.allocatable[:, self.rows]
+
+    def column(self, resource: str) -> int:
+        """Return the place of a resource in `resources`; -1 when nobody has or asks for it."""
+        return self._columns.resource_index.get(resource, -1)
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -153,6 +175,15 @@ class NodeRow:
         """Which nodes list which image names."""
         return self._columns.images
 
+    def free_all(self) -> list[int]:
+        """What is left of every resource, in the order of `NodeView.resources`."""
+        left: list[int] = self._columns.free[:, self.row].tolist()
+        return left
+
+    def ranked(self, resource: str) -> int:
+        """Cpu or memory in use as rankings count it."""
+        return self._columns.ranked.item(RANKED[resource], self.row)
+
     def allocatable(self, resource: str) -> int:
         """What the node can give of a resource."""
         index = self._columns.resource_index.get(resource)
@@ -162,10 +193,6 @@ class NodeRow:
         """What is left of a resource."""
         index = self._columns.resource_index.get(resource)
         return 0 if index is None else self._columns.free.item(index, self.row)
-
-    def ranked(self, resource: str) -> int:
-        """Cpu or memory in use as rankings count it."""
-        return int(self._columns.ranked.item(RANKED[resource], self.row))
 
 
 def everything(columns: NodeColumns) -> NodeView:

@@ -36,7 +36,7 @@ class Queued(msgspec.Struct, eq=False):
 
     pod: Pod
     profile: Profile
-    shape: Hashable
+    shape: int | None
     arrived_at: float
     queued_at: float
     serial: int
@@ -106,7 +106,7 @@ class SchedulingQueue:
         """Take a new pod in."""
         self._serial += 1
         self._time_ordered = self._time_ordered or profile.queue_sort.changes_with_time
-        queued = Queued(pod, profile, profile.sign(pod), self.now, self.now, self._serial)
+        queued = Queued(pod, profile, profile.shape(pod), self.now, self.now, self._serial)
         self._pods[pod.uid] = queued
         self._admit(queued)
         return queued
@@ -117,7 +117,7 @@ class SchedulingQueue:
         before, queued.pod = queued.pod, pod
         if queued.place in ("unschedulable", "gated"):
             self._leave_group(queued)
-        queued.shape = queued.profile.sign(pod)
+        queued.shape = queued.profile.shape(pod)
         if queued.place == "gated":
             self._admit(queued)
         elif queued.place == "unschedulable":

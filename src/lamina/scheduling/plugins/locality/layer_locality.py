@@ -61,8 +61,9 @@ class LayerLocality:
         """Return the share of bytes that are there, in percent; -1 where nothing was reported."""
         wanted = state[WANTED]
         present = self._inventory.index.present_bytes(wanted, nodes.height)[nodes.rows]
-        # Floor division leaves what is negative negative: -1 stands for "nothing was reported".
-        return np.maximum(present * MAX_SCORE // wanted.total, UNKNOWN)
+        # Floor division makes -100 into -1 ("nothing was reported") for any total of at least 100 bytes.
+        share: Ints = present * MAX_SCORE // wanted.total
+        return share if wanted.total >= MAX_SCORE else np.maximum(share, UNKNOWN)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
         """Let nodes without a report count as the mean of the feasible ones that have one."""

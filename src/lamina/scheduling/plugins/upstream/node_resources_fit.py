@@ -15,7 +15,7 @@ from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.columns import Floats, Ints
+from lamina.scheduling.framework.columns import NUDGE, Floats, Ints
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.cycle_state import CycleState, StateKey
 from lamina.scheduling.framework.points import MAX_SCORE, Reads, Verdicts
@@ -31,13 +31,13 @@ REASON_INSUFFICIENT: Final = "Insufficient {}"
 NATIVE: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
 # Set in a code when one of the shortages would remain on an empty node.
 FINAL_BIT: Final = 1 << 60
-# A float64 quotient of integers is within 100 · 2**-53 of the true one when it is at most 100; below this whole no
-# quotient that is not an integer can be that near to one, so truncating it is exact.
-EXACT_BELOW: Final = 2**45
+RANKABLE: Final = frozenset({CPU, MEMORY})
 
-Asked = tuple[tuple[str, int], ...]
+Asked = tuple[tuple[str, int, int], ...]
+"""What a pod asks for: resource, its column (-1: nobody has it), amount."""
 ASKED: Final[StateKey[Asked]] = StateKey("node-resources-fit/asked")
 RANKED: Final[StateKey[tuple[tuple[str, int, int], ...]]] = StateKey("node-resources-fit/ranked")
+"""What a ranking looks at: resource, weight, amount the pod adds."""
 
 
 class ResourceWeight(msgspec.Struct, frozen=True):
@@ -88,18 +88,19 @@ class NodeResourcesFit:
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> None:
         """Work out once what has to be compared."""
-        state[ASKED] = self._asked(pod)
+        state[ASKED] = tuple((name, nodes.column(name), amount) for name, amount in self._asked(pod))
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
         """Refuse nodes where something asked for is not free."""
         asked = state[ASKED]
         codes: Ints | None = None
-        for bit, (resource, amount) in enumerate(asked):
-            short = nodes.free(resource) < amount
-            if not short.any():
+        for bit, (resource, _, amount) in enumerate(asked):
+            free = nodes.free(resource)
+            if free.min(initial=amount) >= amount:
                 continue
             if codes is None:
                 codes = np.zeros(len(nodes), dtype=np.int64)
+            short = free < amount
             codes |= short.astype(np.int64) << bit
             if resource != PODS:
                 codes |= (short & (nodes.allocatable(resource) < amount)) * np.int64(FINAL_BIT)
@@ -121,56 +122,73 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Rank by the share that would be left (LeastAllocated) or used (MostAllocated)."""
-        total: Floats = np.zeros(1)
-        weights: Floats = np.zeros(1)
-        for resource, weight, amount in state[RANKED]:
-            if resource in (CPU, MEMORY):
-                capacity = nodes.capacity(resource)
-                left = capacity - nodes.ranked(resource)
-            else:
-                capacity = nodes.allocatable(resource).astype(np.float64)
-                left = nodes.free(resource).astype(np.float64)
-            left -= amount
-            # More can be counted than there is, because of what is assumed for containers that ask nothing.
-            np.maximum(left, 0.0, out=left)
+        ranked = state[RANKED]
+        if not ranked:
+            return np.zeros(len(nodes), dtype=np.int64)
+        if not nodes.plain or any(resource not in RANKABLE for resource, _, _ in ranked):
+            return self._score_odd(ranked, nodes)
+        total: Floats | None = None
+        for resource, weight, amount in ranked:
+            share = nodes.headroom_with(resource, amount)
             if self._most:
-                left = capacity - left
-            if capacity.all():
-                share = _percent(left, capacity)
-                weights = weights + weight
+                # Rounding down what is used is rounding up what is left.
+                np.subtract(MAX_SCORE + 2 * NUDGE, share, out=share)
+                np.minimum(share, MAX_SCORE, out=share)
             else:
-                share = _percent(left, np.maximum(capacity, 1.0)) * (capacity > 0)
-                weights = weights + weight * (capacity > 0)
-            total = total + (share if weight == 1 else share * weight)
+                # More can be counted than there is, because of what is assumed for containers that ask nothing.
+                np.maximum(share, 0.0, out=share)
+            np.floor(share, out=share)
+            if weight != 1:
+                share *= weight
+            total = share if total is None else np.add(total, share, out=total)
+        assert total is not None, "something is ranked"
+        total /= sum(weight for _, weight, _ in ranked)
         # Not floor_divide, which is ten times slower on floats; the same for numbers this small.
-        score: Ints = np.floor(total / np.maximum(weights, 1.0)).astype(np.int64)
-        return score if len(score) == len(nodes) else np.resize(score, len(nodes))
+        scores: Ints = np.floor(total, out=total).astype(np.int64)
+        return scores
+
+    def _score_odd(self, ranked: tuple[tuple[str, int, int], ...], nodes: NodeView) -> Ints:
+        """Rank where resources are missing on some nodes, too large for floats, or neither cpu nor memory: in integers."""
+        total = np.zeros(len(nodes), dtype=np.int64)
+        weights = np.zeros(len(nodes), dtype=np.int64)
+        for resource, weight, amount in ranked:
+            capacity = nodes.allocatable(resource)
+            in_use = nodes.ranked(resource) if resource in RANKABLE else capacity - nodes.free(resource)
+            left = np.maximum(capacity - in_use - amount, 0)
+            there = capacity > 0
+            counted = capacity - left if self._most else left
+            total += np.where(there, counted * MAX_SCORE // np.maximum(capacity, 1) * weight, 0)
+            weights += np.where(there, weight, 0)
+        return total // np.maximum(weights, 1)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
         """Return what `score` would give one node."""
         total = weights = 0
         for resource, weight, amount in state[RANKED]:
             capacity = node.allocatable(resource)
-            if capacity == 0:
+            left = (capacity - node.ranked(resource) if resource in RANKABLE else node.free(resource)) - amount
+            if capacity <= 0:
                 continue
-            used = (node.ranked(resource) if resource in (CPU, MEMORY) else capacity - node.free(resource)) + amount
-            used = min(used, capacity)
+            left = max(left, 0)
             weights += weight
-            total += weight * ((used if self._most else capacity - used) * MAX_SCORE // capacity)
+            total += weight * ((capacity - left if self._most else left) * MAX_SCORE // capacity)
         return total // weights if weights else 0
 
     def worth_retrying(self, pod: Pod, change: Changed) -> bool:
         """Say whether the node that changed has room now."""
-        return change.row < 0 or _shortages(self._asked(pod), self._context.node(change.row)) == 0
+        if change.row < 0:
+            return True
+        node = self._context.node(change.row)
+        return all(node.free(resource) >= amount for resource, amount in self._asked(pod))
 
-    def _asked(self, pod: Pod) -> Asked:
+    def _asked(self, pod: Pod) -> list[tuple[str, int]]:
         requests = dict(pod.requests)
         asked = [(PODS, 1)]
         asked += [(name, requests[name]) for name in NATIVE[1:] if requests.get(name)]
         asked += [
             (name, amount) for name, amount in pod.requests if amount and name not in NATIVE and self._counts(name)
         ]
-        return tuple(asked)
+        return asked
 
     def _counts(self, resource: str) -> bool:
         group = resource.split("/", 1)[0]
@@ -180,8 +198,9 @@ class NodeResourcesFit:
 
 def _shortages(asked: Asked, node: NodeRow) -> int:
     code = 0
-    for bit, (resource, amount) in enumerate(asked):
-        if node.free(resource) < amount:
+    free = node.free_all()
+    for bit, (resource, column, amount) in enumerate(asked):
+        if (free[column] if column >= 0 else 0) < amount:
             code |= 1 << bit
             if resource != PODS and node.allocatable(resource) < amount:
                 code |= FINAL_BIT
@@ -189,16 +208,6 @@ def _shortages(asked: Asked, node: NodeRow) -> int:
 
 
 def _tell(code: int, asked: Asked) -> Refusal:
-    short = [resource for bit, (resource, _) in enumerate(asked) if code >> bit & 1]
+    short = [resource for bit, (resource, _, _) in enumerate(asked) if code >> bit & 1]
     reasons = [REASON_TOO_MANY_PODS if one == PODS else REASON_INSUFFICIENT.format(one) for one in short]
     return Refusal(NAME, tuple(reasons), final=bool(code & FINAL_BIT))
-
-
-def _percent(part: Floats, whole: Floats) -> Floats:
-    """Return part · 100 // whole, for whole numbers in floats; *part* is used up."""
-    if len(whole) and whole.max() >= EXACT_BELOW:
-        exact: Floats = (part.astype(np.int64) * MAX_SCORE // whole.astype(np.int64)).astype(np.float64)
-        return exact
-    part *= float(MAX_SCORE)
-    part /= whole
-    return np.floor(part, out=part)

@@ -35,7 +35,8 @@ class NodeUnschedulable:
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
         """Refuse cordoned nodes unless the pod tolerates that."""
-        cordoned = nodes.unschedulable
-        if not cordoned.any() or self.sign(pod):
+        if not nodes.any_unschedulable or self.sign(pod):
             return None
-        return Verdicts(cordoned.astype(np.int64), lambda code: Refusal(NAME, (REASON_CORDONED,), final=True))
+        return Verdicts(
+            nodes.unschedulable.astype(np.int64), lambda code: Refusal(NAME, (REASON_CORDONED,), final=True)
+        )
