@@ -30,6 +30,11 @@ ALLOCATABLE: dict[str, list[int | None]] = {
     GPU: [None, None, 0, 1, 8],
     "hugepages-2Mi": [None, None, 2 * MIB],
 }
+# Every node has cpu and memory, and not too much of them: rankings have a shorter way for such clusters.
+PLAIN = ALLOCATABLE | {
+    "cpu": [4000, 1, 500, 1000, 3333, 64_000],
+    "memory": [16 * GIB, 1, GIB, 3 * GIB + 7, 2**42 - 1],
+}
 REQUESTS: dict[str, list[int | None]] = {
     "cpu": [None, None, 0, 1, 100, 999, 1000, 4000],
     "memory": [None, None, 0, 1, 200 * MIB, GIB, 3 * GIB, 2**44 + 1],
@@ -194,9 +199,10 @@ class Cluster:
 def clusters(draw: st.DrawFn, most: int = 12) -> Cluster:
     """Draw a cluster of up to *most* nodes, with pods on them, images known and reports made."""
     names = [f"n{number}" for number in range(draw(st.integers(0, most)))]
+    allocatable = draw(st.sampled_from([PLAIN, ALLOCATABLE]))
     made = Cluster(known=tuple(draw(st.lists(st.sampled_from(list(IMAGES.values())), max_size=6))))
     for name in names:
-        made.nodes[name] = draw(nodes(st.just(name)))
+        made.nodes[name] = draw(nodes(st.just(name), allocatable))
         made.placed[name] = draw(st.lists(running_pods, max_size=3))
         gone, report = draw(one_of_each([False] * 5 + [True], [None] * 20 + HELD))
         made.gone += (name,) if gone else ()

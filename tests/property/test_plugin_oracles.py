@@ -5,7 +5,8 @@ A plugin answers in three forms, which all have to agree with the oracle: for al
 for one node in plain integers. Rows without a node may hold anything.
 """
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -174,45 +175,57 @@ def test_nodes_are_ranked_by_room_as_upstream_does(most, cluster, pod, weights):
     } == ranked(bench, bench.make("NodeResourcesFit", fit_args(weights, most=most)), pod)
 
 
-HUGE = st.one_of(
-    st.integers(1, 2**53),
-    st.integers(2**45 - 1000, 2**45 + 1000),
-    st.integers(2**52, 2**53),
-    st.integers(1, 10**6),
+@st.composite
+def sizes_alike(draw: st.DrawFn) -> list[int]:
+    """Draw capacities of nodes that are all below some bound, and near it."""
+    bound = draw(st.sampled_from([10**3, 10**6, 2**32, 2**42, 2**42 + 9, 2**45, 2**53]))
+    near = st.integers(max(1, bound - 1000), bound)
+    return draw(
+        st.lists(st.one_of(near, st.integers(bound // 2, bound), st.integers(1, bound)), min_size=1, max_size=8)
+    )
+
+
+def memory_scores(nodes: Sequence[tuple[int, int]], ask: int, *, most: bool) -> tuple[list[int], list[int]]:
+    """Return what exact arithmetic and what the plugin gives to nodes of some capacity with something in use."""
+    there = [a_node(f"n{number}", memory=str(size)) for number, (size, _) in enumerate(nodes)]
+    bench, pod = Bench(*there), a_pod(memory=str(ask))
+    for node, (_, used) in zip(there, nodes, strict=True):
+        bench.place(node.name, a_pod("other", memory=str(used)))
+    plugin = bench.make("NodeResourcesFit", fit_args({"memory": 1}, most=most))
+    scores = ranked(bench, plugin, pod)
+    assert scores is not None
+    taken = [min(used + ask, size) for size, used in nodes]
+    exact = [(used if most else size - used) * 100 // size for (size, _), used in zip(nodes, taken, strict=True)]
+    return exact, list(scores.values())
+
+
+@settings(max_examples=max(300, settings().max_examples))
+@given(sizes_alike(), st.fractions(0, 1), st.fractions(0, 1), st.booleans())
+def test_percentages_are_exact_up_to_2_to_the_53(sizes, asked, in_use, most):
+    """Whatever the size, whatever is in use, also where more is counted than there is."""
+    ask = int(min(sizes) * asked)
+    exact, scores = memory_scores([(size, int(size * in_use)) for size in sizes], ask, most=most)
+
+    assert exact == scores
+
+
+@pytest.mark.parametrize("most", [pytest.param(False, id="LeastAllocated"), pytest.param(True, id="MostAllocated")])
+@pytest.mark.parametrize(
+    "bound", [pytest.param(2**power, id=f"up to 2**{power}") for power in (10, 20, 32, 41, 42, 43, 45, 53)]
 )
+def test_shares_next_to_a_whole_percent_are_cut_right(bound, most):
+    """A unit more or less than a whole percent is where rounding would show: many nodes, a few units off each."""
+    dice = random.Random(bound)
+    ask = dice.randrange(1, bound // 8)
+    nodes = []
+    for _ in range(400):
+        size = dice.randrange(bound // 2, bound)
+        left = min(-(-size * dice.randrange(80) // 100) + dice.randrange(-2, 3), size - ask)
+        nodes.append((size, size - ask - max(left, 0)))
 
+    exact, scores = memory_scores(nodes, ask, most=most)
 
-@settings(max_examples=max(300, settings().max_examples))
-@given(st.lists(st.tuples(HUGE, st.fractions(0, 1)), min_size=1, max_size=8), st.fractions(0, 1), st.booleans())
-def test_percentages_are_exact_up_to_2_to_the_53(sizes, asked, most):
-    """However the nodes are mixed, and however close the share is to a whole percent."""
-    there = {f"n{number}": size for number, (size, _) in enumerate(sizes)}
-    ask = int(min(there.values()) * asked)
-    bench = Bench(*(a_node(name, memory=str(size)) for name, size in there.items()))
-    pod = a_pod(memory=str(ask))
-    placed = {}
-    for number, (size, share) in enumerate(sizes):
-        # Something is used, but never so much that the pod would not fit.
-        placed[f"n{number}"] = [a_pod("other", memory=str(int((size - ask) * share)))]
-        bench.place(f"n{number}", *placed[f"n{number}"])
-    weights = {"memory": 1}
-    plugin = bench.make("NodeResourcesFit", fit_args(weights, most=most))
-
-    assert {
-        name: oracles.allocation(a_node(name, memory=str(size)), placed[name], pod, weights, most=most)
-        for name, size in there.items()
-    } == ranked(bench, plugin, pod)
-
-
-@settings(max_examples=max(300, settings().max_examples))
-@given(st.integers(1, 2**53), st.integers(0, 100), st.integers(-2, 2))
-def test_a_share_next_to_a_whole_percent_is_cut_right(size, percent, off):
-    """A byte more or less than a whole percent is where rounding would show."""
-    left = min(max(-(-size * percent // 100) + off, 0), size)
-    bench = Bench(a_node("n0", memory=str(size)))
-    plugin = bench.make("NodeResourcesFit", fit_args({"memory": 1}, most=False))
-
-    assert {"n0": left * 100 // size} == ranked(bench, plugin, a_pod(memory=str(size - left)))
+    assert exact == scores
 
 
 @given(clusters(), pods, st.data())

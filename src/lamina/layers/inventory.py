@@ -28,6 +28,8 @@ class Inventory:
         self.catalog = Catalog()
         self.index = LayerIndex()
         self._reports: dict[str, LayerReport] = {}
+        self._early: dict[str, LayerReport] = {}
+        """Reports about another machine of the name than the one that has it: perhaps the next."""
         self._rows: dict[str, tuple[int, str]] = {}
         self._waiting: dict[Digest, set[str]] = {}
         self._wanted: OrderedDict[tuple[str, ...], WantedLayers] = OrderedDict()
@@ -35,6 +37,9 @@ class Inventory:
     def join(self, node: str, uid: str, row: int) -> bool:
         """A node has this row from now on; say whether layers are known of it."""
         self._rows[node] = (row, uid)
+        early = self._early.pop(node, None)
+        if early is not None and early.node_uid == uid:
+            self._reports[node] = early
         return self._apply(node)
 
     def leave(self, node: str) -> None:
@@ -45,6 +50,9 @@ class Inventory:
 
     def report(self, report: LayerReport) -> list[int]:
         """Take a report in; return the rows about which more is known now. A late report is dropped."""
+        if report.node in self._rows and _about_another(report, self._rows[report.node][1]):
+            self._early[report.node] = report
+            return []
         before = self._reports.get(report.node)
         if before is not None and before.node_uid == report.node_uid and report.sequence < before.sequence:
             return []
@@ -92,7 +100,7 @@ class Inventory:
         if report is None:
             return False
         row, uid = self._rows[node]
-        if report.node_uid and uid and report.node_uid != uid:
+        if _about_another(report, uid):
             # The report is about an earlier node of this name: it says nothing about this one.
             return False
         layers: list[Layer] = []
@@ -103,3 +111,7 @@ class Inventory:
             else:
                 layers.extend(image.layers)
         return self.index.replace(row, layers)
+
+
+def _about_another(report: LayerReport, uid: str) -> bool:
+    return bool(report.node_uid) and bool(uid) and report.node_uid != uid
