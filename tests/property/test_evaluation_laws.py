@@ -42,6 +42,8 @@ from tests.property.clusters import (
 )
 from tests.unit.scheduling.zoo import AlsoNarrowing, Doorman, Narrowing, Points, Relative, Zone
 
+pytestmark = pytest.mark.slow
+
 STEPS = 15
 NAMES = [f"n{number}" for number in range(16)]
 UIDS = [f"pod-{number}" for number in range(8)]

@@ -174,11 +174,6 @@ class NodeColumns:
             self._vectors[requests] = known
         return known
 
-    @property
-    def version(self) -> int:
-        """Grows with every change of anything."""
-        return self.structure + sum([log.position for log in self.logs])
-
     def touch(self, facet: Facet, row: int) -> None:
         """Note that a facet of a row changed."""
         self.logs[facet].touch(row)

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import msgspec
-
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.commands import Evict, Nominate
 from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
@@ -16,15 +14,6 @@ from lamina.scheduling.loop.queue import Queued
 from lamina.scheduling.loop.state import LoopState
 
 
-class LastRefusal(msgspec.Struct, frozen=True):
-    """What became of the last pod of a shape that fitted nowhere."""
-
-    version: int
-    """Of the columns, then."""
-    message: str
-    refused_by: frozenset[str]
-
-
 class Cycle:
     """Takes pods from the queue and decides."""
 
@@ -33,7 +22,6 @@ class Cycle:
         self._state = state
         self._pick = pick
         self._evaluations = {name: Evaluations(profile, state.columns) for name, profile in state.profiles.items()}
-        self._refusals: dict[tuple[str, int | None], LastRefusal] = {}
         self.unfinished = False
         """Whether pods are ready that `run` had no time for."""
 
@@ -52,8 +40,6 @@ class Cycle:
 
     def _decide(self, queued: Queued) -> int:
         pod = queued.pod
-        if self._refused_already(queued):
-            return 1
         evaluation = self._evaluate(queued)
         row, tied = (-1, 0) if evaluation.stop is not None else self._choose(evaluation, pod)
         if row < 0:
@@ -61,18 +47,6 @@ class Cycle:
         else:
             self._send(queued, evaluation, row, tied)
         return 1
-
-    def _refused_already(self, queued: Queued) -> bool:
-        """
-        Send a pod back at once if one of its shape was refused and nothing has changed since.
-
-        When room for one pod appears, all that wait for it are woken, and all but one are refused again.
-        """
-        last = self._refusals.get((queued.profile.name, queued.shape))
-        if last is None or last.message != queued.told or last.version != self._state.columns.version:
-            return False
-        self._state.queue.put_back(queued, last.refused_by)
-        return True
 
     def _evaluate(self, queued: Queued) -> Evaluation:
         return self._evaluations[queued.profile.name].of(queued.shape, queued.pod)
@@ -92,6 +66,7 @@ class Cycle:
         assert decision.chosen is not None, "a row was chosen"
         node = decision.chosen.node
         state.cache.assume(pod, node)
+        state.queue.placed(queued)
         underway = Underway(queued, node, evaluation.state.copy(), decision, state.changes)
         state.do(*state.bindings.start(underway))
 
@@ -102,12 +77,7 @@ class Cycle:
         after = "" if broke else self._make_room(queued, evaluation)
         attempt = Attempt(state.now, queued.attempts, after=after)
         decision = explain(evaluation, pod, attempt, state.settings.detail)
-        refused_by = _refused_by(evaluation)
-        if not broke and queued.shape is not None and not queued.profile.post_filter:
-            last = LastRefusal(state.columns.version, decision.message, refused_by)
-            self._refusals = {key: one for key, one in self._refusals.items() if one.version == last.version}
-            self._refusals[queued.profile.name, queued.shape] = last
-        state.queue.put_back(queued, refused_by, broke=broke)
+        state.queue.put_back(queued, _refused_by(evaluation), broke=broke)
         state.tell(pod, decision)
 
     def _make_room(self, queued: Queued, evaluation: Evaluation) -> str:
@@ -169,7 +139,7 @@ class Cycle:
         state = self._state
         attempt = Attempt(state.now, queued.attempts, stop=status)
         decision = explain(self._evaluate(queued), queued.pod, attempt, state.settings.detail)
-        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=status.code is Code.ERROR)
+        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=status.code is Code.ERROR, alone=True)
         self._state.tell(queued.pod, decision)
 
 

@@ -12,8 +12,9 @@ Pods that wait for a decision.
                     └──(something broke)──────────────────────────────> backoff (always waits it out)
 
 Orders, back-off (1 s doubling to 10 s) and the five-minute flush are kube-scheduler's; so is popping from the back-off
-queue when the active one is empty. Pods that were refused are grouped by shape and refusing plugins: a change is
-weighed once per group, not once per pod.
+queue when the active one is empty. Pods of one shape that fit nowhere wait as a group: a change is weighed once for all
+of them and wakes one; if that one finds a place the next is woken, and if it does not, neither would the others. So
+room for one pod costs one attempt, however many wait for it.
 """
 
 import heapq
@@ -46,8 +47,20 @@ class Queued(msgspec.Struct, eq=False):
     broke: bool = False
     """The last attempt failed rather than was refused: the back-off is always waited out."""
     place: str = "active"
+    group: "GroupKey | None" = None
+    """The group it waits in, or was woken from and has not been tried since."""
     told: str = ""
     """What the owner was told last, so that the same news is not told twice."""
+
+
+GroupKey = tuple[Hashable, Profile]
+
+
+class Group(msgspec.Struct, eq=False):
+    """Pods that are refused for the same reasons."""
+
+    refused_by: frozenset[str]
+    pods: dict[PodUid, Queued]
 
 
 class Backoff(msgspec.Struct, frozen=True):
@@ -77,7 +90,7 @@ class SchedulingQueue:
         self._early: list[tuple[float, int, PodUid]] = []
         """Of the resting pods, those that may be tried early: refused at an earlier time than now."""
         self._just_refused: list[tuple[float, int, PodUid]] = []
-        self._groups: dict[tuple[Hashable, Profile, frozenset[str]], dict[PodUid, Queued]] = {}
+        self._groups: dict[GroupKey, Group] = {}
         self._flush: list[tuple[float, int, PodUid]] = []
         self._serial = 0
 
@@ -115,25 +128,30 @@ class SchedulingQueue:
         """Take over how a waiting pod is now; a refused one is tried again, since it may have been changed to fit."""
         queued = self._pods[pod.uid]
         before, queued.pod = queued.pod, pod
-        if queued.place in ("unschedulable", "gated"):
-            self._leave_group(queued)
         queued.shape = queued.profile.shape(pod)
         if queued.place == "gated":
+            self._leave_group(queued)
             self._admit(queued)
-        elif queued.place == "unschedulable":
-            if before == pod:
-                self._join_group(queued)
-            else:
-                self._ready(queued)
+        elif queued.place == "unschedulable" and before != pod:
+            self._leave_group(queued)
+            self._ready(queued)
         elif queued.place == "active":
             self._push_active(queued)
 
-    def put_back(self, queued: Queued, refused_by: frozenset[str], *, broke: bool = False, stale: bool = False) -> None:
+    def put_back(
+        self,
+        queued: Queued,
+        refused_by: frozenset[str],
+        *,
+        broke: bool = False,
+        stale: bool = False,
+        alone: bool = False,
+    ) -> None:
         """
         Take a pod back after an attempt that did not place it.
 
         *broke*: it was not refused, something failed. *stale*: the cluster changed after the decision it failed on, so
-        waiting for another change would be wrong.
+        waiting for another change would be wrong. *alone*: what happened says nothing about other pods of its shape.
         """
         queued.refused_by = refused_by
         queued.broke = broke
@@ -142,18 +160,30 @@ class SchedulingQueue:
         self._pods[queued.pod.uid] = queued
         if broke or stale:
             self._rest(queued)
+            self._wake_next(queued)
             return
         queued.place = "unschedulable"
-        self._join_group(queued)
+        woken_from = queued.group
+        self._join_group(queued, alone=alone)
+        if alone and woken_from is not None:
+            self._wake(woken_from)
         self._serial += 1
         heapq.heappush(self._flush, (self.now + FLUSH_AFTER, self._serial, queued.pod.uid))
 
     def remove(self, uid: PodUid) -> Queued | None:
         """Take a pod out."""
         queued = self._pods.pop(uid, None)
-        if queued is not None and queued.place in ("unschedulable", "gated"):
+        if queued is None:
+            return None
+        if queued.place in ("unschedulable", "gated"):
             self._leave_group(queued)
+        else:
+            self._wake_next(queued)
         return queued
+
+    def placed(self, queued: Queued) -> None:
+        """Hear that a pod that was popped found a node: there may be room for another of its group."""
+        self._wake_next(queued)
 
     # -- out ---------------------------------------------------------------------------------------------------------
 
@@ -196,26 +226,18 @@ class SchedulingQueue:
             _, _, uid = heapq.heappop(self._flush)
             waiting = self._pods.get(uid)
             if waiting is not None and waiting.place == "unschedulable" and waiting.queued_at + FLUSH_AFTER <= now:
-                self._leave_group(waiting)
+                self._leave_group(waiting, awake=True)
                 self._ready(waiting)
 
     def react(self, change: Changed) -> None:
-        """Move the pods that *change* may help."""
-        if not self._groups:
-            return
-        for (_, profile, refused_by), pods in list(self._groups.items()):
-            sample = next(iter(pods.values()))
+        """Wake those that *change* may help: one of each group, who makes room for the next if it finds a place."""
+        for key, group in list(self._groups.items()):
+            sample = next(iter(group.pods.values()))
             # Refused by nobody in particular (there were no nodes): any change may help.
-            if refused_by and not any(
-                profile.worth_retrying(plugin, sample.pod, change) for plugin in sorted(refused_by)
+            if not group.refused_by or any(
+                sample.profile.worth_retrying(plugin, sample.pod, change) for plugin in sorted(group.refused_by)
             ):
-                continue
-            for queued in list(pods.values()):
-                self._leave_group(queued)
-                if queued.place == "gated":
-                    self._admit(queued)
-                else:
-                    self._ready(queued)
+                self._wake(key)
 
     def next_time(self) -> float | None:
         """When time alone will change something."""
@@ -232,7 +254,7 @@ class SchedulingQueue:
             if answer is not None and not answer.ok:
                 queued.place = "gated"
                 queued.refused_by = frozenset([plugin.name])
-                self._join_group(queued)
+                self._join_group(queued, alone=True)
                 return
         self._push_active(queued)
 
@@ -254,7 +276,11 @@ class SchedulingQueue:
         queued.serial = self._next_serial()
         entry = (queued.backoff_until, queued.serial, queued.pod.uid)
         heapq.heappush(self._resting, entry)
-        if not queued.broke:
+        if queued.broke:
+            return
+        if queued.queued_at < self.now:
+            heapq.heappush(self._early, entry)
+        else:
             self._just_refused.append(entry)
 
     def _resting_pod(self, entry: tuple[float, int, PodUid]) -> Queued | None:
@@ -278,20 +304,42 @@ class SchedulingQueue:
         ]
         heapq.heapify(self._active)
 
-    def _group_key(self, queued: Queued) -> tuple[Hashable, Profile, frozenset[str]]:
-        # A pod without a shape is a group of its own.
-        shape = queued.pod.uid if queued.shape is None or queued.place == "gated" else queued.shape
-        return (shape, queued.profile, queued.refused_by)
+    def _wake(self, key: GroupKey) -> None:
+        """Let one pod of a group be tried: the first in order of those that were not tried in this very instant."""
+        group = self._groups.get(key)
+        if group is None:
+            return
+        sort = next(iter(group.pods.values())).profile.queue_sort
+        first = min(
+            group.pods.values(), key=lambda one: (one.queued_at == self.now, sort.sort_key(one, self.now), one.serial)
+        )
+        self._leave_group(first, awake=True)
+        if first.place == "gated":
+            self._admit(first)
+        else:
+            self._ready(first)
 
-    def _join_group(self, queued: Queued) -> None:
-        self._groups.setdefault(self._group_key(queued), {})[queued.pod.uid] = queued
+    def _wake_next(self, queued: Queued) -> None:
+        key, queued.group = queued.group, None
+        if key is not None:
+            self._wake(key)
 
-    def _leave_group(self, queued: Queued) -> None:
-        key = self._group_key(queued)
-        pods = self._groups[key]
-        del pods[queued.pod.uid]
-        if not pods:
-            del self._groups[key]
+    def _join_group(self, queued: Queued, *, alone: bool = False) -> None:
+        shape = queued.pod.uid if alone or queued.shape is None else queued.shape
+        queued.group = (shape, queued.profile)
+        group = self._groups.setdefault(queued.group, Group(queued.refused_by, {}))
+        # What the last of them was told holds for all: they are alike.
+        group.refused_by = queued.refused_by
+        group.pods[queued.pod.uid] = queued
+
+    def _leave_group(self, queued: Queued, *, awake: bool = False) -> None:
+        assert queued.group is not None, "whoever waits does so in a group"
+        group = self._groups[queued.group]
+        del group.pods[queued.pod.uid]
+        if not group.pods:
+            del self._groups[queued.group]
+        if not awake:
+            queued.group = None
 
     def _next_serial(self) -> int:
         self._serial += 1

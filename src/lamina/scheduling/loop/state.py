@@ -78,7 +78,7 @@ class LoopState:
         self.changed(Changed(Change.POD_REMOVED, self.row(underway.node), pod=pod))
         broke = status.code is Code.ERROR
         refused_by = frozenset([status.plugin]) if status.plugin and not broke else frozenset[str]()
-        self.queue.put_back(queued, refused_by, broke=broke, stale=stale)
+        self.queue.put_back(queued, refused_by, broke=broke, stale=stale, alone=True)
         message = status.message if broke else pending_message(self.columns.count, {}, status.message)
         self.tell(
             pod,

@@ -264,3 +264,67 @@ def test_profiles_that_order_the_queue_differently_are_refused() -> None:
 
     with pytest.raises(WiringError, match="must use the same queueSort plugin"):
         Loop(make, first)
+
+
+def attempts(loop: Loop) -> dict[str, int]:
+    return {queued.pod.name: queued.attempts for queued in loop.state.queue}
+
+
+def test_room_for_one_pod_costs_one_attempt_however_many_wait() -> None:
+    """
+    Pods of one shape wait as a group; if the first that is woken finds no place, neither would the others.
+    """
+    loop = a_full_loop()
+    loop.feed(*(events.PodSeen(a_pod(f"p{n}", cpu=2)) for n in range(20)))
+    loop.feed(events.TimePassed(20.0))
+    loop.feed(events.NodeSeen(a_node("n2", cpu=2)))
+
+    assert 1 == 20 - len(loop.state.queue)
+    assert [2] + [1] * 18 == sorted(attempts(loop).values(), reverse=True)
+
+
+def test_room_for_several_is_given_to_several_in_order() -> None:
+    """
+    Whoever finds a place makes way for the next of its group; priority holds across groups.
+    """
+    loop = a_full_loop()
+    loop.feed(
+        *(events.PodSeen(a_pod(f"low{n}", cpu=1)) for n in range(3)),
+        *(events.PodSeen(a_pod(f"high{n}", cpu=1, memory="1Gi", priority=5)) for n in range(3)),
+    )
+    loop.feed(events.TimePassed(20.0))
+
+    assert ["high0", "high1", "high2", "low0"] == bound(loop.feed(events.PodGone("filler")))
+
+
+@pytest.mark.parametrize("how", ["deleted", "placed elsewhere", "fails"])
+def test_whoever_was_woken_and_does_not_take_the_room_leaves_it_to_the_next(how: str) -> None:
+    """
+    A pod that vanishes between being woken and being tried must not keep its group asleep.
+    """
+    loop = a_loop(["PrioritySort", *CORE], settings=Settings(cycles_per_feed=1))
+    loop.feed(events.NodeSeen(a_node("n1", cpu=4)), events.PodSeen(a_pod("filler", cpu=4, on="n1")))
+    for name in ("first", "second"):
+        loop.feed(events.PodSeen(a_pod(name, cpu=4)))
+    loop.feed(events.NodeSeen(a_node("other", cpu=1)), events.TimePassed(20.0))
+    loop.take(events.PodGone("filler"))
+    match how:
+        case "deleted":
+            loop.take(events.PodGone("first"))
+        case "placed elsewhere":
+            loop.take(events.PodSeen(a_pod("first", cpu=4, on="n9")))
+        case "fails":
+            assert ["first"] == bound(loop.decide(1))
+            loop.take(events.BindFailed("first", "no"))
+
+    assert ["second"] == bound(loop.decide())
+
+
+def test_a_pod_refused_while_resting_is_tried_as_soon_as_a_change_helps_and_nobody_else_waits() -> None:
+    """
+    kube-scheduler pops from the back-off queue when the active one is empty; so does the loop.
+    """
+    loop = a_full_loop()
+    loop.feed(events.PodSeen(a_pod("a", cpu=4)))
+
+    assert ["a"] == bound(loop.feed(events.TimePassed(0.1), events.PodGone("filler")))
