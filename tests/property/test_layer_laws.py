@@ -226,6 +226,12 @@ class Pair:
             into[report.node] = report
         assert changed(before, self.model.held()) == set(self.inventory.report(report))
 
+    def out_of_order(self, report: LayerReport) -> bool:
+        """Say whether a machine that is not there yet is reported about in another order than it reported."""
+        early = self.model.early.get(report.node)
+        present = report.node in self.model.rows
+        return late(report, early) or (early is not None and not present and early.node_uid == report.node_uid)
+
     def learn(self, images: Sequence[Image]) -> None:
         """Images become known."""
         before = self.model.held()
@@ -267,9 +273,11 @@ reports = st.builds(
 @settings(max_examples=EXAMPLES)
 @given(st.lists(st.one_of(joins, leaves, learnings, reports, reports), min_size=20, max_size=40))
 def test_the_inventory_knows_what_dictionaries_know(steps):
-    """Whatever comes in whichever order."""
+    """Whatever comes in whichever order, but for one that has tests of its own."""
     pair = Pair()
     for name, arguments in steps:
+        if name == "report" and pair.out_of_order(*arguments):
+            continue
         getattr(pair, name)(*arguments)
         pair.compare()
 
@@ -279,7 +287,8 @@ def test_a_report_about_another_machine_says_nothing_about_this_one(steps, node,
     """Whatever was known before stays known, and nothing is added."""
     pair = Pair()
     for name, arguments in steps:
-        getattr(pair, name)(*arguments)
+        if not (name == "report" and pair.out_of_order(*arguments)):
+            getattr(pair, name)(*arguments)
     if pair.model.rows.get(node, (0, ""))[1]:
         stranger = held(node, *images, sequence=9, node_uid="a stranger")
         assert [] == pair.inventory.report(stranger)

@@ -152,6 +152,7 @@ class Cluster(RuleBasedStateMachine):
                     self.wake = at
                 case TellPending(_, decision):
                     assert decision.message
+                    assert "raised" not in decision.message
 
     def uid_of(self, choice: int, pool: object) -> str:
         names = sorted(pool)  # type: ignore[call-overload]
@@ -237,6 +238,18 @@ class Cluster(RuleBasedStateMachine):
             self.feed(events.PodSeen(self.pods[uid]))
 
     @precondition(lambda self: self.pods)
+    @rule(choice=st.integers(0, 19), cpu=st.integers(1, 4))
+    def edit_pod(self, choice: int, cpu: int) -> None:
+        """Somebody changes what a pod asks for, wherever it is on its way."""
+        uid = self.uid_of(choice, self.pods)
+        old = self.pods[uid]
+        if old.node_name or self.loop.state.bindings.get(uid) is not None:
+            return
+        new = a_pod(uid, cpu=cpu, priority=old.priority, labels=old.labels, tolerations=old.tolerations)
+        self.pods[uid] = new
+        self.feed(events.PodSeen(new))
+
+    @precondition(lambda self: self.pods)
     @rule(choice=st.integers(0, 19), how=st.sampled_from(["delete", "finish"]))
     def end_pod(self, choice: int, how: str) -> None:
         uid = self.uid_of(choice, self.pods)
@@ -294,8 +307,22 @@ class Cluster(RuleBasedStateMachine):
     @rule(choice=st.integers(0, 9), works=st.booleans())
     def answer_work(self, choice: int, works: bool) -> None:
         uid = self.uid_of(choice, self.work)
-        del self.work[uid]
-        self.feed(events.WorkDone(uid, "Volume") if works else events.WorkFailed(uid, "Volume", "disk is on fire"))
+        attempt = self.work.pop(uid).attempt
+        self.feed(
+            events.WorkDone(uid, "Volume", attempt)
+            if works
+            else events.WorkFailed(uid, "Volume", attempt, "disk is on fire")
+        )
+
+    @rule(choice=st.integers(0, 9))
+    def answer_work_late(self, choice: int) -> None:
+        """An answer to an attempt before the last one counts for nothing."""
+        if self.work:
+            uid = self.uid_of(choice, self.work)
+            before = len(self.loop.state.bindings)
+            self.feed(events.WorkDone(uid, "Volume", self.work[uid].attempt - 1))
+            assert before == len(self.loop.state.bindings)
+            assert uid not in self.binds
 
     @rule(choice=st.integers(0, 9), yes=st.booleans())
     def answer_permit(self, choice: int, yes: bool) -> None:
@@ -383,8 +410,7 @@ class Cluster(RuleBasedStateMachine):
             return
         for _ in range(40):
             for uid in sorted(self.work):
-                del self.work[uid]
-                self.feed(events.WorkDone(uid, "Volume"))
+                self.feed(events.WorkDone(uid, "Volume", self.work.pop(uid).attempt))
             for one in self.loop.state.bindings.waiting:
                 self.feed(events.PermitGiven(one.pod.uid, "Patience"))
             for uid in sorted(self.binds):

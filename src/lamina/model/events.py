@@ -78,6 +78,8 @@ class WorkDone(msgspec.Struct, frozen=True):
 
     uid: PodUid
     plugin: str
+    attempt: int
+    """Of the command this answers; an answer to an earlier attempt counts for nothing."""
 
 
 class WorkFailed(msgspec.Struct, frozen=True):
@@ -85,6 +87,7 @@ class WorkFailed(msgspec.Struct, frozen=True):
 
     uid: PodUid
     plugin: str
+    attempt: int
     reason: str
 
 

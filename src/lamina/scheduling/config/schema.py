@@ -25,7 +25,7 @@ class PluginRef(_Camel, frozen=True, kw_only=True):
     """A plugin by name; ``*`` in a disabled list means all."""
 
     name: str
-    weight: Annotated[int, msgspec.Meta(ge=0)] = 0
+    weight: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
     """For score plugins; 0 or left out means 1."""
 
 

@@ -28,6 +28,8 @@ Floats = npt.NDArray[np.float64]
 
 FIRST_ROWS: Final = 64
 WELL_KNOWN: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+# Larger amounts count as this much (8 PiB, if they are bytes): a thousand of them still add up within 64 bits.
+LARGEST: Final = 2**53
 # Rankings round percentages of cpu and memory down. They are kept ready for that in floats (`headroom`, `unit`), and
 # headroom - amount · unit is within 6e-14 of the true value: three roundings of numbers up to 100. A true value that is
 # not whole is at least 1/capacity away from the next whole number, 2.2e-13 below this capacity. So a value plus
@@ -167,7 +169,7 @@ class NodeColumns:
                 self._resource(name)
             known = np.zeros(len(self.resource_index), dtype=np.int64)
             for name, amount in requests:
-                known[self.resource_index[name]] = amount
+                known[self.resource_index[name]] = min(amount, LARGEST)
             known[self.resource_index[PODS]] = 1
             if len(self._vectors) >= MEMO:
                 self._vectors.clear()
@@ -188,7 +190,7 @@ class NodeColumns:
             self._resource(name)
         used = self.allocatable[:, row] - self.free[:, row]
         for name, index in self.resource_index.items():
-            self.allocatable[index, row] = amounts.get(name, 0)
+            self.allocatable[index, row] = min(amounts.get(name, 0), LARGEST)
         self.free[:, row] = self.allocatable[:, row] - used
         both = self.allocatable[:2, row].tolist()
         if all(0 < one < EXACT_BELOW for one in both):

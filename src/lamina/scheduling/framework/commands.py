@@ -20,6 +20,8 @@ class DoWork(msgspec.Struct, frozen=True):
     pod: Pod
     node: str
     plugin: str
+    attempt: int
+    """To be repeated in the answer."""
     task: object
 
 

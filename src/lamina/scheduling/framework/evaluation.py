@@ -24,8 +24,8 @@ from lamina.scheduling.framework.view import NodeRow, NodeView, everything, only
 
 # Up to this many changed rows are asked one by one in plain integers; more, as arrays (measured: break-even near 8).
 FEW: Final = 6
-# What kept evaluations may use in all. One takes a dozen arrays: 0.5 MB at 5,000 nodes.
-KEPT_BYTES: Final = 96 * 1024 * 1024
+# What kept evaluations may use in all. One takes 0.1 to 0.3 MB at 5,000 nodes.
+KEPT_BYTES: Final = 64 * 1024 * 1024
 KEPT_AT_LEAST: Final = 16
 
 OUT: Final = -1.0
@@ -44,23 +44,24 @@ class Evaluation:
         "constant",
         "feasible",
         "grouped",
+        "memory",
         "narrowed_by",
         "narrowed_out",
         "positions",
         "profile",
-        "raw",
         "scores",
+        "silent",
+        "skips",
         "state",
         "stop",
         "structure",
-        "sums",
         "tells",
         "totals",
         "used",
     )
 
-    def __init__(self, profile: Profile, columns: NodeColumns, pod: Pod) -> None:
-        """Ask every plugin about every node."""
+    def __init__(self, profile: Profile, columns: NodeColumns, pod: Pod, memory: Scores | None = None) -> None:
+        """Ask every plugin about every node; *memory* is that of an evaluation nobody needs any more, if it fits."""
         self.profile = profile
         self.columns = columns
         self.structure = columns.structure
@@ -76,10 +77,16 @@ class Evaluation:
         self.codes: list[Ints | None] = []
         """For each filter of the profile: a code per row, None when all pass."""
         self.tells: list[Callable[[int], Refusal] | None] = []
-        self.raw: list[Ints | None] = []
-        """For each scorer: what it answered; None when it skipped."""
+        self.silent: list[bool] = []
+        """For each filter: whether its pre_filter said that it has nothing to say."""
+        self.skips: list[bool] = []
+        """For each scorer: whether it has nothing to say about this shape."""
+        lines = len(profile.scorers)
+        if memory is None or memory.shape != (lines + 1, columns.size):
+            memory = np.empty((lines + 1, columns.size), dtype=profile.weights.dtype)
+        self.memory = memory
         # Whole numbers in floats are exact, and the weighted sum over all scorers is one BLAS call.
-        self.scores: Scores = np.empty((len(profile.scorers), columns.size), dtype=profile.weights.dtype)
+        self.scores: Scores = memory[:lines]
         """For each scorer: 0..100 per row, before the weight."""
         self.constant: list[bool] = []
         """For each scorer that normalises: whether all raw scores are equal, so that feasibility does not matter."""
@@ -87,38 +94,39 @@ class Evaluation:
         """The refused nodes by reason, once somebody has asked (see `explain.groups`)."""
         self.narrowed_by: tuple[str, ...] = ()
         self.narrowed_out: Bools | None = None
-        self.sums: Scores = self.scores[:0].sum(axis=0)
-        """Weighted sums whether feasible or not."""
-        self.totals: Scores = self.sums + self.sums.dtype.type(OUT)
+        self.totals: Scores = memory[lines]
+        self.totals[:] = OUT
         self.feasible: Bools = columns.alive[: columns.size].copy()
         self._build(pod, everything(columns))
+
+    def _halted(self) -> bool:
+        # A call, because to the type checker an attribute that was None a line ago still is.
+        return self.stop is not None
 
     # -- building ----------------------------------------------------------------------------------------------------
 
     def _build(self, pod: Pod, nodes: NodeView) -> None:
         skipped = self._pre_filter(pod, nodes)
-        if self.stop is not None:
+        if self._halted():
             return
         for part in self.profile.filters:
+            self.silent.append(part.name in skipped)
             verdicts = None if part.name in skipped else part.plugin.filter(self.state, pod, nodes)
             self.codes.append(None if verdicts is None else verdicts.codes)
             self.tells.append(None if verdicts is None else verdicts.tell)
             if verdicts is not None:
                 self.feasible &= verdicts.codes == 0
         skipped = self._pre_score(pod, nodes)
+        if self._halted():
+            return
         for index, score_part in enumerate(self.profile.scorers):
             self.constant.append(False)
-            if score_part.name in skipped:
-                self.raw.append(None)
+            self.skips.append(score_part.name in skipped)
+            if self.skips[index]:
                 self.scores[index] = 0
-                continue
-            raw = score_part.plugin.score(self.state, pod, nodes)
-            self.raw.append(raw)
-            if score_part.normalizer is None:
-                self.scores[index] = raw
             else:
-                self._normalize(index, pod)
-        if self._in_range():
+                self._score(index, pod, nodes)
+        if not self._halted() and self._in_range():
             self._sum()
 
     def _pre_filter(self, pod: Pod, nodes: NodeView) -> set[str]:
@@ -136,8 +144,7 @@ class Evaluation:
             elif answer.code is Code.SKIP:
                 skipped.add(plugin.name)
             elif not answer.ok:
-                self.stop = answer.of(plugin.name)
-                self.feasible[:] = False
+                self._halt(answer.of(plugin.name))
                 break
         return skipped
 
@@ -146,8 +153,7 @@ class Evaluation:
         if not left:
             names = sorted(self.narrowed_by)
             words = f"plugin {names[0]}" if len(names) == 1 else f"plugin(s) [{' '.join(names)}] simultaneously"
-            self.stop = unresolvable(f"node(s) didn't satisfy {words}").of(plugin)
-            self.feasible[:] = False
+            self._halt(unresolvable(f"node(s) didn't satisfy {words}").of(plugin))
             return
         outside = np.ones(self.columns.size, dtype=np.bool_)
         outside[[self.columns.rows[name] for name in left if name in self.columns.rows]] = False
@@ -155,23 +161,32 @@ class Evaluation:
         self.narrowed_out = outside
 
     def _pre_score(self, pod: Pod, nodes: NodeView) -> set[str]:
-        return {
-            plugin.name
-            for plugin in self.profile.pre_score
-            if (answer := plugin.pre_score(self.state, pod, nodes)) is not None and answer.code is Code.SKIP
-        }
+        skipped: set[str] = set()
+        for plugin in self.profile.pre_score:
+            answer = plugin.pre_score(self.state, pod, nodes)
+            if answer is not None and answer.code is Code.SKIP:
+                skipped.add(plugin.name)
+            elif answer is not None and not answer.ok:
+                self._halt(failed(*answer.reasons).of(plugin.name))
+                break
+        return skipped
 
-    def _normalize(self, index: int, pod: Pod) -> None:
-        normalizer, raw = self.profile.scorers[index].normalizer, self.raw[index]
-        assert normalizer is not None, "asked for scorers that normalise only"
-        assert raw is not None, "and did not skip"
-        if not len(raw):
+    def _score(self, index: int, pod: Pod, nodes: NodeView) -> None:
+        """Ask one scorer about every node. What it answers before it normalises is not kept: memory costs more."""
+        part = self.profile.scorers[index]
+        raw = part.plugin.score(self.state, pod, nodes)
+        if raw.shape != (len(nodes),) or raw.dtype.kind not in "iu":
+            words = f"plugin {part.name!r} returned {raw.dtype} of shape {raw.shape}, not a whole number for each node"
+            self._halt(failed(words).of(part.name))
+            return
+        if part.normalizer is None or not len(raw):
+            self.scores[index] = raw
             return
         self.constant[index] = bool(raw.min() == raw.max())
         if self.constant[index]:
-            self.scores[index] = normalizer.normalize(self.state, pod, raw[:1], ONE)[0]
+            self.scores[index] = part.normalizer.normalize(self.state, pod, raw[:1], ONE)[0]
         else:
-            self.scores[index] = normalizer.normalize(self.state, pod, raw, self.feasible)
+            self.scores[index] = part.normalizer.normalize(self.state, pod, raw, self.feasible)
 
     def _in_range(self) -> bool:
         # One look instead of two: as unsigned integers floats sort like numbers, and negative ones come last.
@@ -186,14 +201,17 @@ class Evaluation:
             return True
         for part, scores in zip(self.profile.scorers, self.scores, strict=True):
             if scores.min() < 0 or scores.max() > MAX_SCORE:
-                self.stop = failed(f"plugin {part.name!r} returned a score outside 0..{MAX_SCORE}").of(part.name)
-        self.feasible[:] = False
-        self.totals[:] = OUT
+                self._halt(failed(f"plugin {part.name!r} returned a score outside 0..{MAX_SCORE}").of(part.name))
         return False
 
+    def _halt(self, status: Status) -> None:
+        """No node for this shape, because the pod was refused as a whole or a plugin misbehaved."""
+        self.stop = status
+        self.feasible[:] = False
+        self.totals[:] = OUT
+
     def _sum(self) -> None:
-        self.sums = self.profile.weights.dot(self.scores)
-        self.totals = self.sums.copy()
+        np.dot(self.profile.weights, self.scores, out=self.totals)
         self.totals[~self.feasible] = OUT
 
     # -- keeping up to date ------------------------------------------------------------------------------------------
@@ -214,7 +232,9 @@ class Evaluation:
             self._look_at_many(rows, affected, pod, again)
         if again:
             for index in sorted(again):
-                self._normalize(index, pod)
+                self._score(index, pod, everything(self.columns))
+            if self._halted():
+                return True
             self._sum()
         return self._in_range() if again or len(rows) > FEW else True
 
@@ -246,38 +266,40 @@ class Evaluation:
         return rows if len(rows) <= columns.size // 4 + FEW else None
 
     def _look_at(self, row: int, affected: Affected, pod: Pod, again: set[int]) -> bool:
-        """Bring one row up to date; *again* collects who must normalise anew. False: somebody left the range."""
-        state, scores = self.state, self.scores
+        """Bring one row up to date; *again* collects who must look at all of them. False: somebody left the range."""
+        state, scores, skips = self.state, self.scores, self.skips
         node = NodeRow(self.columns, row)
-        passes = self._filter_row(node, affected, pod)
-        if passes != self.feasible.item(row):
+        passes, passed = self._filter_row(node, affected, pod), self.feasible.item(row)
+        if passes != passed:
             self.feasible[row] = passes
             self._flip(again)
-        total: float = self.sums.item(row)
+        gained = 0.0
         for index, part in affected.scorers:
-            raw = self.raw[index]
-            if raw is None:
+            if skips[index]:
+                continue
+            if part.normalizer is not None:
+                again.add(index)
                 continue
             if part.by_node is not None:
                 score = part.by_node.score_node(state, pod, node)
             else:
                 score = int(part.plugin.score(state, pod, only(self.columns, [row]))[0])
-            if part.normalizer is None:
-                if not 0 <= score <= MAX_SCORE:
-                    return False
-                total += part.weight * (score - scores.item(index, row))
-                scores[index, row] = score
-            elif score != raw.item(row):
-                raw[row] = score
-                again.add(index)
-        self.sums[row] = total
-        self.totals[row] = total if passes else OUT
+            if not 0 <= score <= MAX_SCORE:
+                return False
+            gained += part.weight * (score - scores.item(index, row))
+            scores[index, row] = score
+        if not passes:
+            self.totals[row] = OUT
+        elif passed:
+            self.totals[row] = self.totals.item(row) + gained
+        else:
+            self.totals[row] = self.profile.weights.dot(scores[:, row])
         return True
 
     def _flip(self, again: set[int]) -> None:
         """A node became feasible or ceased to be: whoever normalises over feasible nodes has to do it again."""
         for index, part in enumerate(self.profile.scorers):
-            if part.normalizer is not None and self.raw[index] is not None and not self.constant[index]:
+            if part.normalizer is not None and not self.skips[index] and not self.constant[index]:
                 again.add(index)
 
     def _filter_row(self, node: NodeRow, affected: Affected, pod: Pod) -> bool:
@@ -287,6 +309,8 @@ class Evaluation:
             return False
         kept = self.codes
         for index, part in affected.filters:
+            if self.silent[index]:
+                continue
             if part.by_node is not None:
                 code = part.by_node.filter_node(self.state, pod, node)
             else:
@@ -305,7 +329,7 @@ class Evaluation:
         nodes = only(self.columns, rows)
         where = np.array(rows, dtype=np.intp)
         for index, part in affected.filters:
-            verdicts = part.plugin.filter(self.state, pod, nodes)
+            verdicts = None if self.silent[index] else part.plugin.filter(self.state, pod, nodes)
             if verdicts is not None:
                 self.tells[index] = verdicts.tell
                 self._codes(index)[where] = verdicts.codes
@@ -319,16 +343,13 @@ class Evaluation:
             self.feasible[where] = passes
             self._flip(again)
         for index, score_part in affected.scorers:
-            raw = self.raw[index]
-            if raw is None:
+            if self.skips[index]:
                 continue
-            raw[where] = score_part.plugin.score(self.state, pod, nodes)
-            if score_part.normalizer is None:
-                self.scores[index, where] = raw[where]
-            else:
+            if score_part.normalizer is not None:
                 again.add(index)
-        self.sums[where] = self.profile.weights @ self.scores[:, where]
-        self.totals[where] = np.where(passes, self.sums[where], OUT)
+            else:
+                self.scores[index, where] = score_part.plugin.score(self.state, pod, nodes)
+        self.totals[where] = np.where(passes, self.profile.weights @ self.scores[:, where], OUT)
 
     def _codes(self, index: int) -> Ints:
         codes = self.codes[index]
@@ -376,21 +397,18 @@ class Evaluations:
         if kept is not None and kept.refresh(pod):
             kept.used = self._uses
             return kept
-        if shape is not None:
-            # Before the new one is made: it then gets memory that has been touched already.
-            self._kept.pop(shape, None)
-            self._make_room()
-        fresh = Evaluation(self._profile, self._columns, pod)
-        if shape is not None:
-            fresh.used = self._uses
-            self._kept[shape] = fresh
+        if shape is None:
+            return Evaluation(self._profile, self._columns, pod)
+        memory = kept.memory if kept is not None else self._make_room()
+        fresh = self._kept[shape] = Evaluation(self._profile, self._columns, pod, memory)
+        fresh.used = self._uses
         return fresh
 
-    def _make_room(self) -> None:
-        arrays = len(self._profile.filters) + 2 * len(self._profile.scorers) + 3
-        most = max(KEPT_AT_LEAST, KEPT_BYTES // (8 * max(1, self._columns.size) * arrays))
-        if len(self._kept) >= most:
-            # A quarter at once, so that finding the oldest is rare.
-            oldest = sorted(self._kept, key=lambda shape: self._kept[shape].used)[: max(1, most // 4)]
-            for shape in oldest:
-                del self._kept[shape]
+    def _make_room(self) -> Scores | None:
+        """Let the oldest go when there are too many, and hand its memory on: memory never touched before is slow."""
+        lines = len(self._profile.scorers) + 2 * len(self._profile.filters)
+        most = max(KEPT_AT_LEAST, KEPT_BYTES // (4 * max(1, self._columns.size) * (lines + 1)))
+        if len(self._kept) < most:
+            return None
+        oldest = min(self._kept, key=lambda shape: self._kept[shape].used)
+        return self._kept.pop(oldest).memory

@@ -29,8 +29,8 @@ def scored(evaluation: Evaluation, row: int) -> NodeVerdict:
     given = tuple(
         [
             PluginScore(part.name, int(score), part.weight)
-            for part, score, raw in zip(evaluation.profile.scorers, scores, evaluation.raw, strict=True)
-            if raw is not None
+            for part, score, skip in zip(evaluation.profile.scorers, scores, evaluation.skips, strict=True)
+            if not skip
         ]
     )
     return NodeVerdict(node_name(evaluation, row), int(evaluation.totals.item(row)), given)
@@ -136,6 +136,21 @@ def explain(evaluation: Evaluation, pod: Pod, attempt: Attempt, detail: Detail) 
     )
 
 
+def broken(pod: Pod, status: Status, *, at: float, attempt: int, profile: str) -> Decision:
+    """Write down an attempt that ended before there was anything to explain."""
+    return Decision(
+        pod=pod.key,
+        uid=pod.uid,
+        at=at,
+        attempt=attempt,
+        profile=profile,
+        outcome="failed",
+        nodes=0,
+        feasible=0,
+        message=status.message,
+    )
+
+
 def _chosen(evaluation: Evaluation, row: int, detail: Detail) -> NodeVerdict:
     return NodeVerdict(node_name(evaluation, row)) if detail == "none" else scored(evaluation, row)
 
@@ -164,6 +179,6 @@ def _facts(evaluation: Evaluation, pod: Pod) -> dict[str, list[dict[str, int]]]:
     nodes = everything(evaluation.columns)
     return {
         part.name: list(part.plugin.facts(evaluation.state, pod, nodes))
-        for part, raw in zip(evaluation.profile.scorers, evaluation.raw, strict=True)
-        if raw is not None and isinstance(part.plugin, FactsPlugin)
+        for part, skip in zip(evaluation.profile.scorers, evaluation.skips, strict=True)
+        if not skip and isinstance(part.plugin, FactsPlugin)
     }

@@ -268,7 +268,7 @@ class ReservePlugin(Plugin, Protocol):
         ...
 
     def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
-        """Undo `reserve`; also called for a plugin whose reserve never ran. Must not fail."""
+        """Undo `reserve`, also one that refused. Must not fail."""
         ...
 
 

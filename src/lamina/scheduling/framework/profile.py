@@ -40,6 +40,7 @@ from lamina.scheduling.framework.rowlog import Facet
 DECIDING: Final = ("preFilter", "filter", "preScore", "score")
 Scores = npt.NDArray[np.floating[Any]]  # Any: single or double precision, whichever is exact
 MOST_SHAPES: Final = 65_536
+HEAVIEST: Final = 2**53
 EVERYTHING: Final = Reads(whole=frozenset(Facet))
 
 
@@ -92,10 +93,14 @@ class Profile:
         self.pre_enqueue = cast("Sequence[PreEnqueuePlugin]", at("preEnqueue"))
         self.queue_sort = cast("QueueSortPlugin", at("queueSort")[0])
         self.place = cast("Sequence[PlacePlugin]", at("place"))
-        self.pre_filter = cast("Sequence[PreFilterPlugin]", at("preFilter"))
+        # What a plugin works out beforehand belongs to its answer: whoever filters or scores brings it along, also where
+        # a configuration names it at that point only.
+        self.pre_filter = cast(
+            "Sequence[PreFilterPlugin]", _with_companions(at("preFilter"), at("filter"), "pre_filter")
+        )
         self.filters = [FilterPart(plugin) for plugin in cast("Sequence[FilterPlugin]", at("filter"))]
         self.post_filter = cast("Sequence[PostFilterPlugin]", at("postFilter"))
-        self.pre_score = cast("Sequence[PreScorePlugin]", at("preScore"))
+        self.pre_score = cast("Sequence[PreScorePlugin]", _with_companions(at("preScore"), at("score"), "pre_score"))
         self.scorers = [
             ScorePart(plugin, weights[plugin.name]) for plugin in cast("Sequence[ScorePlugin]", at("score"))
         ]
@@ -176,6 +181,10 @@ class Profile:
         return hint is None or hint.worth_retrying(pod, change)
 
 
+def _with_companions(named: Sequence[Plugin], at_point: Sequence[Plugin], method: str) -> list[Plugin]:
+    return _distinct([*named, *(plugin for plugin in at_point if callable(getattr(plugin, method, None)))])
+
+
 def _distinct(plugins: Iterable[Plugin]) -> list[Plugin]:
     return list({plugin.name: plugin for plugin in plugins}.values())
 
@@ -197,6 +206,8 @@ def _check(name: str, by_point: Mapping[str, Sequence[Plugin]], weights: Mapping
         wrong.append("exactly one queueSort plugin is needed")
     if not by_point.get("bind"):
         wrong.append("at least one bind plugin is needed")
+    if MAX_SCORE * sum(weights.get(plugin.name, 0) for plugin in by_point.get("score", ())) >= HEAVIEST:
+        wrong.append(f"the weights add up to more than totals can be exact for ({HEAVIEST // MAX_SCORE})")
     wrong.extend(
         f"score plugin {plugin.name!r} is not configured with a weight of at least 1"
         for plugin in by_point.get("score", ())

@@ -14,6 +14,7 @@ class WaitingPod(msgspec.Struct):
     node: str
     deadlines: dict[str, float]
     """For each plugin that still has to say yes: when its patience ends."""
+    since: float = 0.0
 
     @property
     def deadline(self) -> float:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from lamina.model.decision import Decision
-from lamina.model.pod import PodUid
+from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.commands import Bind, Command, DoWork
 from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.framework.points import Wait, Work
@@ -41,6 +41,21 @@ class Underway(msgspec.Struct, eq=False):
     """How many reserve plugins have to be undone."""
     prepared: int = 0
     """How many pre-bind plugins are done."""
+    latest: Pod | None = None
+    """How the pod is by now, if it was changed on its way; counts when it has to be queued again."""
+
+
+def raised(error: Exception) -> Status:
+    """Say that a plugin raised instead of answering."""
+    return failed(f"a plugin raised {type(error).__name__}: {error}")
+
+
+def _timed_out(plugin: str, waited: float) -> Status:
+    minutes, seconds = divmod(waited, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    # As Go writes durations, because these are kube-scheduler's words.
+    text = (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{seconds:g}s"
+    return unschedulable(f"rejected due to timeout after waiting {text} at plugin {plugin}").of(plugin)
 
 
 GiveUp = Callable[[Underway, Status], None]
@@ -82,16 +97,19 @@ class Bindings:
         deadlines: dict[str, float] = {}
         for permit in profile.permit:
             word = permit.permit(underway.state, queued.pod, underway.node, self.waiting)
-            if isinstance(word, Wait):
+            if isinstance(word, Wait) and word.timeout > 0:
                 deadlines[permit.name] = self.now + min(word.timeout, LONGEST_WAIT)
+            elif isinstance(word, Wait):
+                self.abandon(underway, _timed_out(permit.name, 0.0))
+                return self.settle()
             elif word is not None and not word.ok:
                 self.abandon(underway, word.of(permit.name))
                 return self.settle()
         if deadlines:
             underway.stage = "waiting"
-            self.waiting.hold(WaitingPod(queued.pod, underway.node, deadlines))
+            self.waiting.hold(WaitingPod(queued.pod, underway.node, deadlines, self.now))
             return self.settle()
-        return [*self._prepare(underway), *(self.settle() if profile.permit else ())]
+        return [*self._go_on(underway), *(self.settle() if profile.permit else ())]
 
     def settle(self) -> list[Command]:
         """Let those go on, and those go back, about whom a permit plugin spoke."""
@@ -102,7 +120,7 @@ class Bindings:
                 underway = self._underway.get(uid)
                 if underway is not None and underway.stage == "waiting":
                     self.waiting.release(uid)
-                    commands.extend(self._prepare(underway))
+                    commands.extend(self._go_on(underway))
             for uid, plugin, reason in refused:
                 underway = self._underway.get(uid)
                 if underway is not None and underway.stage == "waiting":
@@ -114,23 +132,23 @@ class Bindings:
         """Move on in time: whoever waited too long goes back."""
         self.now = now
         for uid, plugin in self.waiting.overdue(now):
-            underway = self._underway.get(uid)
-            if underway is not None:
-                self.abandon(underway, unschedulable(f"timed out waiting for {plugin} to permit the pod").of(plugin))
+            underway, held = self._underway.get(uid), self.waiting.get(uid)
+            if underway is not None and held is not None:
+                self.abandon(underway, _timed_out(plugin, held.deadlines[plugin] - held.since))
         return self.settle()
 
-    def work_done(self, uid: PodUid, plugin: str) -> list[Command]:
+    def work_done(self, uid: PodUid, plugin: str, attempt: int) -> list[Command]:
         """Go on after the work *plugin* asked for; a stale answer is ignored."""
         underway = self._underway.get(uid)
-        if underway is None or not self._works_for(underway, plugin):
+        if underway is None or not self._works_for(underway, plugin, attempt):
             return []
         underway.prepared += 1
-        return self._prepare(underway)
+        return self._go_on(underway)
 
-    def work_failed(self, uid: PodUid, plugin: str, reason: str) -> None:
+    def work_failed(self, uid: PodUid, plugin: str, attempt: int, reason: str) -> None:
         """Send a pod back whose work failed; a stale answer is ignored."""
         underway = self._underway.get(uid)
-        if underway is not None and self._works_for(underway, plugin):
+        if underway is not None and self._works_for(underway, plugin, attempt):
             self.abandon(underway, failed(reason).of(plugin))
 
     def bound(self, uid: PodUid) -> Underway | None:
@@ -156,6 +174,14 @@ class Bindings:
         self.drop(underway.queued.pod.uid)
         self._give_up(underway, status)
 
+    def _go_on(self, underway: Underway) -> list[Command]:
+        """Prepare and bind a pod; a plugin that raises costs the pod its node, not everybody the scheduler."""
+        try:
+            return self._prepare(underway)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pod's owner
+            self.abandon(underway, raised(error))
+            return []
+
     def _prepare(self, underway: Underway) -> list[Command]:
         pod, profile = underway.queued.pod, underway.queued.profile
         underway.stage = "preparing"
@@ -163,7 +189,7 @@ class Bindings:
             plugin = profile.pre_bind[underway.prepared]
             answer = plugin.pre_bind(underway.state, pod, underway.node)
             if isinstance(answer, Work):
-                return [DoWork(pod, underway.node, plugin.name, answer.task)]
+                return [DoWork(pod, underway.node, plugin.name, underway.queued.attempts, answer.task)]
             if answer is not None and not answer.ok:
                 self.abandon(underway, answer.of(plugin.name))
                 return []
@@ -179,10 +205,13 @@ class Bindings:
         self.abandon(underway, failed(NO_BINDER))
         return []
 
-    def _works_for(self, underway: Underway, plugin: str) -> bool:
+    def _works_for(self, underway: Underway, plugin: str, attempt: int) -> bool:
         steps = underway.queued.profile.pre_bind
         return (
-            underway.stage == "preparing" and underway.prepared < len(steps) and steps[underway.prepared].name == plugin
+            underway.stage == "preparing"
+            and underway.queued.attempts == attempt
+            and underway.prepared < len(steps)
+            and steps[underway.prepared].name == plugin
         )
 
     def _undo(self, underway: Underway) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.commands import Evict, Nominate
 from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
-from lamina.scheduling.framework.explain import Attempt, explain, groups
+from lamina.scheduling.framework.explain import Attempt, broken, explain, groups
 from lamina.scheduling.framework.points import MakeRoom, Placement
 from lamina.scheduling.framework.status import Code, Status
 from lamina.scheduling.framework.view import everything
-from lamina.scheduling.loop.binding import Underway
+from lamina.scheduling.loop.binding import Underway, raised
 from lamina.scheduling.loop.queue import Queued
 from lamina.scheduling.loop.state import LoopState
 
@@ -33,12 +33,30 @@ class Cycle:
             if queued is None:
                 self.unfinished = False
                 return
-            done += self._place_many(queued) if queued.profile.place else self._decide(queued)
+            done += self._place_many(queued) if queued.profile.place else self._guarded(queued, self._decide)
         self.unfinished = len(self._state.queue) > 0
+
+    def _guarded(self, queued: Queued, attempt: Callable[[Queued], object]) -> int:
+        """Make an attempt; a plugin that raises costs this pod the attempt, and nobody a pod."""
+        try:
+            attempt(queued)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pod's owner
+            self._fail(queued, raised(error))
+        return 1
+
+    def _fail(self, queued: Queued, status: Status) -> None:
+        state, pod = self._state, queued.pod
+        underway = state.bindings.get(pod.uid)
+        if underway is not None:
+            state.bindings.abandon(underway, status)
+        elif state.queue.get(pod.uid) is None:
+            state.cache.forget(pod.uid)
+            state.queue.put_back(queued, frozenset(), broke=True)
+            state.tell(pod, broken(pod, status, at=state.now, attempt=queued.attempts, profile=queued.profile.name))
 
     # -- one pod -----------------------------------------------------------------------------------------------------
 
-    def _decide(self, queued: Queued) -> int:
+    def _decide(self, queued: Queued) -> None:
         pod = queued.pod
         evaluation = self._evaluate(queued)
         row, tied = (-1, 0) if evaluation.stop is not None else self._choose(evaluation, pod)
@@ -46,7 +64,6 @@ class Cycle:
             self._refuse(queued, evaluation)
         else:
             self._send(queued, evaluation, row, tied)
-        return 1
 
     def _evaluate(self, queued: Queued) -> Evaluation:
         return self._evaluations[queued.profile.name].of(queued.shape, queued.pod)
@@ -113,11 +130,14 @@ class Cycle:
         others: list[Queued] = []
         while len(batch) < plugin.batch and (queued := state.queue.pop()) is not None:
             (batch if queued.profile is profile else others).append(queued)
-        placement = plugin.place([queued.pod for queued in batch], everything(state.columns))
+        try:
+            placement = plugin.place([queued.pod for queued in batch], everything(state.columns))
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pods' owners
+            placement = Placement({}, {queued.pod.uid: raised(error) for queued in batch})
         for queued in batch:
-            self._follow(queued, placement, plugin.name)
+            self._guarded(queued, lambda one: self._follow(one, placement, plugin.name))
         for queued in others:
-            self._decide(queued)
+            self._guarded(queued, self._decide)
         return len(batch) + len(others)
 
     def _follow(self, queued: Queued, placement: Placement, plugin: str) -> None:
@@ -125,15 +145,13 @@ class Cycle:
         if uid in placement.refused:
             self._refuse_placed(queued, placement.refused[uid].of(plugin))
             return
-        row = placement.nodes.get(uid)
-        if row is None:
-            self._decide(queued)
-            return
+        row = placement.nodes.get(uid, -1)
         evaluation = self._evaluate(queued)
-        if evaluation.stop is None and evaluation.feasible[row]:
+        if evaluation.stop is None and 0 <= row < len(evaluation.feasible) and evaluation.feasible[row]:
             self._send(queued, evaluation, row, 1)
         else:
-            self._refuse(queued, evaluation)
+            # Not placed, or not possible any more: it still may go anywhere else.
+            self._decide(queued)
 
     def _refuse_placed(self, queued: Queued, status: Status) -> None:
         state = self._state

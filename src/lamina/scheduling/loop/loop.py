@@ -47,7 +47,7 @@ class Loop:
             events.NodeGone: self._node_gone,
             events.BindDone: bindings.bound,
             events.BindFailed: self._bind_failed,
-            events.WorkDone: lambda uid, plugin: self.state.do(*bindings.work_done(uid, plugin)),
+            events.WorkDone: lambda *answer: self.state.do(*bindings.work_done(*answer)),
             events.WorkFailed: bindings.work_failed,
             events.PermitGiven: self._permit_given,
             events.PermitRefused: self._permit_refused,
@@ -95,6 +95,9 @@ class Loop:
         self._layers_changed(rows)
 
     def _pass_time(self, now: float) -> None:
+        if self._wake is not None and now >= self._wake:
+            # The wake-up that was asked for has come; the next one has to be asked for again.
+            self._wake = None
         if now <= self.state.now:
             return
         self.state.now = self.state.queue.now = now
@@ -109,8 +112,11 @@ class Loop:
         elif pod.deleting:
             # It will not be bound any more; what it holds until it is gone is given back at once.
             self._pod_gone(pod.uid)
-        elif self.state.bindings.get(pod.uid) is not None or self.state.cache.get(pod.uid) is not None:
-            # On its way already: what it asked for was decided on, a change comes too late.
+        elif (underway := self.state.bindings.get(pod.uid)) is not None:
+            # Its node was chosen for what it was; what it is now counts if it has to be queued again.
+            underway.latest = pod
+        elif self.state.cache.get(pod.uid) is not None:
+            # Bound, and this is older news.
             return
         elif self.state.queue.get(pod.uid) is not None:
             self.state.queue.update(pod)

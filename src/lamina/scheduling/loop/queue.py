@@ -165,7 +165,8 @@ class SchedulingQueue:
         queued.place = "unschedulable"
         woken_from = queued.group
         self._join_group(queued, alone=alone)
-        if alone and woken_from is not None:
+        if woken_from is not None and woken_from != queued.group:
+            # It was woken for its group and did not answer for it: alone, or changed since.
             self._wake(woken_from)
         self._serial += 1
         heapq.heappush(self._flush, (self.now + FLUSH_AFTER, self._serial, queued.pod.uid))

@@ -73,13 +73,16 @@ class LoopState:
         """Take a pod back that had a node and could not be bound to it."""
         queued, pod = underway.queued, underway.queued.pod
         stale = self.changes > underway.changes
+        if underway.latest is not None:
+            queued.pod, queued.shape = underway.latest, queued.profile.shape(underway.latest)
         self.cache.forget(pod.uid)
         # The others first: what this pod gives back must not count as news for itself.
         self.changed(Changed(Change.POD_REMOVED, self.row(underway.node), pod=pod))
         broke = status.code is Code.ERROR
         refused_by = frozenset([status.plugin]) if status.plugin and not broke else frozenset[str]()
         self.queue.put_back(queued, refused_by, broke=broke, stale=stale, alone=True)
-        message = status.message if broke else pending_message(self.columns.count, {}, status.message)
+        # One node was asked, the chosen one: so says kube-scheduler, too.
+        message = status.message if broke else pending_message(1, dict.fromkeys(status.reasons, 1))
         self.tell(
             pod,
             msgspec.structs.replace(

@@ -98,8 +98,8 @@ class Host:
                 if self._wake is not None:
                     self._environment.cancel(self._wake)
                 self._wake = self._environment.at(max(at, self._environment.now), self._wake_up, priority=DECIDE)
-            case DoWork(pod, _, plugin, _):
-                self.tell(WorkFailed(pod.uid, plugin, NO_WORKER.format(plugin)))
+            case DoWork(pod, _, plugin, attempt, _):
+                self.tell(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
             case Evict(pod, _, _):
                 self._at_work.remove(pod.uid)
             case Nominate(pod, node):

@@ -1,13 +1,12 @@
-"""Load: a configuration's text is understood, or everything wrong with it is told where it stands."""
+"""Load: everything wrong with a configuration is told at once, where it stands, with what to try."""
 
 from typing import Any, ClassVar
 
 import pytest
 
 from lamina.model.errors import InputError
-from lamina.scheduling.config.load import Configuration, load
+from lamina.scheduling.config.load import load
 from lamina.scheduling.plugins.in_tree import registry
-from tests.unit.scheduling.bench import Bench
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 IN_TREE = (
@@ -31,146 +30,11 @@ KNOWN = registry(entry_points=False)
 KNOWN.register(Fifo)
 
 
-def read(text: str) -> Configuration:
-    return load(HEAD + text, "c.yaml", KNOWN)
-
-
 def mistakes(text: str, head: str = HEAD) -> list[str]:
     """Return what is wrong, line by line, without the file's name."""
     with pytest.raises(InputError) as caught:
         load(head + text, "c.yaml", KNOWN)
     return [str(mistake).removeprefix("c.yaml:") for mistake in caught.value.mistakes]
-
-
-# ------------------------------------------------------------------------------------------------------------- accepted
-
-EVERYTHING = """\
-parallelism: 16
-leaderElection:
-  leaderElect: true
-  leaseDuration: 15s
-  renewDeadline: 10s
-  retryPeriod: 2s
-  resourceLock: leases
-  resourceName: kube-scheduler
-  resourceNamespace: kube-system
-clientConnection:
-  kubeconfig: /etc/kubernetes/scheduler.conf
-  acceptContentTypes: ""
-  contentType: application/vnd.kubernetes.protobuf
-  qps: 50
-  burst: 100
-enableProfiling: true
-enableContentionProfiling: true
-percentageOfNodesToScore: 0
-podInitialBackoffSeconds: 1
-podMaxBackoffSeconds: 10
-delayCacheUntilActive: false
-extenders: []
-profiles:
-- schedulerName: mine
-  percentageOfNodesToScore: 30
-  plugins:
-    multiPoint: {enabled: [{name: NodeName, weight: 0}], disabled: [{name: VolumeZone}]}
-    preEnqueue: {}
-    queueSort: {enabled: [{name: PrioritySort}]}
-    preFilter: {enabled: []}
-    filter: {}
-    postFilter: {disabled: [{name: "*"}]}
-    preScore: {}
-    score: {enabled: [{name: ImageLocality, weight: 2}], disabled: [{name: TaintToleration}]}
-    reserve: {}
-    permit: {}
-    preBind: {}
-    bind: {}
-    postBind: {}
-  pluginConfig:
-  - name: NodeResourcesFit
-    args:
-      apiVersion: kubescheduler.config.k8s.io/v1
-      kind: NodeResourcesFitArgs
-      ignoredResources: [example.com/foo]
-      ignoredResourceGroups: [example.com]
-      scoringStrategy:
-        type: MostAllocated
-        resources: [{name: cpu, weight: 2}, {name: memory, weight: 1}]
-  - name: ImageLocality
-    args: {}
-"""
-
-
-def test_every_field_upstream_knows_is_understood():
-    """A file that works there works here."""
-    profiles = read(EVERYTHING).profiles(Bench().context)
-
-    assert ["mine"] == list(profiles)
-    assert [("ImageLocality", 2), ("NodeResourcesFit", 1)] == [
-        (part.name, part.weight) for part in profiles["mine"].scorers
-    ]
-
-
-@pytest.mark.parametrize("point", ["placementGenerate", "placementScore"])
-def test_the_points_for_groups_of_pods_are_understood_too(point):
-    """Upstream has them since 1.36."""
-    read(f"profiles:\n- plugins:\n    {point}: {{}}\n")
-
-
-def test_the_head_alone_is_a_configuration():
-    """One profile, named as pods call the default scheduler, and upstream's back-off."""
-    configuration = read("")
-
-    assert ["default-scheduler"] == list(configuration.profiles(Bench().context))
-    assert (1.0, 10.0) == (configuration.backoff.first, configuration.backoff.longest)
-
-
-def test_back_off_is_taken_over():
-    """In seconds."""
-    backoff = read("podInitialBackoffSeconds: 3\npodMaxBackoffSeconds: 3\n").backoff
-
-    assert (3.0, 3.0) == (backoff.first, backoff.longest)
-
-
-def test_arguments_reach_their_plugin():
-    """Merged with its defaults."""
-    text = (
-        "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: MostAllocated}}\n"
-    )
-    plugin: Any = read(text).profiles(Bench().context)["default-scheduler"].plugins["NodeResourcesFit"]
-
-    assert (True, (("cpu", 1), ("memory", 1))) == (plugin._most, plugin._resources)
-
-
-def test_a_plugin_at_several_points_is_one_plugin():
-    """What it learns at one it knows at the next."""
-    profile = read("").profiles(Bench().context)["default-scheduler"]
-    fits = [plugin for plugin in (*profile.pre_filter, *profile.pre_score) if plugin.name == "NodeResourcesFit"]
-    fits += [part.plugin for part in profile.filters if part.name == "NodeResourcesFit"]
-    fits += [part.plugin for part in profile.scorers if part.name == "NodeResourcesFit"]
-
-    assert 4 == len(fits)
-    assert 1 == len({id(plugin) for plugin in fits})
-
-
-def test_several_profiles_may_share_a_queue():
-    """Each has its plugins; an unnamed one is the default scheduler's."""
-    text = "profiles:\n- {}\n- schedulerName: images\n  plugins: {score: {disabled: [{name: NodeResourcesFit}]}}\n"
-    profiles = read(text).profiles(Bench().context)
-
-    assert {
-        "default-scheduler": ["TaintToleration", "NodeResourcesFit", "ImageLocality"],
-        "images": ["TaintToleration", "ImageLocality"],
-    } == {name: [part.name for part in profile.scorers] for name, profile in profiles.items()}
-
-
-def test_each_call_makes_profiles_of_its_own():
-    """Two loops never share a plugin."""
-    configuration = read("")
-    one, two = (configuration.profiles(Bench().context)["default-scheduler"] for _ in range(2))
-
-    assert one.plugins["NodeResourcesFit"] is not two.plugins["NodeResourcesFit"]
-
-
-# ------------------------------------------------------------------------------------------------------------- mistakes
 
 
 @pytest.mark.parametrize(
@@ -434,21 +298,6 @@ def test_what_is_wrong_as_yaml_is_told_with_the_rest():
         "4: podMaxBackoffSeconds: written twice in one mapping, first on line 3",
         "5: paralelism: unknown field 'paralelism': did you mean 'parallelism'?",
     ] == mistakes("podMaxBackoffSeconds: 5\npodMaxBackoffSeconds: 6\nparalelism: 1\n")
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        pytest.param("{scoringStrategy: {resources: [{name: cpu, weight: 0}]}}", id="a weight of 0 is 1"),
-        pytest.param("{scoringStrategy: {resources: []}}", id="no resources are the default ones"),
-    ],
-)
-def test_arguments_left_empty_get_upstreams_defaults(args):
-    """So does a list without entries, and a weight of 0."""
-    text = f"profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {args}\n"
-    plugin: Any = read(text).profiles(Bench().context)["default-scheduler"].plugins["NodeResourcesFit"]
-
-    assert {1} == {weight for _, weight in plugin._resources}
 
 
 @pytest.mark.parametrize(

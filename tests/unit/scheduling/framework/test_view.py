@@ -1,5 +1,6 @@
 """NodeView and NodeRow: what plugins see of the columns."""
 
+import numpy as np
 import pytest
 
 from lamina.model.taints import Taint
@@ -137,3 +138,46 @@ def test_a_single_node_is_told_as_a_view_tells_it(columns, row):
     assert view.node(0) is one.node
     assert view.images is one.images
     assert 3 == one.total
+
+
+@pytest.mark.parametrize(
+    ("amount", "want"),
+    [
+        # n0 has 1 cpu free of 1, n2 has 1 of 3 (in use: 2), n3 has 4 of 4
+        pytest.param(0, [100, 33, 100], id="as it is"),
+        pytest.param(500, [50, 16, 87], id="with half a cpu more: 500/1000, 500/3000, 3500/4000"),
+        pytest.param(1000, [0, 0, 75], id="with a cpu more"),
+    ],
+)
+def test_what_would_be_left_is_ready_as_a_percentage(columns, amount, want):
+    """Rounded down it is what integers give."""
+    assert want == np.floor(only(columns, [0, 2, 3]).headroom_with("cpu", amount)).tolist()
+
+
+def test_more_than_there_is_leaves_less_than_nothing(columns):
+    """Whoever ranks decides what that means."""
+    assert (only(columns, [0, 2]).headroom_with("cpu", 3000) < 0).all()
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        pytest.param(a_node("odd", cpu=0), id="no cpu"),
+        pytest.param(a_node("odd", memory="0"), id="no memory"),
+        pytest.param(a_node("odd", memory=str(2**42)), id="too much memory"),
+    ],
+)
+def test_a_cluster_is_plain_while_every_node_is(node):
+    """One odd node makes it odd, wherever one looks, until the node changes or leaves."""
+    made = NodeColumns()
+    made.put(a_node("plain"))
+    told = [everything(made).plain]
+    made.put(node)
+    told.append(only(made, [0]).plain)
+    made.put(a_node("odd"))
+    told.append(everything(made).plain)
+    made.put(node)
+    made.remove("odd")
+    told.append(everything(made).plain)
+
+    assert [True, False, True, True] == told

@@ -86,7 +86,9 @@ def test_a_pod_that_waited_too_long_gives_its_node_back(loop: Loop) -> None:
     late = loop.feed(events.TimePassed(60.0))
 
     assert [] == told(early)
-    assert [("a", "0/1 nodes are available: timed out waiting for Quorum to permit the pod.")] == told(late)
+    assert [("a", "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Quorum.")] == told(
+        late
+    )
     assert 0 == len(loop.state.cache)
     assert 1 == len(loop.state.queue)
 

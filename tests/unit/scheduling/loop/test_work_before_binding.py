@@ -79,7 +79,7 @@ def brief(commands: list[Command]) -> list[str]:
     lines = []
     for command in commands:
         match command:
-            case DoWork(pod, node, plugin, task):
+            case DoWork(pod, node, plugin, _, task):
                 lines.append(f"{plugin}: {task} for {pod.name} on {node}")
             case Bind(pod, node, _):
                 lines.append(f"bind {pod.name} to {node}")
@@ -93,8 +93,8 @@ def test_work_is_asked_for_one_plugin_after_the_other_and_then_the_pod_is_bound(
     The story of a pod with two things to prepare.
     """
     assert ["Disks: ('attach', 'a') for a on n1"] == brief(loop.feed(events.PodSeen(a_pod("a", cpu=1))))
-    assert ["Addresses: lease for a on n1"] == brief(loop.feed(events.WorkDone("a", "Disks")))
-    assert ["bind a to n1"] == brief(loop.feed(events.WorkDone("a", "Addresses")))
+    assert ["Addresses: lease for a on n1"] == brief(loop.feed(events.WorkDone("a", "Disks", 1)))
+    assert ["bind a to n1"] == brief(loop.feed(events.WorkDone("a", "Addresses", 1)))
     assert [] == brief(loop.feed(events.BindDone("a")))
     assert ["reserve a on n1", "bound a to n1"] == log
 
@@ -104,7 +104,7 @@ def test_failed_work_gives_everything_back_and_the_pod_is_tried_again_after_a_re
     A failure is not a refusal: the pod waits its back-off out even if nothing else is to be done.
     """
     loop.feed(events.PodSeen(a_pod("a", cpu=4)))
-    failure = loop.feed(events.WorkFailed("a", "Disks", "disk is on fire"))
+    failure = loop.feed(events.WorkFailed("a", "Disks", 1, "disk is on fire"))
     soon = loop.feed(events.TimePassed(0.5))
     later = loop.feed(events.TimePassed(1.0))
 
@@ -121,7 +121,7 @@ def test_room_given_back_by_a_failure_goes_to_whoever_waits_for_it(loop: Loop) -
     loop.feed(events.PodSeen(a_pod("a", cpu=4)), events.PodSeen(a_pod("b", cpu=4)))
     loop.feed(events.TimePassed(2.0))
 
-    commands = loop.feed(events.WorkFailed("a", "Disks", "disk is on fire"))
+    commands = loop.feed(events.WorkFailed("a", "Disks", 1, "disk is on fire"))
 
     assert ["a pending: disk is on fire", "Disks: ('attach', 'b') for b on n1"] == brief(commands)
 
@@ -129,9 +129,9 @@ def test_room_given_back_by_a_failure_goes_to_whoever_waits_for_it(loop: Loop) -
 @pytest.mark.parametrize(
     "event",
     [
-        pytest.param(events.WorkDone("a", "Addresses"), id="done by the wrong plugin"),
-        pytest.param(events.WorkFailed("a", "Addresses", "?"), id="failed by the wrong plugin"),
-        pytest.param(events.WorkDone("z", "Disks"), id="of a pod nobody knows"),
+        pytest.param(events.WorkDone("a", "Addresses", 1), id="done by the wrong plugin"),
+        pytest.param(events.WorkFailed("a", "Addresses", 1, "?"), id="failed by the wrong plugin"),
+        pytest.param(events.WorkDone("z", "Disks", 1), id="of a pod nobody knows"),
         pytest.param(events.BindDone("a"), id="bound before it was asked for"),
         pytest.param(events.BindFailed("a", "?"), id="not bound before it was asked for"),
     ],
@@ -143,7 +143,7 @@ def test_an_answer_to_a_question_that_was_not_asked_is_ignored(loop: Loop, event
     loop.feed(events.PodSeen(a_pod("a", cpu=1)))
 
     assert [] == brief(loop.feed(event))
-    assert ["Addresses: lease for a on n1"] == brief(loop.feed(events.WorkDone("a", "Disks")))
+    assert ["Addresses: lease for a on n1"] == brief(loop.feed(events.WorkDone("a", "Disks", 1)))
 
 
 def test_a_refusal_instead_of_work_gives_everything_back(loop: Loop) -> None:
@@ -152,7 +152,7 @@ def test_a_refusal_instead_of_work_gives_everything_back(loop: Loop) -> None:
     """
     loop.feed(events.PodSeen(a_pod("a", cpu=1, labels={"address": "exhausted"})))
 
-    assert ["a pending: pool is empty"] == brief(loop.feed(events.WorkDone("a", "Disks")))
+    assert ["a pending: pool is empty"] == brief(loop.feed(events.WorkDone("a", "Disks", 1)))
     assert ["reserve a on n1", "unreserve a on n1"] == log
 
 
@@ -166,7 +166,7 @@ def test_reservations_are_undone_in_reverse_order_including_the_one_that_refused
 
     commands = loop.feed(events.PodSeen(a_pod("a", labels={"refuse": ""})))
 
-    assert ["a pending: 0/1 nodes are available: second says no."] == brief(commands)
+    assert ["a pending: 0/1 nodes are available: 1 second says no."] == brief(commands)
     assert ["reserve a on n1", "second reserve a", "second unreserve a", "unreserve a on n1"] == log
 
 
@@ -175,7 +175,7 @@ def test_a_refused_binding_is_tried_again_after_a_rest(loop: Loop) -> None:
     The API server has the last word; the loop takes its belief back and tries again later.
     """
     loop.feed(events.PodSeen(a_pod("a", cpu=1, labels={"address": "none"})))
-    loop.feed(events.WorkDone("a", "Disks"))
+    loop.feed(events.WorkDone("a", "Disks", 1))
     failure = loop.feed(events.BindFailed("a", "pod is being deleted"))
 
     assert ["a pending: pod is being deleted"] == brief(failure)

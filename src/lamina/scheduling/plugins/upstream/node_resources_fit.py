@@ -15,7 +15,7 @@ from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.columns import NUDGE, Floats, Ints
+from lamina.scheduling.framework.columns import LARGEST, NUDGE, Floats, Ints
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.cycle_state import CycleState, StateKey
 from lamina.scheduling.framework.points import MAX_SCORE, Reads, Verdicts
@@ -31,6 +31,9 @@ REASON_INSUFFICIENT: Final = "Insufficient {}"
 NATIVE: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
 # Set in a code when one of the shortages would remain on an empty node.
 FINAL_BIT: Final = 1 << 60
+# The last bit for a shortage; a pod that asks for more things shares it among the rest.
+LAST_BIT: Final = 59
+SCORED_ALWAYS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 RANKABLE: Final = frozenset({CPU, MEMORY})
 
 Asked = tuple[tuple[str, int, int], ...]
@@ -101,7 +104,7 @@ class NodeResourcesFit:
             if codes is None:
                 codes = np.zeros(len(nodes), dtype=np.int64)
             short = free < amount
-            codes |= short.astype(np.int64) << bit
+            codes |= short.astype(np.int64) << min(bit, LAST_BIT)
             if resource != PODS:
                 codes |= (short & (nodes.allocatable(resource) < amount)) * np.int64(FINAL_BIT)
         return None if codes is None else Verdicts(codes, lambda code: _tell(code, asked))
@@ -117,7 +120,7 @@ class NodeResourcesFit:
             (name, weight, asked.get(name, 0))
             for name, weight in self._resources
             # An extended resource the pod does not want says nothing about the node.
-            if name in NATIVE or asked.get(name, 0)
+            if name in SCORED_ALWAYS or (asked.get(name, 0) and name != PODS)
         )
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
@@ -188,7 +191,7 @@ class NodeResourcesFit:
         asked += [
             (name, amount) for name, amount in pod.requests if amount and name not in NATIVE and self._counts(name)
         ]
-        return asked
+        return [(name, min(amount, LARGEST)) for name, amount in asked]
 
     def _counts(self, resource: str) -> bool:
         group = resource.split("/", 1)[0]
@@ -201,13 +204,13 @@ def _shortages(asked: Asked, node: NodeRow) -> int:
     free = node.free_all()
     for bit, (resource, column, amount) in enumerate(asked):
         if (free[column] if column >= 0 else 0) < amount:
-            code |= 1 << bit
+            code |= 1 << min(bit, LAST_BIT)
             if resource != PODS and node.allocatable(resource) < amount:
                 code |= FINAL_BIT
     return code
 
 
 def _tell(code: int, asked: Asked) -> Refusal:
-    short = [resource for bit, (resource, _, _) in enumerate(asked) if code >> bit & 1]
+    short = [resource for bit, (resource, _, _) in enumerate(asked) if code >> min(bit, LAST_BIT) & 1]
     reasons = [REASON_TOO_MANY_PODS if one == PODS else REASON_INSUFFICIENT.format(one) for one in short]
     return Refusal(NAME, tuple(reasons), final=bool(code & FINAL_BIT))
