@@ -16,8 +16,10 @@ from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer
 from lamina.model.reports import LayerReport
 
-# Sets of images whose row of bytes is kept: 40 MB at 5,000 nodes.
+# Sets of images whose row of bytes is kept: 8 bytes for each row the index has room for, 67 MB at 5,000 nodes.
 KEPT: Final = 1024
+# Reports kept for nodes that are not there; more than this many nodes do not join at once.
+MOST_EARLY: Final = 4096
 
 
 class Inventory:
@@ -27,10 +29,11 @@ class Inventory:
         """Start knowing nothing."""
         self.catalog = Catalog()
         self.index = LayerIndex()
-        self._reports: dict[str, LayerReport] = {}
-        self._early: dict[str, LayerReport] = {}
-        """Reports about another machine of the name than the one that has it: perhaps the next."""
         self._rows: dict[str, tuple[int, str]] = {}
+        self._reports: dict[str, LayerReport] = {}
+        """The newest report of each node there is."""
+        self._early: OrderedDict[str, LayerReport] = OrderedDict()
+        """Reports about nodes that are not there: perhaps the next of that name."""
         self._waiting: dict[Digest, set[str]] = {}
         self._wanted: OrderedDict[tuple[str, ...], WantedLayers] = OrderedDict()
 
@@ -38,26 +41,44 @@ class Inventory:
         """A node has this row from now on; say whether layers are known of it."""
         self._rows[node] = (row, uid)
         early = self._early.pop(node, None)
-        if early is not None and early.node_uid == uid:
-            self._reports[node] = early
+        if early is None or _about_another(early, uid):
+            return False
+        self._reports[node] = early
         return self._apply(node)
 
     def leave(self, node: str) -> None:
         """A node is gone, and its report with it."""
         row, _ = self._rows.pop(node)
         self.index.forget(row)
-        self._reports.pop(node, None)
+        self._forget(node)
 
     def report(self, report: LayerReport) -> list[int]:
         """Take a report in; return the rows about which more is known now. A late report is dropped."""
-        if report.node in self._rows and _about_another(report, self._rows[report.node][1]):
-            self._early[report.node] = report
+        node = report.node
+        if node not in self._rows or _about_another(report, self._rows[node][1]):
+            before = self._early.get(node)
+            if before is None or not _older(report, before):
+                self._early[node] = report
+                self._early.move_to_end(node)
+                if len(self._early) > MOST_EARLY:
+                    self._early.popitem(last=False)
             return []
-        before = self._reports.get(report.node)
-        if before is not None and before.node_uid == report.node_uid and report.sequence < before.sequence:
+        known = self._reports.get(node)
+        if known is not None and _older(report, known):
             return []
-        self._reports[report.node] = report
-        return self._changed([report.node])
+        self._forget(node)
+        self._reports[node] = report
+        return self._changed([node])
+
+    def _forget(self, node: str) -> None:
+        """Drop a node's report, and that it waits for what images in it consist of."""
+        report = self._reports.pop(node, None)
+        for held in report.images if report is not None else ():
+            waiting = self._waiting.get(held.digest)
+            if waiting is not None:
+                waiting.discard(node)
+                if not waiting:
+                    del self._waiting[held.digest]
 
     def learn(self, images: Iterable[Image]) -> tuple[bool, list[int]]:
         """Take images in; say whether anything was new, and the rows about which more is known now."""
@@ -99,10 +120,7 @@ class Inventory:
         report = self._reports.get(node)
         if report is None:
             return False
-        row, uid = self._rows[node]
-        if _about_another(report, uid):
-            # The report is about an earlier node of this name: it says nothing about this one.
-            return False
+        row, _ = self._rows[node]
         layers: list[Layer] = []
         for held in report.images:
             image = self.catalog.by_digest(held.digest)
@@ -111,6 +129,10 @@ class Inventory:
             else:
                 layers.extend(image.layers)
         return self.index.replace(row, layers)
+
+
+def _older(report: LayerReport, known: LayerReport) -> bool:
+    return report.node_uid == known.node_uid and report.sequence < known.sequence
 
 
 def _about_another(report: LayerReport, uid: str) -> bool:

@@ -178,7 +178,6 @@ def test_a_report_may_come_before_the_machine_that_replaces_another(inventory):
     assert 350 == present(inventory, "app:1")[4]
 
 
-@pytest.mark.xfail(reason="the one that arrived last counts", strict=True)
 def test_early_reports_may_be_late_too(inventory):
     """The machine before is still there; the newer report of the next one arrives first."""
     inventory.report(held("n1", APP, sequence=2, node_uid="uid-2"))
@@ -189,7 +188,6 @@ def test_early_reports_may_be_late_too(inventory):
     assert 350 == present(inventory, "app:1")[4]
 
 
-@pytest.mark.xfail(reason="the early one counts", strict=True)
 def test_an_early_report_does_not_replace_a_newer_one(inventory):
     """One came before the machine before had left, the newer one after that."""
     inventory.report(held("n1", sequence=1, node_uid="uid-2"))

@@ -67,9 +67,10 @@ def points_of(plugin: object) -> tuple[str, ...]:
     return tuple(point for point, (_, method) in POINTS.items() if callable(getattr(plugin, method, None)))
 
 
-def _parameters(function: object) -> list[str]:
-    assert callable(function), "checked by the caller"
-    return [name for name in inspect.signature(function).parameters if name != "self"]
+def _parameters(owner: type, method: str) -> list[str]:
+    """Name what a method is called with, without the instance, whatever that is called."""
+    names = list(inspect.signature(getattr(owner, method)).parameters)
+    return names if isinstance(inspect.getattr_static(owner, method), staticmethod) else names[1:]
 
 
 def faults(plugin: PluginClass) -> list[str]:
@@ -91,10 +92,9 @@ def _method_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iterato
             yield f"has `{method}` but not `{POINTS[owner][1]}`"
         expected.append((protocol, method))
     for protocol, method in expected:
-        function = getattr(plugin, method, None)
-        if not callable(function):
+        if not callable(getattr(plugin, method, None)):
             continue
-        want, have = _parameters(getattr(protocol, method)), _parameters(function)
+        want, have = _parameters(protocol, method), _parameters(plugin, method)
         if len(want) != len(have):
             yield f"`{method}` takes ({', '.join(have)}), the framework calls it with ({', '.join(want)})"
     if "reserve" in implemented and not callable(getattr(plugin, "unreserve", None)):
