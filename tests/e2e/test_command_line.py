@@ -186,3 +186,50 @@ def test_the_demo_plays_all_three_stories_in_plain_text_when_piped() -> None:
     ]
     assert ("layers", "2") == tuple(cell.strip() for cell in rows[5])
     assert "771 kB is" in told.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["demo"], ["simulate", FOUNDING], ["simulate", FOUNDING, "-o", "json"], ["profiles"], ["--help"]],
+    ids=["demo", "a table", "data", "a list", "help"],
+)
+def test_nobody_listening_is_no_error(arguments: list[object]) -> None:
+    """
+    ``| head`` has seen enough; that is not a problem the run found.
+    """
+    command = [sys.executable, "-m", "lamina.cli.main", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        said = running.stderr.read()
+
+    assert (b"", 0) == (said, running.returncode)
+
+
+@pytest.mark.parametrize("arguments", [["demo"], ["simulate", FOUNDING], ["profiles", "layers"]], ids=str)
+def test_output_that_cannot_be_written_is_told_in_one_line(arguments: list[object]) -> None:
+    """
+    A full disk, say.
+    """
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "lamina.cli.main", *map(str, arguments)]
+        told = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False
+        )
+
+    assert (2, "lamina: output cannot be written: No space left on device\n") == (told.returncode, told.stderr)
+
+
+def test_what_people_write_is_not_taken_for_markup(tmp_path: Path) -> None:
+    """
+    Names with brackets are names.
+    """
+    text = FOUNDING.read_text(encoding="utf-8").replace("name: founding", 'name: "[/bold] [red]founding"')
+    (tmp_path / "odd.yaml").write_text(text, encoding="utf-8")
+
+    told = lamina("simulate", tmp_path / "odd.yaml", "--out", tmp_path / "br[ack]ets")
+
+    assert 0 == told.returncode
+    assert "[/bold] [red]founding" in told.stdout
+    assert "br[ack]ets" in told.stdout

@@ -26,7 +26,7 @@ Examples:
 @click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def explain(pod: str, trace: Path, attempt: int | None, output: str) -> None:
     """Tell why POD (name, or namespace/name) went where it went, or why it waits."""
-    from lamina.cli.screen import Screen
+    from lamina.cli.screen import Screen, literal
     from lamina.cli.simulate import TRACE
     from lamina.cli.verdicts import headline, table
     from lamina.model.errors import InputError
@@ -60,7 +60,7 @@ def explain(pod: str, trace: Path, attempt: int | None, output: str) -> None:
     else:
         screen = Screen()
         screen.say(
-            f"attempt {decision.attempt} at {decision.at:,.1f} s, profile {decision.profile}: "
+            f"attempt {decision.attempt} at {decision.at:,.1f} s, scheduler {literal(decision.profile)}: "
             f"{decision.feasible} of {decision.nodes} nodes fit"
         )
         screen.say(headline(decision, screen))

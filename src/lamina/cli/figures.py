@@ -6,7 +6,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from lamina.cli.screen import Screen
+from lamina.cli.screen import Screen, literal
 from lamina.model.quantity import human_bytes
 
 
@@ -15,7 +15,8 @@ def show(figures: dict[str, Any], out: Path | None) -> None:
     screen = Screen()
     pods = figures["pods"]
     screen.say(
-        f"[bold]{figures['scenario']}[/bold] under [bold]{figures['profile']}[/bold], seed {figures['seed']}: "
+        f"[bold]{literal(figures['scenario'])}[/bold] under [bold]{literal(figures['profile'])}[/bold], "
+        f"seed {figures['seed']}: "
         f"{pods['started']} of {pods['total']} pods started in {figures['virtual_seconds']:,.1f} virtual seconds"
     )
     screen.say(
@@ -42,7 +43,7 @@ def show(figures: dict[str, Any], out: Path | None) -> None:
     nodes.add_column("")
     for node in figures["nodes"][:20]:
         nodes.add_row(
-            node["node"],
+            literal(node["node"]),
             str(node["pods"]),
             str(node["pulls"]),
             human_bytes(node["bytes_pulled"]),
@@ -52,8 +53,8 @@ def show(figures: dict[str, Any], out: Path | None) -> None:
     if len(figures["nodes"]) > 20:
         screen.say(f"and {len(figures['nodes']) - 20} more nodes")
     for pending in pods["pending"][:10]:
-        screen.say(f"[yellow]pending[/yellow] {pending['pod']}: {pending['message']}")
+        screen.say(f"[yellow]pending[/yellow] {literal(pending['pod'])}: {literal(pending['message'])}")
     if len(pods["pending"]) > 10:
         screen.say(f"and {len(pods['pending']) - 10} more pending pods")
     if out is not None:
-        screen.say(f"\ntrace and summary are in {out}; next: lamina explain POD --trace {out}")
+        screen.say(literal(f"\ntrace and summary are in {out}; next: lamina explain POD --trace {out}"))

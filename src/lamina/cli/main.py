@@ -8,6 +8,7 @@ Exit codes: 0 done, 1 the run found a problem, 2 bad usage or input (one line ea
 """
 
 import importlib
+import os
 import sys
 from typing import Final
 
@@ -81,18 +82,28 @@ def lamina() -> None:
 def main() -> None:
     """Run the command line; bad input ends in one line per mistake, never in a traceback."""
     try:
+        code = run()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        code = _cannot_write(error)
+    sys.exit(code)
+
+
+def run() -> int:
+    """Run the command line and return its exit code; what cannot be written to standard output is raised."""
+    try:
         lamina(prog_name="lamina", standalone_mode=False)
     except click.exceptions.Abort:
-        sys.exit(130)
+        return 130
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code if error.exit_code != 1 else 2)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except BrokenPipeError:
-        # Somebody closed the pipe (``| head``): they have seen enough.
-        sys.stderr.close()
-        sys.exit(0)
+        return 2
+    except SystemExit as stop:
+        # No command leaves this way: it is how click answers a closed pipe.
+        raise BrokenPipeError from stop
     except Exception as error:
         from lamina.model.errors import LaminaError
 
@@ -100,7 +111,18 @@ def main() -> None:
             raise
         for line in str(error).splitlines():
             click.echo(line, err=True)
-        sys.exit(2)
+        return 2
+    return 0
+
+
+def _cannot_write(error: OSError) -> int:
+    """Say why output ended early; a closed pipe (``| head``) only means that somebody has seen enough."""
+    # What is still buffered cannot be written either, and must not be tried again when the interpreter ends.
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the process
+    if isinstance(error, BrokenPipeError):
+        return 0
+    click.echo(f"lamina: output cannot be written: {error.strerror or error}", err=True)
+    return 2
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import msgspec
 from rich import box
 from rich.table import Table
 
-from lamina.cli.screen import Screen
+from lamina.cli.screen import Screen, literal
 from lamina.model.digest import Digest
 from lamina.model.image import Image
 from lamina.model.quantity import human_bytes
@@ -56,7 +56,7 @@ def picture(
     drawn.add_column("node", no_wrap=True)
     drawn.add_column("runs", no_wrap=True)
     for digest, size in layers.items():
-        title = f"{names.get(digest, digest[7:15])}\n{human_bytes(size)}"
+        title = f"{literal(names.get(digest, digest[7:15]))}\n{human_bytes(size)}"
         drawn.add_column(f"[bold]{title}[/bold]" if digest in needed else f"[dim]{title}[/dim]", no_wrap=True)
     drawn.add_column("would\npull", justify="right", no_wrap=True)
     drawn.add_column("takes", justify="right", no_wrap=True)
@@ -66,8 +66,8 @@ def picture(
         missing = sum(size for digest, size in needed.items() if digest not in node.layers)
         cells = [_cell(screen, node, digest, size, largest, digest in needed) for digest, size in layers.items()]
         drawn.add_row(
-            node.name,
-            " ".join(node.pods) or "[dim]-[/dim]",
+            literal(node.name),
+            literal(" ".join(node.pods)) or "[dim]-[/dim]",
             *cells,
             human_bytes(missing) if missing else "nothing",
             f"{missing / node.bandwidth:.1f} s",

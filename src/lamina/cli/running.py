@@ -25,7 +25,7 @@ class Running:
         self._started = 0
         self._arrived = 0
         self._began = self._drawn = time.monotonic()
-        self._visible = sys.stderr.isatty()
+        self._visible = sys.stderr is not None and sys.stderr.isatty()
         self._progress: Progress | None = None
         self._task: TaskID | None = None
 

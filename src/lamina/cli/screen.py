@@ -1,11 +1,26 @@
 """What is printed, and how: colours and blocks on a terminal, plain text in a pipe."""
 
+import io
 import sys
-from typing import Final
+from typing import Final, NoReturn
 
 from rich.console import Console
+from rich.markup import escape
 
 PIPED_WIDTH: Final = 110
+
+
+class Terminal(Console):
+    """A console that tells its caller when nobody listens any more, instead of ending the program."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave it to the command line what a closed pipe means."""
+        raise BrokenPipeError
+
+
+def literal(text: object) -> str:
+    """Return text that somebody else wrote (a name, a message) so that nothing in it is taken for markup."""
+    return escape(str(text))
 
 
 class Screen:
@@ -39,6 +54,8 @@ class Screen:
 
 
 def _standard_output() -> Console:
+    if sys.stdout is None:
+        return Console(file=io.StringIO())
     if sys.stdout.isatty():
-        return Console(highlight=False)
-    return Console(highlight=False, no_color=True, width=PIPED_WIDTH, force_terminal=False)
+        return Terminal(highlight=False)
+    return Terminal(highlight=False, no_color=True, width=PIPED_WIDTH, force_terminal=False)

@@ -3,7 +3,7 @@
 from rich import box
 from rich.table import Table
 
-from lamina.cli.screen import Screen
+from lamina.cli.screen import Screen, literal
 from lamina.model.decision import Decision, NodeVerdict, PluginScore
 from lamina.model.quantity import human_bytes
 
@@ -11,15 +11,15 @@ from lamina.model.quantity import human_bytes
 def headline(decision: Decision, screen: Screen) -> str:
     """Say in one line what came out."""
     if decision.chosen is None or decision.outcome != "placed":
-        return f"{decision.pod}: {decision.message}"
-    text = f"{decision.pod} {screen.arrow} [bold]{decision.chosen.node}[/bold]"
+        return literal(f"{decision.pod}: {decision.message}")
+    text = f"{literal(decision.pod)} {screen.arrow} [bold]{literal(decision.chosen.node)}[/bold]"
     margin = decision.margin
     if decision.tied > 1:
         return f"{text}, one of {decision.tied} equally good nodes"
     if margin is None:
         return f"{text}, the only node that fits" if decision.feasible == 1 else text
     assert decision.runner_up is not None, "a margin is to somebody"
-    return f"{text}, {margin} points ahead of {decision.runner_up.node}"
+    return f"{text}, {margin} points ahead of {literal(decision.runner_up.node)}"
 
 
 def table(decision: Decision, screen: Screen, *, facts: bool = True) -> Table:
@@ -47,14 +47,14 @@ def _ranked(verdicts: tuple[NodeVerdict, ...]) -> list[NodeVerdict]:
 def _row(verdict: NodeVerdict, plugins: list[str], decision: Decision, screen: Screen, *, facts: bool) -> list[str]:
     if verdict.refusal is not None:
         note = f"{verdict.refusal.plugin}: {', '.join(verdict.refusal.reasons)}"
-        return [verdict.node, *("" for _ in plugins), "", f"[dim]{note}[/dim]"]
+        return [literal(verdict.node), *("" for _ in plugins), "", f"[dim]{literal(note)}[/dim]"]
     given = {score.plugin: score for score in verdict.scores}
     chosen = decision.chosen is not None and verdict.node == decision.chosen.node and decision.outcome == "placed"
     mark = f"[bold green]{screen.tick} chosen[/bold green]" if chosen else ""
     style = "[bold]{}[/bold]" if chosen else "{}"
     notes = ", ".join(filter(None, (mark, *(_facts(score) for score in verdict.scores if facts))))
     return [
-        style.format(verdict.node),
+        style.format(literal(verdict.node)),
         *(str(given[plugin].score) if plugin in given else "-" for plugin in plugins),
         style.format(verdict.total),
         notes,
@@ -68,4 +68,4 @@ def _facts(score: PluginScore) -> str:
     if "images" in score.facts:
         count = score.facts["images"]
         return f"lists {count} of the images" if count else ""
-    return ", ".join(f"{name} {value}" for name, value in score.facts.items())
+    return literal(", ".join(f"{name} {value}" for name, value in score.facts.items()))

@@ -130,7 +130,9 @@ def _trouble(path: Path) -> str:
             return ""
         if path.exists():
             return "is not a file"
-        names = sorted(one.name for one in path.parent.iterdir() if one.suffix in _YAML)
+        names = sorted(
+            one.name for one in path.parent.iterdir() if one.suffix in _YAML and not one.name.startswith(".")
+        )
     except (OSError, ValueError):
         names = []
     return "there is no such file" + (f": {suggest(path.name, names)}" if names else "")
