@@ -57,7 +57,6 @@ class Evaluation:
         "structure",
         "tells",
         "totals",
-        "used",
     )
 
     def __init__(self, profile: Profile, columns: NodeColumns, pod: Pod, memory: Scores | None = None) -> None:
@@ -65,8 +64,6 @@ class Evaluation:
         self.profile = profile
         self.columns = columns
         self.structure = columns.structure
-        self.used = 0
-        """When it was last asked for, as its keeper counts."""
         self.positions = [log.position for log in columns.logs]
         self._whole_logs = [(facet, columns.logs[facet]) for facet in profile.reads_whole]
         self._row_logs = [(facet, columns.logs[facet]) for facet in profile.reads_rows]
@@ -381,28 +378,25 @@ class Evaluation:
 
 
 class Evaluations:
-    """Evaluations of the shapes seen lately."""
+    """Evaluations of the shapes seen lately, longest unused first."""
 
     def __init__(self, profile: Profile, columns: NodeColumns) -> None:
         """Keep evaluations for this profile over these columns."""
         self._profile = profile
         self._columns = columns
         self._kept: dict[int, Evaluation] = {}
-        self._uses = 0
 
     def of(self, shape: int | None, pod: Pod) -> Evaluation:
         """Return an up-to-date evaluation for a pod; *shape* None means that nothing may be kept."""
-        self._uses += 1
-        kept = self._kept.get(shape) if shape is not None else None
-        if kept is not None and kept.refresh(pod):
-            kept.used = self._uses
-            return kept
         if shape is None:
             return Evaluation(self._profile, self._columns, pod)
-        memory = kept.memory if kept is not None else self._make_room()
-        fresh = self._kept[shape] = Evaluation(self._profile, self._columns, pod, memory)
-        fresh.used = self._uses
-        return fresh
+        # Taken out first: one that a plugin left half done by raising must not be found again.
+        kept = self._kept.pop(shape, None)
+        if kept is None or not kept.refresh(pod):
+            memory = self._make_room() if kept is None else kept.memory
+            kept = Evaluation(self._profile, self._columns, pod, memory)
+        self._kept[shape] = kept
+        return kept
 
     def _make_room(self) -> Scores | None:
         """Let the oldest go when there are too many, and hand its memory on: memory never touched before is slow."""
@@ -410,5 +404,4 @@ class Evaluations:
         most = max(KEPT_AT_LEAST, KEPT_BYTES // (4 * max(1, self._columns.size) * (lines + 1)))
         if len(self._kept) < most:
             return None
-        oldest = min(self._kept, key=lambda shape: self._kept[shape].used)
-        return self._kept.pop(oldest).memory
+        return self._kept.pop(next(iter(self._kept))).memory

@@ -8,6 +8,7 @@ import pytest
 
 from lamina.model import events
 from lamina.model.pod import Pod
+from lamina.model.taints import PREFER_NO_SCHEDULE, Taint
 from lamina.scheduling.framework.columns import Ints
 from lamina.scheduling.framework.commands import Bind, Command, DoWork, TellPending, WakeAt
 from lamina.scheduling.framework.context import Context
@@ -157,6 +158,41 @@ def test_a_plugin_that_raises_costs_the_pod_an_attempt_and_nobody_a_pod(point: s
     assert ["good"] == [placed.pod.name for placed in loop.state.cache]
     loop.feed(events.PodGone("good"))
     assert [("bad", "n1")] == bound(loop.feed(events.PodSeen(a_pod("bad", cpu=4)), events.TimePassed(2.0)))
+
+
+class Twitchy:
+    """Raises while an evaluation is brought up to date, once."""
+
+    name: ClassVar = "Twitchy"
+    reads: ClassVar = Reads(rows=frozenset({Facet.TAINTS}))
+    calls: ClassVar[list[int]] = []
+
+    def __init__(self, context: Context, args: NoArgs) -> None: ...
+
+    def sign(self, pod: Pod) -> bool:
+        return True
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
+        self.calls.append(len(nodes))
+        if self.calls == [2, 1]:
+            raise ZeroDivisionError("twitch")
+        return nodes.taint_set * 10
+
+
+def test_an_evaluation_left_half_done_is_not_used_again() -> None:
+    """
+    What was brought up to date before a plugin raised and what was not would not fit together.
+    """
+    Twitchy.calls.clear()
+    loop = a_loop([*CORE, Twitchy])
+    loop.feed(events.NodeSeen(a_node("n1")), events.NodeSeen(a_node("n2")))
+    loop.feed(events.PodSeen(a_pod("first", cpu=1)))
+    loop.feed(events.NodeSeen(a_node("n2", taints=[Taint("a", "", PREFER_NO_SCHEDULE)])))
+    failure = loop.feed(events.PodSeen(a_pod("second", cpu=1)))
+
+    assert ["a plugin raised ZeroDivisionError: twitch"] == told(failure)
+    assert [("second", "n2")] == bound(loop.feed(events.TimePassed(1.0)))
+    assert [2, 1, 2] == Twitchy.calls
 
 
 def test_a_policy_that_raises_leaves_its_pods_waiting() -> None:
