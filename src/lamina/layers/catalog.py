@@ -24,6 +24,15 @@ def folded(name: str) -> str:
         return name
 
 
+@functools.lru_cache(maxsize=65_536)
+def pinned(name: str) -> Digest | None:
+    """Return the digest a reference carries, if it does."""
+    try:
+        return parse_reference(name).digest
+    except ReferenceFormatError:
+        return None
+
+
 class Catalog:
     """Images by digest, and by name and platform."""
 
@@ -58,6 +67,13 @@ class Catalog:
         return self._images.get(digest)
 
     def find(self, name: str, platform: Platform = LINUX) -> Image | None:
-        """Return what *name* means on *platform*; None when that is not known."""
-        digest = self._names.get(folded(name), {}).get(platform)
+        """
+        Return what *name* means on *platform*; None when that is not known.
+
+        A name that carries a digest means that manifest, whatever else it says; or, when it is the digest of an index
+        of several platforms, whatever that name was learned to mean.
+        """
+        digest = pinned(name)
+        if digest is None or digest not in self._images:
+            digest = self._names.get(folded(name), {}).get(platform)
         return None if digest is None else self._images[digest]

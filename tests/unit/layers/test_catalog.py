@@ -124,3 +124,14 @@ def test_nothing_is_known_in_the_beginning():
 def test_folding_spells_out(name, want):
     """What is no reference stays as it is."""
     assert want == folded(name)
+
+
+@pytest.mark.parametrize("name", ["app@{}", "app:1@{}", "mirror.example/else@{}"])
+def test_a_name_with_a_digest_means_that_manifest(name):
+    """Whatever the name before it says, and also when the tag has moved on."""
+    old, new = an_image("app:1", {"a": 1}), an_image("app:1", {"b": 2})
+    old = msgspec.structs.replace(old, digest=a_digest("old"))
+    made = catalog(old, new)
+
+    assert old == made.find(name.format(old.digest))
+    assert made.find(name.format(a_digest("never seen"))) is None

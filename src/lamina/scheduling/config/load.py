@@ -159,7 +159,13 @@ def _fit_together(document: Document, config: KubeSchedulerConfiguration, regist
     """Check what only shows when the parts are put together."""
     checker = _Checker(document, registry)
     if config.pod_max_backoff_seconds < config.pod_initial_backoff_seconds:
-        checker.mistake(("podMaxBackoffSeconds",), "must not be less than podInitialBackoffSeconds")
+        longest = config.pod_max_backoff_seconds
+        if checker.value(("podMaxBackoffSeconds",)) is None:
+            checker.mistake(
+                ("podInitialBackoffSeconds",), f"must not be more than podMaxBackoffSeconds, which is {longest}"
+            )
+        else:
+            checker.mistake(("podMaxBackoffSeconds",), "must not be less than podInitialBackoffSeconds")
     if not config.profiles:
         checker.mistake(("profiles",), "at least one profile is needed: leave the field out for the default one")
     sorts: set[tuple[str, ...]] = set()

@@ -142,7 +142,10 @@ class Evaluation:
                 skipped.add(plugin.name)
             elif not answer.ok:
                 self._halt(answer.of(plugin.name))
-                break
+                # A plain refusal may be lifted by making room, for which the others have to have prepared as well; and
+                # one of them may know that room would not help.
+                if answer.code is not Code.UNSCHEDULABLE:
+                    break
         return skipped
 
     def _narrow(self, plugin: str, left: frozenset[str]) -> None:

@@ -116,6 +116,8 @@ def _attribute_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iter
         isinstance(retry_on, frozenset) and all(isinstance(change, Change) for change in retry_on)
     ):
         yield "has `retry_on` that is not a frozenset of Change"
+    if retry_on is None and callable(getattr(plugin, "worth_retrying", None)):
+        yield "has `worth_retrying` but no `retry_on` (the changes it is asked about)"
     args = getattr(plugin, "Args", NoArgs)
     if not (isinstance(args, type) and issubclass(args, Args)):
         yield "has `Args` that do not derive from registry.Args"

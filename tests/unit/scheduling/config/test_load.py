@@ -96,6 +96,11 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
             id="a name that is a list",
         ),
         pytest.param(
+            "podInitialBackoffSeconds: 20\n",
+            "3: podInitialBackoffSeconds: must not be more than podMaxBackoffSeconds, which is 10",
+            id="a first rest longer than the longest by default",
+        ),
+        pytest.param(
             "podInitialBackoffSeconds: 8\npodMaxBackoffSeconds: 7\n",
             "4: podMaxBackoffSeconds: must not be less than podInitialBackoffSeconds",
             id="back-off upside down",

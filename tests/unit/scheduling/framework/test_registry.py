@@ -68,9 +68,14 @@ POINTS = (
             a_class(sign=lambda self: 1), ["`sign` takes (), the framework calls it with (pod)"], id="a blind signature"
         ),
         pytest.param(
-            a_class(worth_retrying=lambda self, pod: True),
+            a_class(worth_retrying=lambda self, pod: True, retry_on=frozenset({Change.NODE_ADDED})),
             ["`worth_retrying` takes (pod), the framework calls it with (pod, change)"],
             id="a blind hint",
+        ),
+        pytest.param(
+            a_class(worth_retrying=lambda self, pod, change: True),
+            ["has `worth_retrying` but no `retry_on` (the changes it is asked about)"],
+            id="a hint about nothing",
         ),
         pytest.param(
             a_class(filter_node=state_pod_nodes, sort_key=lambda self, queued, now: (), changes_with_time=...),

@@ -213,3 +213,27 @@ def test_a_pod_can_be_judged_before_any_node_is(labels: dict[str, str], expected
     loop.feed(events.NodeSeen(a_node("n1")), events.NodeSeen(a_node("n2")))
 
     assert [expected] == brief(loop.feed(*seen(a_pod("a", labels=labels))))
+
+
+class Doubtful:
+    """Refuses for now."""
+
+    name: ClassVar = "Doubtful"
+
+    def __init__(self, context: Context, args: NoArgs) -> None: ...
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status:
+        return unschedulable("not now")
+
+
+def test_a_plugin_that_knows_that_room_would_not_help_is_heard_after_one_that_refuses_for_now() -> None:
+    """
+    As upstream goes on after a plain refusal and stops at a final one.
+    """
+    loop = a_loop([*CORE, Doubtful, Chooser])
+    loop.feed(events.NodeSeen(a_node("n1")))
+
+    assert ["a pending: 0/1 nodes are available: not now."] == brief(loop.feed(*seen(a_pod("a"))))
+    assert ["b pending: 0/1 nodes are available: no claim by that name."] == brief(
+        loop.feed(*seen(a_pod("b", labels={"claim": ""})))
+    )

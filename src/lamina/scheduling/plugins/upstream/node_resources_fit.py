@@ -195,7 +195,7 @@ class NodeResourcesFit:
 
     def _counts(self, resource: str) -> bool:
         group = resource.split("/", 1)[0]
-        native = "/" not in resource or "kubernetes.io/" in resource
+        native = "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests.")
         return native or not (resource in self._args.ignored_resources or group in self._args.ignored_resource_groups)
 
 
