@@ -19,7 +19,9 @@ from lamina.model.quantity import human_bytes
 from lamina.simulator.cluster import Cluster
 
 LAYERS_WIDTH: Final = 40
+NARROW_LAYERS_WIDTH: Final = 16
 BAR_WIDTH: Final = 12
+NARROW_BAR_WIDTH: Final = 6
 NARROWEST: Final = 3
 
 
@@ -71,13 +73,15 @@ def picture(
             *cells,
             human_bytes(missing) if missing else "nothing",
             f"{missing / node.bandwidth:.1f} s",
-            f"[red]{screen.bar(missing, whole, BAR_WIDTH)}[/red]" if missing else "",
+            f"[red]{screen.bar(missing, whole, NARROW_BAR_WIDTH if screen.narrow else BAR_WIDTH)}[/red]"
+            if missing
+            else "",
         )
     return drawn
 
 
 def _cell(screen: Screen, node: NodeContents, digest: Digest, size: int, largest: int, needed: bool) -> str:
-    width = max(NARROWEST, round(LAYERS_WIDTH * size / largest))
+    width = max(NARROWEST, round((NARROW_LAYERS_WIDTH if screen.narrow else LAYERS_WIDTH) * size / largest))
     if digest in node.layers:
         colour = "green" if needed else "dim green"
         return f"[{colour}]{screen.full * width}[/{colour}]"

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 PIPED_WIDTH: Final = 110
+ROOMY: Final = 100
 
 
 class Terminal(Console):
@@ -42,6 +43,11 @@ class Screen:
         if part and not filled:
             filled = 1
         return self.full * filled + self.empty * (width - filled)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is room for little more than the usual 80 columns."""
+        return self.console.width < ROOMY
 
     def title(self, text: str) -> None:
         """Begin a chapter."""

@@ -43,7 +43,7 @@ def play(seed: int) -> None:
     classic(screen, load_scenario(folder / "classic" / "scenario.yaml"), seed)
     small(screen, load_scenario(folder / "classic" / "small.yaml"), seed)
     screen.title("Next")
-    screen.say("lamina simulate examples/founding/scenario.yaml --detail full --out /tmp/founding")
+    screen.say("lamina simulate examples/founding/scenario.yaml --out /tmp/founding")
     screen.say("lamina explain p3 --trace /tmp/founding")
     screen.say("lamina profiles layers      the configuration, to copy and change")
 
@@ -134,7 +134,7 @@ def compare(screen: Screen, scenario: Scenario, seed: int) -> None:
     figures = {profile: summary(run(scenario, profile, seed)) for profile in COMPARED}
     most = max(one["bytes_pulled"] for one in figures.values())
     drawn = Table(box=box.SIMPLE_HEAD if screen.is_terminal else box.ASCII2, pad_edge=False)
-    for column in ("profile", "pulls", "downloaded", "", "mean seconds to run"):
+    for column in ("profile", "pulls", "downloaded", "", "mean start"):
         drawn.add_column(column, justify="left" if column in ("profile", "") else "right")
     for profile, one in figures.items():
         drawn.add_row(profile, str(one["pulls"]), human_bytes(one["bytes_pulled"]), *_bytes(screen, one, most))
@@ -148,7 +148,7 @@ def run(scenario: Scenario, profile: str, seed: int) -> Result:
 
 def _bytes(screen: Screen, figures: dict[str, Any], most: int) -> tuple[str, str]:
     seconds = figures["startup_seconds"]["total"]["mean"]
-    return screen.bar(figures["bytes_pulled"], most, 24), f"{seconds:.2f}"
+    return screen.bar(figures["bytes_pulled"], most, 12 if screen.narrow else 24), f"{seconds:.2f} s"
 
 
 def _order(scenario: Scenario) -> str:

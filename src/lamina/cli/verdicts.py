@@ -30,11 +30,10 @@ def table(decision: Decision, screen: Screen, *, facts: bool = True) -> Table:
     drawn = Table(box=box.SIMPLE_HEAD if screen.is_terminal else box.ASCII2, pad_edge=False)
     drawn.add_column("node", no_wrap=True)
     for plugin in plugins:
-        drawn.add_column(
-            f"{plugin} {screen.times}{weights[plugin]}" if weights[plugin] != 1 else plugin, justify="right"
-        )
-    drawn.add_column("total", justify="right")
-    drawn.add_column("")
+        weight = f"{screen.times}{weights[plugin]}" if weights[plugin] != 1 else ""
+        drawn.add_column(literal(plugin) + f"\n{weight}", justify="right", min_width=len(plugin), no_wrap=True)
+    drawn.add_column("total", justify="right", no_wrap=True)
+    drawn.add_column("", overflow="fold")
     for verdict in _ranked(verdicts):
         drawn.add_row(*_row(verdict, plugins, decision, screen, facts=facts))
     return drawn
