@@ -45,7 +45,9 @@ def _ranked(verdicts: tuple[NodeVerdict, ...]) -> list[NodeVerdict]:
 
 def _row(verdict: NodeVerdict, plugins: list[str], decision: Decision, screen: Screen, *, facts: bool) -> list[str]:
     if verdict.refusal is not None:
-        note = f"{verdict.refusal.plugin}: {', '.join(verdict.refusal.reasons)}"
+        note = ", ".join(verdict.refusal.reasons)
+        if not screen.narrow:
+            note = f"{verdict.refusal.plugin}: {note}"
         return [literal(verdict.node), *("" for _ in plugins), "", f"[dim]{literal(note)}[/dim]"]
     given = {score.plugin: score for score in verdict.scores}
     chosen = decision.chosen is not None and verdict.node == decision.chosen.node and decision.outcome == "placed"
