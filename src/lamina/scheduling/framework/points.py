@@ -12,6 +12,9 @@ of the node columns the plugin names in `reads`. That is what allows answers to 
 earlier one is decided by looking at the rows that changed since. A plugin without `sign` or `reads` is asked anew for
 every pod; it is slower and just as right.
 
+A plugin that filters or scores brings its `pre_filter` or `pre_score` along, wherever a configuration names it. One that
+raises costs the pod the attempt, and is told to the pod's owner.
+
 No plugin does I/O or reads a clock. What must be done in the world is returned (`Work`, commands) and its end is fed
 back as an event.
 """
