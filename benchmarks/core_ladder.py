@@ -72,12 +72,10 @@ def cycle(loop: Loop, pods: list[Pod]) -> float:
     return statistics.median(took) / 1_000
 
 
-def decision(loop: Loop, pods: list[Pod], pick: Callable[[int], int]) -> float:
+def decision(loop: Loop, evaluations: Evaluations, pods: list[Pod], pick: Callable[[int], int]) -> float:
     """Return the median µs of bringing the answers up to date and choosing; the pod is then placed outside the clock."""
     state = loop.state
     (profile,) = state.profiles.values()
-    evaluations = Evaluations(profile, state.columns)
-    evaluations.of(profile.shape(pods[0]), pods[0])
     took = []
     for pod in pods:
         shape = profile.shape(pod)
@@ -113,8 +111,10 @@ def main() -> dict[str, object]:
     best: dict[str, dict[str, dict[int, float]]] = {
         what: {kind: {} for kind in ("new", "seen", "mixed")} for what in ("decision", "cycle")
     }
-    for loop in loops.values():
+    kept = {}
+    for size, loop in loops.items():
         cycle(loop, new_shapes("warm-up", images))
+        kept[size] = Evaluations(*loop.state.profiles.values(), loop.state.columns)
     for number in range(ROUNDS):
         for (size, loop), what in itertools.product(loops.items(), best):
             tag = f"{what}-{number}-{size}"
@@ -124,7 +124,7 @@ def main() -> dict[str, object]:
                 "mixed": few_shapes(f"mixed-{tag}", images, 50),
             }
             for kind, pods in runs.items():
-                took = decision(loop, pods, rng.randrange) if what == "decision" else cycle(loop, pods)
+                took = decision(loop, kept[size], pods, rng.randrange) if what == "decision" else cycle(loop, pods)
                 best[what][kind][size] = min(took, best[what][kind].get(size, took))
     print(f"{'':>8} {'decision alone, µs':^38} {'whole cycle, µs':^38}")
     print(f"{'nodes':>8}" + f" {'new shape':>12} {'just seen':>12} {'50 in turn':>12}" * 2)

@@ -71,7 +71,7 @@ class Evaluation:
         self.state = CycleState()
         self.stop: Status | None = None
         """Set when the pod was refused before any node was looked at, or a plugin misbehaved."""
-        self.codes: list[Ints | None] = []
+        self.codes: list[Ints | Bools | None] = []
         """For each filter of the profile: a code per row, None when all pass."""
         self.tells: list[Callable[[int], Refusal] | None] = []
         self.silent: list[bool] = []
@@ -351,7 +351,7 @@ class Evaluation:
                 self.scores[index, where] = score_part.plugin.score(self.state, pod, nodes)
         self.totals[where] = np.where(passes, self.profile.weights @ self.scores[:, where], OUT)
 
-    def _codes(self, index: int) -> Ints:
+    def _codes(self, index: int) -> Ints | Bools:
         codes = self.codes[index]
         if codes is None:
             codes = self.codes[index] = np.zeros(self.columns.size, dtype=np.int64)

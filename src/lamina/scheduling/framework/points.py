@@ -53,12 +53,12 @@ class Reads(msgspec.Struct, frozen=True):
 
 class Verdicts(msgspec.Struct, frozen=True):
     """
-    A filter's answer: one code per node in view, 0 where the node passes.
+    A filter's answer: one code per node in view, 0 where the node passes; flags will do where there is only one reason.
 
     *tell* turns a code into reasons. It is called for the distinct codes only, and only when somebody wants to know.
     """
 
-    codes: Ints
+    codes: Ints | Bools
     tell: Callable[[int], Refusal]
 
 

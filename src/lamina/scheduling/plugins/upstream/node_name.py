@@ -37,7 +37,7 @@ class NodeName:
         """Pass the named node only."""
         if not pod.node_name:
             return None
-        codes = np.ones(len(nodes), dtype=np.int64)
+        codes = np.ones(len(nodes), dtype=np.bool_)
         position = nodes.position(pod.node_name)
         if position is not None:
             codes[position] = 0

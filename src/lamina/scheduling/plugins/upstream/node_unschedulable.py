@@ -2,8 +2,6 @@
 
 from typing import ClassVar, Final
 
-import numpy as np
-
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.model.taints import UNSCHEDULABLE_TAINT, tolerates
@@ -37,6 +35,4 @@ class NodeUnschedulable:
         """Refuse cordoned nodes unless the pod tolerates that."""
         if not nodes.any_unschedulable or self.sign(pod):
             return None
-        return Verdicts(
-            nodes.unschedulable.astype(np.int64), lambda code: Refusal(NAME, (REASON_CORDONED,), final=True)
-        )
+        return Verdicts(nodes.unschedulable.copy(), lambda code: Refusal(NAME, (REASON_CORDONED,), final=True))

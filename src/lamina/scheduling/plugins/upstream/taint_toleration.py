@@ -42,7 +42,7 @@ class TaintToleration:
         sets = nodes.taint_sets
         if len(sets) == 1:
             return None
-        refused = np.array([untolerated(taints, pod.tolerations, HARD) is not None for taints in sets], dtype=np.int64)
+        refused = np.array([untolerated(taints, pod.tolerations, HARD) is not None for taints in sets])
         if not refused.any():
             return None
         return Verdicts(refused.take(nodes.taint_set), lambda code: Refusal(NAME, (REASON_TAINTED,), final=True))
