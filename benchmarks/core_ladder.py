@@ -114,7 +114,8 @@ def main() -> dict[str, object]:
     kept = {}
     for size, loop in loops.items():
         cycle(loop, new_shapes("warm-up", images))
-        kept[size] = Evaluations(*loop.state.profiles.values(), loop.state.columns)
+        (profile,) = loop.state.profiles.values()
+        kept[size] = Evaluations(profile, loop.state.columns)
     for number in range(ROUNDS):
         for (size, loop), what in itertools.product(loops.items(), best):
             tag = f"{what}-{number}-{size}"
