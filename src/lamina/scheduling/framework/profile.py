@@ -178,7 +178,12 @@ class Profile:
         if change.kind not in self._retry_on.get(plugin, ANY_CHANGE):
             return False
         hint = self._hints.get(plugin)
-        return hint is None or hint.worth_retrying(pod, change)
+        if hint is None:
+            return True
+        try:
+            return hint.worth_retrying(pod, change)
+        except Exception:  # noqa: BLE001 - in doubt the pod is tried, and what is wrong with the plugin shows there
+            return True
 
 
 def _with_companions(named: Sequence[Plugin], at_point: Sequence[Plugin], method: str) -> list[Plugin]:

@@ -58,3 +58,8 @@ def unresolvable(*reasons: str) -> Status:
 def failed(*reasons: str) -> Status:
     """Report that something is broken."""
     return Status(Code.ERROR, reasons)
+
+
+def raised(error: Exception) -> Status:
+    """Say that a plugin raised instead of answering."""
+    return failed(f"a plugin raised {type(error).__name__}: {error}")

@@ -17,7 +17,7 @@ from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.commands import Bind, Command, DoWork
 from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.framework.points import Wait, Work
-from lamina.scheduling.framework.status import Code, Status, failed, unschedulable
+from lamina.scheduling.framework.status import Code, Status, failed, raised, unschedulable
 from lamina.scheduling.framework.waiting import WaitingPod, WaitingPods
 from lamina.scheduling.loop.queue import Queued
 
@@ -43,11 +43,6 @@ class Underway(msgspec.Struct, eq=False):
     """How many pre-bind plugins are done."""
     latest: Pod | None = None
     """How the pod is by now, if it was changed on its way; counts when it has to be queued again."""
-
-
-def raised(error: Exception) -> Status:
-    """Say that a plugin raised instead of answering."""
-    return failed(f"a plugin raised {type(error).__name__}: {error}")
 
 
 def _timed_out(plugin: str, waited: float) -> Status:

@@ -7,9 +7,9 @@ from lamina.scheduling.framework.commands import Evict, Nominate
 from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
 from lamina.scheduling.framework.explain import Attempt, broken, explain, groups
 from lamina.scheduling.framework.points import MakeRoom, Placement
-from lamina.scheduling.framework.status import Code, Status
+from lamina.scheduling.framework.status import Code, Status, raised
 from lamina.scheduling.framework.view import everything
-from lamina.scheduling.loop.binding import Underway, raised
+from lamina.scheduling.loop.binding import Underway
 from lamina.scheduling.loop.queue import Queued
 from lamina.scheduling.loop.state import LoopState
 

@@ -26,6 +26,7 @@ import msgspec
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.changes import Changed
 from lamina.scheduling.framework.profile import Profile
+from lamina.scheduling.framework.status import raised
 
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 10.0
@@ -251,7 +252,10 @@ class SchedulingQueue:
 
     def _admit(self, queued: Queued) -> None:
         for plugin in queued.profile.pre_enqueue:
-            answer = plugin.pre_enqueue(queued.pod)
+            try:
+                answer = plugin.pre_enqueue(queued.pod)
+            except Exception as error:  # noqa: BLE001 - a gate that breaks stays shut until something changes
+                answer = raised(error)
             if answer is not None and not answer.ok:
                 queued.place = "gated"
                 queued.refused_by = frozenset([plugin.name])

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from lamina.model import events
+from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.model.taints import PREFER_NO_SCHEDULE, Taint
+from lamina.scheduling.framework.changes import Change, Changed
 from lamina.scheduling.framework.columns import Ints
 from lamina.scheduling.framework.commands import Bind, Command, DoWork, TellPending, WakeAt
 from lamina.scheduling.framework.context import Context
@@ -193,6 +195,49 @@ def test_an_evaluation_left_half_done_is_not_used_again() -> None:
     assert ["a plugin raised ZeroDivisionError: twitch"] == told(failure)
     assert [("second", "n2")] == bound(loop.feed(events.TimePassed(1.0)))
     assert [2, 1, 2] == Twitchy.calls
+
+
+class Jammed:
+    """A gate that breaks, and a filter whose hint does."""
+
+    name: ClassVar = "Jammed"
+    retry_on: ClassVar = frozenset({Change.NODE_ADDED})
+
+    def __init__(self, context: Context, args: NoArgs) -> None: ...
+
+    def pre_enqueue(self, pod: Pod) -> None:
+        if pod.labels.get("raise") == "pre_enqueue":
+            raise ZeroDivisionError("gate")
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+        if len(nodes) > 1:
+            return None
+        return Verdicts(np.ones(len(nodes), dtype=np.bool_), lambda code: Refusal("Jammed", ("alone",)))
+
+    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+        raise ZeroDivisionError("hint")
+
+
+def test_a_gate_that_raises_stays_shut_until_the_pod_changes() -> None:
+    """
+    The pod is kept, and looked at when somebody does something about it.
+    """
+    loop = a_loop([*CORE, Jammed])
+    loop.feed(events.NodeSeen(a_node("n1")), events.NodeSeen(a_node("n2")))
+
+    assert [] == loop.feed(events.PodSeen(a_pod("a", labels={"raise": "pre_enqueue"})))
+    assert 1 == loop.state.queue.counts()["gated"]
+    assert [("a", "n1")] == bound(loop.feed(events.PodSeen(a_pod("a"))))
+
+
+def test_a_hint_that_raises_counts_as_yes() -> None:
+    """
+    When in doubt, the pod is tried again.
+    """
+    loop = a_loop([*CORE, Jammed])
+    loop.feed(events.NodeSeen(a_node("n1")), events.PodSeen(a_pod("a")))
+
+    assert [("a", "n1")] == bound(loop.feed(events.TimePassed(20.0), events.NodeSeen(a_node("n2"))))
 
 
 def test_a_policy_that_raises_leaves_its_pods_waiting() -> None:
