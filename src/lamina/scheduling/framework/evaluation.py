@@ -15,6 +15,7 @@ import numpy as np
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
+from lamina.scheduling.framework.answers import Answers
 from lamina.scheduling.framework.columns import Bools, Ints, NodeColumns
 from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.framework.points import MAX_SCORE, Narrowed
@@ -36,6 +37,7 @@ class Evaluation:
     """All answers for one shape of pods; valid until the next change of the columns."""
 
     __slots__ = (
+        "_answers",
         "_changed",
         "_row_logs",
         "_whole_logs",
@@ -59,8 +61,20 @@ class Evaluation:
         "totals",
     )
 
-    def __init__(self, profile: Profile, columns: NodeColumns, pod: Pod, memory: Scores | None = None) -> None:
-        """Ask every plugin about every node; *memory* is that of an evaluation nobody needs any more, if it fits."""
+    def __init__(
+        self,
+        profile: Profile,
+        columns: NodeColumns,
+        pod: Pod,
+        answers: Answers | None = None,
+        memory: Scores | None = None,
+    ) -> None:
+        """
+        Ask every plugin about every node.
+
+        *answers* are what they said about other shapes; *memory* is that of an evaluation nobody needs any more.
+        """
+        self._answers = answers or Answers(columns)
         self.profile = profile
         self.columns = columns
         self.structure = columns.structure
@@ -108,7 +122,7 @@ class Evaluation:
             return
         for part in self.profile.filters:
             self.silent.append(part.name in skipped)
-            verdicts = None if part.name in skipped else part.plugin.filter(self.state, pod, nodes)
+            verdicts = None if part.name in skipped else self._answers.filter(part, self.state, pod, nodes)
             self.codes.append(None if verdicts is None else verdicts.codes)
             self.tells.append(None if verdicts is None else verdicts.tell)
             if verdicts is not None:
@@ -174,7 +188,7 @@ class Evaluation:
     def _score(self, index: int, pod: Pod, nodes: NodeView) -> None:
         """Ask one scorer about every node. What it answers before it normalises is not kept: memory costs more."""
         part = self.profile.scorers[index]
-        raw = part.plugin.score(self.state, pod, nodes)
+        raw = self._answers.score(part, self.state, pod, nodes)
         if raw.shape != (len(nodes),) or raw.dtype.kind not in "iu":
             words = f"plugin {part.name!r} returned {raw.dtype} of shape {raw.shape}, not a whole number for each node"
             self._halt(failed(words).of(part.name))
@@ -387,17 +401,18 @@ class Evaluations:
         """Keep evaluations for this profile over these columns."""
         self._profile = profile
         self._columns = columns
+        self._answers = Answers(columns)
         self._kept: dict[int, Evaluation] = {}
 
     def of(self, shape: int | None, pod: Pod) -> Evaluation:
         """Return an up-to-date evaluation for a pod; *shape* None means that nothing may be kept."""
         if shape is None:
-            return Evaluation(self._profile, self._columns, pod)
+            return Evaluation(self._profile, self._columns, pod, self._answers)
         # Taken out first: one that a plugin left half done by raising must not be found again.
         kept = self._kept.pop(shape, None)
         if kept is None or not kept.refresh(pod):
             memory = self._make_room() if kept is None else kept.memory
-            kept = Evaluation(self._profile, self._columns, pod, memory)
+            kept = Evaluation(self._profile, self._columns, pod, self._answers, memory)
         self._kept[shape] = kept
         return kept
 

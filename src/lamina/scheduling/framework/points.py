@@ -186,7 +186,7 @@ class FilterPlugin(Plugin, Protocol):
     """Says which nodes cannot run the pod."""
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Return a code per node of the view (a new array each time), or None when all of them pass."""
+        """Return a code per node of the view (in a new array each time), or None when all of them pass."""
         ...
 
 
@@ -225,7 +225,7 @@ class ScorePlugin(Plugin, Protocol):
         """
         Return one score per node of the view: 0..100, or anything int64 if the plugin also normalises.
 
-        A new array each time: the framework keeps it and writes into it.
+        A new array each time: the framework may keep it for other pods that look the same to this plugin.
         """
         ...
 

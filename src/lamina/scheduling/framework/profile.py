@@ -39,6 +39,8 @@ from lamina.scheduling.framework.rowlog import Facet
 # Points whose answers are kept per shape of pod; only their plugins need to sign.
 DECIDING: Final = ("preFilter", "filter", "preScore", "score")
 Scores = npt.NDArray[np.floating[Any]]  # Any: single or double precision, whichever is exact
+# What every placement changes.
+PLACING: Final = frozenset({Facet.RESOURCES, Facet.PODS})
 MOST_SHAPES: Final = 65_536
 HEAVIEST: Final = 2**53
 EVERYTHING: Final = Reads(whole=frozenset(Facet))
@@ -47,7 +49,7 @@ EVERYTHING: Final = Reads(whole=frozenset(Facet))
 class FilterPart:
     """A filter and what the evaluation needs to know about it."""
 
-    __slots__ = ("by_node", "name", "plugin", "reads")
+    __slots__ = ("by_node", "facets", "name", "plugin", "reads", "signer")
 
     def __init__(self, plugin: FilterPlugin) -> None:
         """Look the plugin over once, so that no cycle has to."""
@@ -55,12 +57,13 @@ class FilterPart:
         self.name = plugin.name
         self.reads: Reads = getattr(plugin, "reads", EVERYTHING)
         self.by_node = plugin if isinstance(plugin, FilterNodePlugin) else None
+        self.facets, self.signer = _lasting(plugin, self.reads)
 
 
 class ScorePart:
     """A scorer, its weight, and what the evaluation needs to know about it."""
 
-    __slots__ = ("by_node", "name", "normalizer", "plugin", "reads", "weight")
+    __slots__ = ("by_node", "facets", "name", "normalizer", "plugin", "reads", "signer", "weight")
 
     def __init__(self, plugin: ScorePlugin, weight: int) -> None:
         """Look the plugin over once, so that no cycle has to."""
@@ -70,6 +73,13 @@ class ScorePart:
         self.reads: Reads = getattr(plugin, "reads", EVERYTHING)
         self.normalizer = plugin if isinstance(plugin, NormalizePlugin) else None
         self.by_node = plugin if isinstance(plugin, ScoreNodePlugin) else None
+        self.facets, self.signer = _lasting(plugin, self.reads)
+
+
+def _lasting(plugin: Plugin, reads: Reads) -> tuple[tuple[Facet, ...], Signed | None]:
+    """Return the facets a plugin reads and who signs for it, if its answers outlast a placement."""
+    facets = tuple(sorted(reads.rows | reads.whole))
+    return facets, plugin if isinstance(plugin, Signed) and PLACING.isdisjoint(facets) else None
 
 
 class Affected(msgspec.Struct, frozen=True):
