@@ -6,12 +6,9 @@ How requests of containers add up to the request of a pod follows the Kubernetes
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NewType
+from typing import Final
 
 from lamina.model import quantity
-
-Bytes = NewType("Bytes", int)
-Seconds = NewType("Seconds", float)
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"

@@ -3,7 +3,7 @@ One shape of pods against all nodes: who refuses which node, who gives it how ma
 
 Built once per shape (all plugins, all nodes, as arrays) and afterwards kept up to date: `refresh` looks at the rows
 that changed since and asks only the plugins that read what changed. After a pod was placed that is one row and, as a
-rule, one plugin, which is why a pod like the one before costs a tenth of a new one.
+rule, one plugin, which is why a pod like the one before costs less than a tenth of a new one.
 
     totals[row] = Σ weight · score   where every filter passed, else -1
 """
@@ -23,8 +23,9 @@ from lamina.scheduling.framework.profile import Affected, Profile, Scores
 from lamina.scheduling.framework.status import Code, Status, failed, unresolvable
 from lamina.scheduling.framework.view import NodeRow, NodeView, everything, only
 
-# Up to this many changed rows are asked one by one in plain integers; more, as arrays (measured: break-even near 8).
-FEW: Final = 6
+# Up to this many changed rows are asked one by one in plain integers; more, as arrays. Measured with the plugins in tree
+# after placements: 3.5 µs a row against 29 µs for any number of them.
+FEW: Final = 8
 # What kept evaluations may use in all. One takes 0.1 to 0.3 MB at 5,000 nodes.
 KEPT_BYTES: Final = 64 * 1024 * 1024
 KEPT_AT_LEAST: Final = 16

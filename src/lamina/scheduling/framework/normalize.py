@@ -12,8 +12,7 @@ FEW: Final = 256
 
 def normalized(scores: Ints, feasible: Bools, *, reverse: bool = False) -> Ints:
     """Stretch non-negative scores so that the largest feasible one becomes 100; with *reverse*, it becomes 0."""
-    # Not max(where=…), which is several times slower than multiplying by flags.
-    largest = int((scores * feasible).max(initial=0))
+    largest = int(scores.max(where=feasible, initial=0))
     if largest == 0:
         return np.full(len(scores), MAX_SCORE if reverse else 0, dtype=np.int64)
     if largest < FEW:

@@ -101,14 +101,6 @@ class NodeView:
         left += NUDGE
         return left
 
-    def free_all(self) -> Ints:
-        """What is left of every resource: one line per resource column, see `NodeColumns.resource_index`."""
-        return self._columns.free[:, self.rows]
-
-    def allocatable_all(self) -> Ints:
-        """What each node can give of every resource, in the order of `free_all`."""
-        return self._columns.allocatable[:, self.rows]
-
     def column(self, resource: str) -> int:
         """Return the place of a resource in `resources`; -1 when nobody has or asks for it."""
         return self._columns.resource_index.get(resource, -1)

@@ -54,8 +54,8 @@ def test_a_view_tells_all_there_is_about_its_rows(columns):
     assert [0, 1024**3, 0] == view.ranked("memory").tolist()
     assert [(), (), (TAINT,)] == [view.taint_sets[number] for number in view.taint_set]
     assert ("cpu", "memory", "ephemeral-storage", "pods", GPU) == view.resources
-    assert [0, 1000, 4000] == view.free_all()[0].tolist()
-    assert [0, 2, 0] == view.allocatable_all()[4].tolist()
+    assert [0, 1000, 4000] == view.free("cpu").tolist()
+    assert [0, 2, 0] == view.allocatable(GPU).tolist()
 
 
 def test_a_resource_nobody_ever_mentioned_is_there_zero_times(columns):
