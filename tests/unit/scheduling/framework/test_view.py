@@ -54,7 +54,6 @@ def test_a_view_tells_all_there_is_about_its_rows(columns):
     assert [0, 1024**3, 0] == view.ranked("memory").tolist()
     assert [(), (), (TAINT,)] == [view.taint_sets[number] for number in view.taint_set]
     assert ("cpu", "memory", "ephemeral-storage", "pods", GPU) == view.resources
-    assert [0, 1000, 4000] == view.free("cpu").tolist()
     assert [0, 2, 0] == view.allocatable(GPU).tolist()
 
 
