@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from lamina.model.digest import digest_of
 from lamina.model.image import Image, Layer, Platform
 from lamina.model.node import Node, NodeImage
-from lamina.model.pod import Container, Owner, Pod, PodUid, total_requests
-from lamina.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
+from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint, total_requests
+from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Taint, Toleration
 from lamina.wire import timestamps
 from lamina.wire.errors import WireError
@@ -46,9 +46,25 @@ def tuples(elements, most=3):
 
 requirements = st.builds(Requirement, texts, texts, tuples(texts))
 selectors = st.builds(NodeSelector, tuples(st.builds(NodeSelectorTerm, tuples(requirements), tuples(requirements))))
+sorted_labels = labels.map(lambda held: tuple(sorted(held.items())))
+int32 = st.integers(-(2**31), 2**31 - 1)
+constraints = st.builds(
+    SpreadConstraint,
+    int32,
+    texts,
+    texts,
+    st.none() | st.builds(LabelSelector, sorted_labels, tuples(requirements)),
+    st.none() | int32,
+    texts,
+    texts,
+    tuples(texts),
+)
 containers = tuples(st.builds(Container, texts, amounts, texts))
 init_containers = tuples(st.builds(Container, texts, amounts, texts, st.booleans()))
 platforms = st.builds(Platform, words, words)
+
+
+PHASES = ["Pending", "Running", "Failed"]
 
 
 @st.composite
@@ -57,6 +73,7 @@ def pods(draw):
     running, init = draw(containers), draw(init_containers)
     pod_level, overhead = draw(amounts), draw(amounts)
     requests, scoring_requests = total_requests(running, init, pod_level, overhead)
+    phase = draw(st.sampled_from(PHASES))
     pod = Pod(
         uid=PodUid(draw(texts)),
         name=draw(texts),
@@ -72,13 +89,15 @@ def pods(draw):
         scheduler_name=draw(words),
         node_name=draw(texts),
         nominated_node=draw(texts),
-        node_selector=tuple(sorted(draw(labels).items())),
+        node_selector=draw(sorted_labels),
         required_nodes=draw(st.none() | selectors),
         tolerations=draw(tuples(st.builds(Toleration, texts, texts, texts, texts))),
+        spread=draw(tuples(constraints, most=2)),
         gates=draw(tuples(texts)),
         owner=draw(st.none() | st.builds(Owner, texts, texts, texts)),
         created_at=float(draw(st.integers(0, 2**32))),
-        finished=draw(st.booleans()),
+        started=phase != "Pending",
+        finished=phase == "Failed",
         deleting=draw(st.booleans()),
     )
     return pod, pod_level, overhead
@@ -131,6 +150,29 @@ def written_tolerations(held):
     return [{"key": one.key, "operator": one.operator, "value": one.value, "effect": one.effect} for one in held]
 
 
+def written_selector(selector):
+    return {
+        "matchLabels": dict(selector.match_labels),
+        "matchExpressions": written_requirements(selector.expressions),
+    }
+
+
+def written_spread(held):
+    return [
+        {
+            "maxSkew": one.max_skew,
+            "topologyKey": one.topology_key,
+            "whenUnsatisfiable": one.when_unsatisfiable,
+            "labelSelector": None if one.selector is None else written_selector(one.selector),
+            "minDomains": one.min_domains,
+            "nodeAffinityPolicy": one.node_affinity_policy,
+            "nodeTaintsPolicy": one.node_taints_policy,
+            "matchLabelKeys": list(one.match_label_keys),
+        }
+        for one in held
+    ]
+
+
 def written_pod(pod, pod_level, overhead):
     """A pod as an API server sends it, fields we do not look at included."""
     owner = pod.owner
@@ -157,11 +199,13 @@ def written_pod(pod, pod_level, overhead):
         "nodeSelector": dict(pod.node_selector),
         "affinity": written_affinity(pod.required_nodes) if pod.required_nodes else None,
         "tolerations": written_tolerations(pod.tolerations),
+        "topologySpreadConstraints": written_spread(pod.spread),
         "priority": pod.priority,
         "schedulerName": pod.scheduler_name,
         "schedulingGates": [{"name": gate} for gate in pod.gates],
     }
-    status = {"phase": "Failed" if pod.finished else "Running", "nominatedNodeName": pod.nominated_node}
+    phase = PHASES[pod.started + pod.finished]
+    status = {"phase": phase, "nominatedNodeName": pod.nominated_node}
     return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec, "status": status}
 
 
@@ -232,6 +276,7 @@ FIELDS = [
     *("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", "key"),
     *("matchExpressions", "matchFields", "operator", "values", "value", "tolerations", "effect", "priority", "taints"),
     *("schedulingGates", "nodeSelector", "nodeName", "unschedulable", "allocatable", "images", "names", "sizeBytes"),
+    *("topologySpreadConstraints", "maxSkew", "topologyKey", "labelSelector", "matchLabels", "minDomains"),
     *("nodeInfo", "architecture", "schemaVersion", "mediaType", "layers", "manifests", "digest", "size"),
 ]
 VALUES = [

@@ -47,6 +47,38 @@ class NodeVerdict(msgspec.Struct, frozen=True):
     refusal: Refusal | None = None
 
 
+class LayerState(msgspec.Struct, frozen=True):
+    """One layer of the pod's images, on the node that was chosen."""
+
+    digest: str
+    size: int
+    """Compressed bytes."""
+    state: Literal["present", "arriving", "missing"]
+    seconds: float = 0.0
+    """Until it is there, for one that is arriving."""
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """What choosing one node rather than another saves; negative when the other would have been better in this."""
+
+    seconds: float
+    bytes: int
+
+
+class LocalityStory(msgspec.Struct, frozen=True, kw_only=True):
+    """What layers had to do with a decision."""
+
+    layers: tuple[LayerState, ...]
+    """Bottom first, image by image."""
+    seconds: float
+    """Until the pod's images are ready on the chosen node, as it was estimated."""
+    download: int
+    """Bytes the node has to download for it."""
+    against_mean: Saved | None = None
+    """Compared with the mean of the feasible nodes of which anything is known."""
+    against_runner_up: Saved | None = None
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt to place one pod."""
 
@@ -70,6 +102,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Every node (full detail only)."""
     message: str = ""
     """For a pod that was not placed: kube-scheduler's words."""
+    locality: LocalityStory | None = None
+    """Layers on the chosen node (full detail only)."""
+    notes: tuple[str, ...] = ()
+    """What plugins found wrong with the pod without refusing it."""
 
     @property
     def margin(self) -> int | None:

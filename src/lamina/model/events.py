@@ -48,10 +48,19 @@ class PodGone(msgspec.Struct, frozen=True):
     uid: PodUid
 
 
+class NamespaceSeen(msgspec.Struct, frozen=True):
+    """A namespace appeared or changed; its annotations hold for pods in it that say nothing themselves."""
+
+    name: str
+    annotations: dict[str, str] = {}
+
+
 class ImagesLearned(msgspec.Struct, frozen=True):
     """What these images consist of has become known."""
 
     images: tuple[Image, ...]
+    good_for: float = 0.0
+    """Seconds for which their names mean them; 0: until they are seen to mean something else."""
 
 
 class LayersReported(msgspec.Struct, frozen=True):
@@ -112,6 +121,7 @@ Event = (
     | NodeGone
     | PodSeen
     | PodGone
+    | NamespaceSeen
     | ImagesLearned
     | LayersReported
     | BindDone

@@ -6,12 +6,17 @@ import msgspec
 
 from lamina.model import resources
 from lamina.model.resources import Amounts
-from lamina.model.selectors import NodeSelector
+from lamina.model.selectors import LabelSelector, NodeSelector
 from lamina.model.taints import Toleration
 
 PodUid = NewType("PodUid", str)
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+HONOR: Final = "Honor"
+IGNORE: Final = "Ignore"
 
 
 class Container(msgspec.Struct, frozen=True, gc=False):
@@ -30,6 +35,30 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
     kind: str
     name: str
     uid: str = ""
+
+
+class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
+    """
+    How unevenly pods may be spread over the domains of a topology.
+
+    The domains are the values of the label *topology_key* of nodes, and *selector* says which pods of the namespace are
+    counted. What is left out has the API server's defaults.
+    """
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: str = DO_NOT_SCHEDULE
+    """`DO_NOT_SCHEDULE` or `SCHEDULE_ANYWAY`."""
+    selector: LabelSelector | None = None
+    """None selects no pod, an empty selector matches every one."""
+    min_domains: int | None = None
+    """With fewer domains than this, the emptiest one counts as having no pod."""
+    node_affinity_policy: str = HONOR
+    """Whether nodes that the pod's node selector and affinity leave out are left out of the domains as well."""
+    node_taints_policy: str = IGNORE
+    """The same for nodes with taints the pod does not tolerate."""
+    match_label_keys: tuple[str, ...] = ()
+    """Only pods with the same values of these labels as the pod itself are counted."""
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,9 +88,12 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     node_selector: tuple[tuple[str, str], ...] = ()
     required_nodes: NodeSelector | None = None
     tolerations: tuple[Toleration, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
     gates: tuple[str, ...] = ()
     owner: Owner | None = None
     created_at: float = 0.0
+    started: bool = False
+    """Its containers run: every image it needs is on its node."""
     finished: bool = False
     deleting: bool = False
 

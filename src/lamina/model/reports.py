@@ -31,3 +31,13 @@ class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
     observed_at: float = 0.0
     images: tuple[HeldImage, ...] = ()
     reuse: Reuse = "prefix"
+    """Whether the runtime reuses any blob it knows, or only what it unpacked below."""
+    renews_within: float = 0.0
+    """Seconds within which another report follows, changed or not; 0: this one holds until it is replaced."""
+    download_rate: float = 0.0
+    """Compressed bytes per second the node was seen to download; 0: not known."""
+    unpack_rate: float = 0.0
+    """Unpacked bytes per second it was seen to write; 0: not known."""
+    disk: int = 0
+    """Bytes of the file system images are on; 0: not known."""
+    disk_free: int = 0

@@ -126,12 +126,13 @@ def _well_formed(requirement: Requirement) -> bool:
     }
     return (
         counts.get(requirement.operator, False)
-        and _is_label_key(requirement.key)
+        and is_label_key(requirement.key)
         and all(not value or _is_label_word(value) for value in requirement.values)
     )
 
 
-def _is_label_key(key: str) -> bool:
+def is_label_key(key: str) -> bool:
+    """Say whether an object can have a label of this name."""
     prefix, slash, name = key.rpartition("/")
     return _is_label_word(name) and (not slash or _is_subdomain(prefix))
 

@@ -5,22 +5,20 @@ Used by whatever lists, watches or is sent pods. Nothing is defaulted that the A
 requests, priority classes): what comes from there has been through it.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 from msgspec import Raw
 
 from lamina.model.pod import DEFAULT_SCHEDULER, Container, Pod, PodUid
-from lamina.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
-from lamina.model.taints import Toleration
-from lamina.wire import timestamps
+from lamina.wire import kube_placement, timestamps
 from lamina.wire.errors import WireError
 from lamina.wire.kube_demand import INIT, SIDECAR, demand_of
 from lamina.wire.kube_meta import ObjectMeta, controller
-from lamina.wire.repeats import NULL, remembered
+from lamina.wire.repeats import NULL
 
 ALWAYS: Final = "Always"
+NOT_STARTED: Final = frozenset({None, "", "Pending"})
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -63,6 +61,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_selector: Raw = NULL
     affinity: Raw = NULL
     tolerations: Raw = NULL
+    topology_spread_constraints: Raw = NULL
     priority: int | None = None
     scheduler_name: str | None = None
     scheduling_gates: list[Gate] | None = None
@@ -83,43 +82,6 @@ class PodObject(msgspec.Struct, frozen=True, gc=False):
     spec: PodSpec = PodSpec()
     status: PodStatus | None = None
 
-
-class Expression(msgspec.Struct, frozen=True, gc=False):
-    """One condition of a node selector term."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] | None = None
-
-
-class Term(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One of ``nodeSelectorTerms``."""
-
-    match_expressions: list[Expression] | None = None
-    match_fields: list[Expression] | None = None
-
-
-class Terms(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A node selector."""
-
-    node_selector_terms: list[Term] | None = None
-
-
-class NodeAffinity(msgspec.Struct, frozen=True, gc=False):
-    """``spec.affinity.nodeAffinity``, as far as it is a must."""
-
-    required: Terms | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-
-
-class Affinity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """``spec.affinity``, as far as it is about nodes."""
-
-    node_affinity: NodeAffinity | None = None
-
-
-_AFFINITY: Final = msgspec.json.Decoder(Affinity | None)
-_LABELS: Final = msgspec.json.Decoder(dict[str, str] | None)
-_TOLERATIONS: Final = msgspec.json.Decoder(tuple[Toleration, ...] | None)
 
 _NO_STATUS: Final = PodStatus()
 
@@ -172,44 +134,14 @@ def _convert(pod: PodObject) -> Pod:
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         node_name=spec.node_name or "",
         nominated_node=status.nominated_node_name or "",
-        node_selector=_node_selector(spec.node_selector),
-        required_nodes=_required_nodes(spec.affinity),
-        tolerations=_tolerations(spec.tolerations),
+        node_selector=kube_placement.node_selector(spec.node_selector),
+        required_nodes=kube_placement.required_nodes(spec.affinity),
+        tolerations=kube_placement.tolerations(spec.tolerations),
+        spread=kube_placement.spread(spec.topology_spread_constraints),
         gates=tuple([gate.name for gate in spec.scheduling_gates or ()]),
         owner=controller(metadata.owner_references),
         created_at=timestamps.seconds(metadata.creation_timestamp),
+        started=status.phase not in NOT_STARTED,
         finished=status.phase in FINISHED,
         deleting=metadata.deletion_timestamp is not None,
     )
-
-
-def _read_node_selector(text: bytes) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((_LABELS.decode(text) or {}).items()))
-
-
-def _read_required_nodes(text: bytes) -> NodeSelector | None:
-    affinity = _AFFINITY.decode(text)
-    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
-        return None
-    terms = affinity.node_affinity.required.node_selector_terms or ()
-    return NodeSelector(
-        tuple(
-            NodeSelectorTerm(_requirements(term.match_expressions or ()), _requirements(term.match_fields or ()))
-            for term in terms
-        )
-    )
-
-
-def _requirements(expressions: Iterable[Expression]) -> tuple[Requirement, ...]:
-    return tuple(
-        Requirement(expression.key, expression.operator, expression.values or ()) for expression in expressions
-    )
-
-
-def _read_tolerations(text: bytes) -> tuple[Toleration, ...]:
-    return _TOLERATIONS.decode(text) or ()
-
-
-_node_selector = remembered("spec.nodeSelector", _read_node_selector)
-_required_nodes = remembered("spec.affinity", _read_required_nodes)
-_tolerations = remembered("spec.tolerations", _read_tolerations)

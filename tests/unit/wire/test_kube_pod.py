@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lamina.model.pod import Container, Owner, Pod, PodUid
-from lamina.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
+from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint
+from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Toleration
 from lamina.wire.errors import WireError
 from lamina.wire.kube import decode_pod
@@ -84,6 +84,24 @@ WHOLE = {
             },
             {"key": "team", "value": "shop"},
         ],
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 2,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"tier": "web", "app": "cart"}},
+            },
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["cart"]}]},
+                "minDomains": 3,
+                "nodeAffinityPolicy": "Ignore",
+                "nodeTaintsPolicy": "Honor",
+                "matchLabelKeys": ["pod-template-hash"],
+            },
+        ],
         "priority": 1000,
         "schedulerName": "lamina",
         "nodeName": "n1",
@@ -129,9 +147,31 @@ EXPECTED = Pod(
         Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute"),
         Toleration("team", "Equal", "shop"),
     ),
+    spread=(
+        SpreadConstraint(
+            2,
+            "topology.kubernetes.io/zone",
+            "ScheduleAnyway",
+            LabelSelector((("app", "cart"), ("tier", "web"))),
+            min_domains=None,
+            node_affinity_policy="Honor",
+            node_taints_policy="Ignore",
+        ),
+        SpreadConstraint(
+            1,
+            "kubernetes.io/hostname",
+            "DoNotSchedule",
+            LabelSelector((), (Requirement("app", "In", ("cart",)),)),
+            min_domains=3,
+            node_affinity_policy="Ignore",
+            node_taints_policy="Honor",
+            match_label_keys=("pod-template-hash",),
+        ),
+    ),
     gates=("quota", "review"),
     owner=Owner("StatefulSet", "cart", "s1"),
     created_at=1772368205.0,
+    started=True,
     deleting=True,
 )
 
@@ -167,6 +207,7 @@ NULLS = {
             "nodeSelector",
             "affinity",
             "tolerations",
+            "topologySpreadConstraints",
             "priority",
             "schedulerName",
             "schedulingGates",
@@ -204,6 +245,57 @@ def test_an_affinity_whose_lists_are_null_matches_no_node():
     pod = read(spec={"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
 
     assert NodeSelector((NodeSelectorTerm(),)) == pod.required_nodes
+
+
+NULL_SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": None,
+    "minDomains": None,
+    "nodeAffinityPolicy": None,
+    "nodeTaintsPolicy": None,
+    "matchLabelKeys": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("written", "selector"),
+    [
+        pytest.param({}, None, id="all of them null: no pod is counted"),
+        pytest.param({"labelSelector": {}}, LabelSelector(), id="an empty selector: every pod"),
+        pytest.param(
+            {"labelSelector": {"matchLabels": None, "matchExpressions": None}}, LabelSelector(), id="null inside it"
+        ),
+        pytest.param(
+            {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": None}]}},
+            LabelSelector((), (Requirement("a", "Exists"),)),
+            id="an expression without values",
+        ),
+    ],
+)
+def test_a_spread_constraint_that_says_little_has_the_defaults_of_the_api(written, selector):
+    """Affinity is honoured, taints are not, and any number of domains will do."""
+    pod = read(spec={"topologySpreadConstraints": [NULL_SPREAD | written]})
+
+    assert (SpreadConstraint(1, "zone", "DoNotSchedule", selector, None, "Honor", "Ignore", ()),) == pod.spread
+
+
+@pytest.mark.parametrize(
+    ("phase", "started", "finished"),
+    [
+        pytest.param(None, False, False, id="no phase yet"),
+        pytest.param("", False, False, id="an empty one"),
+        pytest.param("Pending", False, False, id="pending"),
+        pytest.param("Running", True, False, id="running"),
+        pytest.param("Succeeded", True, True, id="succeeded"),
+        pytest.param("Failed", True, True, id="failed"),
+    ],
+)
+def test_the_phase_says_whether_a_pod_has_started_and_finished(phase, started, finished):
+    pod = read(status={"phase": phase})
+
+    assert (started, finished) == (pod.started, pod.finished)
 
 
 @pytest.mark.parametrize(
@@ -337,6 +429,16 @@ def test_another_kind_of_object_is_called_by_its_name():
         pytest.param({"spec": {"resources": {"requests": []}}}, "spec: resources: Expected", id="of the pod"),
         pytest.param({"spec": {"overhead": {"cpu": "1Q"}}}, "spec: overhead: '1Q' is not a quantity", id="overhead"),
         pytest.param({"spec": {"tolerations": [{"key": 1}]}}, "spec.tolerations: Expected", id="toleration"),
+        pytest.param(
+            {"spec": {"topologySpreadConstraints": [{"maxSkew": 2**31}]}},
+            "spec.topologySpreadConstraints: Expected",
+            id="a skew beyond 32 bits",
+        ),
+        pytest.param(
+            {"spec": {"topologySpreadConstraints": [{"labelSelector": {"matchLabels": {"a": 1}}}]}},
+            "spec.topologySpreadConstraints: Expected",
+            id="spread selector",
+        ),
         pytest.param({"spec": {"affinity": {"nodeAffinity": 1}}}, "spec.affinity: Expected", id="affinity"),
         pytest.param({"spec": {"nodeSelector": {"a": 1}}}, "spec.nodeSelector: Expected", id="node selector"),
         pytest.param({"metadata": {"ownerReferences": [1]}}, "metadata.ownerReferences: Expected", id="owner"),

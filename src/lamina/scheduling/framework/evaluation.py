@@ -40,6 +40,7 @@ class Evaluation:
     __slots__ = (
         "_answers",
         "_changed",
+        "_other_logs",
         "_row_logs",
         "_whole_logs",
         "codes",
@@ -82,6 +83,7 @@ class Evaluation:
         self.positions = [log.position for log in columns.logs]
         self._whole_logs = [(facet, columns.logs[facet]) for facet in profile.reads_whole]
         self._row_logs = [(facet, columns.logs[facet]) for facet in profile.reads_rows]
+        self._other_logs = [(facet, columns.logs[facet]) for facet in profile.reads_others]
         self._changed = 0
         self.state = CycleState()
         self.stop: Status | None = None
@@ -197,7 +199,8 @@ class Evaluation:
         if part.normalizer is None or not len(raw):
             self.scores[index] = raw
             return
-        self.constant[index] = bool(raw.min() == raw.max())
+        # A negative one means that the plugin has yet to look at all of them together.
+        self.constant[index] = bool(0 <= raw.min() == raw.max())
         if self.constant[index]:
             self.scores[index] = part.normalizer.normalize(self.state, pod, raw[:1], ONE)[0]
         else:
@@ -234,7 +237,7 @@ class Evaluation:
     def refresh(self, pod: Pod) -> bool:
         """Look at what changed since; False when so much did that a new evaluation is cheaper or needed."""
         rows = self._touched()
-        if not rows:
+        if rows is None or not self._changed:
             return rows is not None
         self.grouped = None
         again: set[int] = set()
@@ -245,13 +248,53 @@ class Evaluation:
                     return False
         else:
             self._look_at_many(rows, affected, pod, again)
+        if not self._ask_anew(affected, pod, again):
+            return False
         if again:
             for index in sorted(again):
                 self._score(index, pod, everything(self.columns))
             if self._halted():
                 return True
+            if not self._in_range():
+                return False
             self._sum()
-        return self._in_range() if again or len(rows) > FEW else True
+            return True
+        return self._in_range() if len(rows) > FEW else True
+
+    def _ask_anew(self, affected: Affected, pod: Pod, again: set[int]) -> bool:
+        """Let those answer for all rows who look at all of them; False when one of them has something new to say."""
+        nodes = everything(self.columns)
+        filtered = False
+        for index, part in affected.filters_anew:
+            if self.silent[index]:
+                continue
+            if part.prepares is not None and part.prepares.pre_filter(self.state, pod, nodes) is not None:
+                return False
+            verdicts = part.plugin.filter(self.state, pod, nodes)
+            filtered = filtered or verdicts is not None or self.codes[index] is not None
+            self.codes[index] = None if verdicts is None else verdicts.codes
+            self.tells[index] = None if verdicts is None else verdicts.tell
+        if filtered:
+            self._filter_all(again)
+        for index, score_part in affected.scorers_anew:
+            if self.skips[index]:
+                continue
+            prepares = score_part.prepares
+            if prepares is not None and prepares.pre_score(self.state, pod, nodes) is not None:
+                return False
+            again.add(index)
+        return True
+
+    def _filter_all(self, again: set[int]) -> None:
+        """Put the filters' answers together again, for all rows."""
+        feasible = self.columns.alive[: self.columns.size].copy()
+        for codes in self.codes:
+            if codes is not None:
+                feasible &= codes == 0
+        if not np.array_equal(feasible, self.feasible):
+            self.feasible = feasible
+            self._flip(again)
+            self._sum()
 
     def _touched(self) -> list[int] | None:
         """List the rows that changed since the last look, `_changed` the facets. None: too many to go one by one."""
@@ -263,6 +306,12 @@ class Evaluation:
                 return None
         rows: list[int] = []
         changed = 0
+        for facet, log in self._other_logs:
+            if log.position != positions[facet]:
+                if self.stop is not None or self.narrowed_out is not None:
+                    return None
+                changed |= 1 << facet
+                positions[facet] = log.position
         for facet, log in self._row_logs:
             position = positions[facet]
             if log.position == position:

@@ -48,7 +48,13 @@ class Reads(msgspec.Struct, frozen=True):
     rows: frozenset[Facet] = frozenset()
     """A node's answer depends on this much of that node alone."""
     whole: frozenset[Facet] = frozenset()
-    """A node's answer depends on this much of any node."""
+    """A node's answer depends on this much of any node, and so may whether the plugin has anything to say."""
+    others: frozenset[Facet] = frozenset()
+    """
+    A node's answer depends on this much of any node; whether the plugin has anything to say depends on the pod alone.
+
+    When it changes, this plugin prepares and answers anew for all nodes, and what the other plugins said is kept.
+    """
 
 
 class Verdicts(msgspec.Struct, frozen=True):
@@ -248,7 +254,8 @@ class NormalizePlugin(Plugin, Protocol):
         Return the final scores, as long as *scores*.
 
         Only nodes that are *feasible* may influence them, and what is answered for the others is ignored. Where all raw
-        scores are equal the answer must not depend on which nodes are feasible.
+        scores are equal and none is negative, the answer must not depend on which nodes are feasible; it is then asked
+        for a single one. A negative raw score says that it takes all of them to know.
         """
         ...
 

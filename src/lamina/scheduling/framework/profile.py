@@ -49,7 +49,7 @@ EVERYTHING: Final = Reads(whole=frozenset(Facet))
 class FilterPart:
     """A filter and what the evaluation needs to know about it."""
 
-    __slots__ = ("by_node", "facets", "name", "plugin", "reads", "signer")
+    __slots__ = ("by_node", "facets", "name", "plugin", "prepares", "reads", "signer")
 
     def __init__(self, plugin: FilterPlugin) -> None:
         """Look the plugin over once, so that no cycle has to."""
@@ -57,13 +57,14 @@ class FilterPart:
         self.name = plugin.name
         self.reads: Reads = getattr(plugin, "reads", EVERYTHING)
         self.by_node = plugin if isinstance(plugin, FilterNodePlugin) else None
+        self.prepares = plugin if isinstance(plugin, PreFilterPlugin) else None
         self.facets, self.signer = _lasting(plugin, self.reads)
 
 
 class ScorePart:
     """A scorer, its weight, and what the evaluation needs to know about it."""
 
-    __slots__ = ("by_node", "facets", "name", "normalizer", "plugin", "reads", "signer", "weight")
+    __slots__ = ("by_node", "facets", "name", "normalizer", "plugin", "prepares", "reads", "signer", "weight")
 
     def __init__(self, plugin: ScorePlugin, weight: int) -> None:
         """Look the plugin over once, so that no cycle has to."""
@@ -73,12 +74,13 @@ class ScorePart:
         self.reads: Reads = getattr(plugin, "reads", EVERYTHING)
         self.normalizer = plugin if isinstance(plugin, NormalizePlugin) else None
         self.by_node = plugin if isinstance(plugin, ScoreNodePlugin) else None
+        self.prepares = plugin if isinstance(plugin, PreScorePlugin) else None
         self.facets, self.signer = _lasting(plugin, self.reads)
 
 
 def _lasting(plugin: Plugin, reads: Reads) -> tuple[tuple[Facet, ...], Signed | None]:
     """Return the facets a plugin reads and who signs for it, if its answers outlast a placement."""
-    facets = tuple(sorted(reads.rows | reads.whole))
+    facets = tuple(sorted(reads.rows | reads.whole | reads.others))
     return facets, plugin if isinstance(plugin, Signed) and PLACING.isdisjoint(facets) else None
 
 
@@ -86,7 +88,11 @@ class Affected(msgspec.Struct, frozen=True):
     """Who has to be asked again after a change, with the index each has in the profile."""
 
     filters: tuple[tuple[int, FilterPart], ...]
+    """About the rows that changed."""
     scorers: tuple[tuple[int, ScorePart], ...]
+    filters_anew: tuple[tuple[int, FilterPart], ...]
+    """About all rows, after preparing again."""
+    scorers_anew: tuple[tuple[int, ScorePart], ...]
 
 
 class Profile:
@@ -145,17 +151,23 @@ class Profile:
         self._signers = [plugin for plugin in deciding if isinstance(plugin, Signed)]
         self._signable = len(self._signers) == len(deciding)
         reads: list[Reads] = [getattr(plugin, "reads", EVERYTHING) for plugin in deciding]
-        self.reads_rows = tuple(sorted(frozenset[Facet]().union(*(one.rows for one in reads), {Facet.LABELS})))
+        by_row = frozenset[Facet]().union(*(one.rows for one in reads), {Facet.LABELS})
+        self.reads_rows = tuple(sorted(by_row))
+        self.reads_others = tuple(sorted(frozenset[Facet]().union(*(one.others for one in reads)) - by_row))
+        """Facets that nobody reads row by row, and somebody as a whole for himself."""
         self.reads_whole = tuple(sorted(frozenset[Facet]().union(*(one.whole for one in reads))))
 
     def affected(self, facets: int) -> Affected:
-        """Return the filters and scorers that read one of *facets* (a bit per facet) row by row, with their index."""
+        """Return the filters and scorers that read one of *facets* (a bit per facet), with their index."""
         known = self._affected.get(facets)
         if known is None:
             changed = {facet for facet in Facet if facets >> facet & 1}
+            filters, scorers = tuple(enumerate(self.filters)), tuple(enumerate(self.scorers))
             known = self._affected[facets] = Affected(
-                tuple((i, part) for i, part in enumerate(self.filters) if not part.reads.rows.isdisjoint(changed)),
-                tuple((i, part) for i, part in enumerate(self.scorers) if not part.reads.rows.isdisjoint(changed)),
+                tuple(one for one in filters if not one[1].reads.rows.isdisjoint(changed)),
+                tuple(one for one in scorers if not one[1].reads.rows.isdisjoint(changed)),
+                tuple(one for one in filters if not one[1].reads.others.isdisjoint(changed)),
+                tuple(one for one in scorers if not one[1].reads.others.isdisjoint(changed)),
             )
         return known
 

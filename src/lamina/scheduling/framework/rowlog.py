@@ -29,6 +29,8 @@ class Facet(enum.IntEnum):
     """Which pods are on the node."""
     CATALOG = 6
     """What images consist of: known for all nodes or for none."""
+    PULLS = 7
+    """Images on their way to the node, and when they will be there."""
 
 
 class RowLog:

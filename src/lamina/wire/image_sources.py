@@ -1,0 +1,74 @@
+"""
+What a person may name as a source of images, told apart by what is in it and not by what it is called.
+
+    a folder                             an OCI image layout
+    a tar archive                        the same in one file (`docker save`, `podman save`, `buildx --output type=oci`)
+    a catalogue file                     as `lamina.wire.catalog_file` has it
+    any other file                       a manifest or index as a registry serves it (`crane manifest`)
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, Literal
+
+from lamina.model.errors import InputError
+from lamina.model.image import Platform
+from lamina.wire.catalog_file import BOUNDS, is_catalog, read_catalog
+from lamina.wire.lines import GZIP_MAGIC, ZSTD_MAGIC, Bounds, read_lines
+from lamina.wire.oci import MANIFEST_LIMIT
+from lamina.wire.oci_blobs import Archive, Folder, Loose, unreadable
+from lamina.wire.oci_layout import Found, read_documents, read_layout
+
+Kind = Literal["layout", "archive", "catalogue", "document"]
+
+_TAR_MAGIC: Final = b"ustar"
+_TAR_MAGIC_AT: Final = 257
+# A manifest may be one long line.
+_FIRST: Final = Bounds(MANIFEST_LIMIT, BOUNDS.size)
+
+
+def read_sources(
+    paths: Iterable[Path], name: str = "", platform: Platform | None = None
+) -> Iterator[tuple[Path | None, Found]]:
+    """
+    Yield what each source holds, then under None what all files with manifests hold together.
+
+    *name* and *platform* are for images that carry none. Raises InputError for a source that cannot be read at all.
+    """
+    loose: list[Path] = []
+    for path in paths:
+        match kind_of(path):
+            case "layout":
+                yield path, read_layout(Folder(path), name, platform)
+            case "archive":
+                with Archive(path) as archive:
+                    found = read_layout(archive, name, platform)
+                yield path, found
+            case "catalogue":
+                yield path, Found(images=list(read_catalog(path)))
+            case "document":
+                loose.append(path)
+                yield path, Found()
+    if loose:
+        yield None, read_documents(Loose(loose), name, platform)
+
+
+def kind_of(path: Path) -> Kind:
+    """Look what a source is."""
+    if path.is_dir():
+        return "layout"
+    try:
+        with path.open("rb") as file:
+            start = file.read(_TAR_MAGIC_AT + len(_TAR_MAGIC))
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if start[_TAR_MAGIC_AT:] == _TAR_MAGIC:
+        return "archive"
+    compressed = start.startswith((GZIP_MAGIC, ZSTD_MAGIC))
+    if compressed or start.startswith(b"{"):
+        _, line = next(read_lines(path, _FIRST), (0, b""))
+        if is_catalog(line):
+            return "catalogue"
+    if compressed:
+        raise InputError.one(str(path), "is compressed and no catalogue: decompress it first")
+    return "document"
