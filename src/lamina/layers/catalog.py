@@ -1,18 +1,39 @@
 """
 What images consist of: reference → manifest → ordered layers.
 
-Fed by files, by reports and by registries; asked by plugins. The same content under several names is one image.
-Several names for one reference (``nginx``, ``docker.io/library/nginx:latest``) are folded before they are looked up.
+Fed by files, by objects that agents write and by registries; asked by plugins. The same content under several names is
+one image. Several spellings of one reference (``nginx``, ``docker.io/library/nginx:latest``) are folded before they are
+looked up. A digest means the same for ever; a tag means what it was last seen to mean, and if its source said for how
+long that holds, no longer than that.
 """
 
 import functools
+import heapq
+import itertools
+from collections import Counter
 from collections.abc import Iterator
+from typing import Final
+
+import msgspec
 
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Platform
 from lamina.model.reference import ReferenceFormatError, parse_reference
 
 LINUX = Platform()
+FOR_EVER: Final = float("inf")
+# No runtime takes images of more layers (overlay file systems end at 500); and no layer is larger than a PiB.
+MOST_LAYERS: Final = 1024
+LARGEST_LAYER: Final = 2**50
+
+# Variants that runtimes take for the usual one of their architecture, and how it is written here. Kubelets tell no
+# variant; most images for 64-bit Arm do.
+USUAL_VARIANTS: Final = {("arm64", "v8"): "", ("amd64", "v1"): "", ("arm", ""): "v7"}
+
+# What may be wrong with an image. Counted, and never more than that: an image that makes no sense is not known.
+TOO_MANY_LAYERS: Final = "ImageHasTooManyLayers"
+IMPLAUSIBLE_SIZE: Final = "LayerSizeIsImplausible"
+TWO_SIZES: Final = "LayerHasTwoSizes"
 
 
 @functools.lru_cache(maxsize=65_536)
@@ -33,13 +54,25 @@ def pinned(name: str) -> Digest | None:
         return None
 
 
+def usual(platform: Platform) -> Platform:
+    """Return the one spelling of a platform."""
+    variant = USUAL_VARIANTS.get((platform.architecture, platform.variant))
+    return platform if variant is None else msgspec.structs.replace(platform, variant=variant)
+
+
 class Catalog:
     """Images by digest, and by name and platform."""
 
     def __init__(self) -> None:
         """Start knowing nothing."""
         self._images: dict[Digest, Image] = {}
-        self._names: dict[str, dict[Platform, Digest]] = {}
+        self._names: dict[str, dict[Platform, tuple[Digest, float]]] = {}
+        """Name → platform → what it means, and until when."""
+        self._ends: list[tuple[float, int, str, Platform]] = []
+        self._serial = itertools.count()
+        self._sizes: dict[Digest, int] = {}
+        self.complaints: Counter[str] = Counter()
+        """How often something about an image made no sense, by what it was."""
 
     def __len__(self) -> int:
         """Count the images."""
@@ -49,17 +82,40 @@ class Catalog:
         """Go through the images in the order they were learned."""
         return iter(self._images.values())
 
-    def learn(self, image: Image) -> bool:
-        """Take an image in; say whether anything about it was new. A name moves to the image it was last seen with."""
-        known = self._images.get(image.digest)
-        news = known is None
-        if known is None:
+    def learn(self, image: Image, until: float = FOR_EVER) -> bool:
+        """
+        Take an image in; say whether anything about it was new.
+
+        A name moves to the image it was last seen with, and means it *until* then.
+        """
+        news = False
+        if image.digest not in self._images:
+            if not self._makes_sense(image):
+                return False
             self._images[image.digest] = image
+            news = True
+        platform = usual(image.platform)
         for name in image.names:
             by_platform = self._names.setdefault(folded(name), {})
-            if by_platform.get(image.platform) != image.digest:
-                by_platform[image.platform] = image.digest
+            known = by_platform.get(platform)
+            by_platform[platform] = (image.digest, until)
+            news = news or known is None or known[0] != image.digest
+            if until != FOR_EVER:
+                # The serial number decides between equal times: platforms have no order.
+                heapq.heappush(self._ends, (until, next(self._serial), folded(name), platform))
+        return news
+
+    def expire(self, now: float) -> bool:
+        """Forget what names mean that nobody has confirmed in time; say whether there were any."""
+        news = False
+        while self._ends and self._ends[0][0] <= now:
+            _, _, name, platform = heapq.heappop(self._ends)
+            means = self._names.get(name, {})
+            if platform in means and means[platform][1] <= now:
+                del means[platform]
                 news = True
+                if not means:
+                    del self._names[name]
         return news
 
     def by_digest(self, digest: Digest) -> Image | None:
@@ -75,5 +131,18 @@ class Catalog:
         """
         digest = pinned(name)
         if digest is None or digest not in self._images:
-            digest = self._names.get(folded(name), {}).get(platform)
+            digest = self._names.get(folded(name), {}).get(usual(platform), (None, 0.0))[0]
         return None if digest is None else self._images[digest]
+
+    def _makes_sense(self, image: Image) -> bool:
+        if len(image.layers) > MOST_LAYERS:
+            self.complaints[TOO_MANY_LAYERS] += 1
+            return False
+        if any(not 0 <= size <= LARGEST_LAYER for one in image.layers for size in (one.size, one.unpacked or 0)):
+            self.complaints[IMPLAUSIBLE_SIZE] += 1
+            return False
+        # One of the two manifests lies. Each image keeps its own, so that a lie can only move pods that run it.
+        contradicted = [one for one in image.layers if self._sizes.setdefault(one.digest, one.size) != one.size]
+        if contradicted:
+            self.complaints[TWO_SIZES] += 1
+        return True

@@ -1,26 +1,76 @@
 """
-Nodes × layers as packed bits: which rows hold which layer, and how many of a pod's bytes are already there.
+Nodes × layers as packed bits: which rows hold what, what is on its way to them, and what a pod would lack there.
 
-One line of bits per layer (eight nodes a byte), so that a pod's few layers are a few contiguous lines, whatever the
-number of nodes. Layers that no node holds are dropped and their line is used again. For images that are asked for, the
-bytes per row are kept (`WantedLayers`) and patched as reports come.
+One line of bits per key (see `keys`; eight nodes a byte), so that a pod's few layers are a few contiguous lines, whatever
+the number of nodes. Two sheets of the same lines: what agents reported, and what bound pods will bring. A line lives as
+long as an image that has it is held, expected or wanted, and is used again afterwards. For images that are asked for, the
+bytes each row lacks are kept (`WantedLayers`) and patched as rows change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from lamina.layers.wanted import WantedLayers
+from lamina.layers.keys import LayerKeys, keys_of, whole
+from lamina.layers.wanted import Bools, Lines, Parts, WantedLayers
 from lamina.model.digest import Digest
-from lamina.model.image import Layer
+from lamina.model.image import Image
 
 FIRST_LINES: Final = 256
 FIRST_ROWS: Final = 512
 # How many changed rows are remembered; whoever looks again after more of them counts anew.
 REMEMBERED: Final = 512
-UNREPORTED: Final = -1
+HELD: Final = 0
+COMING: Final = 1
+# Line 0 is never set: what has no key stands there.
+NOWHERE: Final = 0
+EVERYWHERE: Final = slice(None)
+
+Bits = npt.NDArray[np.uint8]
+
+
+class Entry:
+    """An image the index knows: its lines, and how many rows and pods need them."""
+
+    __slots__ = ("blobs", "chains", "keys", "lines", "uses", "whole")
+
+    def __init__(self, image: Image, keys: tuple[LayerKeys, ...], lines: dict[str, int]) -> None:
+        """Know an image by these lines; nobody needs it yet."""
+        self.keys = keys
+        self.lines: Lines = np.array(list(lines.values()), dtype=np.intp)
+        self.whole: Lines = np.array([lines[whole(image.digest)]], dtype=np.intp)
+        self.blobs, self.chains = parts_of([keys], lines)
+        self.uses = 0
+
+
+def parts_of(images: Sequence[Sequence[LayerKeys]], lines: Mapping[str, int]) -> tuple[Parts, Parts]:
+    """Return the distinct blobs and the distinct chains of images, bottom first, image by image."""
+    blobs: dict[str, LayerKeys] = {}
+    chains: dict[str, LayerKeys] = {}
+    for keys in images:
+        for one in keys:
+            # What one image does not know of a layer another may; whichever comes first must not decide.
+            if one.blob not in blobs or (one.diff and not blobs[one.blob].diff):
+                blobs[one.blob] = one
+            if one.chain not in chains or (one.unpacked_chain and not chains[one.chain].unpacked_chain):
+                chains[one.chain] = one
+    return (
+        Parts(
+            [lines[one.blob] for one in blobs.values()],
+            [lines[one.diff] if one.diff else NOWHERE for one in blobs.values()],
+            [one.size for one in blobs.values()],
+            [one.unpacked for one in blobs.values()],
+        ),
+        Parts(
+            [lines[one.chain] for one in chains.values()],
+            [lines[one.unpacked_chain] if one.unpacked_chain else NOWHERE for one in chains.values()],
+            # A blob that an image lists twice is downloaded once, also by who goes by chains.
+            [0 if one.repeats else one.size for one in chains.values()],
+            [one.unpacked for one in chains.values()],
+        ),
+    )
 
 
 class LayerIndex:
@@ -28,118 +78,233 @@ class LayerIndex:
 
     def __init__(self) -> None:
         """Start with no layer anywhere."""
-        self._lines: dict[Digest, int] = {}
+        self._lines: dict[str, int] = {}
+        self._line_uses: list[int] = [1]
         self._spare: list[int] = []
-        self._used = 0
-        self._bits = np.zeros((FIRST_LINES, FIRST_ROWS // 8), dtype=np.uint8)
-        self._holders: list[int] = []
-        self._held: dict[int, dict[Digest, int]] = {}
-        self._reported = np.zeros(FIRST_ROWS, dtype=np.bool_)
+        self._entries: dict[Digest, Entry] = {}
+        self._bits: Bits = np.zeros((2, FIRST_LINES, FIRST_ROWS // 8), dtype=np.uint8)
+        self._there: tuple[dict[int, dict[Digest, Entry]], dict[int, dict[Digest, Entry]]] = ({}, {})
+        self.reported: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
+        """Which rows have said what they hold."""
+        self.by_prefix: Bools = np.ones(FIRST_ROWS, dtype=np.bool_)
+        """Which rows reuse a layer only on top of the layers it was unpacked on."""
         self._changed: list[int] = []
         self._first_changed = 0
+        self.position = 0
+        """Grows with every change of a row."""
 
     def __len__(self) -> int:
-        """Count the layers that some node holds."""
+        """Count the lines in use."""
         return len(self._lines)
 
-    def replace(self, row: int, layers: Iterable[Layer]) -> bool:
-        """Take over what the node in *row* holds now; say whether that changed anything."""
+    @property
+    def capacity(self) -> int:
+        """How many rows the arrays have room for."""
+        return len(self.reported)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the bit matrix."""
+        return self._bits.nbytes
+
+    # -- what is where -----------------------------------------------------------------------------------------------
+
+    def hold(self, row: int, images: Iterable[Image], *, by_prefix: bool = True) -> bool:
+        """Take over what the node in *row* holds now, and how it reuses it; say whether that changed anything."""
         self._reach(row)
-        now = {layer.digest for layer in layers}
-        held = self._held.setdefault(row, {})
-        news = not self._reported[row]
-        self._reported[row] = True
-        byte, bit = row >> 3, 128 >> (row & 7)
-        # Sorted: line numbers must not depend on the order in which a set happens to be walked.
-        for digest in sorted(held.keys() - now):
-            line = held.pop(digest)
-            self._bits[line, byte] &= ~np.uint8(bit)
-            self._holders[line] -= 1
-            if self._holders[line] == 0:
-                del self._lines[digest]
-                self._spare.append(line)
-            news = True
-        for digest in sorted(now - held.keys()):
-            line = self._line(digest)
-            held[digest] = line
-            self._bits[line, byte] |= np.uint8(bit)
-            self._holders[line] += 1
-            news = True
+        news = not self.reported[row] or bool(self.by_prefix[row]) != by_prefix
+        self.reported[row] = True
+        self.by_prefix[row] = by_prefix
+        news = self._replace(HELD, row, images) or news
         if news:
-            self._note(row)
+            self.touch(row)
+        return news
+
+    def expect(self, row: int, images: Iterable[Image]) -> bool:
+        """Take over which images are on their way to a row; say whether that changed anything."""
+        self._reach(row)
+        news = self._replace(COMING, row, images)
+        if news:
+            self.touch(row)
         return news
 
     def forget(self, row: int) -> None:
-        """Drop everything about a row; it counts as not reported."""
-        if row in self._held:
-            self.replace(row, ())
-            del self._held[row]
-            self._reported[row] = False
-            self._note(row)
+        """Drop what a row said; it counts as not reported. What is on its way there is another matter."""
+        self._reach(row)
+        self._replace(HELD, row, ())
+        self.reported[row] = False
+        self.by_prefix[row] = True
+        self.touch(row)
 
-    def held(self, row: int) -> frozenset[Digest]:
-        """Return the layers on a row."""
-        return frozenset(self._held.get(row, ()))
-
-    def present_bytes(self, wanted: WantedLayers, height: int) -> npt.NDArray[np.int64]:
-        """
-        Return how many bytes of *wanted* each of the first *height* rows holds; -1 where nothing was reported.
-
-        The array is the index's own and changes with the next report: read it now, do not keep or change it.
-        """
-        row, behind = wanted.row, wanted.position - self._first_changed
-        if row is None or behind < 0 or len(row) < height:
-            self._reach(height - 1)
-            row = wanted.row = self._count(wanted.sizes, len(self._reported))
-        elif behind < len(self._changed):
-            for changed in set(self._changed[behind:]):
-                if changed < len(row):
-                    row[changed] = self._count_row(wanted.sizes, changed)
-        wanted.position = self._first_changed + len(self._changed)
-        return row[:height]
-
-    def _count(self, sizes: dict[Digest, int], height: int) -> npt.NDArray[np.int64]:
-        found = [(self._lines[digest], size) for digest, size in sizes.items() if digest in self._lines]
-        if found:
-            flags = np.unpackbits(self._bits[[line for line, _ in found]], axis=1, count=height)
-            # A float64 product is exact here: sums of layer sizes stay far below 2**53, and BLAS has no integers.
-            weights = np.array([size for _, size in found], dtype=np.float64)
-            present = (weights @ flags.astype(np.float64)).astype(np.int64)
-        else:
-            present = np.zeros(height, dtype=np.int64)
-        present[~self._reported[:height]] = UNREPORTED
-        return present
-
-    def _count_row(self, sizes: dict[Digest, int], row: int) -> int:
-        held = self._held.get(row)
-        return UNREPORTED if held is None else sum(size for digest, size in sizes.items() if digest in held)
-
-    def _note(self, row: int) -> None:
+    def touch(self, row: int) -> None:
+        """Note that a row changed."""
         self._changed.append(row)
+        self.position += 1
         if len(self._changed) > 2 * REMEMBERED:
             del self._changed[:REMEMBERED]
             self._first_changed += REMEMBERED
 
-    def _line(self, digest: Digest) -> int:
-        line = self._lines.get(digest)
+    def changed_since(self, position: int) -> list[int] | None:
+        """Return the rows that changed since *position*, repeats included; None: too long ago."""
+        behind = position - self._first_changed
+        return None if behind < 0 else self._changed[behind:]
+
+    def holds(self, row: int, image: Digest) -> bool:
+        """Say whether a row was reported to hold a whole image."""
+        return image in self._there[HELD].get(row, ())
+
+    def held(self, row: int) -> frozenset[Digest]:
+        """Return the images on a row."""
+        return frozenset(self._there[HELD].get(row, ()))
+
+    def expected(self, row: int) -> frozenset[Digest]:
+        """Return the images on their way to a row."""
+        return frozenset(self._there[COMING].get(row, ()))
+
+    def is_held(self, image: Digest) -> bool:
+        """Say whether any row was reported to hold an image."""
+        entry = self._entries.get(image)
+        return entry is not None and bool(self._bits[HELD, entry.whole].any())
+
+    def _replace(self, side: int, row: int, images: Iterable[Image]) -> bool:
+        there = self._there[side].setdefault(row, {})
+        now = {image.digest: image for image in images}
+        # Sorted: line numbers must not depend on the order in which a set happens to be walked.
+        gone = sorted(there.keys() - now.keys())
+        fresh = [image for digest, image in now.items() if digest not in there]
+        dropped = [there.pop(digest) for digest in gone]
+        added: list[Lines] = []
+        for image in fresh:
+            entry = there[image.digest] = self.take(image)
+            added.append(entry.lines)
+        # Only now: taking an image may have made a larger matrix.
+        byte, bit = row >> 3, 128 >> (row & 7)
+        if dropped:
+            self._bits[side, np.concatenate([entry.lines for entry in dropped]), byte] &= np.uint8(255 - bit)
+            # What remains is set again: it may share lines with what went.
+            added = [entry.lines for entry in there.values()]
+        if added:
+            self._bits[side, np.concatenate(added), byte] |= np.uint8(bit)
+        for digest in gone:
+            self.let_go(digest)
+        if not there:
+            del self._there[side][row]
+        return bool(gone or fresh)
+
+    # -- images and lines --------------------------------------------------------------------------------------------
+
+    def take(self, image: Image) -> Entry:
+        """Know an image, for one more row or pod."""
+        entry = self._entries.get(image.digest)
+        if entry is None:
+            entry = self._entries[image.digest] = self._enter(image)
+        entry.uses += 1
+        return entry
+
+    def let_go(self, digest: Digest) -> None:
+        """Know an image for one row or pod less; when nobody needs it any more, forget it and its lines."""
+        entry = self._entries[digest]
+        entry.uses -= 1
+        if entry.uses:
+            return
+        del self._entries[digest]
+        for key in _all_keys(entry.keys, digest):
+            line = self._lines[key]
+            self._line_uses[line] -= 1
+            if not self._line_uses[line]:
+                del self._lines[key]
+                self._spare.append(line)
+
+    def _enter(self, image: Image) -> Entry:
+        keys = keys_of(image)
+        lines = {key: self._line(key) for key in _all_keys(keys, image.digest)}
+        for line in lines.values():
+            self._line_uses[line] += 1
+        return Entry(image, keys, lines)
+
+    def _line(self, key: str) -> int:
+        line = self._lines.get(key)
         if line is not None:
             return line
         if self._spare:
             line = self._spare.pop()
         else:
-            line = self._used
-            self._used += 1
-            self._holders.append(0)
-            if line == len(self._bits):
-                self._bits = np.pad(self._bits, ((0, line), (0, 0)))
-        self._lines[digest] = line
+            line = len(self._line_uses)
+            self._line_uses.append(0)
+            if line == self._bits.shape[1]:
+                self._bits = np.pad(self._bits, ((0, 0), (0, line), (0, 0)))
+        self._lines[key] = line
         return line
 
     def _reach(self, row: int) -> None:
-        rows = len(self._reported)
+        rows = len(self.reported)
         if row < rows:
             return
         while rows <= row:
             rows *= 2
-        self._bits = np.pad(self._bits, ((0, 0), (0, rows // 8 - self._bits.shape[1])))
-        self._reported = np.pad(self._reported, (0, rows - len(self._reported)))
+        more = rows - len(self.reported)
+        self._bits = np.pad(self._bits, ((0, 0), (0, 0), (0, more // 8)))
+        self.reported = np.pad(self.reported, (0, more))
+        self.by_prefix = np.pad(self.by_prefix, (0, more), constant_values=True)
+
+    def reach(self, rows: int) -> None:
+        """Make room for so many rows."""
+        self._reach(rows - 1)
+
+    # -- what pods want ----------------------------------------------------------------------------------------------
+
+    def want(self, images: Sequence[Image]) -> WantedLayers:
+        """Keep rows for these images until `unwant`; each distinct layer counts once."""
+        distinct = tuple({image.digest: image for image in images}.values())
+        entries = [self.take(image) for image in distinct]
+        if len(entries) == 1:
+            return WantedLayers(distinct, entries[0].blobs, entries[0].chains, entries[0].whole)
+        blobs, chains = parts_of([entry.keys for entry in entries], self._lines)
+        wholes = np.array([entry.whole[0] for entry in entries], dtype=np.intp)
+        return WantedLayers(distinct, blobs, chains, wholes)
+
+    def plan(self, image: Image) -> WantedLayers:
+        """Look at one image without keeping rows for it; it must be known (held, expected or wanted)."""
+        entry = self._entries[image.digest]
+        return WantedLayers((image,), entry.blobs, entry.chains, entry.whole)
+
+    def unwant(self, wanted: WantedLayers) -> None:
+        """Stop keeping rows for it."""
+        for image in wanted.images:
+            self.let_go(image.digest)
+
+    def bits_of(self, parts: Parts, where: slice | Lines = EVERYWHERE, *, coming: bool = True) -> Bits:
+        """Return bytes of bits, a line for each of *parts*: who has it (or will, if *coming* counts)."""
+        found = self._lines_of(parts.lines, where, coming=coming)
+        if parts.others is not None:
+            found |= self._lines_of(parts.others, where, coming=coming)
+        return found
+
+    def wholes_of(self, wanted: WantedLayers, where: slice | Lines = EVERYWHERE, *, coming: bool = True) -> Bits:
+        """Return bytes of bits, a line for each image: who has all of it (or will)."""
+        return self._lines_of(wanted.wholes, where, coming=coming)
+
+    def states(self, image: Image, row: int, *, by_prefix: bool) -> list[int | None]:
+        """Tell of each layer of a known image whether a row has it (HELD), will have it (COMING) or neither (None)."""
+        entry, byte, bit = self._entries[image.digest], row >> 3, 128 >> (row & 7)
+        told: list[int | None] = []
+        for one in entry.keys:
+            keys = [one.chain, one.unpacked_chain] if by_prefix else [one.blob, one.diff, one.chain, one.unpacked_chain]
+            lines = [self._lines[key] for key in keys if key]
+            sides = [side for side in (HELD, COMING) if any(self._bits[side, line, byte] & bit for line in lines)]
+            told.append(sides[0] if sides else None)
+        return told
+
+    def _lines_of(self, lines: Lines, where: slice | Lines, *, coming: bool) -> Bits:
+        cut = (lines, where) if isinstance(where, slice) else (lines[:, np.newaxis], where)
+        found: Bits = self._bits[HELD, *cut]
+        if coming and self._there[COMING]:
+            found |= self._bits[COMING, *cut]
+        return found
+
+
+def _all_keys(keys: Iterable[LayerKeys], digest: Digest) -> list[str]:
+    found = {whole(digest): None}
+    for one in keys:
+        found |= dict.fromkeys(filter(None, (one.blob, one.diff, one.chain, one.unpacked_chain)))
+    return list(found)

@@ -1,10 +1,21 @@
-"""Catalog: what images consist of, by digest and by any of their names."""
+"""Catalog: what images consist of, by digest and by any of their names; and images that make no sense."""
 
 import msgspec
 import pytest
 
-from lamina.layers.catalog import Catalog, folded
-from lamina.model.image import Image, Platform
+from lamina.layers.catalog import (
+    FOR_EVER,
+    IMPLAUSIBLE_SIZE,
+    LARGEST_LAYER,
+    MOST_LAYERS,
+    TOO_MANY_LAYERS,
+    TWO_SIZES,
+    Catalog,
+    folded,
+    pinned,
+    usual,
+)
+from lamina.model.image import Image, Layer, Platform
 from lamina.testing import a_digest, an_image
 
 ARM = Platform(architecture="arm64")
@@ -135,3 +146,191 @@ def test_a_name_with_a_digest_means_that_manifest(name):
 
     assert old == made.find(name.format(old.digest))
     assert made.find(name.format(a_digest("never seen"))) is None
+
+
+def test_a_name_with_the_digest_of_an_index_means_what_it_was_learned_to_mean():
+    """The digest is of no manifest; it stands for one on each platform."""
+    name = f"app@{a_digest('the index')}"
+    arm = msgspec.structs.replace(renamed(NGINX, name), digest=a_digest("arm"), platform=ARM)
+    made = catalog(renamed(NGINX, name), arm)
+
+    assert (renamed(NGINX, name), arm) == (made.find(name), made.find(f"docker.io/library/{name}", ARM))
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        pytest.param(f"app:1@{a_digest('x')}", a_digest("x"), id="with a digest"),
+        pytest.param("app:1", None, id="without"),
+        pytest.param("NOT A REFERENCE", None, id="no reference"),
+    ],
+)
+def test_a_reference_may_carry_a_digest(name, want):
+    assert want == pinned(name)
+
+
+# ------------------------------------------------------------------------------------------------------------- platforms
+
+
+@pytest.mark.parametrize(
+    ("image", "node", "found"),
+    [
+        pytest.param(Platform(), Platform(), True, id="the usual one"),
+        pytest.param(Platform("linux", "arm64", "v8"), ARM, True, id="arm64 is v8, and kubelets do not say so"),
+        pytest.param(ARM, Platform("linux", "arm64", "v8"), True, id="the other way round"),
+        pytest.param(Platform("linux", "amd64", "v1"), Platform(), True, id="amd64 is v1"),
+        pytest.param(Platform("linux", "arm", "v7"), Platform("linux", "arm"), True, id="32-bit arm is v7"),
+        pytest.param(Platform("linux", "arm", "v6"), Platform("linux", "arm"), False, id="an older one is another"),
+        pytest.param(Platform("linux", "amd64", "v3"), Platform(), False, id="a newer one is another"),
+        pytest.param(Platform("windows"), Platform(), False, id="another system"),
+        pytest.param(ARM, Platform(), False, id="another processor"),
+    ],
+)
+def test_variants_that_runtimes_take_for_the_usual_one_are_the_usual_one(image, node, found):
+    """Or no image for 64-bit Arm would ever be found: most say v8."""
+    made = catalog(msgspec.structs.replace(NGINX, platform=image))
+
+    assert found == (made.find("nginx:1.27", node) is not None)
+    assert found == (usual(image) == usual(node))
+
+
+# ------------------------------------------------------------------------------------------------------------------ time
+
+
+def test_a_name_means_an_image_until_it_expires():
+    """The image stays known by its digest, and nobody is told twice."""
+    made = Catalog()
+    made.learn(NGINX, until=10.0)
+
+    assert not made.expire(9.9)
+    assert NGINX == made.find("nginx:1.27")
+    assert made.expire(10.0)
+    assert (None, NGINX) == (made.find("nginx:1.27"), made.by_digest(NGINX.digest))
+    assert not made.expire(11.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "known_at"),
+    [
+        pytest.param(10.0, 20.0, [9.0, 10.0], id="longer"),
+        pytest.param(20.0, 10.0, [9.0], id="shorter"),
+        pytest.param(10.0, FOR_EVER, [9.0, 10.0, 20.0], id="for ever"),
+        pytest.param(FOR_EVER, 10.0, [9.0], id="no longer for ever"),
+        pytest.param(10.0, 10.0, [9.0], id="the same"),
+    ],
+)
+def test_whoever_confirms_a_name_says_for_how_long(first, second, known_at):
+    """The last word counts; that it was confirmed is no news."""
+    made = Catalog()
+    made.learn(NGINX, first)
+    assert not made.learn(NGINX, second)
+
+    found = []
+    for now in (9.0, 10.0, 20.0):
+        made.expire(now)
+        found += [now] if made.find("nginx:1.27") else []
+    assert known_at == found
+
+
+def test_a_name_that_expired_is_news_when_it_is_learned_again():
+    made = Catalog()
+    made.learn(NGINX, until=10.0)
+    made.expire(10.0)
+
+    assert made.learn(NGINX, until=30.0)
+    assert NGINX == made.find("nginx:1.27")
+
+
+def test_names_of_all_platforms_may_expire_at_once():
+    """A registry tells of a tag's platforms together, and for how long."""
+    platforms = [Platform(), ARM, Platform("linux", "s390x"), Platform("windows", "amd64", "")]
+    images = [msgspec.structs.replace(NGINX, digest=a_digest(str(one)), platform=one) for one in platforms]
+    made = Catalog()
+    for image in images:
+        made.learn(image, until=10.0)
+
+    assert images == [made.find("nginx:1.27", one) for one in platforms]
+    assert made.expire(10.0)
+    assert [None] * 4 == [made.find("nginx:1.27", one) for one in platforms]
+
+
+def test_a_name_that_moved_does_not_expire_with_the_image_it_left():
+    newer = msgspec.structs.replace(NGINX, digest=a_digest("newer"))
+    made = Catalog()
+    made.learn(NGINX, until=10.0)
+    made.learn(newer, until=20.0)
+
+    assert not made.expire(15.0)
+    assert newer == made.find("nginx:1.27")
+
+
+# ---------------------------------------------------------------------------------------------------- what makes no sense
+
+
+def with_layers(*layers: Layer) -> Image:
+    return msgspec.structs.replace(NGINX, layers=layers)
+
+
+@pytest.mark.parametrize(
+    ("image", "complaint"),
+    [
+        pytest.param(
+            with_layers(*(Layer(a_digest(str(number)), 1) for number in range(MOST_LAYERS + 1))),
+            TOO_MANY_LAYERS,
+            id="a layer too many",
+        ),
+        pytest.param(with_layers(*[Layer(a_digest("x"), 1)] * 100_000), TOO_MANY_LAYERS, id="100,000 layers"),
+        pytest.param(with_layers(Layer(a_digest("x"), -1)), IMPLAUSIBLE_SIZE, id="a negative size"),
+        pytest.param(with_layers(Layer(a_digest("x"), LARGEST_LAYER + 1)), IMPLAUSIBLE_SIZE, id="a huge size"),
+        pytest.param(with_layers(Layer(a_digest("x"), 10**400)), IMPLAUSIBLE_SIZE, id="a size no float can hold"),
+        pytest.param(with_layers(Layer(a_digest("x"), 1, None, -1)), IMPLAUSIBLE_SIZE, id="a negative unpacked size"),
+        pytest.param(with_layers(Layer(a_digest("x"), 1, None, 2**60)), IMPLAUSIBLE_SIZE, id="a huge unpacked size"),
+    ],
+)
+def test_an_image_that_makes_no_sense_is_not_known(image, complaint):
+    """And is complained of once."""
+    made = Catalog()
+
+    assert not made.learn(image)
+    assert {complaint: 1} == made.complaints
+    assert (0, None, None) == (len(made), made.find("nginx:1.27"), made.by_digest(image.digest))
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        pytest.param(
+            with_layers(*(Layer(a_digest(str(number)), 1) for number in range(MOST_LAYERS))), id="many layers"
+        ),
+        pytest.param(with_layers(Layer(a_digest("x"), LARGEST_LAYER, None, LARGEST_LAYER)), id="a large layer"),
+        pytest.param(with_layers(Layer(a_digest("x"), 0)), id="an empty layer"),
+        pytest.param(with_layers(), id="no layers"),
+    ],
+)
+def test_an_image_that_is_merely_unusual_is_known(image):
+    made = catalog(image)
+
+    assert (1, {}) == (len(made), made.complaints)
+
+
+def test_a_layer_of_two_sizes_is_complained_of_and_both_images_are_known():
+    """One of the two manifests lies, and it is not known which; each image keeps its own."""
+    liar = an_image("liar:1", {"os": 7, "nginx": 2, "more": 3})
+    made = catalog(NGINX, liar)
+
+    assert {TWO_SIZES: 1} == made.complaints
+    assert (1, 7) == (made.find("nginx:1.27").layers[0].size, made.find("liar:1").layers[0].size)
+
+
+def test_a_lie_does_not_hide_the_next_one():
+    """What an image says of its other layers is remembered all the same."""
+    made = catalog(NGINX, an_image("liar:1", {"os": 7, "more": 3}), an_image("other:1", {"more": 4}))
+
+    assert {TWO_SIZES: 2} == made.complaints
+
+
+def test_an_image_may_contradict_itself():
+    """Once more it is one complaint."""
+    made = catalog(with_layers(Layer(a_digest("x"), 1), Layer(a_digest("x"), 2), Layer(a_digest("x"), 3)))
+
+    assert {TWO_SIZES: 1} == made.complaints

@@ -1,98 +1,61 @@
-"""Inventory: catalogue, reports and index together."""
+"""Inventory: catalogue, reports, arrivals and index together."""
+
+import math
 
 import msgspec
 import pytest
 
 from lamina.layers import inventory as room
+from lamina.layers.index import FIRST_ROWS
+from lamina.layers.intake import ANOTHER_MACHINE, MORE_THAN_DISK
 from lamina.layers.inventory import Inventory
-from lamina.testing import an_image, held
+from lamina.model.image import Platform
+from lamina.testing import a_digest, held
+from tests.unit.layers.shelf import (
+    APP,
+    APP_ON_OS,
+    BIG,
+    COLD_APP,
+    MB,
+    OS,
+    TOOL,
+    but,
+    read,
+    seconds,
+    stacked,
+)
 
-APP = an_image("app:1", {"os": 300, "app": 50})
-TOOL = an_image("tool:1", {"os": 300, "tool": 7})
+NEW = stacked("new:1", *OS.layers, read("new", 125, 100))
 
 
 @pytest.fixture
 def inventory():
-    """Two images are known; a node has row 4."""
+    """Images are known, NEW is not; a node has row 4."""
     made = Inventory()
-    made.learn([APP, TOOL])
+    made.learn([OS, APP, TOOL, BIG])
     made.join("n1", "uid-1", 4)
     return made
 
 
-def present(inventory: Inventory, *names: str, height: int = 5) -> list[int]:
-    wanted = inventory.wanted(names)
-    assert wanted is not None
-    return list(map(int, inventory.index.present_bytes(wanted, height)))
+def is_known(inventory: Inventory, row: int = 4) -> bool:
+    return bool(inventory.index.reported[row])
 
 
-# --------------------------------------------------------------------------------------------------------------- asking
-
-
-def test_what_is_wanted_is_every_distinct_layer_with_its_size(inventory):
-    """Over all images of a pod; the total is what an empty node has to fetch."""
-    wanted = inventory.wanted(("app:1", "tool:1", "app:1"))
-
-    assert {layer.digest: layer.size for image in (APP, TOOL) for layer in image.layers} == wanted.sizes
-    assert 300 + 50 + 7 == wanted.total
-
-
-@pytest.mark.parametrize("names", [("new:1",), ("app:1", "new:1")])
-def test_with_one_image_unknown_nothing_can_be_said(inventory, names):
-    """Absence of data is never data."""
-    assert inventory.wanted(names) is None
-
-
-def test_nothing_is_wanted_for_no_images(inventory):
-    """That is known."""
-    assert (0, {}) == (inventory.wanted(()).total, inventory.wanted(()).sizes)
-
-
-def test_who_wants_the_same_images_shares_the_answer(inventory):
-    """Pods of one image come in crowds."""
-    assert inventory.wanted(("app:1",)) is inventory.wanted(("app:1",))
-
-
-def test_an_answer_is_not_shared_beyond_what_it_was_made_from(inventory):
-    """What a name means may have changed once an image was learned."""
-    before = inventory.wanted(("app:1",))
-    inventory.learn([msgspec.structs.replace(an_image("newer", {"os": 300, "newer": 60}), names=("app:1",))])
-
-    assert (350, 360) == (before.total, inventory.wanted(("app:1",)).total)
-
-
-def test_an_image_that_was_unknown_is_wanted_once_it_is_known(inventory):
-    """That nothing could be said is not remembered."""
-    assert inventory.wanted(("new:1",)) is None
-    inventory.learn([an_image("new:1", {"new": 9})])
-
-    assert 9 == inventory.wanted(("new:1",)).total
-
-
-def test_answers_are_kept_for_so_many_sets_of_images(inventory, monkeypatch):
-    """Those not asked for longest go first."""
-    monkeypatch.setattr(room, "KEPT", 2)
-    first, second = inventory.wanted(("app:1",)), inventory.wanted(("tool:1",))
-    inventory.wanted(("app:1",))
-    inventory.wanted(("app:1", "tool:1"))
-
-    assert inventory.wanted(("app:1",)) is first
-    assert inventory.wanted(("tool:1",)) is not second
-
-
-# -------------------------------------------------------------------------------------------------------------- reports
+# ---------------------------------------------------------------------------------------------------------------- reports
 
 
 def test_a_report_says_what_its_node_holds(inventory):
-    """Rows that never reported are -1, not 0."""
-    assert [4] == inventory.report(held("n1", APP))
-    assert [-1, -1, -1, -1, 300] == present(inventory, "tool:1")
+    """A row that never reported is not one that holds nothing."""
+    assert math.isnan(seconds(inventory, "app:1"))
+    assert [4] == inventory.report(held("n1", TOOL))
+    assert APP_ON_OS == pytest.approx(seconds(inventory, "app:1"))
+    assert math.isnan(seconds(inventory, "app:1", row=3))
 
 
 def test_a_report_of_nothing_is_a_report(inventory):
     """The node holds none of it, and said so."""
     assert [4] == inventory.report(held("n1"))
-    assert 0 == present(inventory, "app:1")[4]
+    assert COLD_APP == pytest.approx(seconds(inventory, "app:1"))
 
 
 def test_a_report_replaces_the_one_before(inventory):
@@ -100,7 +63,8 @@ def test_a_report_replaces_the_one_before(inventory):
     inventory.report(held("n1", APP))
     inventory.report(held("n1", TOOL, sequence=2))
 
-    assert (300, 307) == (present(inventory, "app:1")[4], present(inventory, "tool:1")[4])
+    assert {TOOL.digest} == inventory.index.held(4)
+    assert (APP_ON_OS, 0) == pytest.approx((seconds(inventory, "app:1"), seconds(inventory, "tool:1")))
 
 
 def test_a_report_that_says_the_same_is_no_news(inventory):
@@ -108,6 +72,44 @@ def test_a_report_that_says_the_same_is_no_news(inventory):
     inventory.report(held("n1", APP))
 
     assert [] == inventory.report(held("n1", APP, sequence=2))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"reuse": "set"}, id="how it reuses layers"),
+        pytest.param({"download_rate": 1e6}, id="how fast it downloads"),
+        pytest.param({"unpack_rate": 1e6}, id="how fast it unpacks"),
+        pytest.param({"disk": 1000 * MB}, id="its disk"),
+    ],
+)
+def test_a_report_may_say_something_new_about_the_same_images(inventory, changes):
+    inventory.report(held("n1", OS))
+    kept = inventory.wants.readiness(("app:1",))
+    inventory.wants.look(kept, 5)
+
+    assert [4] == inventory.report(but(held("n1", OS, sequence=2), **changes))
+    inventory.wants.look(kept, 5)
+    assert float(kept.seconds[4]) == seconds(inventory, "app:1")
+    assert [] == inventory.report(but(held("n1", OS, sequence=3), **changes))
+
+
+def test_a_report_tells_how_its_node_reuses_layers(inventory):
+    """Row 4 holds the upper layer of APP as a blob: 2 s for 250 MB, or 3 s for all; 5 s to unpack either way."""
+    inventory.learn([stacked("x:1", APP.layers[1])])
+    report = held("n1", stacked("x:1", APP.layers[1]))
+
+    inventory.report(report)
+    assert 5 + 0.15 * 3 + 0.04 == pytest.approx(seconds(inventory, "app:1"))
+    inventory.report(but(report, reuse="set"))
+    assert 5 + 0.15 * 2 + 0.04 == pytest.approx(seconds(inventory, "app:1"))
+
+
+def test_a_report_tells_how_fast_its_node_is(inventory):
+    """375 MB at 12.5 MB/s."""
+    inventory.report(but(held("n1"), download_rate=12.5e6))
+
+    assert 30 + 0.15 * 5 + 0.04 == pytest.approx(seconds(inventory, "app:1"))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,10 @@ def test_a_late_report_is_dropped(inventory, sequence, counts):
     inventory.report(held("n1", APP, sequence=5))
     inventory.report(held("n1", sequence=sequence))
 
-    assert (0 if counts else 350) == present(inventory, "app:1")[4]
+    assert (COLD_APP if counts else 0) == pytest.approx(seconds(inventory, "app:1"))
+
+
+# ------------------------------------------------------------------------------------------------------- which machine it is
 
 
 def test_an_agent_of_another_machine_counts_from_the_start(inventory):
@@ -144,15 +149,16 @@ def test_an_agent_of_another_machine_counts_from_the_start(inventory):
     ],
 )
 def test_a_report_about_another_machine_of_the_same_name_says_nothing(inventory, told, counts):
-    """Names are given again."""
+    """Names are given again. It is complained of, and the node is not blamed for it."""
     assert ([4] if counts else []) == inventory.report(held("n1", APP, node_uid=told))
-    assert (350 if counts else -1) == present(inventory, "app:1")[4]
+    assert counts == is_known(inventory)
+    assert ({} if counts else {ANOTHER_MACHINE: 1}) == inventory.complaints
+    assert {} == inventory.conditions
 
 
 def test_a_node_without_a_uid_takes_any_report():
     """Simulated nodes need none."""
     made = Inventory()
-    made.learn([APP])
     made.join("n1", "", 0)
 
     assert [0] == made.report(held("n1", APP, node_uid="uid-7"))
@@ -160,12 +166,11 @@ def test_a_node_without_a_uid_takes_any_report():
 
 def test_a_report_about_another_machine_changes_nothing(inventory):
     """An image of the right report becomes known afterwards, and counts."""
-    new = an_image("new:1", {"os": 300, "new": 9})
-    inventory.report(held("n1", new, node_uid="uid-1"))
+    inventory.report(held("n1", NEW, node_uid="uid-1"))
     inventory.report(held("n1", node_uid="uid-0"))
-    inventory.learn([new])
+    inventory.learn([NEW])
 
-    assert 309 == present(inventory, "new:1")[4]
+    assert 0 == seconds(inventory, "new:1")
 
 
 def test_a_report_may_come_before_the_machine_that_replaces_another(inventory):
@@ -175,7 +180,7 @@ def test_a_report_may_come_before_the_machine_that_replaces_another(inventory):
     inventory.leave("n1")
 
     assert inventory.join("n1", "uid-2", 4)
-    assert 350 == present(inventory, "app:1")[4]
+    assert {APP.digest} == inventory.index.held(4)
 
 
 def test_early_reports_may_be_late_too(inventory):
@@ -185,7 +190,7 @@ def test_early_reports_may_be_late_too(inventory):
     inventory.leave("n1")
     inventory.join("n1", "uid-2", 4)
 
-    assert 350 == present(inventory, "app:1")[4]
+    assert {APP.digest} == inventory.index.held(4)
 
 
 def test_an_early_report_does_not_replace_a_newer_one(inventory):
@@ -195,38 +200,63 @@ def test_an_early_report_does_not_replace_a_newer_one(inventory):
     inventory.report(held("n1", APP, sequence=2, node_uid="uid-2"))
     inventory.join("n1", "uid-2", 4)
 
-    assert 350 == present(inventory, "app:1")[4]
+    assert {APP.digest} == inventory.index.held(4)
 
 
-# ------------------------------------------------------------------------------------------------------ coming and going
+def test_an_early_report_about_yet_another_machine_says_nothing(inventory):
+    inventory.report(held("n2", APP, node_uid="uid-7"))
+
+    assert not inventory.join("n2", "uid-8", 0)
+    assert not is_known(inventory, 0)
+
+
+def test_reports_for_nodes_that_never_come_are_kept_for_so_many(monkeypatch):
+    """The oldest go first; whoever writes many of them fills no memory."""
+    monkeypatch.setattr(room, "MOST_EARLY", 3)
+    made = Inventory()
+    for name in ("a", "b", "c", "a", "d"):
+        made.report(held(name, APP))
+
+    assert [True, False, True, True] == [made.join(name, "", row) for row, name in enumerate("abcd")]
+
+
+# -------------------------------------------------------------------------------------------------------- coming and going
 
 
 def test_a_report_may_come_before_its_node():
     """It is kept and counts from the moment the node has a row."""
     made = Inventory()
-    made.learn([APP])
+    made.learn([OS, APP])
 
-    assert [] == made.report(held("n1", APP))
+    assert [] == made.report(held("n1", OS))
     assert made.join("n1", "uid-1", 2)
-    assert [-1, -1, 350] == present(made, "app:1", height=3)
+    assert APP_ON_OS == pytest.approx(seconds(made, "app:1", row=2))
 
 
 def test_a_node_of_which_nothing_is_known_joins_all_the_same(inventory):
     """It is told so."""
     assert not inventory.join("n2", "uid-2", 0)
-    assert -1 == present(inventory, "app:1")[0]
+    assert math.isnan(seconds(inventory, "app:1", row=0))
 
 
-def test_a_report_may_come_before_its_images():
+@pytest.mark.parametrize("row", [FIRST_ROWS - 1, FIRST_ROWS, 5 * FIRST_ROWS])
+def test_there_may_be_any_number_of_nodes(inventory, row):
+    """Whether the last of them is asked about, bound to, or reports first."""
+    inventory.join("last", "", row)
+    assert math.isnan(seconds(inventory, "app:1", row=row))
+    inventory.join("next", "", row + FIRST_ROWS)
+    assert [row + FIRST_ROWS] == inventory.expect("p", "next", ("app:1",))
+    inventory.join("third", "", row + 5 * FIRST_ROWS)
+    assert [row + 5 * FIRST_ROWS] == inventory.report(held("third", APP))
+
+
+def test_a_report_may_come_before_its_images(inventory):
     """What is known of it counts at once, the rest when it becomes known."""
-    made = Inventory()
-    made.learn([TOOL])
-    made.join("n1", "", 0)
-    made.report(held("n1", APP, TOOL))
+    inventory.report(held("n1", NEW, OS))
 
-    assert [307] == present(made, "tool:1", height=1)
-    assert (True, [0]) == made.learn([APP])
-    assert [350] == present(made, "app:1", height=1)
+    assert APP_ON_OS == pytest.approx(seconds(inventory, "app:1"))
+    assert (True, [4]) == inventory.learn([NEW])
+    assert 0 == seconds(inventory, "new:1")
 
 
 def test_learning_an_image_tells_about_every_node_that_reported_it():
@@ -242,43 +272,55 @@ def test_learning_an_image_tells_about_every_node_that_reported_it():
 
 def test_learning_what_is_known_is_no_news(inventory):
     """Nothing has to be judged anew."""
+    before = inventory.wants.readiness(("app:1",))
+
     assert (False, []) == inventory.learn([APP, TOOL])
+    assert inventory.wants.readiness(("app:1",)) is before
 
 
 def test_learning_what_nobody_holds_is_news_about_no_node(inventory):
     """But pods that ask for it can now be judged."""
-    assert (True, []) == inventory.learn([an_image("new:1", {"new": 1})])
-
-
-def test_an_image_may_turn_out_to_change_nothing():
-    """All its layers were there already, from another image."""
-    base = an_image("base:1", {"os": 300})
-    made = Inventory()
-    made.learn([APP])
-    made.join("n1", "", 0)
-    made.report(held("n1", APP, base))
-
-    assert (True, []) == made.learn([base])
+    assert (True, []) == inventory.learn([NEW])
 
 
 def test_a_node_takes_its_report_along(inventory):
     """Its row counts as never reported, for whoever gets it next."""
-    inventory.report(held("n1", APP))
+    inventory.report(but(held("n1", APP), download_rate=1e6, disk=400 * MB, renews_within=1.0, reuse="set"))
     inventory.leave("n1")
 
-    assert [-1] * 5 == present(inventory, "app:1")
     assert not inventory.join("n2", "uid-2", 4)
     assert not inventory.join("n1", "uid-1", 3)
-    assert [-1] * 5 == present(inventory, "app:1")
+    assert [False, False] == [is_known(inventory, row) for row in (3, 4)]
+    inventory.pass_time(1000.0)
+    assert inventory.trust.of(slice(None), 5) is None
+    inventory.expect("p", "n2", ("app:1",))
+    assert [(APP, pytest.approx(1000 + COLD_APP))] == inventory.arrivals.on(4)
+    inventory.report(held("n2"))
+    assert COLD_APP == pytest.approx(seconds(inventory, "app:1"))
+
+
+def test_a_node_takes_its_condition_along(inventory):
+    """What was complained of stays counted."""
+    inventory.report(but(held("n1", APP), disk=1))
+    inventory.leave("n1")
+
+    assert ({MORE_THAN_DISK: 1}, {}) == (inventory.complaints, inventory.conditions)
 
 
 def test_a_node_that_left_is_not_waited_for(inventory):
     """What it reported and nobody could read concerns nobody any more."""
-    new = an_image("new:1", {"new": 1})
-    inventory.report(held("n1", new))
+    inventory.report(held("n1", NEW))
     inventory.leave("n1")
 
-    assert (True, []) == inventory.learn([new])
+    assert (True, []) == inventory.learn([NEW])
+    assert {} == inventory._waiting
+
+
+def test_a_node_that_reports_something_else_no_longer_waits_for_what_it_reported(inventory):
+    inventory.report(held("n1", NEW))
+    inventory.report(held("n1", APP, sequence=2))
+
+    assert (True, []) == inventory.learn([NEW])
 
 
 def test_nodes_share_layers_and_not_rows(inventory):
@@ -287,13 +329,87 @@ def test_nodes_share_layers_and_not_rows(inventory):
     inventory.report(held("n1", APP))
     inventory.report(held("n2", TOOL))
 
-    assert [-1, 300, -1, -1, 350] == present(inventory, "app:1")
+    assert (APP_ON_OS, 0) == pytest.approx((seconds(inventory, "app:1", row=1), seconds(inventory, "app:1")))
+
+
+# ---------------------------------------------------------------------------------------------------------------- names
 
 
 def test_a_tag_that_moved_is_wanted_as_it_is_now(inventory):
     """Nodes hold what they held; what the name means has changed."""
     inventory.report(held("n1", APP))
-    newer = msgspec.structs.replace(an_image("newer", {"os": 300, "newer": 60}), names=("app:1",))
-    inventory.learn([newer])
+    inventory.learn([msgspec.structs.replace(NEW, names=("app:1",))])
 
-    assert 300 == present(inventory, "app:1")[4]
+    assert APP_ON_OS == pytest.approx(seconds(inventory, "app:1"))
+
+
+def test_a_name_means_something_for_as_long_as_its_source_said(inventory):
+    """Then nobody can say anything, until it is learned again; digests stay."""
+    inventory.report(held("n1"))
+    inventory.pass_time(100.0)
+    inventory.learn([NEW], good_for=60.0)
+
+    assert (False, []) == inventory.pass_time(159.0)
+    assert not math.isnan(seconds(inventory, "new:1"))
+    assert (True, []) == inventory.pass_time(160.0)
+    assert math.isnan(seconds(inventory, "new:1"))
+    assert not math.isnan(seconds(inventory, f"new@{NEW.digest}"))
+    assert (True, []) == inventory.learn([NEW], good_for=60.0)
+    assert not math.isnan(seconds(inventory, "new:1"))
+
+
+def test_nodes_of_several_platforms_are_each_told_of_their_own_image(inventory):
+    """The name means 375 MB on one and 250 MB on the other, which most of its images call a variant of."""
+    arm = msgspec.structs.replace(
+        OS, digest=a_digest("arm"), names=("app:1",), platform=Platform("linux", "arm64", "v8")
+    )
+    inventory.learn([arm])
+    inventory.join("n2", "", 1, Platform(architecture="arm64"))
+    inventory.report(held("n1"))
+    inventory.report(held("n2"))
+
+    assert (COLD_APP, 4 + 0.15 * 2 + 0.04) == pytest.approx(
+        (seconds(inventory, "app:1"), seconds(inventory, "app:1", row=1))
+    )
+    assert math.isnan(seconds(inventory, "tool:1", row=1))
+    inventory.expect("p", "n2", ("app:1", "tool:1"))
+    assert {arm.digest} == inventory.index.expected(1)
+
+
+# ---------------------------------------------------------------------------------------------------------------- trust
+
+
+def test_a_report_that_is_not_renewed_is_believed_less_and_less(inventory):
+    """It promised another within 60 s; renewing it is news, though it says the same."""
+    inventory.report(but(held("n1", APP), renews_within=60.0))
+
+    assert (False, []) == inventory.pass_time(120.0)
+    assert (False, [4]) == inventory.pass_time(180.0)
+    assert 0.5 == inventory.trust.of(slice(None), 5)[4]
+    assert [4] == inventory.report(but(held("n1", APP, sequence=2), renews_within=60.0, observed_at=180.0))
+    assert inventory.trust.of(slice(None), 5) is None
+
+
+# ------------------------------------------------------------------------------------------------------------------ memory
+
+
+def test_nothing_remains_when_everybody_has_left(inventory):
+    """Apart from what images consist of, which is true for ever."""
+    inventory.join("n2", "", 1)
+    inventory.report(held("n1", APP, TOOL, NEW))
+    inventory.report(held("n2", OS))
+    inventory.expect("p", "n1", ("big:1",))
+    inventory.expect("q", "n2", ("app:1", "tool:1"))
+    seconds(inventory, "app:1", "tool:1")
+    inventory.pass_time(3.0)
+    inventory.ran("q")
+    for node in ("n1", "n2"):
+        inventory.leave(node)
+    for pod in ("p", "q"):
+        inventory.gone(pod)
+    inventory.wants.clear()
+
+    assert 0 == len(inventory.index)
+    assert not inventory.index._bits.any()
+    assert ({}, {}, {}) == (inventory.arrivals._rows, inventory.arrivals._pods, inventory.arrivals.etas)
+    assert ({}, {}, {}, {}) == (inventory._rows, inventory._reports, inventory._waiting, inventory._unstarted)

@@ -1,0 +1,60 @@
+"""
+What may be wrong with a node's report, and what is left of it then.
+
+Reports come from nodes, and a node may be broken or taken over. What makes no sense is cut off or not believed at all;
+each kind has a name of its own, for a condition and a count. Nothing a report says can do more than make its own node
+look better or worse.
+"""
+
+import math
+from typing import Final
+
+import msgspec
+
+from lamina.model.image import Image
+from lamina.model.reports import LayerReport
+
+# No node holds more images; the rest of a report is cut off.
+MOST_IMAGES: Final = 8192
+# Nor has one a larger disk: an EiB.
+LARGEST_DISK: Final = 2**60
+
+ANOTHER_MACHINE: Final = "ReportIsAboutAnotherMachine"
+TOO_MANY_IMAGES: Final = "ReportHasTooManyImages"
+MORE_THAN_DISK: Final = "ReportHoldsMoreThanTheDisk"
+IMPLAUSIBLE_FIGURES: Final = "ReportHasImplausibleFigures"
+
+
+def cleaned(report: LayerReport) -> tuple[LayerReport, str]:
+    """Return the report without what makes no sense in it, and what that was."""
+    figures = (report.renews_within, report.download_rate, report.unpack_rate, report.observed_at)
+    disk_is_sane = 0 <= report.disk_free <= report.disk <= LARGEST_DISK
+    if not disk_is_sane or not all(math.isfinite(one) and one >= 0 for one in figures):
+        report = msgspec.structs.replace(
+            report,
+            renews_within=_sane(report.renews_within),
+            download_rate=_sane(report.download_rate),
+            unpack_rate=_sane(report.unpack_rate),
+            observed_at=_sane(report.observed_at),
+            disk=0,
+            disk_free=0,
+        )
+        return _cut(report)[0], IMPLAUSIBLE_FIGURES
+    return _cut(report)
+
+
+def _cut(report: LayerReport) -> tuple[LayerReport, str]:
+    if len(report.images) <= MOST_IMAGES:
+        return report, ""
+    return msgspec.structs.replace(report, images=report.images[:MOST_IMAGES]), TOO_MANY_IMAGES
+
+
+def _sane(figure: float) -> float:
+    return figure if math.isfinite(figure) and figure >= 0 else 0.0
+
+
+def exceeds_disk(report: LayerReport, images: list[Image]) -> bool:
+    """Say whether the images cannot all be on the node's disk, even compressed."""
+    if report.disk == 0:
+        return False
+    return sum({layer.digest: layer.size for image in images for layer in image.layers}.values()) > report.disk

@@ -1,0 +1,100 @@
+"""
+How much of what a pod wants each row lacks.
+
+`look` brings a `WantedLayers` up to date: all rows at once when it is new, the rows that changed when it is not.
+
+    download = bytes of the layers that are neither there nor on their way, as the row's runtime reuses them:
+               any blob it knows, or only the chain prefix
+    unpack   = unpacked bytes of the layers above the chain prefix
+    complete = every image is there as a whole, or on its way
+
+One image, as most pods have, needs no multiplication: who holds a chain holds all below it and who holds the image holds
+all chains, so a row's bits are a count, and everything else is looked up by it.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from lamina.layers.index import Bits, LayerIndex
+from lamina.layers.wanted import Bools, Floats, Lines, WantedLayers
+
+# Counts are kept in bytes.
+MOST_COUNTED: Final = 250
+
+
+def look(index: LayerIndex, wanted: WantedLayers, height: int) -> None:
+    """Bring the rows of *wanted* up to date, at least the first *height* of them."""
+    if wanted.position == index.position and len(wanted.download) >= height:
+        return
+    rows = index.changed_since(wanted.position) if wanted.position >= 0 else None
+    wanted.position = index.position
+    if rows is None or len(wanted.download) < height:
+        # Never fewer than before: somebody else may have asked about more.
+        height = max(height, len(wanted.download))
+        index.reach(height)
+        _count_all(index, wanted, (height + 7) // 8 * 8)
+    elif rows:
+        some = np.unique(np.array(rows, dtype=np.intp))
+        _count_some(index, wanted, some[some < len(wanted.download)])
+
+
+def held_bytes(index: LayerIndex, wanted: WantedLayers, height: int) -> Floats:
+    """Return how many bytes of *wanted* each row was reported to hold, as blobs, whatever is on its way."""
+    bits = index.bits_of(wanted.blobs, slice(0, (height + 7) // 8), coming=False)
+    flags = np.unpackbits(bits, axis=1, count=height)
+    held: Floats = np.dot(wanted.blobs.bytes, flags.astype(np.float64))
+    return held
+
+
+def _count_all(index: LayerIndex, wanted: WantedLayers, height: int) -> None:
+    by_prefix, where = index.by_prefix[:height], slice(0, height // 8)
+    chains, blobs = index.bits_of(wanted.chains, where), index.bits_of(wanted.blobs, where)
+    wholes = index.wholes_of(wanted, where)
+    if len(wanted.images) != 1 or len(chains) != len(blobs) or len(chains) > MOST_COUNTED:
+        flags = np.unpackbits(np.concatenate([chains, wholes, blobs]), axis=1)
+        wanted.download, wanted.unpack, wanted.complete = _lacking(wanted, flags, by_prefix)
+        return
+    flags = np.unpackbits(np.concatenate([chains, wholes]), axis=1)
+    count: Bits = np.add.reduce(flags, axis=0, dtype=np.uint8)
+    wanted.download = wanted.chains.download_after.take(count)
+    wanted.unpack = wanted.chains.unpack_after.take(count)
+    wanted.complete = count == len(chains) + 1
+    # As a rule every blob is exactly where its chain is.
+    if not np.array_equal(blobs, chains):
+        _count_loose(wanted, blobs & ~chains, by_prefix)
+
+
+def _count_loose(wanted: WantedLayers, loose: Bits, by_prefix: Bools) -> None:
+    """Count blobs that are there without what lies below them, on rows whose runtime can use them."""
+    some = np.flatnonzero(loose.any(axis=1))
+    saved = np.dot(wanted.blobs.bytes[some], np.unpackbits(loose[some], axis=1).astype(np.float64))
+    saved[by_prefix] = 0
+    wanted.download -= saved
+
+
+def _count_some(index: LayerIndex, wanted: WantedLayers, rows: Lines) -> None:
+    answers = lacking_at(index, wanted, rows)
+    wanted.download[rows], wanted.unpack[rows], wanted.complete[rows] = answers
+
+
+def lacking_at(
+    index: LayerIndex, wanted: WantedLayers, rows: Lines, *, coming: bool = True
+) -> tuple[Floats, Floats, Bools]:
+    """Work out download, unpack and complete for some rows only, and keep nothing."""
+    where = rows >> 3
+    lines = [
+        index.bits_of(wanted.chains, where, coming=coming),
+        index.wholes_of(wanted, where, coming=coming),
+        index.bits_of(wanted.blobs, where, coming=coming),
+    ]
+    shift = (7 - (rows & 7)).astype(np.uint8)
+    flags: Bits = (np.concatenate(lines) >> shift) & np.uint8(1)
+    return _lacking(wanted, flags, index.by_prefix[rows])
+
+
+def _lacking(wanted: WantedLayers, flags: Bits, by_prefix: Bools) -> tuple[Floats, Floats, Bools]:
+    """Turn what is there, line by line, into what is not."""
+    by_chain, unpacked, images, by_blob = np.dot(wanted.weights, flags.astype(np.float64))
+    download = np.where(by_prefix, wanted.chains.total - by_chain, wanted.blobs.total - by_blob)
+    return download, wanted.chains.total_unpacked - unpacked, images == len(wanted.wholes)
