@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from lamina.model.image import Image
 from lamina.model.node import Node, NodeImage
-from lamina.model.pod import Container, Pod, PodUid, total_requests
+from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint, total_requests
+from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration
 from lamina.testing import an_image
 
@@ -45,6 +46,32 @@ REQUESTS: dict[str, list[int | None]] = {
 KEYS = ("gpu", "team", "node.kubernetes.io/unschedulable")
 VALUES = ("", "a", "b")
 EFFECTS = (NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE, PREFER_NO_SCHEDULE)
+
+# What pods are spread over; a label may be empty or missing. "zone" and "points" are for plugins of the tests' own.
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+NODE_LABELS: dict[str, Sequence[str | None]] = {
+    "zone": "0123",
+    "points": ["0", "7", "50", "100"],
+    ZONE: ["a", "b", "c", "", None],
+    "rack": ["1", "2", None],
+    "disk": ["ssd", None],
+}
+OWNERS = [None, Owner("ReplicaSet", "web", "u1"), Owner("ReplicaSet", "db", "u2"), Owner("Job", "once")]
+SELECTORS = [
+    LabelSelector((("app", "x"),)),
+    LabelSelector((("app", "x"), ("hash", "1"))),
+    LabelSelector((), (Requirement("app", "In", ("x", "y")),)),
+    LabelSelector((), (Requirement("hash", "DoesNotExist"),)),
+    LabelSelector((("app", "y"),), (Requirement("hash", "NotIn", ("2",)),)),
+    LabelSelector(),
+    None,
+]
+AFFINITIES = [
+    *[None] * 4,
+    NodeSelector((NodeSelectorTerm((Requirement("rack", "In", ("1",)),)),)),
+    NodeSelector((NodeSelectorTerm((Requirement("disk", "DoesNotExist"),)),)),
+]
 
 # What pods ask for, what nodes list, and what the catalogue knows overlap, and none contains another.
 LAYERS = {"os": 30 * MIB, "python": 100 * MIB, "torch": 800 * MIB, "tiny": 1, "empty": 0, "app": 5 * MIB}
@@ -106,24 +133,34 @@ node_images = one_of_each(NODE_IMAGES, NODE_IMAGES, NODE_IMAGES).map(
 )
 
 
+node_labels = one_of_each([*[True] * 9, False], *NODE_LABELS.values())
+
+
+def labelled(name: str, drawn: tuple[Any, ...]) -> dict[str, str]:
+    """Return the labels of a node; most have their name as host name."""
+    given = {key: value for key, value in zip(NODE_LABELS, drawn[1:], strict=True) if value is not None}
+    return {HOSTNAME: name, **given} if drawn[0] else given
+
+
 def nodes(
     names: st.SearchStrategy[str], allocatable: dict[str, list[int | None]] = ALLOCATABLE
 ) -> st.SearchStrategy[Node]:
     """Draw a node."""
     return st.builds(
-        lambda name, allocatable, taints, images, rest: Node(
+        lambda name, allocatable, taints, images, cordoned, drawn: Node(
             name=name,
             allocatable=allocatable,
             taints=taints,
-            unschedulable=rest[0],
+            unschedulable=cordoned,
             images=images,
-            labels={"zone": str(rest[1]), "points": str(rest[2])},
+            labels=labelled(name, drawn),
         ),
         names,
         amounts(allocatable),
         taints,
         node_images,
-        one_of_each([*[False] * 7, True], range(4), [0, 7, 50, 100]),
+        st.sampled_from([*[False] * 7, True]),
+        node_labels,
     )
 
 
@@ -146,8 +183,9 @@ def a_whole_pod(
     tolerated: list[Toleration],
     labels: dict[str, str],
     uid: str = "p",
+    **more: Any,
 ) -> Pod:
-    """Put a pod together."""
+    """Put a pod together; *more* are other fields of it."""
     requests, ranked = total_requests(tuple(regular), tuple(init))
     return Pod(
         uid=PodUid(uid),
@@ -159,6 +197,7 @@ def a_whole_pod(
         scoring_requests=ranked,
         tolerations=tuple(tolerated),
         labels=labels,
+        **more,
     )
 
 
@@ -168,19 +207,49 @@ LABELS: dict[str, list[str | None]] = {
     "nodes": [None, None, None, "n0-n1", "n2", "n1-n5-n9", "n99"],
     "door": [None, None, None, None, "open", "shut", "ajar"],
 }
-labels = one_of_each(*LABELS.values()).map(
-    lambda drawn: {name: one for name, one in zip(LABELS, drawn, strict=True) if one is not None}
-)
+# What pods are counted by.
+COUNTED: dict[str, list[str | None]] = {"app": ["x", "y", None], "hash": [None, "1", "2"]}
+
+
+def chosen(choices: dict[str, list[str | None]], drawn: Sequence[str | None]) -> dict[str, str]:
+    """Return the labels that were drawn; None leaves one out."""
+    return {name: one for name, one in zip(choices, drawn, strict=True) if one is not None}
+
+
+labels = one_of_each(*LABELS.values(), *COUNTED.values()).map(lambda drawn: chosen(LABELS | COUNTED, drawn))
+constraints = one_of_each(
+    [1, 2, 5],
+    [HOSTNAME, ZONE, "rack"],
+    ["DoNotSchedule", "ScheduleAnyway"],
+    SELECTORS,
+    [None, None, 2, 4],
+    ["Honor", "Ignore"],
+    ["Ignore", "Honor"],
+    [(), ("hash",)],
+).map(lambda drawn: SpreadConstraint(*drawn))
+spreads = st.lists(constraints, max_size=3).map(tuple)
 pods = st.builds(
-    a_whole_pod,
-    st.lists(containers, min_size=1, max_size=3),
-    st.lists(init_containers, max_size=1),
-    st.lists(st.sampled_from(ASKED), max_size=1),
-    st.lists(st.sampled_from(TOLERATIONS), max_size=2),
-    labels,
+    lambda parts, spread, rest: a_whole_pod(
+        *parts, spread=spread, namespace=rest[0], owner=rest[1], node_selector=rest[2], required_nodes=rest[3]
+    ),
+    st.tuples(
+        st.lists(containers, min_size=1, max_size=3),
+        st.lists(init_containers, max_size=1),
+        st.lists(st.sampled_from(ASKED), max_size=1),
+        st.lists(st.sampled_from(TOLERATIONS), max_size=2),
+        labels,
+    ),
+    spreads,
+    one_of_each(["default", "default", "other"], OWNERS, [(), (), (), (("disk", "ssd"),)], AFFINITIES),
 )
-# What already runs somewhere matters by what it asks for alone.
-running_pods = containers.map(lambda one: a_whole_pod([one], [], [], [], {}))
+# What already runs somewhere matters by what it asks for and by what it is counted by.
+running_pods = st.builds(
+    lambda one, drawn: a_whole_pod(
+        [one], [], [], [], chosen(COUNTED, drawn[3:]), namespace=drawn[0], owner=drawn[1], deleting=drawn[2]
+    ),
+    containers,
+    one_of_each(["default", "default", "other"], OWNERS, [*[False] * 5, True], *COUNTED.values()),
+)
 
 
 @dataclass

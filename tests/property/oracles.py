@@ -5,8 +5,13 @@ Written from upstream's behaviour (Kubernetes 1.36), not from our plugins, and s
 the pods on a node. Nothing here is imported from the plugins or from the parts they are made of.
 """
 
+import functools
+import itertools
+import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from lamina.model.image import Image
 from lamina.model.node import Node
@@ -59,6 +64,61 @@ def allocation(node: Node, placed: Sequence[Pod], pod: Pod, weights: Mapping[str
         total += weight * ((used if most else there - used) * 100 // there)
         divisor += weight
     return total // divisor if divisor else 0
+
+
+def on_line(shape: Sequence[tuple[int, int]], used: int) -> int:
+    """Return the height of a broken line at a percentage, between points of (percentage, 0..10), in steps of 0..100."""
+    if used <= shape[0][0]:
+        return shape[0][1] * 10
+    for (left, low), (right, high) in itertools.pairwise(shape):
+        if used <= right:
+            # Go cuts towards zero.
+            return low * 10 + int(Fraction((high - low) * 10 * (used - left), right - left))
+    return shape[-1][1] * 10
+
+
+def ratio(
+    node: Node, placed: Sequence[Pod], pod: Pod, weights: Mapping[str, int], shape: Sequence[tuple[int, int]]
+) -> int:
+    """Return the weighted mean of what a shape makes of each resource's use; what scores nothing is left out."""
+    total = divisor = 0
+    for name, weight in weights.items():
+        there, asked = dict(node.allocatable).get(name, 0), _sum([pod], name, ranked=True)
+        if there == 0 or (asked == 0 and name not in NATIVE):
+            continue
+        used = _sum(placed, name, ranked=name in ("cpu", "memory")) + asked
+        score = on_line(shape, 100 if used > there else used * 100 // there)
+        if score > 0:
+            total += score * weight
+            divisor += weight
+    return math.floor(Fraction(total, divisor) + Fraction(1, 2)) if divisor else 0
+
+
+def balanced(node: Node, placed: Sequence[Pod], pod: Pod, resources: Sequence[str]) -> int | None:
+    """Say how much more even the use of resources gets; None for a pod that asks for none of them."""
+    asked = {name: dict(pod.requests).get(name, 0) for name in resources}
+    if not any(asked.values()):
+        return None
+    before, after = [], []
+    for name in resources:
+        there = dict(node.allocatable).get(name, 0)
+        if there == 0 or (asked[name] == 0 and name not in NATIVE):
+            continue
+        used = _sum(placed, name)
+        before.append(min(float(used) / float(there), 1.0))
+        after.append(min(float(used + asked[name]) / float(there), 1.0))
+    return 50 + (50 + _evenness(after) - _evenness(before)) // 2
+
+
+def _evenness(shares: Sequence[float]) -> int:
+    deviation = 0.0
+    if len(shares) == 2:
+        deviation = abs((shares[0] - shares[1]) / 2)
+    elif len(shares) > 2:
+        mean = functools.reduce(operator.add, shares, 0.0) / float(len(shares))
+        squares = functools.reduce(operator.add, ((one - mean) * (one - mean) for one in shares), 0.0)
+        deviation = math.sqrt(squares / float(len(shares)))
+    return int((1 - deviation) * 100.0)
 
 
 # -------------------------------------------------------------------------------------------------------- names, taints
@@ -153,30 +213,46 @@ class ImageStates:
 # -------------------------------------------------------------------------------------------------------------- layers
 
 
-def wanted_layers(pod: Pod, catalog: Mapping[str, Image]) -> dict[str, int] | None:
-    """Return the distinct layers of all images of a pod; None when one is not known or there is nothing to fetch."""
-    layers: dict[str, int] = {}
-    for name in pod.images:
-        if name not in catalog:
-            return None
-        layers.update({str(layer.digest): layer.size for layer in catalog[name].layers})
-    return layers if sum(layers.values()) else None
+def wanted_images(pod: Pod, catalog: Mapping[str, Image]) -> list[Image] | None:
+    """Return the distinct images of a pod; None when one is not known."""
+    if not all(name in catalog for name in pod.images):
+        return None
+    return list({catalog[name].digest: catalog[name] for name in pod.images}.values())
 
 
-def held_layers(images: Iterable[Image]) -> set[str]:
-    """Return the layers of whole images."""
-    return {str(layer.digest) for image in images for layer in image.layers}
+def _chains(images: Iterable[Image]) -> dict[tuple[str, ...], tuple[int, int]]:
+    """Return what each layer on top of the ones below it costs, compressed and unpacked; a blob is downloaded once."""
+    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    for image in images:
+        digests = [str(layer.digest) for layer in image.layers]
+        for place, layer in enumerate(image.layers):
+            size = 0 if digests[place] in digests[:place] else layer.size
+            found.setdefault(tuple(digests[: place + 1]), (size, round(2.3 * layer.size)))
+    return found
 
 
-def layer_share(wanted: Mapping[str, int], held: set[str] | None) -> int:
-    """Return the share of bytes a node holds, in percent; -1 when it never said."""
+def layer_worth(wanted: Sequence[Image], held: Sequence[Image] | None, mode: str) -> float | None:
+    """
+    Return what a node is worth that reuses layers by prefix, in points that are not rounded; None if it never said.
+
+    By bytes the share it need not download; by seconds 100·5/(5 + E), with a pull at 125 MB/s that unpacks at 100 MB/s.
+    """
     if held is None:
-        return -1
-    return sum(size for digest, size in wanted.items() if digest in held) * 100 // sum(wanted.values())
+        return None
+    there, total = _chains(held), sum({layer.digest: layer.size for one in wanted for layer in one.layers}.values())
+    missing = [cost for chain, cost in _chains(wanted).items() if chain not in there]
+    download, unpacked = sum(one[0] for one in missing), sum(one[1] for one in missing)
+    if mode == "bytes":
+        return 100 * max(1 - download / max(total, 1), 1e-6)
+    if {one.digest for one in wanted} <= {one.digest for one in held}:
+        return 100.0
+    loading, unpacking = download / 125e6, unpacked / 100e6
+    waiting = max(loading, unpacking) + 0.15 * min(loading, unpacking) + 0.04
+    return 500 / (5 + (waiting if waiting >= 0.5 else 0) + 0.25 * loading)
 
 
-def silent_as_mean(shares: Mapping[str, int]) -> dict[str, int]:
-    """Let nodes that never said count as the mean of the others."""
-    known = [share for share in shares.values() if share >= 0]
-    mean = sum(known) // len(known) if known else 0
-    return {name: share if share >= 0 else mean for name, share in shares.items()}
+def silent_as_mean(worths: Mapping[str, float | None]) -> dict[str, float]:
+    """Let nodes that never said count as the mean of the others; all alike if nobody did."""
+    known = [worth for worth in worths.values() if worth is not None]
+    mean = sum(known) / len(known) if known else 100.0
+    return {name: mean if worth is None else worth for name, worth in worths.items()}

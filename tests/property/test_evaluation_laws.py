@@ -22,22 +22,42 @@ from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
 from lamina.scheduling.framework.explain import Attempt, explain
 from lamina.scheduling.framework.profile import Profile
 from lamina.scheduling.loop.loop import Loop
-from lamina.scheduling.plugins.upstream.node_resources_fit import FitArgs, ResourceWeight, ScoringStrategy
+from lamina.scheduling.plugins.upstream.node_resources_balanced_allocation import (
+    BalancedAllocationArgs,
+    BalancedResource,
+)
+from lamina.scheduling.plugins.upstream.node_resources_fit import (
+    FitArgs,
+    RequestedToCapacityRatio,
+    ResourceWeight,
+    ScoringStrategy,
+    ShapePoint,
+)
+from lamina.scheduling.plugins.upstream.pod_topology_spread.rules import DefaultConstraint, SpreadArgs
 from lamina.testing import a_loop, held
 from tests.property.clusters import (
+    AFFINITIES,
     ASKED,
+    COUNTED,
     GIB,
     GPU,
     HELD,
+    HOSTNAME,
     IMAGES,
+    OWNERS,
     TOLERATIONS,
+    ZONE,
     a_whole_pod,
     amounts,
+    chosen,
     container,
+    labelled,
     labels,
     node_images,
+    node_labels,
     nodes,
     one_of_each,
+    spreads,
     taints,
 )
 from tests.unit.scheduling.zoo import AlsoNarrowing, Doorman, Narrowing, Points, Relative, Zone
@@ -81,10 +101,15 @@ Story = tuple[Event | Change, ...]
 # ----------------------------------------------------------------------------------------------------------- histories
 
 
-def running(uid: str, node: str, requests: Sequence[int | None]) -> Event:
+# What pods are counted by: namespace, owner, whether they are being deleted, labels.
+KINDS = (["default", "default", "other"], OWNERS, [False, False, False, True], *COUNTED.values())
+
+
+def running(uid: str, node: str, kind: Sequence[Any], requests: Sequence[int | None]) -> Event:
     """A pod is seen on a node."""
-    pod = a_whole_pod([container("app:1", requests)], [], [], [], {}, uid)
-    return events.PodSeen(msgspec.structs.replace(pod, node_name=node))
+    namespace, owner, deleting, *drawn = kind
+    more = {"namespace": namespace, "owner": owner, "deleting": deleting, "node_name": node}
+    return events.PodSeen(a_whole_pod([container("app:1", requests)], [], [], [], chosen(COUNTED, drawn), uid, **more))
 
 
 def some(first: int, count: int) -> list[str]:
@@ -92,9 +117,13 @@ def some(first: int, count: int) -> list[str]:
     return [NAMES[(first + number) % len(NAMES)] for number in range(count)]
 
 
-placed = one_of_each(UIDS, NAMES, *LOAD.values()).map(lambda drawn: (running(drawn[0], drawn[1], drawn[2:]),))
-burst = one_of_each(range(len(NAMES)), range(6, 13), *LOAD.values()).map(
-    lambda drawn: tuple(running(f"one of many on {name}", name, drawn[2:]) for name in some(drawn[0], drawn[1]))
+placed = one_of_each(UIDS, NAMES, *KINDS, *LOAD.values()).map(
+    lambda drawn: (running(drawn[0], drawn[1], drawn[2:7], drawn[7:]),)
+)
+burst = one_of_each(range(len(NAMES)), range(6, 13), *KINDS, *LOAD.values()).map(
+    lambda drawn: tuple(
+        running(f"one of many on {name}", name, drawn[2:7], drawn[7:]) for name in some(drawn[0], drawn[1])
+    )
 )
 deleted = st.sampled_from(UIDS).map(lambda uid: (events.PodGone(PodUid(uid)),))
 left = st.sampled_from(NAMES).map(lambda name: (events.NodeGone(name),))
@@ -110,7 +139,7 @@ differences = st.one_of(
     st.tuples(st.just("taints"), taints),
     st.tuples(st.just("unschedulable"), st.booleans()),
     st.tuples(st.just("images"), node_images),
-    one_of_each("0123", ["0", "7", "50", "100"]).map(lambda drawn: ("labels", {"zone": drawn[0], "points": drawn[1]})),
+    st.tuples(st.just("labels"), node_labels),
 )
 changed = st.builds(lambda name, difference: (Change(name, *difference),), st.sampled_from(NAMES), differences)
 swept = st.builds(
@@ -130,14 +159,20 @@ histories = st.lists(
     max_size=STEPS,
 )
 shapes = st.builds(
-    a_whole_pod,
-    st.lists(
-        one_of_each(ASKED, *LOAD.values()).map(lambda drawn: container(drawn[0], drawn[1:])), min_size=1, max_size=2
+    lambda parts, spread, rest: a_whole_pod(
+        *parts, spread=spread, namespace=rest[0], owner=rest[1], node_selector=rest[2], required_nodes=rest[3]
     ),
-    st.just([]),
-    st.lists(st.sampled_from(ASKED), max_size=1),
-    st.lists(st.sampled_from(TOLERATIONS), max_size=2),
-    labels,
+    st.tuples(
+        st.lists(
+            one_of_each(ASKED, *LOAD.values()).map(lambda drawn: container(drawn[0], drawn[1:])), min_size=1, max_size=2
+        ),
+        st.just([]),
+        st.lists(st.sampled_from(ASKED), max_size=1),
+        st.lists(st.sampled_from(TOLERATIONS), max_size=2),
+        labels,
+    ),
+    spreads,
+    one_of_each(["default", "default", "other"], OWNERS, [(), (), (), (("disk", "ssd"),)], AFFINITIES),
 )
 beginnings = st.one_of(
     st.tuples(*(nodes(st.just(name), ROOM) for name in NAMES[2:])),
@@ -193,17 +228,46 @@ class Watcher:
         node: Node | None = None if row is None else self.loop.state.columns.nodes[row]
         if node is None:
             return ()
-        return (events.NodeSeen(msgspec.structs.replace(node, **{change.what: change.value})),)
+        value = labelled(node.name, change.value) if change.what == "labels" else change.value
+        return (events.NodeSeen(msgspec.structs.replace(node, **{change.what: value})),)
 
 
 WEIGHED = FitArgs(scoring_strategy=ScoringStrategy("MostAllocated", (ResourceWeight("cpu", 3), ResourceWeight(GPU, 2))))
+SHAPED = FitArgs(
+    scoring_strategy=ScoringStrategy(
+        "RequestedToCapacityRatio",
+        (),
+        RequestedToCapacityRatio((ShapePoint(0, 3), ShapePoint(50, 10), ShapePoint(90, 0))),
+    )
+)
+BY_THREE = BalancedAllocationArgs(
+    resources=(BalancedResource("cpu"), BalancedResource("memory"), BalancedResource(GPU))
+)
+HARD_BY_DEFAULT = SpreadArgs(
+    defaulting_type="List",
+    default_constraints=(
+        DefaultConstraint(
+            max_skew=1, topology_key=ZONE, when_unsatisfiable="DoNotSchedule", node_taints_policy="Honor"
+        ),
+        DefaultConstraint(max_skew=2, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"),
+    ),
+)
 
 
 @pytest.mark.parametrize(
     ("plugins", "args"),
     [
         pytest.param(
-            ["NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit", "ImageLocality", "LayerLocality"],
+            [
+                "NodeUnschedulable",
+                "NodeName",
+                "TaintToleration",
+                "NodeResourcesFit",
+                "PodTopologySpread",
+                "NodeResourcesBalancedAllocation",
+                "ImageLocality",
+                "LayerLocality",
+            ],
             {},
             id="all",
         ),
@@ -211,6 +275,17 @@ WEIGHED = FitArgs(scoring_strategy=ScoringStrategy("MostAllocated", (ResourceWei
         pytest.param(["NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit"], {}, id="row by row"),
         pytest.param(["NodeResourcesFit", "TaintToleration"], {"NodeResourcesFit": WEIGHED}, id="weighed"),
         pytest.param(["TaintToleration", "NodeResourcesFit", "LayerLocality"], {}, id="layers"),
+        pytest.param(
+            ["NodeResourcesFit", "NodeResourcesBalancedAllocation"],
+            {"NodeResourcesFit": SHAPED, "NodeResourcesBalancedAllocation": BY_THREE},
+            id="shaped and balanced",
+        ),
+        pytest.param(["TaintToleration", "NodeResourcesFit", "PodTopologySpread"], {}, id="spread"),
+        pytest.param(
+            ["PodTopologySpread", "NodeResourcesBalancedAllocation", Points, Relative],
+            {"PodTopologySpread": HARD_BY_DEFAULT},
+            id="spread by default",
+        ),
         pytest.param(
             [Narrowing, AlsoNarrowing, Doorman, Zone, "TaintToleration", Points, Relative], {}, id="foreign plugins"
         ),

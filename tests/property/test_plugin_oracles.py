@@ -17,18 +17,29 @@ from hypothesis import strategies as st
 
 from lamina.model.image import Image
 from lamina.model.node import Node
-from lamina.model.pod import Pod
+from lamina.model.pod import Pod, SpreadConstraint
 from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.framework.evaluation import Evaluation
 from lamina.scheduling.framework.explain import Attempt, explain
 from lamina.scheduling.framework.registry import Args
 from lamina.scheduling.framework.status import Code
 from lamina.scheduling.framework.view import NodeRow, only
-from lamina.scheduling.plugins.upstream.node_resources_fit import FitArgs, ResourceWeight, ScoringStrategy
+from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
+from lamina.scheduling.plugins.upstream.node_resources_balanced_allocation import (
+    BalancedAllocationArgs,
+    BalancedResource,
+)
+from lamina.scheduling.plugins.upstream.node_resources_fit import (
+    FitArgs,
+    RequestedToCapacityRatio,
+    ResourceWeight,
+    ScoringStrategy,
+    ShapePoint,
+)
 from lamina.testing import a_node, a_pod, a_profile, held
-from tests.property import oracles
+from tests.property import oracles, spread_oracle
 from tests.property.clusters import GPU, SPELLINGS, Cluster, clusters, pods
-from tests.unit.scheduling.bench import Bench
+from tests.unit.scheduling.bench import Bench, final
 
 pytestmark = pytest.mark.slow
 
@@ -177,6 +188,48 @@ def test_nodes_are_ranked_by_room_as_upstream_does(most, cluster, pod, weights):
     } == ranked(bench, bench.make("NodeResourcesFit", fit_args(weights, most=most)), pod)
 
 
+SHAPES = st.dictionaries(st.integers(0, 100), st.integers(0, 10), min_size=1, max_size=4).map(
+    lambda points: sorted(points.items())
+)
+
+
+@given(clusters(), pods, st.one_of(st.just({"cpu": 1, "memory": 1}), WEIGHTS), SHAPES)
+def test_nodes_are_ranked_by_a_shape_as_upstream_does(cluster, pod, weights, shape):
+    """To the point, for any shape, also where it falls."""
+    bench, _ = built(cluster)
+    strategy = ScoringStrategy(
+        "RequestedToCapacityRatio",
+        tuple(ResourceWeight(name, weight) for name, weight in weights.items()),
+        RequestedToCapacityRatio(tuple(ShapePoint(*point) for point in shape)),
+    )
+
+    assert {
+        node.name: oracles.ratio(node, cluster.placed[node.name], pod, weights, shape)
+        for node in alive(cluster).values()
+    } == ranked(bench, bench.make("NodeResourcesFit", FitArgs(scoring_strategy=strategy)), pod)
+
+
+BALANCED = [
+    ["cpu", "memory"],
+    ["cpu", "memory", "ephemeral-storage"],
+    ["cpu", "memory", "ephemeral-storage", GPU],
+    [GPU, "memory"],
+    ["memory"],
+]
+
+
+@given(clusters(), pods, st.sampled_from(BALANCED))
+def test_nodes_are_ranked_by_balance_as_upstream_does(cluster, pod, resources):
+    """To the point, however many resources there are; not at all where the pod asks for none of them."""
+    bench, _ = built(cluster)
+    args = BalancedAllocationArgs(resources=tuple(BalancedResource(name) for name in resources))
+    scores = ranked(bench, bench.make("NodeResourcesBalancedAllocation", args), pod)
+
+    assert {
+        node.name: oracles.balanced(node, cluster.placed[node.name], pod, resources) for node in alive(cluster).values()
+    } == (dict.fromkeys(alive(cluster)) if scores is None else scores)
+
+
 @st.composite
 def sizes_alike(draw: st.DrawFn) -> list[int]:
     """Draw capacities of nodes that are all below some bound, and near it."""
@@ -267,32 +320,33 @@ def catalog(known: tuple[Image, ...]) -> dict[str, Image]:
     return by_name | {alias: by_name[name] for alias, name in SPELLINGS.items() if name in by_name}
 
 
-@given(clusters(), pods, st.data())
-def test_layer_locality_scores_the_share_of_bytes_that_are_there(cluster, pod, data):
-    """Distinct layers over all images; silent nodes as the mean of those feasible nodes that spoke."""
-    bench, _ = built(cluster)
-    plugin = bench.make("LayerLocality")
-    wanted = oracles.wanted_layers(pod, catalog(cluster.known))
-    scores = ranked(bench, plugin, pod)
-    if wanted is None:
-        assert scores is None
-        return
-    raw = {
-        name: oracles.layer_share(
-            wanted,
-            oracles.held_layers(one for one in cluster.reports[name] if one in cluster.known)
-            if name in cluster.reports
-            else None,
-        )
-        for name in alive(cluster)
-    }
-    feasible = data.draw(st.sets(st.sampled_from(sorted(raw))) if raw else st.just(set()))
+def known_of(cluster: Cluster, name: str) -> list[Image] | None:
+    """Return the images a node reported that are known; None when it never reported."""
+    return [one for one in cluster.reports[name] if one in cluster.known] if name in cluster.reports else None
 
-    assert raw == scores
-    if feasible:
-        assert oracles.silent_as_mean({name: raw[name] for name in feasible}) == normalized(
-            bench, plugin, pod, raw, feasible
-        )
+
+@pytest.mark.parametrize("mode", ["bytes", "seconds"])
+@given(clusters(), pods, st.data())
+def test_layer_locality_scores_what_is_missing_layer_by_layer(mode, cluster, pod, data):
+    """Silent nodes count as the mean of those feasible nodes that spoke; within a point, which is what rounding takes."""
+    bench, _ = built(cluster)
+    plugin = bench.make("LayerLocality", LayerLocalityArgs(mode=mode, barrier=None, replica_share=1.0))
+    wanted = oracles.wanted_images(pod, catalog(cluster.known))
+    raw = ranked(bench, plugin, pod)
+    if wanted is None or not alive(cluster):
+        assert raw is None
+        return
+    worths = {name: oracles.layer_worth(wanted, known_of(cluster, name), mode) for name in alive(cluster)}
+    feasible = data.draw(st.sets(st.sampled_from(sorted(worths)), min_size=1))
+
+    scores = final(bench, plugin, pod, feasible)
+
+    assert raw is not None
+    assert scores is not None
+    assert [name for name, worth in worths.items() if worth is None] == [name for name, one in raw.items() if one < 0]
+    want = oracles.silent_as_mean({name: worths[name] for name in feasible})
+    off = 1 if mode == "seconds" else 0.5
+    assert [] == [name for name in feasible if abs(want[name] - scores[name]) > off + 1e-6]
 
 
 # -------------------------------------------------------------------------------------------------------- all together
@@ -303,11 +357,24 @@ DEFAULT = (
     "NodeName",
     "TaintToleration",
     "NodeResourcesFit",
+    "PodTopologySpread",
+    "NodeResourcesBalancedAllocation",
     "ImageLocality",
     "LayerLocality",
     "DefaultBinder",
 )
-POINTS = {"TaintToleration": 3, "NodeResourcesFit": 1, "ImageLocality": 1, "LayerLocality": 5}
+POINTS = {
+    "TaintToleration": 3,
+    "NodeResourcesFit": 1,
+    "PodTopologySpread": 2,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+    "LayerLocality": 5,
+}
+SPREAD_BY_DEFAULT = (
+    SpreadConstraint(3, "kubernetes.io/hostname", "ScheduleAnyway"),
+    SpreadConstraint(5, "topology.kubernetes.io/zone", "ScheduleAnyway"),
+)
 
 
 @given(clusters(), pods)
@@ -321,30 +388,26 @@ def test_a_pod_is_judged_by_all_plugins_as_by_each(cluster, pod):
             words = FILTERS[plugin](node, cluster.placed[name], pod)
             if words != oracles.PASSES:
                 refusals.setdefault(name, (plugin, words))
+    for name, words in (spread_oracle.refusals(nodes, cluster.placed, pod, SPREAD_BY_DEFAULT) or {}).items():
+        if words != oracles.PASSES:
+            refusals.setdefault(name, ("PodTopologySpread", words))
     feasible = {name: node for name, node in nodes.items() if name not in refusals}
     taints = oracles.fewest({name: oracles.soft_taints(node, pod) for name, node in feasible.items()})
-    wanted = oracles.wanted_layers(pod, catalog(cluster.known))
-    layers = (
-        {}
-        if wanted is None
-        else oracles.silent_as_mean(
-            {
-                name: oracles.layer_share(
-                    wanted,
-                    oracles.held_layers(one for one in cluster.reports[name] if one in cluster.known)
-                    if name in cluster.reports
-                    else None,
-                )
-                for name in feasible
-            }
-        )
-    )
+    layers = final(bench, bench.make("LayerLocality"), pod, feasible)
+    spread = spread_oracle.points((nodes, cluster.placed), pod, feasible, SPREAD_BY_DEFAULT, system=True)
+    balance = {
+        name: score
+        for name, node in feasible.items()
+        if (score := oracles.balanced(node, cluster.placed[name], pod, ["cpu", "memory"])) is not None
+    }
     want = {
         name: {
             "TaintToleration": taints[name],
             "NodeResourcesFit": oracles.allocation(node, cluster.placed[name], pod, {"cpu": 1, "memory": 1}),
             "ImageLocality": images.score(node, pod, len(nodes)),
             **({"LayerLocality": layers[name]} if layers else {}),
+            **({"PodTopologySpread": spread[name]} if spread else {}),
+            **({"NodeResourcesBalancedAllocation": balance[name]} if name in balance else {}),
         }
         for name, node in feasible.items()
     }

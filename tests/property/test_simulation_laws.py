@@ -208,7 +208,7 @@ def test_one_pod_on_an_idle_cluster_starts_after_the_bytes_it_misses(images, dat
     nodes = data.draw(node_specs(images))
     arrival = data.draw(arrivals(images))[0]
     delays = data.draw(DELAYS)
-    drawn = run(Scenario(name="one", images=images, nodes=nodes, arrivals=(arrival,), delays=delays), "layers")
+    drawn = run(Scenario(name="one", images=images, nodes=nodes, arrivals=(arrival,), delays=delays), "lamina-balanced")
     pod = drawn.result.pods[0]
     spec = next(spec for spec in nodes if spec.name == pod.node)
     wanted = {

@@ -4,8 +4,10 @@ A cluster on a bench: columns, inventory and context that a test fills by hand, 
 Keeps the columns' notes of what changed as the loop does, so that whatever is kept over these columns stays right.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
+
+import numpy as np
 
 from lamina.layers.inventory import Inventory
 from lamina.model.decision import Refusal
@@ -30,6 +32,7 @@ class Bench:
         self.columns = NodeColumns()
         self.inventory = Inventory()
         self.context = Context(self.columns, self.inventory)
+        self.placed: dict[str, list[Pod]] = {}
         self.put(*nodes)
 
     def put(self, *nodes: Node) -> None:
@@ -38,18 +41,21 @@ class Bench:
             known = node.name in self.columns.rows
             row = self.columns.put(node)
             if not known:
-                self.inventory.join(node.name, node.uid, row)
+                self.inventory.join(node.name, node.uid, row, node.platform)
 
     def remove(self, *names: str) -> None:
         """Take nodes out."""
         for name in names:
             self.inventory.leave(name)
+            for pod in self.placed.pop(name, ()):
+                self.columns.pods.remove(self.columns.rows[name], pod)
             self.columns.remove(name)
 
     def place(self, node: str, *pods: Pod) -> None:
         """Count pods on a node."""
         for pod in pods:
-            self.columns.use(self.columns.rows[node], pod.requests, pod.scoring_requests)
+            self.placed.setdefault(node, []).append(pod)
+            self.columns.use(self.columns.rows[node], pod)
 
     def learn(self, *images: Image) -> None:
         """Tell what images consist of."""
@@ -62,6 +68,18 @@ class Bench:
         """Tell what nodes hold."""
         for report in reports:
             self._touch_layers(self.inventory.report(report))
+
+    def expect(self, node: str, *pods: Pod) -> None:
+        """Bind pods to a node, which has to pull their images now."""
+        for pod in pods:
+            self.columns.logs[Facet.PULLS].touch(self.columns.rows[node])
+            self.inventory.expect(pod.uid, node, pod.images)
+
+    def at(self, now: float) -> None:
+        """Let time pass."""
+        _, rows = self.inventory.pass_time(now)
+        for row in rows:
+            self.columns.touch(Facet.PULLS, row)
 
     def _touch_layers(self, rows: list[int]) -> None:
         for row in rows:
@@ -95,6 +113,18 @@ def refused(bench: Bench, plugin: Any, pod: Pod) -> dict[str, Refusal]:
         }
         assert codes == single
     return {name: verdicts.tell(code) for name, code in codes.items() if code}
+
+
+def final(bench: Bench, plugin: Any, pod: Pod, feasible: Collection[str] | None = None) -> dict[str, int] | None:
+    """Return what a plugin gives the feasible nodes (None: all of them) in the end; None when it has nothing to say."""
+    state = CycleState()
+    if plugin.pre_score(state, pod, bench.view) is not None:
+        return None
+    inside = np.array(
+        [node is not None and (feasible is None or node.name in feasible) for node in bench.columns.nodes]
+    )
+    scores = plugin.normalize(state, pod, plugin.score(state, pod, bench.view), inside).tolist()
+    return {name: scores[row] for name, row in bench.columns.rows.items() if inside[row]}
 
 
 def scored(bench: Bench, plugin: Any, pod: Pod) -> dict[str, int] | None:

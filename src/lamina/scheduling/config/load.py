@@ -15,7 +15,7 @@ from lamina.scheduling.config.schema import KubeSchedulerConfiguration, ProfileC
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.points import Plugin
 from lamina.scheduling.framework.profile import Profile
-from lamina.scheduling.framework.registry import POINTS, Registry, points_of
+from lamina.scheduling.framework.registry import POINTS, Args, Registry, points_of
 from lamina.scheduling.loop.queue import Backoff
 
 NO_EXTENDERS: Final = "foreign extenders are not called by this version: remove the list"
@@ -123,7 +123,17 @@ class _Checker:
             if name not in self.registry:
                 self.plugin(name, here)
             elif isinstance(self.value(args), dict):
-                self.mistakes.extend(mistakes_in(self.document, self.registry.args_of(name), args))
+                self.mistakes.extend(self.wrong(self.registry.args_of(name), args))
+
+    def wrong(self, kind: type[Args], path: Path) -> list[Mistake]:
+        """List what is wrong with arguments; if each is right, what is wrong with them together."""
+        found = mistakes_in(self.document, kind, path)
+        if not found and not self.document.mistakes:
+            try:
+                convert(self.document, kind, path)
+            except InputError as error:
+                found = list(error.mistakes)
+        return found
 
     def plugin(self, name: str, path: Path, *, point: str = "") -> None:
         if name not in self.registry:

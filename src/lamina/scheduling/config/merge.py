@@ -25,6 +25,8 @@ DEFAULTS: Final = Plugins(
             PluginRef(name="NodeName"),
             PluginRef(name="TaintToleration", weight=3),
             PluginRef(name="NodeResourcesFit", weight=1),
+            PluginRef(name="PodTopologySpread", weight=2),
+            PluginRef(name="NodeResourcesBalancedAllocation", weight=1),
             PluginRef(name="ImageLocality", weight=1),
             PluginRef(name="DefaultBinder"),
         )
@@ -40,9 +42,7 @@ NOT_IN_TREE: Final = (
     "NodeAffinity",
     "NodeDeclaredFeatures",
     "NodePorts",
-    "NodeResourcesBalancedAllocation",
     "NodeVolumeLimits",
-    "PodTopologySpread",
     "SchedulingGates",
     "VolumeBinding",
     "VolumeRestrictions",

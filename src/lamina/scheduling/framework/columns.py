@@ -17,10 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lamina.model.node import Node
+from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
 from lamina.model.taints import Taint
 from lamina.scheduling.framework.image_names import ImageNames
+from lamina.scheduling.framework.pod_counts import PodCounts
 from lamina.scheduling.framework.rowlog import Facet, RowLog
+from lamina.scheduling.framework.topology import Topology
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -52,9 +55,13 @@ class NodeColumns:
         """Nodes alive."""
         self.structure = 0
         """Grows when rows are added or a resource is first seen: whatever was derived from the arrays is void."""
+        self.capacity = 0
+        """Grows when what any node can give has changed, or whether it takes pods."""
         self.rows: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.images = ImageNames()
+        self.pods = PodCounts()
+        self.topology = Topology(self.nodes)
         self.logs: tuple[RowLog, ...] = tuple(RowLog() for _ in Facet)
         self.resource_index: dict[str, int] = {name: index for index, name in enumerate(WELL_KNOWN)}
         self.alive: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
@@ -92,6 +99,7 @@ class NodeColumns:
             self._taint(row, node)
             self.touch(Facet.TAINTS, row)
         if node.labels != before.labels:
+            self.topology.put(row, node)
             self.touch(Facet.LABELS, row)
         if node.images != before.images and self.images.replace(row, node.images):
             self.touch(Facet.IMAGES, row)
@@ -114,13 +122,15 @@ class NodeColumns:
         self._allocate(row, node)
         self._taint(row, node)
         self.images.replace(row, node.images)
+        self.topology.put(row, node)
         self._touch_all(row)
         return row
 
     def remove(self, name: str) -> int:
-        """Take a node out; return the row it had. Its pods must have been released before."""
+        """Take a node out; return the row it had. Its pods must have been taken out of `pods` before."""
         row = self.rows.pop(name)
         self.count -= 1
+        self.capacity += 1
         self.nodes[row] = None
         self.alive[row] = False
         self.cordoned -= int(self.unschedulable[row])
@@ -133,25 +143,34 @@ class NodeColumns:
         self.headroom[:, row] = 0
         self.unit[:, row] = 0
         self.images.replace(row, ())
+        self.topology.put(row, None)
         self._spare.append(row)
         self._touch_all(row)
         return row
 
-    def use(self, row: int, requests: Amounts, ranked: Amounts) -> None:
+    def use(self, row: int, pod: Pod) -> None:
         """Count a pod on a node."""
-        taken = self.vector(requests)  # first: for a resource nobody has seen yet it makes new arrays
+        taken = self.vector(pod.requests)  # first: for a resource nobody has seen yet it makes new arrays
         self.free[:, row] -= taken
-        self.ranked[:, row] += self.vector(ranked)[:2]
+        self.ranked[:, row] += self.vector(pod.scoring_requests)[:2]
         self._rank(row)
+        self.pods.add(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
 
-    def release(self, row: int, requests: Amounts, ranked: Amounts) -> None:
-        """Stop counting a pod on a node."""
-        self.free[:, row] += self.vector(requests)
-        self.ranked[:, row] -= self.vector(ranked)[:2]
+    def release(self, row: int, pod: Pod) -> None:
+        """Stop counting a pod on a node; *pod* as it was counted."""
+        self.free[:, row] += self.vector(pod.requests)
+        self.ranked[:, row] -= self.vector(pod.scoring_requests)[:2]
         self._rank(row)
+        self.pods.remove(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
+        self.logs[Facet.PODS].touch(row)
+
+    def recount(self, row: int, before: Pod, pod: Pod) -> None:
+        """Take over how a pod on a node is now; it asks for what it asked for before."""
+        self.pods.remove(row, before)
+        self.pods.add(row, pod)
         self.logs[Facet.PODS].touch(row)
 
     def _rank(self, row: int) -> None:
@@ -185,6 +204,7 @@ class NodeColumns:
             log.touch(row)
 
     def _allocate(self, row: int, node: Node) -> None:
+        self.capacity += 1
         amounts: Mapping[str, int] = dict(node.allocatable)
         for name in amounts:
             self._resource(name)
@@ -201,6 +221,7 @@ class NodeColumns:
         self._rank(row)
 
     def _taint(self, row: int, node: Node) -> None:
+        self.capacity += 1
         index = self._taint_set_index.get(node.taints)
         if index is None:
             index = self._taint_set_index[node.taints] = len(self.taint_sets)

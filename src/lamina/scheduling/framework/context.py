@@ -2,18 +2,22 @@
 
 from lamina.layers.inventory import Inventory
 from lamina.scheduling.framework.columns import NodeColumns
+from lamina.scheduling.framework.load import ClusterLoad
 from lamina.scheduling.framework.view import NodeRow
 
 
 class Context:
-    """The cluster as the loop knows it, for plugins that must look at it outside a cycle (hints) or at layers."""
+    """The cluster as the loop knows it, for plugins that must look at it outside a cycle (hints), at layers or at load."""
 
-    __slots__ = ("_columns", "inventory")
+    __slots__ = ("_columns", "inventory", "load", "namespaces")
 
     def __init__(self, columns: NodeColumns, inventory: Inventory) -> None:
         """Look at these columns and this inventory."""
         self._columns = columns
         self.inventory = inventory
+        self.load = ClusterLoad(columns)
+        self.namespaces: dict[str, dict[str, str]] = {}
+        """The annotations of namespaces; written by the loop."""
 
     def node(self, row: int) -> NodeRow:
         """Look at one node."""

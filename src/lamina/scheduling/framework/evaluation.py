@@ -413,7 +413,8 @@ class Evaluation:
                 again.add(index)
             else:
                 self.scores[index, where] = score_part.plugin.score(self.state, pod, nodes)
-        self.totals[where] = np.where(passes, self.profile.weights @ self.scores[:, where], OUT)
+        # Not `@`: it looks at the processor's floating-point flags, which BLAS may set by reading past the end of a row.
+        self.totals[where] = np.where(passes, np.dot(self.profile.weights, self.scores[:, where]), OUT)
 
     def _codes(self, index: int) -> Ints | Bools:
         codes = self.codes[index]

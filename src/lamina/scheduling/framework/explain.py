@@ -1,15 +1,15 @@
 """Turns an evaluation into words and figures: why this node, how close it was, why none."""
 
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 import numpy as np
 
-from lamina.model.decision import Decision, NodeVerdict, Outcome, PluginScore, Refusal, pending_message
+from lamina.model.decision import Decision, LocalityStory, NodeVerdict, Outcome, PluginScore, Refusal, pending_message
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.columns import Bools
 from lamina.scheduling.framework.evaluation import OUT, Evaluation
-from lamina.scheduling.framework.points import FactsPlugin
+from lamina.scheduling.framework.points import FactsPlugin, NotesPlugin, StoryPlugin
 from lamina.scheduling.framework.status import Code, Status
 from lamina.scheduling.framework.view import everything
 
@@ -133,6 +133,8 @@ def explain(evaluation: Evaluation, pod: Pod, attempt: Attempt, detail: Detail) 
         refusals=refusals,
         verdicts=tuple(verdicts.values()),
         message=message,
+        locality=_story(evaluation, pod, row, second) if row >= 0 and detail == "full" else None,
+        notes=_notes(evaluation, pod) if detail != "none" else (),
     )
 
 
@@ -182,3 +184,18 @@ def _facts(evaluation: Evaluation, pod: Pod) -> dict[str, list[dict[str, int]]]:
         for part, skip in zip(evaluation.profile.scorers, evaluation.skips, strict=True)
         if not skip and isinstance(part.plugin, FactsPlugin)
     }
+
+
+def _story(evaluation: Evaluation, pod: Pod, chosen: int, second: int) -> LocalityStory | None:
+    nodes = everything(evaluation.columns)
+    for part, skip in zip(evaluation.profile.scorers, evaluation.skips, strict=True):
+        if not skip and isinstance(part.plugin, StoryPlugin):
+            return part.plugin.story(evaluation.state, pod, nodes, chosen, second, evaluation.feasible)
+    return None
+
+
+def _notes(evaluation: Evaluation, pod: Pod) -> tuple[str, ...]:
+    # Every decision comes by here, and asking the protocol takes a hundred times as long as asking for the name.
+    noting = (part.plugin for part in evaluation.profile.scorers if hasattr(part.plugin, "notes"))
+    told = [cast("NotesPlugin", plugin).notes(pod) for plugin in noting]
+    return tuple(filter(None, told))

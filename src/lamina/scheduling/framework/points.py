@@ -24,7 +24,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from lamina.model.decision import Refusal
+from lamina.model.decision import LocalityStory, Refusal
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.changes import Change, Changed
 from lamina.scheduling.framework.columns import Bools, Ints
@@ -266,6 +266,26 @@ class FactsPlugin(Plugin, Protocol):
 
     def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> Sequence[dict[str, int]]:
         """Return one small mapping per node of the view."""
+        ...
+
+
+@runtime_checkable
+class StoryPlugin(Plugin, Protocol):
+    """Can tell what layers had to do with a choice; asked in full explanations only."""
+
+    def story(
+        self, state: CycleState, pod: Pod, nodes: NodeView, chosen: int, runner_up: int, feasible: Bools
+    ) -> LocalityStory | None:
+        """Tell what the chosen row has and what that saves; *runner_up* is -1 when nothing else was feasible."""
+        ...
+
+
+@runtime_checkable
+class NotesPlugin(Plugin, Protocol):
+    """Can tell what is wrong with a pod without refusing it."""
+
+    def notes(self, pod: Pod) -> str:
+        """Say it in one line; empty when nothing is."""
         ...
 
 

@@ -42,6 +42,8 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
     (points.FilterNodePlugin, "filter_node", "filter"),
     (points.ScoreNodePlugin, "score_node", "score"),
     (points.FactsPlugin, "facts", "score"),
+    (points.StoryPlugin, "story", "score"),
+    (points.NotesPlugin, "notes", "score"),
     (points.ReservePlugin, "unreserve", "reserve"),
     (points.Signed, "sign", ""),
     (points.Hinting, "worth_retrying", ""),

@@ -5,9 +5,13 @@ import numpy.typing as npt
 
 from lamina.model.node import Node
 from lamina.model.resources import CPU, MEMORY
+from lamina.model.selectors import LabelSelector
 from lamina.model.taints import Taint
 from lamina.scheduling.framework.columns import NUDGE, Bools, Floats, Ints, NodeColumns
 from lamina.scheduling.framework.image_names import ImageNames
+from lamina.scheduling.framework.pod_counts import OwnerKey
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.topology import Wanted
 
 RANKED = {CPU: 0, MEMORY: 1}
 
@@ -41,6 +45,11 @@ class NodeView:
     def height(self) -> int:
         """How many rows the whole columns have: what an array that *rows* can index must be as long as."""
         return self._columns.size
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is every row, in order."""
+        return isinstance(self.rows, slice) and self.size == self._columns.size
 
     @property
     def alive(self) -> Bools:
@@ -100,6 +109,38 @@ class NodeView:
         left += self._columns.headroom[line, self.rows]
         left += NUDGE
         return left
+
+    def owned(self, key: OwnerKey) -> Ints:
+        """How many pods of a controller (see `owner_key`) each node has, those being deleted not counted; read only."""
+        return self._columns.pods.owned(key, self._columns.size)[self.rows]
+
+    def owned_in_all(self, key: OwnerKey) -> int:
+        """How many pods of a controller there are on all nodes of the cluster, in view or not."""
+        return int(self._columns.pods.owned(key, self._columns.size).sum())
+
+    def matching(self, namespace: str, selector: LabelSelector) -> Ints:
+        """How many pods of a namespace a selector matches on each node, as in `owned`; read only."""
+        return self._columns.pods.matching(namespace, selector, self._columns.size)[self.rows]
+
+    def domains(self, key: str) -> Ints:
+        """The number of each node's domain, that is of its value of a label; 0 where the label is missing. Read only."""
+        return self._columns.topology.domains(key).of_row[: self._columns.size][self.rows]
+
+    def domain_count(self, key: str) -> int:
+        """Return how many numbers `domains` uses for a label, 0 (missing) and 1 (an empty value) included."""
+        return len(self._columns.topology.domains(key).numbers) + 1
+
+    def selected(self, wanted: Wanted) -> Bools:
+        """Which nodes a pod's node selector and required affinity match; read only."""
+        return self._columns.topology.selected(wanted)[: self._columns.size][self.rows]
+
+    def noted(self, facet: Facet) -> int:
+        """Say where the notes of what changed stand: what to ask `changed_since` with the next time."""
+        return self._columns.logs[facet].position
+
+    def changed_since(self, facet: Facet, noted: int) -> list[int] | None:
+        """List the rows of the whole cluster that changed since, repeats included; None: too long ago to tell."""
+        return self._columns.logs[facet].since(noted)
 
     def column(self, resource: str) -> int:
         """Return the place of a resource in `resources`; -1 when nobody has or asks for it."""

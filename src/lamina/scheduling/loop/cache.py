@@ -61,16 +61,18 @@ class Cache:
         self._uncount(uid)
 
     def confirm(self, pod: Pod, node: str) -> bool:
-        """Take over the API server's word about a pod; say whether anything about the node's load changed."""
+        """Take over the API server's word about a pod; say whether anything that others look at changed."""
         known = self._placed.get(pod.uid)
-        if known is not None and known.node == node and _load(known.pod) == _load(pod):
-            known.pod = pod
-            known.assumed = False
-            return False
-        if known is not None:
+        if known is None or known.node != node or _load(known.pod) != _load(pod):
             self._uncount(pod.uid)
-        self._count(Placed(pod, node, assumed=False))
-        return True
+            self._count(Placed(pod, node, assumed=False))
+            return True
+        if not _same_to_counters(known.pod, pod):
+            self._recount(known, pod)
+            return True
+        known.pod = pod
+        known.assumed = False
+        return False
 
     def remove(self, uid: PodUid) -> Placed | None:
         """Stop counting a pod; return where it was."""
@@ -82,11 +84,14 @@ class Cache:
         row = self.columns.put(node)
         if not known:
             for placed in self._on_node.get(node.name, {}).values():
-                self.columns.use(row, placed.pod.requests, placed.pod.scoring_requests)
+                self.columns.use(row, placed.pod)
         return row
 
     def remove_node(self, name: str) -> None:
         """Take a node out; its pods are kept, counting nowhere."""
+        row = self.columns.rows[name]
+        for placed in self._on_node.get(name, {}).values():
+            self.columns.pods.remove(row, placed.pod)
         self.columns.remove(name)
 
     def _count(self, placed: Placed) -> None:
@@ -95,7 +100,14 @@ class Cache:
         self._on_node.setdefault(placed.node, {})[pod.uid] = placed
         row = self.columns.rows.get(placed.node)
         if row is not None:
-            self.columns.use(row, pod.requests, pod.scoring_requests)
+            self.columns.use(row, pod)
+
+    def _recount(self, placed: Placed, pod: Pod) -> None:
+        """Take over how a pod is now that takes as much as before; whoever holds *placed* still sees how it was."""
+        self._placed[pod.uid] = self._on_node[placed.node][pod.uid] = Placed(pod, placed.node, assumed=False)
+        row = self.columns.rows.get(placed.node)
+        if row is not None:
+            self.columns.recount(row, placed.pod, pod)
 
     def _uncount(self, uid: PodUid) -> Placed | None:
         placed = self._placed.pop(uid, None)
@@ -107,9 +119,18 @@ class Cache:
             del self._on_node[placed.node]
         row = self.columns.rows.get(placed.node)
         if row is not None:
-            self.columns.release(row, placed.pod.requests, placed.pod.scoring_requests)
+            self.columns.release(row, placed.pod)
         return placed
 
 
 def _load(pod: Pod) -> tuple[object, object]:
     return (pod.requests, pod.scoring_requests)
+
+
+def _same_to_counters(before: Pod, pod: Pod) -> bool:
+    return (
+        before.labels == pod.labels
+        and before.owner == pod.owner
+        and before.deleting == pod.deleting
+        and before.namespace == pod.namespace
+    )

@@ -50,7 +50,7 @@ class Cycle:
         if underway is not None:
             state.bindings.abandon(underway, status)
         elif state.queue.get(pod.uid) is None:
-            state.cache.forget(pod.uid)
+            state.forget(pod)
             state.queue.put_back(queued, frozenset(), broke=True)
             state.tell(pod, broken(pod, status, at=state.now, attempt=queued.attempts, profile=queued.profile.name))
 
@@ -82,7 +82,7 @@ class Cycle:
         decision = explain(evaluation, pod, attempt, state.settings.detail)
         assert decision.chosen is not None, "a row was chosen"
         node = decision.chosen.node
-        state.cache.assume(pod, node)
+        state.assume(pod, node)
         state.queue.placed(queued)
         underway = Underway(queued, node, evaluation.state.copy(), decision, state.changes)
         state.do(*state.bindings.start(underway))

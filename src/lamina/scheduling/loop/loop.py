@@ -51,6 +51,7 @@ class Loop:
             events.WorkFailed: bindings.work_failed,
             events.PermitGiven: self._permit_given,
             events.PermitRefused: self._permit_refused,
+            events.NamespaceSeen: self._namespace_seen,
             events.ImagesLearned: self._images_learned,
             events.LayersReported: lambda report: self._layers_changed(inventory.report(report)),
         }
@@ -88,8 +89,13 @@ class Loop:
         self.state.bindings.waiting.refuse(uid, plugin, reason)
         self.state.do(*self.state.bindings.settle())
 
-    def _images_learned(self, images: tuple[Image, ...]) -> None:
-        news, rows = self.state.inventory.learn(images)
+    def _namespace_seen(self, name: str, annotations: dict[str, str]) -> None:
+        if self.state.context.namespaces.get(name, {}) != annotations:
+            self.state.context.namespaces[name] = annotations
+            self.state.columns.touch(Facet.CATALOG, 0)
+
+    def _images_learned(self, images: tuple[Image, ...], good_for: float) -> None:
+        news, rows = self.state.inventory.learn(images, good_for)
         if news:
             self.state.columns.touch(Facet.CATALOG, 0)
         self._layers_changed(rows)
@@ -102,6 +108,10 @@ class Loop:
             return
         self.state.now = self.state.queue.now = now
         self.state.queue.pass_time(now)
+        expired, rows = self.state.inventory.pass_time(now)
+        if expired:
+            self.state.columns.touch(Facet.CATALOG, 0)
+        self.state.pulls_changed(rows)
         self.state.do(*self.state.bindings.pass_time(now))
 
     def _pod_seen(self, pod: Pod) -> None:
@@ -134,6 +144,7 @@ class Loop:
             else:
                 self.state.bindings.drop(pod.uid)
         before = self.state.cache.get(pod.uid)
+        self.state.follow(pod, None if before is None else before.node)
         if not self.state.cache.confirm(pod, pod.node_name):
             return
         if before is not None:
@@ -145,6 +156,7 @@ class Loop:
         self.state.queue.remove(uid)
         self.state.bindings.drop(uid)
         placed = self.state.cache.remove(uid)
+        self.state.pulls_changed(self.state.inventory.gone(uid))
         if placed is not None:
             self.state.changed(Changed(Change.POD_REMOVED, self.state.row(placed.node), pod=placed.pod))
 
@@ -156,8 +168,9 @@ class Loop:
             self._node_gone(node.name)
             before = None
         row = self.state.cache.put_node(node)
+        if before is None or node.platform != before.platform:
+            self._join(node, row)
         if before is None:
-            self.state.inventory.join(node.name, node.uid, row)
             self.state.changed(Changed(Change.NODE_ADDED, row))
             return
         if node.allocatable != before.allocatable:
@@ -166,6 +179,14 @@ class Loop:
             self.state.changed(Changed(Change.NODE_TAINTS, row, before))
         if node.labels != before.labels:
             self.state.changed(Changed(Change.NODE_LABELS, row, before))
+
+    def _join(self, node: Node, row: int) -> None:
+        """Let the inventory know whose row it is, and of which platform; a node may say that later than its name."""
+        platforms = self.state.inventory.wants.platforms
+        self.state.inventory.join(node.name, node.uid, row, node.platform)
+        self.state.columns.touch(Facet.LAYERS, row)
+        if self.state.inventory.wants.platforms > platforms:
+            self.state.columns.touch(Facet.CATALOG, 0)
 
     def _node_gone(self, name: str) -> None:
         if name not in self.state.columns.rows:

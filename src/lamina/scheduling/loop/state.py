@@ -13,6 +13,7 @@ from lamina.scheduling.framework.commands import Command, TellPending
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.explain import Detail
 from lamina.scheduling.framework.profile import Profile
+from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.status import Code, Status
 from lamina.scheduling.loop.binding import Bindings, Underway
 from lamina.scheduling.loop.cache import Cache
@@ -42,7 +43,8 @@ class LoopState:
         self.cache = Cache(self.columns)
         self.queue = SchedulingQueue(settings.backoff)
         self.bindings = Bindings(self._give_up)
-        self.profiles = dict(make_profiles(Context(self.columns, self.inventory)))
+        self.context = Context(self.columns, self.inventory)
+        self.profiles = dict(make_profiles(self.context))
         self.changes = 0
         """How many changes there were so far."""
         self.commands: list[Command] = []
@@ -55,6 +57,34 @@ class LoopState:
         """Let waiting pods profit from a change."""
         self.changes += 1
         self.queue.react(change)
+
+    def assume(self, pod: Pod, node: str) -> None:
+        """Count a pod on the node that was chosen for it, and expect its images there."""
+        self.cache.assume(pod, node)
+        self.context.load.note(pod)
+        self.pulls_changed(self.inventory.expect(pod.uid, node, pod.images))
+
+    def follow(self, pod: Pod, before: str | None) -> None:
+        """Expect the images of a pod on the node it was seen on, until it runs; *before* is where it was believed to be."""
+        if before is None:
+            self.context.load.note(pod)
+            if pod.node_name not in self.columns.rows:
+                # It tells what size is usual, and there is no row whose change would tell that.
+                self.columns.touch(Facet.CATALOG, 0)
+        if pod.started:
+            self.pulls_changed(self.inventory.ran(pod.uid))
+        elif before != pod.node_name:
+            self.pulls_changed(self.inventory.expect(pod.uid, pod.node_name, pod.images))
+
+    def forget(self, pod: Pod) -> None:
+        """Take an assumption back."""
+        self.cache.forget(pod.uid)
+        self.pulls_changed(self.inventory.gone(pod.uid))
+
+    def pulls_changed(self, rows: list[int]) -> None:
+        """Note that what is on its way to rows has changed."""
+        for row in rows:
+            self.columns.touch(Facet.PULLS, row)
 
     def row(self, node: str) -> int:
         """Return a node's row; -1 when it is not known."""
@@ -75,7 +105,7 @@ class LoopState:
         stale = self.changes > underway.changes
         if underway.latest is not None:
             queued.pod, queued.shape = underway.latest, queued.profile.shape(underway.latest)
-        self.cache.forget(pod.uid)
+        self.forget(pod)
         # The others first: what this pod gives back must not count as news for itself.
         self.changed(Changed(Change.POD_REMOVED, self.row(underway.node), pod=pod))
         broke = status.code is Code.ERROR

@@ -3,12 +3,17 @@
 from typing import Final
 
 from lamina.scheduling.framework.registry import PluginClass, Registry
+from lamina.scheduling.plugins.baselines.hot_edge import HotEdge
+from lamina.scheduling.plugins.baselines.lr_scheduler import LRScheduler
+from lamina.scheduling.plugins.locality.image_presence import ImagePresence
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
 from lamina.scheduling.plugins.upstream.default_binder import DefaultBinder
 from lamina.scheduling.plugins.upstream.image_locality import ImageLocality
 from lamina.scheduling.plugins.upstream.node_name import NodeName
+from lamina.scheduling.plugins.upstream.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from lamina.scheduling.plugins.upstream.node_resources_fit import NodeResourcesFit
 from lamina.scheduling.plugins.upstream.node_unschedulable import NodeUnschedulable
+from lamina.scheduling.plugins.upstream.pod_topology_spread.plugin import PodTopologySpread
 from lamina.scheduling.plugins.upstream.priority_sort import PrioritySort
 from lamina.scheduling.plugins.upstream.taint_toleration import TaintToleration
 
@@ -18,8 +23,13 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     NodeName,
     TaintToleration,
     NodeResourcesFit,
+    PodTopologySpread,
+    NodeResourcesBalancedAllocation,
     ImageLocality,
     LayerLocality,
+    ImagePresence,
+    HotEdge,
+    LRScheduler,
     DefaultBinder,
 )
 

@@ -47,8 +47,26 @@ KNOWN = registry(entry_points=False)
 for one in (Filter, Both, Score, Binder):
     KNOWN.register(one)
 
-FILTERS = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit")
-SCORES = ("TaintToleration", "NodeResourcesFit", "ImageLocality")
+FILTERS = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit", "PodTopologySpread")
+SCORES = (
+    "TaintToleration",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+)
+WEIGHTS = {
+    "TaintToleration": 3,
+    "NodeResourcesFit": 1,
+    "PodTopologySpread": 2,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
+
+
+def scores(*without: str) -> tuple[str, ...]:
+    """Name the default scorers but these."""
+    return tuple(name for name in SCORES if name not in without)
 
 
 def chosen(plugins: dict[str, Any]) -> Chosen:
@@ -66,13 +84,13 @@ def test_by_default_a_profile_has_upstreams_plugins_at_all_their_points():
 
     assert {
         "queueSort": ("PrioritySort",),
-        "preFilter": ("NodeResourcesFit",),
+        "preFilter": ("NodeResourcesFit", "PodTopologySpread"),
         "filter": FILTERS,
-        "preScore": ("NodeResourcesFit",),
+        "preScore": ("NodeResourcesFit", "PodTopologySpread", "NodeResourcesBalancedAllocation"),
         "score": SCORES,
         "bind": ("DefaultBinder",),
     } == by_point
-    assert {"TaintToleration": 3, "NodeResourcesFit": 1, "ImageLocality": 1} == chosen({}).weights
+    assert WEIGHTS == chosen({}).weights
 
 
 def test_every_point_is_in_the_answer():
@@ -87,13 +105,13 @@ def test_every_point_is_in_the_answer():
         pytest.param(
             {"multiPoint": {"disabled": named("TaintToleration")}},
             "filter",
-            ("NodeUnschedulable", "NodeName", "NodeResourcesFit"),
+            ("NodeUnschedulable", "NodeName", "NodeResourcesFit", "PodTopologySpread"),
             id="disabled everywhere: filter",
         ),
         pytest.param(
             {"multiPoint": {"disabled": named("TaintToleration")}},
             "score",
-            ("NodeResourcesFit", "ImageLocality"),
+            scores("TaintToleration"),
             id="disabled everywhere: score",
         ),
         pytest.param({"multiPoint": {"disabled": named("*")}}, "score", (), id="all disabled everywhere"),
@@ -118,14 +136,14 @@ def test_every_point_is_in_the_answer():
         pytest.param(
             {"multiPoint": {"disabled": named("TaintToleration"), "enabled": named("TaintToleration")}},
             "score",
-            ("NodeResourcesFit", "ImageLocality", "TaintToleration"),
+            (*scores("TaintToleration"), "TaintToleration"),
             id="disabled and enabled goes to the end",
         ),
         # -- a point of its own
         pytest.param(
             {"score": {"disabled": named("TaintToleration")}},
             "score",
-            ("NodeResourcesFit", "ImageLocality"),
+            scores("TaintToleration"),
             id="disabled here",
         ),
         pytest.param({"score": {"disabled": named("TaintToleration")}}, "filter", FILTERS, id="and only here"),
@@ -135,19 +153,19 @@ def test_every_point_is_in_the_answer():
         pytest.param(
             {"score": {"enabled": named(ImageLocality=9)}},
             "score",
-            ("ImageLocality", "TaintToleration", "NodeResourcesFit"),
+            ("ImageLocality", *scores("ImageLocality")),
             id="what is named here comes first",
         ),
         pytest.param(
             {"score": {"enabled": named("ImageLocality", "TaintToleration")}},
             "score",
-            ("ImageLocality", "TaintToleration", "NodeResourcesFit"),
+            ("ImageLocality", "TaintToleration", *scores("ImageLocality", "TaintToleration")),
             id="several come first in the order given",
         ),
         pytest.param(
             {"score": {"enabled": named("Score", "ImageLocality")}},
             "score",
-            ("ImageLocality", "TaintToleration", "NodeResourcesFit", "Score"),
+            ("ImageLocality", *scores("ImageLocality"), "Score"),
             id="one that overrides first, another last",
         ),
         pytest.param(
@@ -165,7 +183,7 @@ def test_every_point_is_in_the_answer():
         pytest.param(
             {"multiPoint": {"disabled": named("NodeName")}, "filter": {"enabled": named("NodeName")}},
             "filter",
-            ("NodeUnschedulable", "TaintToleration", "NodeResourcesFit", "NodeName"),
+            ("NodeUnschedulable", "TaintToleration", "NodeResourcesFit", "PodTopologySpread", "NodeName"),
             id="nowhere but here, hence behind",
         ),
         pytest.param(
@@ -222,16 +240,12 @@ def test_plugins_are_merged_by_upstreams_rules(plugins, point, want):
 )
 def test_a_weight_is_what_was_said_last_and_at_least_one(plugins, want):
     """The other defaults keep theirs."""
-    defaults = {"TaintToleration": 3, "NodeResourcesFit": 1, "ImageLocality": 1}
-
-    assert {**defaults, **want} == chosen(plugins).weights
+    assert {**WEIGHTS, **want} == chosen(plugins).weights
 
 
 def test_only_scorers_have_weights():
     """A weight on a filter is upstream's to ignore, and ours."""
-    assert {"TaintToleration", "NodeResourcesFit", "ImageLocality"} == set(
-        chosen({"filter": {"enabled": named(Filter=5)}}).weights
-    )
+    assert set(SCORES) == set(chosen({"filter": {"enabled": named(Filter=5)}}).weights)
 
 
 def test_every_default_is_in_tree():

@@ -1,31 +1,42 @@
 """Named: the profiles that come along."""
 
+import msgspec
 import pytest
 
 from lamina.model.errors import InputError
 from lamina.scheduling.config.named import DEFAULT, NAMED, named
 from lamina.scheduling.plugins.in_tree import registry
+from lamina.scheduling.plugins.locality.layer_locality import Barrier, LayerLocalityArgs
 from tests.unit.scheduling.bench import Bench
 
 KNOWN = registry(entry_points=False)
-FILTERS = ["NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit"]
+FILTERS = ["NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit", "PodTopologySpread"]
+DEFAULTS = [
+    ("TaintToleration", 3),
+    ("NodeResourcesFit", 1),
+    ("PodTopologySpread", 2),
+    ("NodeResourcesBalancedAllocation", 1),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "scorers"),
-    [
-        pytest.param(
-            "layers", [("TaintToleration", 3), ("NodeResourcesFit", 1), ("LayerLocality", 5)], id="the product"
-        ),
-        pytest.param(
-            "kube-default",
-            [("TaintToleration", 3), ("NodeResourcesFit", 1), ("ImageLocality", 1)],
-            id="upstream's defaults",
-        ),
-        pytest.param("image-locality", [("ImageLocality", 1000)], id="images alone"),
-        pytest.param("least-allocated", [("NodeResourcesFit", 1)], id="room alone"),
-    ],
-)
+RANKS = {
+    "lamina-balanced": [*DEFAULTS, ("LayerLocality", 5)],
+    "lamina-even": [*DEFAULTS, ("LayerLocality", 2)],
+    "lamina-roomy": [*DEFAULTS, ("LayerLocality", 5)],
+    "lamina-local": [*DEFAULTS, ("LayerLocality", 5), ("ImagePresence", 2)],
+    "lamina-images": [*DEFAULTS, ("LayerLocality", 5)],
+    "kube-default": [*DEFAULTS, ("ImageLocality", 1)],
+    "image-locality": [("ImageLocality", 1)],
+    "original": [*DEFAULTS, ("ImageLocality", 1), ("LayerLocality", 1)],
+    "hotedge": [("HotEdge", 1)],
+    "lrscheduler": [("LRScheduler", 2), ("NodeResourcesBalancedAllocation", 1)],
+    "random": [],
+    "least-allocated": [("NodeResourcesFit", 1)],
+    "most-allocated": [("NodeResourcesFit", 1)],
+}
+
+
+@pytest.mark.parametrize(("name", "scorers"), RANKS.items(), ids=RANKS)
 def test_a_named_profile_ranks_by_what_its_name_says(name, scorers):
     """And filters, sorts and binds like every other."""
     profile = named(name, KNOWN).profiles(Bench().context)["default-scheduler"]
@@ -37,7 +48,28 @@ def test_a_named_profile_ranks_by_what_its_name_says(name, scorers):
 
 def test_every_named_profile_is_in_the_table_above():
     """A new one wants a row there."""
-    assert ["layers", "kube-default", "image-locality", "least-allocated"] == list(NAMED)
+    assert list(RANKS) == list(NAMED)
+
+
+@pytest.mark.parametrize(
+    ("name", "barrier", "knowledge"),
+    [
+        # docs/decisions/0006: free up to begin, out of the question `width` further on, and the price in between.
+        pytest.param("lamina-balanced", Barrier(begin=0.5, width=0.8, seconds=5, floor=0.10), "layers", id="balanced"),
+        pytest.param("lamina-even", Barrier(begin=0.0, width=1.2, seconds=10, floor=0.03), "layers", id="even"),
+        pytest.param("lamina-roomy", Barrier(begin=0.8, width=1.2, seconds=5, floor=0.10), "layers", id="roomy"),
+        pytest.param("lamina-local", Barrier(begin=1.0, width=2.0, seconds=5, floor=0.10), "layers", id="local"),
+        pytest.param("lamina-images", Barrier(begin=0.5, width=0.8, seconds=5, floor=0.10), "images", id="images"),
+    ],
+)
+def test_the_profiles_of_the_product_differ_in_what_crowding_costs(name, barrier, knowledge):
+    """All of them go by seconds, and give no node more than a fifth of a controller's pods."""
+    (config,) = named(name, KNOWN).config.profiles
+    (given,) = (one.args for one in config.plugin_config if one.name == "LayerLocality")
+
+    assert LayerLocalityArgs(
+        mode="seconds", knowledge=knowledge, barrier=barrier, replica_share=0.2
+    ) == msgspec.convert(given, LayerLocalityArgs)
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -57,17 +89,25 @@ def test_a_named_profile_says_what_it_is_for(name):
     assert "\n" not in summary
 
 
-def test_layers_is_the_default():
-    """It is what this is about."""
-    assert "layers" == DEFAULT
+def test_the_balanced_one_is_the_default():
+    """It is what this is about, and what LayerLocality does when nobody says otherwise."""
+    (config,) = named(DEFAULT, KNOWN).config.profiles
+
+    assert "lamina-balanced" == DEFAULT
+    assert LayerLocalityArgs() == msgspec.convert(config.plugin_config[0].args, LayerLocalityArgs)
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        pytest.param("layer", "did you mean 'layers'?", id="nearly"),
+        pytest.param("lamina-balance", "did you mean 'lamina-balanced'?", id="nearly"),
         pytest.param("Kube_Default", "did you mean 'kube-default'?", id="spelled differently"),
-        pytest.param("xyz", "choose from layers, kube-default, image-locality, least-allocated", id="not at all"),
+        pytest.param(
+            "xyz",
+            "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, lamina-images, kube-default, "
+            "image-locality, original, hotedge, lrscheduler, random, least-allocated and 1 more",
+            id="not at all",
+        ),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(name, said):

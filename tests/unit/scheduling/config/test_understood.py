@@ -70,6 +70,25 @@ profiles:
       scoringStrategy:
         type: MostAllocated
         resources: [{name: cpu, weight: 2}, {name: memory, weight: 1}]
+  - name: NodeResourcesBalancedAllocation
+    args:
+      apiVersion: kubescheduler.config.k8s.io/v1
+      kind: NodeResourcesBalancedAllocationArgs
+      resources: [{name: cpu, weight: 1}, {name: memory}, {name: example.com/foo, weight: 0}]
+  - name: PodTopologySpread
+    args:
+      apiVersion: kubescheduler.config.k8s.io/v1
+      kind: PodTopologySpreadArgs
+      defaultingType: List
+      defaultConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}
+      - maxSkew: 2
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: DoNotSchedule
+        minDomains: 2
+        nodeAffinityPolicy: Honor
+        nodeTaintsPolicy: Honor
+        matchLabelKeys: [app]
   - name: ImageLocality
     args: {}
 """
@@ -80,9 +99,12 @@ def test_every_field_upstream_knows_is_understood():
     profiles = read(EVERYTHING).profiles(Bench().context)
 
     assert ["mine"] == list(profiles)
-    assert [("ImageLocality", 2), ("NodeResourcesFit", 1)] == [
-        (part.name, part.weight) for part in profiles["mine"].scorers
-    ]
+    assert [
+        ("ImageLocality", 2),
+        ("NodeResourcesFit", 1),
+        ("PodTopologySpread", 2),
+        ("NodeResourcesBalancedAllocation", 1),
+    ] == [(part.name, part.weight) for part in profiles["mine"].scorers]
 
 
 @pytest.mark.parametrize("point", ["placementGenerate", "placementScore"])
@@ -116,6 +138,19 @@ def test_arguments_reach_their_plugin():
     assert (True, (("cpu", 1), ("memory", 1))) == (plugin._most, plugin._resources)
 
 
+def test_a_shape_reaches_its_plugin():
+    """As the points for each percentage of use: 10 · score, and straight between 0 and 50, 50 and 100."""
+    text = (
+        "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      scoringStrategy:\n"
+        "        type: RequestedToCapacityRatio\n        requestedToCapacityRatio:\n          shape:\n"
+        "          - {utilization: 0, score: 0}\n          - {utilization: 50, score: 10}\n"
+        "          - {utilization: 100, score: 5}\n"
+    )
+    plugin: Any = read(text).profiles(Bench().context)["default-scheduler"].plugins["NodeResourcesFit"]
+
+    assert [0, 50, 100, 75, 50] == plugin._shape[[0, 25, 50, 75, 100]].tolist()
+
+
 def test_a_plugin_at_several_points_is_one_plugin():
     """What it learns at one it knows at the next."""
     profile = read("").profiles(Bench().context)["default-scheduler"]
@@ -133,8 +168,14 @@ def test_several_profiles_may_share_a_queue():
     profiles = read(text).profiles(Bench().context)
 
     assert {
-        "default-scheduler": ["TaintToleration", "NodeResourcesFit", "ImageLocality"],
-        "images": ["TaintToleration", "ImageLocality"],
+        "default-scheduler": [
+            "TaintToleration",
+            "NodeResourcesFit",
+            "PodTopologySpread",
+            "NodeResourcesBalancedAllocation",
+            "ImageLocality",
+        ],
+        "images": ["TaintToleration", "PodTopologySpread", "NodeResourcesBalancedAllocation", "ImageLocality"],
     } == {name: [part.name for part in profile.scorers] for name, profile in profiles.items()}
 
 

@@ -30,12 +30,12 @@ def free(of: NodeColumns, resource: str, node: str) -> int:
 
 def use(of: NodeColumns, node: str, *pods) -> None:
     for pod in pods:
-        of.use(of.rows[node], pod.requests, pod.scoring_requests)
+        of.use(of.rows[node], pod)
 
 
 def release(of: NodeColumns, node: str, *pods) -> None:
     for pod in pods:
-        of.release(of.rows[node], pod.requests, pod.scoring_requests)
+        of.release(of.rows[node], pod)
 
 
 def touched(of: NodeColumns, before: list[int]) -> dict[Facet, list[int]]:

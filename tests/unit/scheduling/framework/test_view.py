@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from lamina.model.pod import Owner
+from lamina.model.selectors import LabelSelector
 from lamina.model.taints import Taint
 from lamina.scheduling.framework.columns import NodeColumns
+from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.view import NodeRow, everything, only
 from lamina.testing import a_node, a_pod
 
@@ -20,7 +23,7 @@ def columns():
         made.put(a_node(f"n{number}", cpu=number + 1, more={GPU: 2} if number == 2 else None))
     made.put(a_node("n3", cpu=4, taints=[TAINT], unschedulable=True))
     pod = a_pod(cpu=2, memory="1Gi")
-    made.use(2, pod.requests, pod.scoring_requests)
+    made.use(2, pod)
     made.remove("n1")
     return made
 
@@ -180,3 +183,37 @@ def test_a_cluster_is_plain_while_every_node_is(node):
     told.append(everything(made).plain)
 
     assert [True, False, True, True] == told
+
+
+@pytest.mark.parametrize(
+    ("rows", "want"),
+    [
+        pytest.param(None, True, id="all of them"),
+        pytest.param([0, 1, 2], False, id="some"),
+        pytest.param([3, 2, 1, 0], False, id="all of them in another order"),
+        pytest.param([1], False, id="one"),
+    ],
+)
+def test_a_view_is_whole_with_every_row_in_order(columns, rows, want):
+    assert want == (everything(columns) if rows is None else only(columns, rows)).whole
+
+
+def test_pods_are_counted_for_the_rows_in_view(columns):
+    """By controller and by labels."""
+    for row, app in [(0, "web"), (2, "web"), (2, "db"), (3, "db")]:
+        columns.use(row, a_pod(owner=Owner("ReplicaSet", app, app), labels={"app": app}))
+    view = only(columns, [3, 2])
+
+    assert [0, 1] == view.owned(("default", "web")).tolist()
+    assert [1, 1] == view.matching("default", LabelSelector((("app", "db"),))).tolist()
+    assert [1, 0, 1, 0] == everything(columns).owned(("default", "web")).tolist()
+
+
+def test_a_reader_that_comes_back_is_told_what_changed(columns):
+    """For the whole cluster, whatever is in view."""
+    view = only(columns, [0])
+    noted = view.noted(Facet.RESOURCES)
+    columns.use(3, a_pod(cpu=1))
+
+    assert [3] == view.changed_since(Facet.RESOURCES, noted)
+    assert [] == view.changed_since(Facet.RESOURCES, view.noted(Facet.RESOURCES))

@@ -6,7 +6,13 @@ from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.changes import Change, Changed
 from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.plugins.upstream.node_resources_fit import FitArgs, ResourceWeight, ScoringStrategy
+from lamina.scheduling.plugins.upstream.node_resources_fit import (
+    FitArgs,
+    RequestedToCapacityRatio,
+    ResourceWeight,
+    ScoringStrategy,
+    ShapePoint,
+)
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench, refused, scored
 
@@ -253,6 +259,85 @@ def test_a_resource_a_node_does_not_have_is_left_out_of_its_mean():
 def test_extended_resources_in_use_count_as_requested():
     """Two of four gpus are taken and one is asked for: one is left."""
     assert 25 == score(a_node(more={GPU: 4}), a_pod(more={GPU: 1}), [a_pod(more={GPU: 2})], weighted(gpu=1))
+
+
+def shaped(*points: tuple[int, int], **weights: int) -> FitArgs:
+    """Rank by a line through points of use and score."""
+    ratio = RequestedToCapacityRatio(tuple(ShapePoint(use, score) for use, score in points))
+    resources = weighted(**weights).scoring_strategy.resources
+    return FitArgs(scoring_strategy=ScoringStrategy("RequestedToCapacityRatio", resources, ratio))
+
+
+@pytest.mark.parametrize(
+    ("points", "want"),
+    [
+        # Points count tenfold: 10 is 100.
+        pytest.param([(10, 1), (90, 9)], {0: 10, 10: 10, 15: 15, 19: 19, 20: 20, 89: 89, 90: 90, 100: 90}, id="rising"),
+        pytest.param(
+            [(0, 2), (40, 10), (100, 0)], {0: 20, 20: 60, 30: 80, 40: 100, 70: 50, 100: 0}, id="rising, then falling"
+        ),
+        pytest.param([(0, 2), (40, 2), (100, 2)], {0: 20, 20: 20, 40: 20, 70: 20, 100: 20}, id="level"),
+        pytest.param([(50, 7)], {0: 70, 50: 70, 100: 70}, id="a single point"),
+        # 100 - 100·1/3 = 66.7, 100·2/3: what is added is cut towards zero, so falling lines are cut upwards.
+        pytest.param([(0, 10), (3, 0)], {0: 100, 1: 67, 2: 34, 3: 0}, id="falling in thirds"),
+        pytest.param([(0, 0), (3, 10)], {0: 0, 1: 33, 2: 66, 3: 100}, id="rising in thirds"),
+    ],
+)
+def test_a_shape_is_straight_between_its_points(points, want):
+    """In whole numbers, as upstream counts; level before the first and after the last point."""
+    plugin = Bench().make("NodeResourcesFit", shaped(*points))
+
+    assert want == {used: plugin._shape[used] for used in want}
+
+
+@pytest.mark.parametrize(
+    ("args", "pod", "on", "want"),
+    [
+        # 4 cpu, 16Gi, 4 gpus.
+        # cpu 3 of 4: 75 used, 25 points; memory 8 of 16: 50; 75/2 = 37.5
+        pytest.param(shaped((0, 10), (100, 0)), a_pod(cpu=3, memory="8Gi"), [], 38, id="a half is rounded up"),
+        # cpu 1 of 4: 75; memory 8 of 16: 50; 125/2 = 62.5
+        pytest.param(shaped((0, 10), (100, 0)), a_pod(cpu=1, memory="8Gi"), [], 63, id="also above 50"),
+        # The pod on the node asks nothing and counts as 100m and 200Mi: cpu 4100 of 4000, memory 8392 of 16384 = 51.
+        pytest.param(
+            shaped((0, 0), (100, 10)), a_pod(cpu=4, memory="8Gi"), [a_pod("q")], 76, id="beyond the node counts as full"
+        ),
+        # cpu 2 of 4: 50, thrice; memory 4 of 16: 25; 175/4 = 43.75
+        pytest.param(shaped((0, 0), (100, 10), cpu=3, memory=1), a_pod(cpu=2, memory="4Gi"), [], 44, id="by weight"),
+        # cpu 4 of 4 scores 0 and is left out; memory 4 of 16: 75 points
+        pytest.param(shaped((0, 10), (100, 0)), a_pod(cpu=4, memory="4Gi"), [], 75, id="what scores 0 is left out"),
+        pytest.param(shaped((0, 10), (100, 0)), a_pod(cpu=4, memory="16Gi"), [], 0, id="all score 0"),
+        # gpus: 2 in use, 1 wanted, of 4: 75
+        pytest.param(
+            shaped((0, 0), (100, 10), gpu=1), a_pod(more={GPU: 1}), [a_pod("q", more={GPU: 2})], 75, id="gpus"
+        ),
+        pytest.param(shaped((0, 5), (100, 10), gpu=1), a_pod(cpu=1), [], 0, id="gpus nobody asks for do not count"),
+    ],
+)
+def test_a_ranking_of_ones_own_goes_by_use(args, pod, on, want):
+    """The weighted mean of what the shape makes of each resource's use, rounded to the nearest."""
+    assert want == score(a_node(more={GPU: 4}), pod, on, args)
+
+
+def test_a_resource_a_node_does_not_have_is_left_out_of_a_shape_too():
+    """Only memory ranks a node without cpu: 4 of 16."""
+    bench = Bench(a_node("no-cpu", cpu=0), a_node("neither", cpu=0, memory="0"))
+
+    assert {"no-cpu": 25, "neither": 0} == scored(
+        bench, bench.make("NodeResourcesFit", shaped((0, 0), (100, 10))), a_pod(memory="4Gi")
+    )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "ratio", "said"),
+    [
+        pytest.param("RequestedToCapacityRatio", None, "needs requestedToCapacityRatio", id="no shape"),
+        pytest.param("MostAllocated", RequestedToCapacityRatio((ShapePoint(),)), "goes with type", id="no use for one"),
+    ],
+)
+def test_a_shape_and_its_strategy_come_together(strategy, ratio, said):
+    with pytest.raises(ValueError, match=said):
+        ScoringStrategy(strategy, (), ratio)
 
 
 @pytest.mark.parametrize("exponent", [31, 44, 45, 46, 52, 53])

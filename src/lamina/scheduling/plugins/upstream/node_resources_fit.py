@@ -2,10 +2,12 @@
 NodeResourcesFit: refuse nodes where the pod does not fit, rank those where it does by how much is left (or used).
 
 Filtering counts what pods request; ranking counts containers that request no cpu or memory as if they had asked for
-a little, as upstream does.
+a little, as upstream does. A ranking of one's own (RequestedToCapacityRatio) is a line through given points: how good
+each percentage of use is.
 """
 
-from collections.abc import Hashable
+import itertools
+from collections.abc import Hashable, Sequence
 from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
@@ -35,6 +37,9 @@ FINAL_BIT: Final = 1 << 60
 LAST_BIT: Final = 59
 SCORED_ALWAYS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 RANKABLE: Final = frozenset({CPU, MEMORY})
+RATIO: Final = "RequestedToCapacityRatio"
+# Points of a shape are given as 0..10.
+SCALE: Final = MAX_SCORE // 10
 
 Asked = tuple[tuple[str, int, int], ...]
 """What a pod asks for: resource, its column (-1: nobody has it), amount."""
@@ -54,12 +59,40 @@ class ResourceWeight(msgspec.Struct, frozen=True):
 BY_DEFAULT: Final = (ResourceWeight(CPU), ResourceWeight(MEMORY))
 
 
-class ScoringStrategy(msgspec.Struct, frozen=True):
+class ShapePoint(msgspec.Struct, frozen=True):
+    """How good it is to use this much of a resource."""
+
+    utilization: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
+    score: Annotated[int, msgspec.Meta(ge=0, le=10)] = 0
+
+
+class RequestedToCapacityRatio(msgspec.Struct, frozen=True):
+    """What to make of the percentage in use."""
+
+    shape: Annotated[tuple[ShapePoint, ...], msgspec.Meta(min_length=1)]
+    """Straight between the points, level outside of them."""
+
+    def __post_init__(self) -> None:
+        """Refuse a shape that goes back, or stands still."""
+        for before, after in itertools.pairwise(point.utilization for point in self.shape):
+            if before >= after:
+                raise ValueError(f"utilization must increase from point to point: {after} comes after {before}")
+
+
+class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
     """How nodes are ranked."""
 
-    type: Literal["LeastAllocated", "MostAllocated"] = "LeastAllocated"
+    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
     resources: tuple[ResourceWeight, ...] = ()
     """None means cpu and memory."""
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a shape without its strategy, and the strategy without a shape."""
+        if self.type == RATIO and self.requested_to_capacity_ratio is None:
+            raise ValueError(f"type {RATIO} needs requestedToCapacityRatio.shape, a list of points")
+        if self.type != RATIO and self.requested_to_capacity_ratio is not None:
+            raise ValueError(f"requestedToCapacityRatio goes with type {RATIO} only: change the type or remove it")
 
 
 class FitArgs(Args, frozen=True, kw_only=True, rename="camel"):
@@ -82,8 +115,12 @@ class NodeResourcesFit:
         """Rank as *args* say."""
         self._context = context
         self._args = args
-        self._resources = tuple((one.name, one.weight or 1) for one in args.scoring_strategy.resources or BY_DEFAULT)
-        self._most = args.scoring_strategy.type == "MostAllocated"
+        strategy = args.scoring_strategy
+        self._resources = tuple((one.name, one.weight or 1) for one in strategy.resources or BY_DEFAULT)
+        self._most = strategy.type != "LeastAllocated"
+        ratio = strategy.requested_to_capacity_ratio
+        self._shape = None if ratio is None else np.array([_on_line(ratio.shape, used) for used in range(101)])
+        """With a shape: the points for each percentage in use."""
 
     def sign(self, pod: Pod) -> Hashable:
         """Tell pods apart by their requests."""
@@ -124,11 +161,11 @@ class NodeResourcesFit:
         )
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Rank by the share that would be left (LeastAllocated) or used (MostAllocated)."""
+        """Rank by the share that would be left (LeastAllocated) or used (MostAllocated), or by what a shape makes of it."""
         ranked = state[RANKED]
         if not ranked:
             return np.zeros(len(nodes), dtype=np.int64)
-        if not nodes.plain or any(resource not in RANKABLE for resource, _, _ in ranked):
+        if not nodes.plain or self._shape is not None or any(one not in RANKABLE for one, _, _ in ranked):
             return self._score_odd(ranked, nodes)
         total: Floats | None = None
         for resource, weight, amount in ranked:
@@ -151,17 +188,27 @@ class NodeResourcesFit:
         return scores
 
     def _score_odd(self, ranked: tuple[tuple[str, int, int], ...], nodes: NodeView) -> Ints:
-        """Rank where resources are missing on some nodes, too large for floats, or neither cpu nor memory: in integers."""
+        """
+        Rank in integers.
+
+        Where resources are missing on some nodes, too large for floats, or neither cpu nor memory, or have a shape.
+        """
         total = np.zeros(len(nodes), dtype=np.int64)
         weights = np.zeros(len(nodes), dtype=np.int64)
         for resource, weight, amount in ranked:
             capacity = nodes.allocatable(resource)
             in_use = nodes.ranked(resource) if resource in RANKABLE else capacity - nodes.free(resource)
             left = np.maximum(capacity - in_use - amount, 0)
-            there = capacity > 0
-            counted = capacity - left if self._most else left
-            total += np.where(there, counted * MAX_SCORE // np.maximum(capacity, 1) * weight, 0)
-            weights += np.where(there, weight, 0)
+            counts = capacity > 0
+            points = (capacity - left if self._most else left) * MAX_SCORE // np.maximum(capacity, 1)
+            if self._shape is not None:
+                points = self._shape.take(points)
+                # Upstream leaves what scores nothing out of the mean.
+                counts &= points > 0
+            total += np.where(counts, points * weight, 0)
+            weights += np.where(counts, weight, 0)
+        if self._shape is not None:
+            return (2 * total + weights) // np.maximum(2 * weights, 1)
         return total // np.maximum(weights, 1)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
@@ -173,8 +220,15 @@ class NodeResourcesFit:
             if capacity <= 0:
                 continue
             left = max(left, 0)
+            points = (capacity - left if self._most else left) * MAX_SCORE // capacity
+            if self._shape is not None:
+                points = self._shape.item(points)
+                if points == 0:
+                    continue
             weights += weight
-            total += weight * ((capacity - left if self._most else left) * MAX_SCORE // capacity)
+            total += weight * points
+        if self._shape is not None:
+            return (2 * total + weights) // (2 * weights) if weights else 0
         return total // weights if weights else 0
 
     def worth_retrying(self, pod: Pod, change: Changed) -> bool:
@@ -197,6 +251,20 @@ class NodeResourcesFit:
         group = resource.split("/", 1)[0]
         native = "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests.")
         return native or not (resource in self._args.ignored_resources or group in self._args.ignored_resource_groups)
+
+
+def _on_line(shape: Sequence[ShapePoint], used: int) -> int:
+    """Return the points for a percentage in use, in whole numbers as upstream counts them."""
+    before = shape[0]
+    for point in shape:
+        if used <= point.utilization:
+            rise = (point.score - before.score) * SCALE * (used - before.utilization)
+            run = point.utilization - before.utilization
+            # Towards zero, also where the line falls.
+            way = abs(rise) // run if run else 0
+            return before.score * SCALE + (way if rise >= 0 else -way)
+        before = point
+    return before.score * SCALE
 
 
 def _shortages(asked: Asked, node: NodeRow) -> int:

@@ -1,0 +1,65 @@
+"""
+HotEdge: dependency scheduling mixed with load, after Fu, Mittal, Zhang and Ratnasamy (HotEdge 2020).
+
+    score = 100 · (share · free part of the node + (1 - share) · locality)
+    locality = bytes of the pod's layers on the node, between 23 MB and 1 GB, mapped to 0..1
+
+The formula of their simulator, with the two bounds in the same unit on both sides. Layers count once they are on the node,
+and the free part is that of cpu or memory, whichever is scarcer, where theirs counts slots.
+"""
+
+from collections.abc import Hashable
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+import numpy as np
+
+from lamina.layers.lacking import held_bytes
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.columns import Ints
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.points import MAX_SCORE, Reads
+from lamina.scheduling.framework.registry import Args
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.view import NodeView
+
+NAME: Final = "HotEdge"
+FLOOR: Final = 23e6
+CEILING: Final = 1e9
+
+
+class HotEdgeArgs(Args, frozen=True, kw_only=True, rename="camel"):
+    """Arguments of HotEdge."""
+
+    load_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
+    """How much of the score is about load."""
+
+
+class HotEdge:
+    """Ranks by layer bytes and by free room."""
+
+    name: ClassVar = NAME
+    Args: ClassVar = HotEdgeArgs
+    reads: ClassVar = Reads(rows=frozenset({Facet.LAYERS, Facet.RESOURCES}), whole=frozenset({Facet.CATALOG}))
+
+    def __init__(self, context: Context, args: HotEdgeArgs) -> None:
+        """Look at the context's inventory and load."""
+        self._inventory = context.inventory
+        self._load = context.load
+        self._share = args.load_share
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Tell pods apart by their images and size."""
+        return (pod.images, pod.scoring_requests)
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
+        """Mix both; an image that is not known is nowhere."""
+        free = np.clip(1.0 - self._load.after(pod, nodes), 0.0, 1.0)
+        locality = np.zeros(len(nodes))
+        wanted = self._inventory.wants.somewhere(pod.images)
+        if wanted is not None:
+            held = held_bytes(self._inventory.index, wanted, nodes.height)[nodes.rows]
+            locality = (np.clip(held, FLOOR, CEILING) - FLOOR) / (CEILING - FLOOR)
+        scores: Ints = (MAX_SCORE * (self._share * free + (1.0 - self._share) * locality)).astype(np.int64)
+        return scores

@@ -1,0 +1,70 @@
+"""
+LRScheduler: layer sharing weighed by how idle and balanced a node is, after Tang, Peng and others (MSN 2024).
+
+    score = int(int(100 · matched / required / 2) · w)
+    w     = 2 if more than 10 MB match, |cpu share - memory share| / 2 < 0.16 and the cpu share with the pod < 0.6; else 0.5
+
+The formula of their published code. It runs at weight 2 beside NodeResourcesBalancedAllocation.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar, Final
+
+import numpy as np
+
+from lamina.layers.lacking import held_bytes
+from lamina.model.pod import Pod
+from lamina.model.resources import CPU, MEMORY
+from lamina.scheduling.framework.columns import Floats, Ints
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.points import MAX_SCORE, Reads
+from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.status import SKIP, Status
+from lamina.scheduling.framework.view import NodeView
+
+NAME: Final = "LRScheduler"
+MATCHED: Final = 10e6
+BALANCED: Final = 0.16
+IDLE: Final = 0.6
+MORE: Final = 2.0
+LESS: Final = 0.5
+
+
+class LRScheduler:
+    """Ranks by the share of layer bytes that match, more so on idle and balanced nodes."""
+
+    name: ClassVar = NAME
+    reads: ClassVar = Reads(rows=frozenset({Facet.LAYERS, Facet.RESOURCES}), whole=frozenset({Facet.CATALOG}))
+
+    def __init__(self, context: Context, args: NoArgs) -> None:
+        """Look at the context's inventory."""
+        self._inventory = context.inventory
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Tell pods apart by their images and size."""
+        return (pod.images, pod.scoring_requests)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
+        """Have nothing to say about images that are not known, or empty."""
+        wanted = self._inventory.wants.somewhere(pod.images)
+        return SKIP if wanted is None or wanted.total == 0 else None
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
+        """Match, halve, weigh."""
+        wanted = self._inventory.wants.somewhere(pod.images)
+        assert wanted is not None, "asked for pods with known images only"
+        matched = held_bytes(self._inventory.index, wanted, nodes.height)[nodes.rows]
+        cpu, memory = (_share(nodes, resource) for resource in (CPU, MEMORY))
+        after = _share(nodes, CPU, dict(pod.scoring_requests).get(CPU, 0))
+        good = (matched > MATCHED) & (np.abs(cpu - memory) / 2 < BALANCED) & (after < IDLE)
+        base = np.floor(MAX_SCORE * matched / wanted.total / 2)
+        scores: Ints = (base * np.where(good, MORE, LESS)).astype(np.int64)
+        return scores
+
+
+def _share(nodes: NodeView, resource: str, more: int = 0) -> Floats:
+    """Return the share of a resource that would be in use with so much more; all of it where there is none."""
+    most = nodes.allocatable(resource)
+    return np.divide(nodes.ranked(resource) + more, most, out=np.ones(len(nodes)), where=most > 0)

@@ -1,0 +1,62 @@
+"""
+ImagePresence: nodes that have the pod's images as a whole, or will have them, get everything; the others get nothing.
+
+Undamped and without a cap, unlike ImageLocality. For clusters with a metered or slow registry and room to spare: beside
+LayerLocality it makes a pod wait for an image that is on its way rather than have it pulled a second time.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar, Final
+
+import numpy as np
+
+from lamina.layers.lacking import look
+from lamina.layers.wanted import WantedLayers
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.columns import Bools, Ints
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.points import MAX_SCORE, Reads
+from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.status import SKIP, Status
+from lamina.scheduling.framework.view import NodeView
+
+NAME: Final = "ImagePresence"
+
+
+class ImagePresence:
+    """Ranks by whole images, there or on their way."""
+
+    name: ClassVar = NAME
+    reads: ClassVar = Reads(rows=frozenset({Facet.LAYERS, Facet.PULLS}), whole=frozenset({Facet.CATALOG}))
+
+    def __init__(self, context: Context, args: NoArgs) -> None:
+        """Look at the context's inventory."""
+        self._inventory = context.inventory
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Tell pods apart by their images."""
+        return pod.images
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
+        """Have nothing to say about images that are not known."""
+        return SKIP if self._inventory.wants.readiness(pod.images) is None else None
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
+        """Give all or nothing, going by what the images are on each node's platform."""
+        ready = self._inventory.wants.readiness(pod.images)
+        assert ready is not None, "asked for pods with known images only"
+        if len(ready.variants) == 1:
+            return np.multiply(self._complete(ready.variants[0][1], nodes), MAX_SCORE, dtype=np.int64)
+        scores: Ints = np.zeros(len(nodes), dtype=np.int64)
+        platforms = np.array([self._inventory.wants.platform(nodes.row(one)) for one in range(len(nodes))])
+        for platform, wanted in ready.variants:
+            scores[(platforms == platform) & self._complete(wanted, nodes)] = MAX_SCORE
+        return scores
+
+    def _complete(self, wanted: WantedLayers | None, nodes: NodeView) -> Bools:
+        if wanted is None:
+            return np.zeros(len(nodes), dtype=np.bool_)
+        look(self._inventory.index, wanted, nodes.height)
+        return wanted.complete[: nodes.height][nodes.rows]

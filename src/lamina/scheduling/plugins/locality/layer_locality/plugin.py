@@ -1,0 +1,197 @@
+"""
+LayerLocality: prefer nodes where the pod could start soonest, as far as its images go.
+
+    E     = seconds until its images are ready + price of the bytes only it would download + price of crowding
+    score = 100 · T / (T + E)     0 where crowding puts a node out of the question
+
+The scale is absolute: what a node is worth does not depend on the others, except through the mean load, and the first
+seconds count most. Far out on it seconds are less than a point; so that there, too, whoever downloads less wins where waiting
+is equal, a score is rounded down where something worth mentioning has to be downloaded, and up where not.
+
+Absence of data is never data: with an image nobody can resolve the plugin has nothing to say; a node that reported nothing
+counts as the mean of the feasible ones that did, and one whose report grows old drifts there.
+
+Other modes, for comparison: *bytes* (the share of bytes that need not be downloaded, guarded alike) and *original*.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
+
+import msgspec
+import numpy as np
+
+from lamina.layers.readiness import Readiness
+from lamina.model.decision import LocalityStory
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.columns import Bools, Floats, Ints
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState, StateKey
+from lamina.scheduling.framework.pod_counts import owner_key
+from lamina.scheduling.framework.points import MAX_SCORE, Reads
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.status import SKIP, Status
+from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.plugins.locality.layer_locality import original, story
+from lamina.scheduling.plugins.locality.layer_locality.args import FULL, LayerLocalityArgs, wish
+from lamina.scheduling.plugins.locality.layer_locality.guard import barrier, crowded
+
+NAME: Final = "LayerLocality"
+UNKNOWN: Final = -1
+# What is taken off a score before it is rounded up: what rounds it up, to the nearest number, and down. Whole numbers stay.
+UP: Final = 1e-9
+NEAREST: Final = 0.5
+DOWN: Final = 1.0 - 1e-9
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """What it takes to judge nodes of which little is known, once it is clear which nodes are feasible."""
+
+    seconds: Floats
+    trust: Floats
+    rounding: Floats
+    guard: Floats | None
+    out: Bools | None
+
+
+DOUBT: Final[StateKey[Doubt]] = StateKey("layer-locality/doubt")
+
+
+class LayerLocality:
+    """Ranks by seconds until the pod's images are ready."""
+
+    name: ClassVar = NAME
+    Args: ClassVar = LayerLocalityArgs
+    reads: ClassVar = Reads(
+        whole=frozenset({Facet.CATALOG}),
+        others=frozenset({Facet.LAYERS, Facet.PULLS, Facet.RESOURCES, Facet.TAINTS, Facet.PODS}),
+    )
+
+    def __init__(self, context: Context, args: LayerLocalityArgs) -> None:
+        """Look at the context's inventory and load."""
+        self._inventory = context.inventory
+        self._wants = context.inventory.wants
+        self._load = context.load
+        self._namespaces = context.namespaces
+        self._args = args
+        self._whole_only = args.knowledge == "images"
+        context.inventory.rates.assume(args.bandwidth, args.unpack_rate)
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Tell pods apart by their images, size, controller, and what they or their namespace say about locality."""
+        return (pod.images, pod.scoring_requests, owner_key(pod), pod.namespace, wish(pod.annotations)[0])
+
+    def notes(self, pod: Pod) -> str:
+        """Say what is wrong with the pod's or its namespace's annotation."""
+        return wish(pod.annotations)[1] or wish(self._namespaces.get(pod.namespace, {}))[1]
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
+        """Abstain when nobody wants to know, or one of the images is not known."""
+        if self._percent(pod) == 0 or not pod.images:
+            return SKIP
+        return None if self._args.mode == "original" or self._ready(pod) is not None else SKIP
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
+        """Return the score of each node; -1 where it takes the others to tell."""
+        if self._args.mode == "original":
+            return np.rint(self._weighed(pod, original.score(self._inventory, pod, nodes).astype(np.float64))).astype(
+                np.int64
+            )
+        ready = self._ready(pod)
+        assert ready is not None, "asked for pods with known images only"
+        self._wants.look(ready, nodes.height)
+        seconds, rounding = self._cost(ready, nodes), self._rounding(ready, nodes)
+        trust = self._inventory.trust.of(nodes.rows, nodes.height)
+        known = ~np.isnan(seconds)
+        guard, out = self._guard(pod, nodes)
+        if trust is None and known.all():
+            return self._scored(pod, seconds, rounding, guard, out)
+        believed = known.astype(np.float64) if trust is None else np.where(known, trust, 0.0)
+        rounding = np.where(believed < 1, NEAREST, rounding)
+        state[DOUBT] = Doubt(np.where(known, seconds, 0.0), believed, rounding, guard, out)
+        scores = self._scored(pod, state[DOUBT].seconds, rounding, guard, out)
+        scores[believed < 1] = UNKNOWN
+        return scores
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
+        """Let nodes of which little is known count as the mean of the feasible ones, as far as they are not believed."""
+        if not len(scores) or scores.min() >= 0:
+            return scores
+        doubt, half = state[DOUBT], self._args.half_score
+        weights = np.where(feasible, doubt.trust, 0.0)
+        total = float(weights.sum())
+        worth = half / (half + doubt.seconds)
+        mean = half / (float((worth * weights).sum()) / total) - half if total > 0 else 0.0
+        seconds = doubt.trust * doubt.seconds + (1.0 - doubt.trust) * mean
+        return self._scored(pod, seconds, doubt.rounding, doubt.guard, doubt.out)
+
+    def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> Sequence[dict[str, int]]:
+        """Tell what is there, what is coming and what is missing, and how long that takes."""
+        ready = self._ready(pod)
+        if ready is None:
+            return [{}] * len(nodes)
+        self._wants.look(ready, nodes.height)
+        guard, out = self._guard(pod, nodes)
+        return story.facts(self._inventory, ready, nodes, guard, out)
+
+    def story(
+        self, state: CycleState, pod: Pod, nodes: NodeView, chosen: int, runner_up: int, feasible: Bools
+    ) -> LocalityStory | None:
+        """Tell layer by layer what the chosen node has, and what choosing it saves."""
+        ready = self._ready(pod)
+        if ready is None:
+            return None
+        self._wants.look(ready, nodes.height)
+        return story.story(self._inventory, ready, nodes, chosen, runner_up, feasible)
+
+    # -- parts of the score ------------------------------------------------------------------------------------------
+
+    def _ready(self, pod: Pod) -> Readiness | None:
+        # Never kept from one call to the next: what is not asked for long enough is let go.
+        return self._wants.readiness(pod.images, whole_only=self._whole_only)
+
+    def _percent(self, pod: Pod) -> int:
+        own = wish(pod.annotations)[0]
+        if own is None:
+            own = wish(self._namespaces.get(pod.namespace, {}))[0]
+        return FULL if own is None else own
+
+    def _cost(self, ready: Readiness, nodes: NodeView) -> Floats:
+        """Return what each node costs in seconds before crowding; NaN where that is not known."""
+        if self._args.mode == "bytes":
+            # Such that the score is the share of bytes that need not be downloaded.
+            lacking = np.where(np.isnan(ready.seconds), np.nan, ready.download)[: nodes.height][nodes.rows]
+            return self._args.half_score / np.maximum(1.0 - lacking, 1e-6) - self._args.half_score
+        seconds = ready.seconds[: nodes.height][nodes.rows].copy()
+        seconds[seconds < self._args.neutral] = 0.0
+        if self._args.byte_price:
+            seconds += self._args.byte_price * ready.transfer[: nodes.height][nodes.rows]
+        return seconds
+
+    def _rounding(self, ready: Readiness, nodes: NodeView) -> Floats:
+        """Return what to take off before rounding up: less where no download worth mentioning is needed."""
+        if self._args.mode == "bytes" or not self._args.byte_price:
+            return np.full(len(nodes), NEAREST)
+        price = self._args.byte_price * ready.transfer[: nodes.height][nodes.rows]
+        return np.where(price > self._args.neutral, DOWN, UP)
+
+    def _guard(self, pod: Pod, nodes: NodeView) -> tuple[Floats | None, Bools | None]:
+        price, out = None, None
+        if self._args.barrier is not None:
+            price, out = barrier(self._args.barrier, self._load, pod, nodes)
+        over = crowded(self._args.replica_share, pod, nodes, nodes.alive & ~nodes.unschedulable)
+        if over is not None:
+            out = over if out is None else out | over
+        return price, out
+
+    def _scored(self, pod: Pod, seconds: Floats, rounding: Floats, guard: Floats | None, out: Bools | None) -> Ints:
+        half = self._args.half_score
+        cost = seconds + half if guard is None else seconds + guard + half
+        scores = self._weighed(pod, np.divide(MAX_SCORE * half, cost, out=cost))
+        scores -= rounding
+        if out is not None:
+            scores[out] = 0.0
+        return np.ceil(scores, out=scores).astype(np.int64)
+
+    def _weighed(self, pod: Pod, scores: Floats) -> Floats:
+        percent = self._percent(pod)
+        return scores if percent == FULL else scores * percent / FULL

@@ -1,0 +1,99 @@
+"""What layers had to do with a decision, told layer by layer and in seconds and bytes saved."""
+
+from typing import Final
+
+import numpy as np
+
+from lamina.layers.index import COMING, HELD
+from lamina.layers.inventory import Inventory
+from lamina.layers.lacking import lacking_at
+from lamina.layers.readiness import Readiness
+from lamina.layers.wanted import WantedLayers
+from lamina.model.decision import LayerState, LocalityStory, Saved
+from lamina.scheduling.framework.columns import Bools, Floats
+from lamina.scheduling.framework.view import NodeView
+
+OUT: Final = -1
+"""What crowding costs a node that is out of the question, in `facts`."""
+
+
+def facts(
+    inventory: Inventory, ready: Readiness, nodes: NodeView, guard: Floats | None, out: Bools | None
+) -> list[dict[str, int]]:
+    """Tell of each node what is there, coming and missing in bytes, and how long it takes; nothing where nobody knows."""
+    told: list[dict[str, int]] = []
+    for position in range(len(nodes)):
+        row = nodes.row(position)
+        wanted = _wanted(inventory, ready, row)
+        if wanted is None or np.isnan(ready.seconds[row]):
+            told.append({})
+            continue
+        at = np.array([row], dtype=np.intp)
+        lacking, missing = (lacking_at(inventory.index, wanted, at, coming=one)[0] for one in (False, True))
+        price = 0 if guard is None else round(1000 * float(guard[position]))
+        # By prefix, a blob that two images have on top of different layers is downloaded twice.
+        total = int((wanted.chains if inventory.index.by_prefix[row] else wanted.blobs).total)
+        told.append(
+            {
+                "present": total - int(lacking[0]),
+                "arriving": int(lacking[0] - missing[0]),
+                "missing": int(missing[0]),
+                "total": total,
+                "ready_ms": round(1000 * float(ready.seconds[row])),
+                "crowding_ms": OUT if out is not None and out[position] else price,
+            }
+        )
+    return told
+
+
+def story(
+    inventory: Inventory, ready: Readiness, nodes: NodeView, chosen: int, runner_up: int, feasible: Bools
+) -> LocalityStory | None:
+    """Tell what the node in row *chosen* has, and what that saves against the mean and against *runner_up* (-1: none)."""
+    wanted = _wanted(inventory, ready, chosen)
+    if wanted is None or np.isnan(ready.seconds[chosen]):
+        return None
+    seconds = ready.seconds[: nodes.height]
+    download = ready.download[: nodes.height] * wanted.blobs.total
+    known = feasible & ~np.isnan(seconds)
+    against_mean = Saved(
+        float(seconds[known].mean() - seconds[chosen]), round(float(download[known].mean() - download[chosen]))
+    )
+    against_runner_up = None
+    if runner_up >= 0 and known[runner_up]:
+        against_runner_up = Saved(
+            float(seconds[runner_up] - seconds[chosen]), round(float(download[runner_up] - download[chosen]))
+        )
+    return LocalityStory(
+        layers=_layers(inventory, wanted, chosen),
+        seconds=float(seconds[chosen]),
+        download=round(float(download[chosen])),
+        against_mean=against_mean,
+        against_runner_up=against_runner_up,
+    )
+
+
+def _wanted(inventory: Inventory, ready: Readiness, row: int) -> WantedLayers | None:
+    platform = inventory.wants.platform(row)
+    return next((wanted for number, wanted in ready.variants if number == platform), None)
+
+
+def _layers(inventory: Inventory, wanted: WantedLayers, row: int) -> tuple[LayerState, ...]:
+    index, arrivals = inventory.index, inventory.arrivals
+    by_prefix = bool(index.by_prefix[row])
+    etas = arrivals.on(row)
+    told: dict[str, LayerState] = {}
+    for image in wanted.images:
+        states = index.states(image, row, by_prefix=by_prefix)
+        for layer, state in zip(image.layers, states, strict=True):
+            if layer.digest in told:
+                continue
+            if state == HELD:
+                told[layer.digest] = LayerState(layer.digest, layer.size, "present")
+            elif state == COMING:
+                waits = [eta for coming, eta in etas if any(one.digest == layer.digest for one in coming.layers)]
+                wait = max(min(waits, default=arrivals.clock) - arrivals.clock, 0.0)
+                told[layer.digest] = LayerState(layer.digest, layer.size, "arriving", wait)
+            else:
+                told[layer.digest] = LayerState(layer.digest, layer.size, "missing")
+    return tuple(told.values())

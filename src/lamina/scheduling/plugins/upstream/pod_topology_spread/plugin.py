@@ -1,0 +1,212 @@
+"""
+PodTopologySpread: keep pods of a kind evenly spread over zones, nodes or any other domains.
+
+Hard constraints (DoNotSchedule) refuse nodes whose domain would have more than `maxSkew` pods more than the emptiest
+one. Soft ones (ScheduleAnyway) rank: a node's raw score is the pods in its domains, each topology weighed by the logarithm
+of how many domains it has, and fewer is better. Numbers and words are upstream's; which pods default constraints count is
+not (see `rules`).
+
+How many domains there are depends on which nodes are feasible, so scores are made where those are known, in `normalize`.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar, Final
+
+import msgspec
+import numpy as np
+
+from lamina.model.decision import Refusal
+from lamina.model.node import Node
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.changes import Change, Changed
+from lamina.scheduling.framework.columns import Bools, Floats, Ints
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState, StateKey
+from lamina.scheduling.framework.pod_counts import owner_key
+from lamina.scheduling.framework.points import MAX_SCORE, Reads, Verdicts
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.status import SKIP, Status
+from lamina.scheduling.framework.topology import EMPTY, MISSING, selects
+from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.plugins.upstream.pod_topology_spread.domains import Spread, by_node, labelled, spread
+from lamina.scheduling.plugins.upstream.pod_topology_spread.logarithm import logarithm
+from lamina.scheduling.plugins.upstream.pod_topology_spread.rules import HOSTNAME, Rule, Rules, SpreadArgs
+
+NAME: Final = "PodTopologySpread"
+REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"
+REASON_LABEL: Final = REASON_SKEW + " (missing required label)"
+REFUSALS: Final = {
+    1: Refusal(NAME, (REASON_LABEL,), final=True),
+    2: Refusal(NAME, (REASON_SKEW,), final=False),
+}
+LABEL, SKEW = REFUSALS
+UNSCORED: Final = -1
+# What upstream takes for the emptiest domain where there is none.
+NO_DOMAIN: Final = 2**31 - 1
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """What scores are made from, once the feasible nodes are known."""
+
+    counted: tuple[tuple[Rule, Spread], ...]
+    """Of nodes that are domains of their own, *pods* is for each row."""
+    complete: Bools | None
+    """The nodes with all labels, others are not ranked; None: all are ranked, by the labels they have."""
+
+
+REFUSED: Final[StateKey[Ints]] = StateKey("pod-topology-spread/refused")
+RANKED: Final[StateKey[Ranked]] = StateKey("pod-topology-spread/ranked")
+
+
+class PodTopologySpread:
+    """Counts pods per domain."""
+
+    name: ClassVar = NAME
+    Args: ClassVar = SpreadArgs
+    reads: ClassVar = Reads(others=frozenset({Facet.PODS, Facet.LABELS, Facet.TAINTS}))
+    retry_on: ClassVar = frozenset(
+        {Change.NODE_ADDED, Change.NODE_LABELS, Change.NODE_TAINTS, Change.POD_PLACED, Change.POD_REMOVED}
+    )
+
+    def __init__(self, context: Context, args: SpreadArgs) -> None:
+        """Give pods without constraints those that *args* name."""
+        self._context = context
+        self._rules = Rules(args)
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Tell pods apart by the rules that apply to them, and by the nodes these leave out."""
+        if not pod.spread:
+            key = owner_key(pod) if self._rules.defaults else None
+            return None if key is None else (key, pod.node_selector, pod.required_nodes, pod.tolerations)
+        rules = (self._rules.hard(pod), self._rules.soft(pod))
+        return (pod.namespace, rules, pod.node_selector, pod.required_nodes, pod.tolerations)
+
+    # -- hard constraints --------------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
+        """Count, and judge every domain."""
+        rules = self._rules.hard(pod)
+        if not rules:
+            return SKIP
+        codes = np.zeros(len(nodes), dtype=np.int64)
+        complete = labelled(rules, nodes)
+        for rule in rules:
+            counted = spread(rule, pod, nodes, complete)
+            code = np.where(_too_many(rule, counted), SKEW, 0)
+            code[MISSING] = LABEL
+            # Of several reasons the first counts.
+            np.copyto(codes, code.take(counted.of_row), where=codes == 0)
+        state[REFUSED] = codes
+        return None
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+        """Refuse nodes that lack a label or whose domain is too full."""
+        codes = state[REFUSED][nodes.rows]
+        return Verdicts(codes.copy(), REFUSALS.__getitem__) if codes.any() else None
+
+    # -- soft constraints --------------------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
+        """Count."""
+        rules = self._rules.soft(pod)
+        if not rules:
+            return SKIP
+        complete = labelled(rules, nodes) if self._rules.strict(pod) else None
+        counted = tuple(
+            (rule, by_node(rule, pod, nodes) if rule.key == HOSTNAME else spread(rule, pod, nodes, complete))
+            for rule in rules
+        )
+        state[RANKED] = Ranked(counted, complete)
+        return None
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
+        """Leave it to `normalize`, which knows the feasible nodes."""
+        return np.full(len(nodes), UNSCORED, dtype=np.int64)
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
+        """Give 100 to the emptiest domains, less to others; 0 to nodes that are not ranked."""
+        counted, complete = state[RANKED].counted, state[RANKED].complete
+        ranked = feasible if complete is None else feasible & complete
+        raw = np.zeros(len(scores))
+        for rule, one in counted:
+            raw += _crowding(rule, one, ranked)
+        # Half up, as math.Round has it: nothing but 0 is below a half.
+        raw += 0.5
+        np.floor(raw, out=raw)
+        values = raw[ranked]
+        if not len(values):
+            return np.zeros(len(scores), dtype=np.int64)
+        lowest, highest = values.min(), values.max()
+        if highest == 0:
+            return ranked * np.int64(MAX_SCORE)
+        # Whole numbers in floats: a quotient that is not whole is further from the next whole number than rounding moves it.
+        np.subtract(lowest + highest, raw, out=raw)
+        raw *= MAX_SCORE
+        raw /= highest
+        raw *= ranked
+        return raw.astype(np.int64)
+
+    def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> list[dict[str, int]]:
+        """Tell how many of the pods that count are in each node's domains."""
+        told: list[dict[str, int]] = [{} for _ in range(len(nodes))]
+        for rule, one in state[RANKED].counted:
+            domains = one.of_row[nodes.rows]
+            pods = one.pods[nodes.rows] if rule.key == HOSTNAME else one.pods.take(domains)
+            for row, (domain, count) in enumerate(zip(domains.tolist(), pods.tolist(), strict=True)):
+                if domain != MISSING:
+                    told[row][rule.key] = int(count)
+        return told
+
+    # -- another look ------------------------------------------------------------------------------------------------
+
+    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+        """Say whether a pod that counts came or went, or the domains changed."""
+        rules = self._rules.hard(pod)
+        if change.pod is not None:
+            counted = change.pod
+            return counted.namespace == pod.namespace and any(rule.counts(counted) for rule in rules)
+        node = self._context.node(change.row).node if change.row >= 0 else None
+        if node is None:
+            return True
+        keys = [rule.key for rule in rules]
+        if change.before is None:
+            return _has(keys, node)
+        return _domains_changed(keys, pod, change.before, node)
+
+
+def _too_many(rule: Rule, counted: Spread) -> Bools:
+    """Say which domains would have too many pods with this one."""
+    pods = counted.pods[counted.there()]
+    fewest = 0 if len(pods) < rule.min_domains else int(pods.min(initial=NO_DOMAIN))
+    too_many: Bools = counted.pods > rule.max_skew + fewest - rule.own
+    return too_many
+
+
+def _crowding(rule: Rule, counted: Spread, ranked: Bools) -> Floats:
+    """Return what one rule adds to the raw score of each node; every step as upstream takes it."""
+    if rule.key == HOSTNAME:
+        crowding = counted.pods * logarithm(int(np.count_nonzero(ranked)) + 2)
+        crowding += rule.max_skew - 1
+        crowding *= counted.of_row != MISSING
+        return crowding
+    there = np.bincount(counted.of_row, weights=ranked, minlength=len(counted.pods)) > 0
+    there[EMPTY] |= there[MISSING]
+    per_domain = counted.pods * logarithm(int(np.count_nonzero(there[EMPTY:])) + 2)
+    per_domain += rule.max_skew - 1
+    per_domain[MISSING] = 0.0
+    return per_domain.take(counted.of_row)
+
+
+def _has(keys: list[str], node: Node) -> bool:
+    return all(key in node.labels for key in keys)
+
+
+def _domains_changed(keys: list[str], pod: Pod, before: Node, node: Node) -> bool:
+    if _has(keys, before) != _has(keys, node):
+        return True
+    wanted = (pod.node_selector, pod.required_nodes)
+    return _has(keys, node) and (
+        before.taints != node.taints
+        or any(before.labels[key] != node.labels[key] for key in keys)
+        or selects(wanted, before) != selects(wanted, node)
+    )
