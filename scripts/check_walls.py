@@ -46,6 +46,8 @@ VIOLATIONS: tuple[Violation, ...] = (
     imports("rooms", "a command is called from below", "scheduling/loop/offender.py", "lamina.cli"),
     imports("rooms", "two rooms of one floor meet", "wire/offender.py", "lamina.trace"),
     Violation("rooms", "somebody opens a drawer", (("utils/__init__.py", ""),)),
+    imports("evaluation-reads", "a table runs what it misses", "evaluation/offender.py", "lamina.simulator.run"),
+    imports("evaluation-reads", "a table knows a plugin", "evaluation/offender.py", "lamina.scheduling.plugins"),
     imports("scheduling-rooms", "the loop knows a plugin", "scheduling/loop/offender.py", "lamina.scheduling.plugins"),
     imports("scheduling-rooms", "a plugin knows the loop", "scheduling/plugins/offender.py", "lamina.scheduling.loop"),
     imports(

@@ -63,7 +63,7 @@ def test_simulate_writes_trace_and_summary_and_explain_reads_them(tmp_path: Path
     assert (0, 0) == (run.returncode, why.returncode)
     assert ["summary.json", "trace.jsonl.zst"] == sorted(path.name for path in (tmp_path / "out").iterdir())
     assert 3 == json.loads((tmp_path / "out" / "summary.json").read_bytes())["pods"]["started"]
-    assert "default/p3 -> n3, 380 points ahead of n1" in why.stdout
+    assert "default/p3 -> n3, 180 points ahead of n1" in why.stdout
     assert "has 500 MB, would pull" in why.stdout
     assert "n3" == data["chosen"]["node"]
     assert data == same
@@ -77,7 +77,7 @@ def test_simulate_prints_its_summary_as_data(output: str) -> None:
     text = lamina("simulate", FOUNDING, "-o", output).stdout
 
     figures = msgspec.json.decode(text) if output == "json" else yaml.safe_load(text)
-    assert ("founding", "layers", 3) == (figures["scenario"], figures["profile"], figures["pulls"])
+    assert ("founding", "lamina-balanced", 3) == (figures["scenario"], figures["profile"], figures["pulls"])
 
 
 def test_all_mistakes_of_a_scenario_are_told_at_once_and_nothing_is_written(tmp_path: Path) -> None:
@@ -99,7 +99,9 @@ def test_all_mistakes_of_a_scenario_are_told_at_once_and_nothing_is_written(tmp_
     [
         pytest.param(["simulat"], "did you mean 'simulate'?", id="a misspelt command"),
         pytest.param(["simulate", "nowhere.yaml"], "nowhere.yaml", id="a file that is not there"),
-        pytest.param(["simulate", FOUNDING, "--profile", "layer"], "did you mean 'layers'?", id="a misspelt profile"),
+        pytest.param(
+            ["simulate", FOUNDING, "--profile", "balanced"], "did you mean 'lamina-balanced'?", id="a misspelt profile"
+        ),
         pytest.param(
             ["simulate", FOUNDING, "--profile", "./x.yaml"], "x.yaml: cannot be read", id="no such profile file"
         ),
@@ -109,7 +111,9 @@ def test_all_mistakes_of_a_scenario_are_told_at_once_and_nothing_is_written(tmp_
         ),
         pytest.param(["explain", "p1", "--trace", "nowhere"], "nowhere", id="a trace that is not there"),
         pytest.param(["explain", "p1", "--trace", FOUNDING], "scenario.yaml", id="a trace that is none"),
-        pytest.param(["profiles", "layrs"], "did you mean 'layers'?", id="a profile to print that is misspelt"),
+        pytest.param(
+            ["profiles", "lamina-evn"], "did you mean 'lamina-even'?", id="a profile to print that is misspelt"
+        ),
     ],
 )
 def test_bad_usage_and_bad_input_end_with_2_and_a_line_that_helps(arguments: list[object], words: str) -> None:
@@ -161,15 +165,15 @@ def test_a_printed_profile_is_a_configuration_file(tmp_path: Path) -> None:
     """
     Print, change, use.
     """
-    (tmp_path / "mine.yaml").write_text(lamina("profiles", "layers").stdout, encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(lamina("profiles", "lamina-balanced").stdout, encoding="utf-8")
 
     by_file = json.loads(lamina("simulate", FOUNDING, "--profile", tmp_path / "mine.yaml", "-o", "json").stdout)
-    by_name = json.loads(lamina("simulate", FOUNDING, "--profile", "layers", "-o", "json").stdout)
+    by_name = json.loads(lamina("simulate", FOUNDING, "--profile", "lamina-balanced", "-o", "json").stdout)
 
     assert by_name["nodes"] == by_file["nodes"]
 
 
-def test_the_demo_plays_all_three_stories_in_plain_text_when_piped() -> None:
+def test_the_demo_plays_all_four_stories_in_plain_text_when_piped() -> None:
     """
     With the figures of the runs it tells of, and no escape codes.
     """
@@ -177,15 +181,16 @@ def test_the_demo_plays_all_three_stories_in_plain_text_when_piped() -> None:
 
     assert 0 == told.returncode
     assert "\x1b" not in told.stdout
-    assert "default/p3 -> n3, 380 points ahead of n1" in told.stdout
+    assert "default/p3 -> n3, 180 points ahead of n1" in told.stdout
     rows = [
-        line.split("|")[1:3] for line in told.stdout.splitlines() if line.startswith(("|kube-", "|image-", "|layers"))
+        tuple(cell.strip() for cell in line.split("|")[1:3])
+        for line in told.stdout.splitlines()
+        if line.startswith(("|kube-", "|image-", "|lamina-"))
     ]
-    assert [("kube-default", "4"), ("image-locality", "2"), ("layers", "2")] == [
-        (profile.strip(), pulls.strip()) for profile, pulls in rows[:3]
-    ]
-    assert ("layers", "2") == tuple(cell.strip() for cell in rows[5])
+    assert [("kube-default", "4"), ("image-locality", "2"), ("lamina-balanced", "3"), ("lamina-local", "2")] == rows[:4]
+    assert ("lamina-local", "2") == rows[7]
     assert "771 kB is" in told.stdout
+    assert "against kube-default" in told.stdout
 
 
 @pytest.mark.parametrize(
@@ -207,7 +212,7 @@ def test_nobody_listening_is_no_error(arguments: list[object]) -> None:
     assert (b"", 0) == (said, running.returncode)
 
 
-@pytest.mark.parametrize("arguments", [["demo"], ["simulate", FOUNDING], ["profiles", "layers"]], ids=str)
+@pytest.mark.parametrize("arguments", [["demo"], ["simulate", FOUNDING], ["profiles", "lamina-balanced"]], ids=str)
 def test_output_that_cannot_be_written_is_told_in_one_line(arguments: list[object]) -> None:
     """
     A full disk, say.

@@ -9,7 +9,24 @@ import pytest
 from lamina.scheduling.config.load import load
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.workloads import load_scenario
-from lamina.simulator.workloads.schema import DefaultsEntry, EventEntry, NodeEntry, PodEntry, ScenarioFile
+from lamina.simulator.workloads.schema import (
+    DefaultsEntry,
+    EventEntry,
+    NodeEntry,
+    PodEntry,
+    ScenarioFile,
+    SpreadEntry,
+)
+from lamina.simulator.workloads.workload_schema import (
+    ArrivalsEntry,
+    BurstsEntry,
+    CatalogEntry,
+    CpuEntry,
+    DurationEntry,
+    GenerateEntry,
+    PopularityEntry,
+    WorkloadEntry,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,28 +50,48 @@ def test_the_plugin_of_the_page_works_as_the_page_tests_it() -> None:
     load(blocks("docs/plugins.md", "yaml")[0], "docs/plugins.md", known)
 
 
-def test_the_scenario_of_the_page_is_a_scenario(tmp_path: Path) -> None:
+def test_the_scenarios_of_the_page_are_scenarios(tmp_path: Path) -> None:
     """
-    Every field it shows is understood.
+    Every field they show is understood.
     """
-    (page,) = blocks("docs/scenarios.md", "yaml")
+    listed, generated = blocks("docs/scenarios.md", "yaml")
     (tmp_path / "common.yaml").write_text("about: shared\n", encoding="utf-8")
-    (tmp_path / "page.yaml").write_text(page, encoding="utf-8")
+    (tmp_path / "listed.yaml").write_text(listed, encoding="utf-8")
+    (tmp_path / "generated.yaml").write_text(generated, encoding="utf-8")
 
-    scenario = load_scenario(tmp_path / "page.yaml")
+    scenario = load_scenario(tmp_path / "listed.yaml")
+    drawn = load_scenario(tmp_path / "generated.yaml")
 
     assert ["n1", "n2", "n3", "big"] == [node.name for node in scenario.nodes]
     assert 21 == len(scenario.arrivals)
+    assert (400, 1000) == (len(drawn.images), len(drawn.arrivals))
 
 
 @pytest.mark.parametrize(
-    "kind", [ScenarioFile, DefaultsEntry, NodeEntry, PodEntry, EventEntry], ids=lambda kind: kind.__name__
+    "kind",
+    [
+        ScenarioFile,
+        DefaultsEntry,
+        NodeEntry,
+        PodEntry,
+        SpreadEntry,
+        EventEntry,
+        CatalogEntry,
+        GenerateEntry,
+        WorkloadEntry,
+        ArrivalsEntry,
+        PopularityEntry,
+        DurationEntry,
+        CpuEntry,
+        BurstsEntry,
+    ],
+    ids=lambda kind: kind.__name__,
 )
 def test_every_field_of_a_scenario_is_on_the_page(kind: type[msgspec.Struct]) -> None:
     """
     A field nobody documents is a field nobody uses.
     """
-    (page,) = blocks("docs/scenarios.md", "yaml")
+    page = "".join(blocks("docs/scenarios.md", "yaml"))
     shown = set(re.findall(r"(\w+):", page))
 
     assert set() == {field.encode_name for field in msgspec.structs.fields(kind)} - shown

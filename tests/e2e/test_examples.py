@@ -15,7 +15,7 @@ from lamina.simulator.run import Result, simulate, summary
 from lamina.simulator.workloads import load_scenario
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-EXPECTED_HERE = ("classic", "founding")
+EXPECTED_HERE = ("churn", "classic", "founding")
 
 MB = 1_000_000
 
@@ -55,7 +55,7 @@ def test_every_scenario_names_a_profile_there_is(example):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_founding_the_third_pod_goes_where_the_lower_layers_are(seed):
-    result = run("founding/scenario.yaml", "layers", seed)
+    result = run("founding/scenario.yaml", "lamina-balanced", seed)
     p1, p2, p3 = result.pods
 
     assert p1.node != p2.node
@@ -83,10 +83,12 @@ IN_TURN = {"a1": "larger", "a2": "smaller", "a3": "larger", "b1": "smaller", "b2
     ("example", "profile", "pulls"),
     [
         ("classic/scenario.yaml", "image-locality", 2),
-        ("classic/scenario.yaml", "layers", 2),
+        ("classic/scenario.yaml", "lamina-local", 2),
+        ("classic/scenario.yaml", "lamina-balanced", 3),
         ("classic/scenario.yaml", "least-allocated", 4),
         ("classic/scenario.yaml", "kube-default", 4),
-        ("classic/small.yaml", "layers", 2),
+        ("classic/small.yaml", "lamina-local", 2),
+        ("classic/small.yaml", "lamina-balanced", 4),
         ("classic/small.yaml", "least-allocated", 4),
         ("classic/small.yaml", "kube-default", 4),
     ],
@@ -114,3 +116,21 @@ def test_classic_an_image_below_the_floor_scores_nothing_anywhere():
     }
 
     assert {0} == scores
+
+
+# ---------------------------------------------------------------------------------------------------------------- churn
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_churn_layers_save_downloads_although_versions_change(seed):
+    """Both run the same pods: what is drawn does not depend on the profile."""
+    scenario = load_scenario(EXAMPLES / "churn" / "scenario.yaml", seed)
+    results = {
+        profile: summary(simulate(scenario.under(profile), named(profile, registry(entry_points=False)), seed=seed))
+        for profile in ("kube-default", scenario.profile)
+    }
+    usual, ours = results.values()
+
+    assert (2000, 2000) == (usual["pods"]["started"], ours["pods"]["started"])
+    assert ours["bytes_pulled"] < 0.8 * usual["bytes_pulled"]

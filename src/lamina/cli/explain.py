@@ -26,9 +26,7 @@ Examples:
 @click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def explain(pod: str, trace: Path, attempt: int | None, output: str) -> None:
     """Tell why POD (name, or namespace/name) went where it went, or why it waits."""
-    from lamina.cli.screen import Screen, literal
     from lamina.cli.simulate import TRACE
-    from lamina.cli.verdicts import headline, table
     from lamina.model.errors import InputError
     from lamina.model.schema import suggest
     from lamina.trace.reader import read_trace
@@ -58,14 +56,6 @@ def explain(pod: str, trace: Path, attempt: int | None, output: str) -> None:
     elif output == "yaml":
         click.echo(msgspec.yaml.encode(decision), nl=False)
     else:
-        screen = Screen()
-        screen.say(
-            f"attempt {decision.attempt} at {decision.at:,.1f} s, scheduler {literal(decision.profile)}: "
-            f"{decision.feasible} of {decision.nodes} nodes fit"
-        )
-        screen.say(headline(decision, screen))
-        if decision.verdicts or decision.chosen is not None:
-            screen.say()
-            screen.console.print(table(decision, screen))
-        if not decision.verdicts:
-            screen.say("[dim]run the simulation with --detail full to see every node[/dim]")
+        from lamina.cli.verdicts import tell
+
+        tell(decision)

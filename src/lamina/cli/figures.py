@@ -23,6 +23,11 @@ def show(figures: dict[str, Any], out: Path | None) -> None:
         f"{figures['pulls']} image pulls, {human_bytes(figures['bytes_pulled'])} downloaded, "
         f"{human_bytes(figures['bytes_hit'])} found in place"
     )
+    if figures["heating"] is not None:
+        screen.say(
+            f"requested cpu: the busiest node had {figures['heating']:.2f} times the mean, "
+            f"coefficient of variation {figures['balance']:.2f}"
+        )
     seconds = Table(box=box.SIMPLE_HEAD if screen.is_terminal else box.ASCII2, pad_edge=False)
     seconds.add_column("seconds")
     for column in ("p50", "p95", "p99", "mean", "max"):

@@ -16,9 +16,12 @@ import click
 
 # name → (module, what it is for); the module has a click command of the same name as itself.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "demo": ("lamina.cli.demo", "The tour: three small clusters, step by step, in half a minute."),
+    "demo": ("lamina.cli.demo", "The tour: three small clusters step by step, and a first study; in under a minute."),
     "simulate": ("lamina.cli.simulate", "Run a scenario in virtual time; write trace and summary."),
+    "compare": ("lamina.cli.compare", "Run a scenario under several profiles and seeds; print a table."),
     "explain": ("lamina.cli.explain", "Tell why a pod went where it went, or why it waits."),
+    "image": ("lamina.cli.image", "Show the layers of an image, and which nodes hold how much of it."),
+    "catalog": ("lamina.cli.catalog", "Collect what images consist of, look at it, or generate some."),
     "profiles": ("lamina.cli.profiles", "List the profiles that come with Lamina, or print one."),
 }
 
@@ -93,7 +96,7 @@ def main() -> None:
 def run() -> int:
     """Run the command line and return its exit code; what cannot be written to standard output is raised."""
     try:
-        lamina(prog_name="lamina", standalone_mode=False)
+        code = lamina(prog_name="lamina", standalone_mode=False)
     except click.exceptions.Abort:
         return 130
     except click.exceptions.Exit as stop:
@@ -112,7 +115,8 @@ def run() -> int:
         for line in str(error).splitlines():
             click.echo(line, err=True)
         return 2
-    return 0
+    # Whoever leaves by `ctx.exit` is answered with a code, everybody else with what the command returned: nothing.
+    return code if isinstance(code, int) else 0
 
 
 def _cannot_write(error: OSError) -> int:

@@ -7,7 +7,7 @@ import click
 EXAMPLES: Final = """\b
 Examples:
   lamina profiles
-  lamina profiles layers > my-scheduler-config.yaml
+  lamina profiles lamina-balanced > my-scheduler-config.yaml
 """
 
 

@@ -20,7 +20,12 @@ SUMMARY: Final = "summary.json"
 @click.command(epilog=EXAMPLES)
 @click.argument("scenario", type=click.Path(path_type=Path))
 @click.option("--profile", metavar="FILE|NAME", help="Scheduler configuration; default: what the scenario asks for.")
-@click.option("--seed", default=0, show_default=True, help="Decides between nodes of equal score.")
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    help="Decides between nodes of equal score, and draws what the scenario leaves to luck.",
+)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help=f"Folder for {TRACE} and {SUMMARY}.")
 @click.option(
     "--detail",
@@ -40,7 +45,7 @@ def simulate(scenario: Path, profile: str | None, seed: int, out: Path | None, d
     from lamina.simulator.workloads import load_scenario
     from lamina.trace.writer import TraceWriter, atomic_write
 
-    loaded = load_scenario(scenario)
+    loaded = load_scenario(scenario, seed)
     chosen = profile or loaded.profile or DEFAULT
     loaded = loaded.under(chosen)
     config = configuration(chosen)

@@ -7,10 +7,12 @@ import msgspec
 from rich import box
 from rich.table import Table
 
+from lamina.cli import comparison_table, many
 from lamina.cli.picture import NodeContents, contents, picture
 from lamina.cli.profile_option import configuration
 from lamina.cli.screen import Screen
 from lamina.cli.verdicts import headline, table
+from lamina.evaluation import comparison
 from lamina.model.decision import Decision
 from lamina.model.errors import InputError
 from lamina.model.image import Image
@@ -21,7 +23,9 @@ from lamina.simulator.run import Result, simulate, summary
 from lamina.simulator.workloads import Scenario, load_scenario
 from lamina.trace.records import Decided, PodRemoved, PodStarted, Record
 
-COMPARED: Final = ("kube-default", "image-locality", "layers")
+STUDIED: Final = ("kube-default", "original", "lamina-images", "lamina-balanced")
+SEEDS: Final = 3
+COMPARED: Final = ("kube-default", "image-locality", "lamina-balanced", "lamina-local")
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -36,16 +40,18 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def play(seed: int) -> None:
-    """Tell all three stories."""
+    """Tell all four stories."""
     screen = Screen()
     folder = examples()
     founding(screen, load_scenario(folder / "founding" / "scenario.yaml"), seed)
     classic(screen, load_scenario(folder / "classic" / "scenario.yaml"), seed)
     small(screen, load_scenario(folder / "classic" / "small.yaml"), seed)
+    study(screen, folder / "churn" / "scenario.yaml")
     screen.title("Next")
     screen.say("lamina simulate examples/founding/scenario.yaml --out /tmp/founding")
     screen.say("lamina explain p3 --trace /tmp/founding")
-    screen.say("lamina profiles layers      the configuration, to copy and change")
+    screen.say("lamina compare examples/churn/scenario.yaml --profiles kube-default,lamina-even,lamina-local")
+    screen.say("lamina profiles lamina-balanced      the configuration, to copy and change")
 
 
 def examples() -> Path:
@@ -127,6 +133,22 @@ def small(screen: Screen, scenario: Scenario, seed: int) -> None:
         f"ImageLocality counts size times the share of nodes that have the image, and nothing below "
         f"{human_bytes(FLOOR)}: {human_bytes(size)} is under the floor, on however many nodes it is."
     )
+
+
+def study(screen: Screen, path: Path) -> None:
+    """Run a generated workload under several profiles and seeds, and compare."""
+    screen.title("4  What it is worth, and what it costs")
+    scenario = load_scenario(path)
+    screen.say(
+        f"{len(scenario.images)} generated images, alike in numbers to public ones; {len(scenario.arrivals):,} pods on "
+        f"{len(scenario.nodes)} nodes, applications that are updated meanwhile. {len(STUDIED)} profiles, "
+        f"{SEEDS} seeds each, the same pods under every profile:"
+    )
+    tasks = [many.Task(path, profile, seed) for seed in range(1, SEEDS + 1) for profile in STUDIED]
+    with many.Waiting(len(tasks)) as waiting:
+        figures = many.run_all(tasks, many.cores(), waiting.done)
+    runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, figures, strict=True)]
+    comparison_table.show(comparison.compare(runs, STUDIED[0]), None)
 
 
 def compare(screen: Screen, scenario: Scenario, seed: int) -> None:

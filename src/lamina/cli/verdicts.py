@@ -1,11 +1,39 @@
 """A decision as a table: each node, each plugin's points, what was refused and why, how close it was."""
 
+import re
+from typing import Final
+
 from rich import box
 from rich.table import Table
 
 from lamina.cli.screen import Screen, literal
-from lamina.model.decision import Decision, NodeVerdict, PluginScore
+from lamina.model.decision import Decision, LocalityStory, NodeVerdict, PluginScore, Saved
 from lamina.model.quantity import human_bytes
+
+COLUMN: Final = 10
+"""Letters of a plugin's name side by side."""
+
+
+def tell(decision: Decision) -> None:
+    """Print everything a decision tells of."""
+    screen = Screen()
+    screen.say(
+        f"attempt {decision.attempt} at {decision.at:,.1f} s, scheduler {literal(decision.profile)}: "
+        f"{decision.feasible} of {decision.nodes} nodes fit"
+    )
+    screen.say(headline(decision, screen))
+    if decision.verdicts or decision.chosen is not None:
+        screen.say()
+        screen.console.print(table(decision, screen))
+    if decision.locality is not None and decision.chosen is not None:
+        screen.say(f"layers on {literal(decision.chosen.node)}, bottom first:")
+        screen.console.print(layers(decision.locality, screen))
+        for line in savings(decision):
+            screen.say(literal(line))
+    for note in decision.notes:
+        screen.say(f"[yellow]note[/yellow] {literal(note)}")
+    if not decision.verdicts:
+        screen.say("[dim]run the simulation with --detail full to see every node and every layer[/dim]")
 
 
 def headline(decision: Decision, screen: Screen) -> str:
@@ -31,12 +59,25 @@ def table(decision: Decision, screen: Screen, *, facts: bool = True) -> Table:
     drawn.add_column("node", no_wrap=True)
     for plugin in plugins:
         weight = f"{screen.times}{weights[plugin]}" if weights[plugin] != 1 else ""
-        drawn.add_column(literal(plugin) + f"\n{weight}", justify="right", min_width=len(plugin), no_wrap=True)
+        lines = folded(plugin)
+        header = literal("\n".join([*lines, weight]))
+        drawn.add_column(header, justify="right", min_width=max(map(len, lines)), no_wrap=True)
     drawn.add_column("total", justify="right", no_wrap=True)
     drawn.add_column("", overflow="fold")
     for verdict in _ranked(verdicts):
         drawn.add_row(*_row(verdict, plugins, decision, screen, facts=facts))
     return drawn
+
+
+def folded(name: str) -> list[str]:
+    """Break a plugin's name between its words, so that many columns fit side by side."""
+    lines: list[str] = []
+    for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+", name) or [name]:
+        if lines and len(lines[-1]) + len(word) <= COLUMN:
+            lines[-1] += word
+        else:
+            lines.append(word)
+    return lines
 
 
 def _ranked(verdicts: tuple[NodeVerdict, ...]) -> list[NodeVerdict]:
@@ -64,9 +105,58 @@ def _row(verdict: NodeVerdict, plugins: list[str], decision: Decision, screen: S
 
 def _facts(score: PluginScore) -> str:
     if "missing" in score.facts:
-        missing, present = score.facts["missing"], score.facts["present"]
-        return f"has {human_bytes(present)}, would pull {human_bytes(missing)}"
+        missing, present, arriving = (score.facts[one] for one in ("missing", "present", "arriving"))
+        said = [f"has {human_bytes(present)}", f"would pull {human_bytes(missing)}"]
+        if arriving:
+            said.insert(1, f"{human_bytes(arriving)} arriving")
+        said.append(f"ready in {score.facts['ready_ms'] / 1000:,.1f} s")
+        if score.facts["crowding_ms"] < 0:
+            said.append("too crowded")
+        elif score.facts["crowding_ms"]:
+            said.append(f"crowding {score.facts['crowding_ms'] / 1000:,.1f} s")
+        return ", ".join(said)
     if "images" in score.facts:
         count = score.facts["images"]
         return f"lists {count} of the images" if count else ""
     return literal(", ".join(f"{name} {value}" for name, value in score.facts.items()))
+
+
+def layers(story: LocalityStory, screen: Screen) -> Table:
+    """Draw the layers of the pod's images on the chosen node, bottom first."""
+    drawn = Table(box=box.SIMPLE_HEAD if screen.is_terminal else box.ASCII2, pad_edge=False)
+    drawn.add_column("layer", no_wrap=True)
+    drawn.add_column("size", justify="right", no_wrap=True)
+    drawn.add_column("", no_wrap=True)
+    for layer in story.layers:
+        state = f"arriving, {layer.seconds:,.1f} s" if layer.state == "arriving" else layer.state
+        style = "[bold]{}[/bold]" if layer.state == "missing" else "{}"
+        drawn.add_row(literal(short(layer.digest)), human_bytes(layer.size), style.format(state))
+    return drawn
+
+
+def short(digest: str) -> str:
+    """Write as much of a digest as tells it from others."""
+    algorithm, _, digits = digest.partition(":")
+    return f"{algorithm}:{digits[:12]}"
+
+
+def savings(decision: Decision) -> list[str]:
+    """Say what choosing the node saves, against the mean and against the runner-up."""
+    story, chosen = decision.locality, decision.chosen
+    if story is None or chosen is None:
+        return []
+    said = [
+        f"images ready on {chosen.node} in {story.seconds:,.1f} s, {human_bytes(story.download)} to download",
+    ]
+    others = [("the mean feasible node", story.against_mean)]
+    if decision.runner_up is not None:
+        others.append((f"{decision.runner_up.node}, which came second", story.against_runner_up))
+    for name, saved in others:
+        if saved is not None:
+            said.append(f"against {name}: {_more(saved)}")
+    return said
+
+
+def _more(saved: Saved) -> str:
+    seconds = f"{abs(saved.seconds):,.1f} s {'sooner' if saved.seconds >= 0 else 'later'}"
+    return f"{seconds}, {human_bytes(abs(saved.bytes))} {'less' if saved.bytes >= 0 else 'more'} to download"

@@ -47,7 +47,8 @@ from lamina.trace.writer import TraceWriter
 
 scenario = load_scenario(sys.argv[1])
 with TraceWriter(sys.argv[2]) as trace:
-    simulate(scenario.under("layers"), named("layers", registry(entry_points=False)), seed=3, trace=trace, detail="full")
+    profile = named("lamina-balanced", registry(entry_points=False))
+    simulate(scenario.under("lamina-balanced"), profile, seed=3, trace=trace, detail="full")
 """
 
 

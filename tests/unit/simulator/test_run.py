@@ -53,11 +53,17 @@ def arriving(at: float, name: str, image: str = "web", cpu: int = 4, *, duration
 
 def a_scenario(nodes: Sequence[NodeSpec], arrivals: Sequence[Arrival], **more) -> Scenario:
     return Scenario(
-        name="story", images=(WEB, API), nodes=tuple(nodes), arrivals=tuple(arrivals), **{"profile": "layers", **more}
+        name="story",
+        images=(WEB, API),
+        nodes=tuple(nodes),
+        arrivals=tuple(arrivals),
+        **{"profile": "lamina-balanced", **more},
     )
 
 
-def run(scenario: Scenario, profile: str | Configuration = "layers", seed: int = 0) -> tuple[Result, list[Record]]:
+def run(
+    scenario: Scenario, profile: str | Configuration = "lamina-balanced", seed: int = 0
+) -> tuple[Result, list[Record]]:
     trace = MemoryTrace()
     configuration = named(profile, registry()) if isinstance(profile, str) else profile
     return simulate(scenario, configuration, seed=seed, trace=trace), trace.records
@@ -120,7 +126,7 @@ def test_a_trace_begins_with_what_was_run():
     _, trace = run(a_scenario([a_node_spec("n1")], []), seed=7)
 
     assert [
-        records.Header(0.0, scenario="story", profile="layers", seed=7),
+        records.Header(0.0, scenario="story", profile="lamina-balanced", seed=7),
         records.NodeJoined(0.0, "n1", {"cpu": 4000, "memory": 16 * 1024**3, "pods": 110}, 100.0 * MB),
     ] == trace
 
@@ -284,7 +290,19 @@ def test_the_scheduler_knows_of_layers_when_they_are_reported(second_at, node):
         [a_node_spec("n1", 9), a_node_spec("n2", 8)], [arriving(0.0, "p", cpu=2), arriving(second_at, "q", cpu=2)]
     )
 
-    assert {"p": "n1", "q": node} == placed(run(scenario)[0])
+    assert {"p": "n1", "q": node} == placed(run(scenario, "original")[0])
+
+
+@pytest.mark.parametrize("second_at", [0.5, 3.9, 4.9, 5.0])
+def test_the_product_knows_of_layers_on_their_way_before_they_are_reported(second_at):
+    """It has bound the pod that brings them, and has seen it start."""
+    scenario = a_scenario(
+        [a_node_spec("n1", 40), a_node_spec("n2", 40)], [arriving(0.0, "p", cpu=1), arriving(second_at, "q", cpu=1)]
+    )
+
+    found = placed(run(scenario)[0])
+
+    assert found["p"] == found["q"]
 
 
 @pytest.mark.parametrize(
@@ -383,7 +401,7 @@ def test_an_observer_sees_every_record_with_the_cluster_as_it_is_then():
         seen.append((now, kebab(type(what).__name__), len(cluster.nodes["n1"].pods)))
 
     scenario = a_scenario([a_node_spec("n1", holds=["web"])], [arriving(1.0, "p", duration=5.0)])
-    simulate(scenario, named("layers", registry()), observer=observe)
+    simulate(scenario, named("lamina-balanced", registry()), observer=observe)
 
     assert [
         (0.0, "node-joined", 0),
@@ -398,7 +416,7 @@ def test_an_observer_sees_every_record_with_the_cluster_as_it_is_then():
 @pytest.mark.parametrize(("detail", "verdicts"), [("none", 0), ("brief", 0), ("full", 2)])
 def test_detail_says_how_much_of_each_decision_is_kept(detail, verdicts):
     scenario = a_scenario([a_node_spec("n1"), a_node_spec("n2")], [arriving(0.0, "p")])
-    result = simulate(scenario, named("layers", registry()), detail=detail)
+    result = simulate(scenario, named("lamina-balanced", registry()), detail=detail)
 
     assert verdicts == len(result.decisions[0].verdicts)
 
@@ -417,7 +435,7 @@ def test_a_summary_has_all_figures_of_a_run():
 
     assert {
         "scenario": "story",
-        "profile": "layers",
+        "profile": "lamina-balanced",
         "seed": 0,
         "virtual_seconds": 14.5,
         "decisions": 5,
@@ -429,10 +447,14 @@ def test_a_summary_has_all_figures_of_a_run():
             "rejected": 0,
             "pending": [{"pod": "default/d", "message": "0/2 nodes are available: 2 Insufficient cpu."}],
         },
+        "bytes_wanted": (350 + 400 + 400) * MB,
         # b pulls 400 MB on n2; c finds the base on n1, when a has finished there, and pulls 100 MB.
         "bytes_pulled": 500 * MB,
         "bytes_hit": (350 + 0 + 300) * MB,
         "pulls": 2,
+        # Until the last arrival, d's, a has 8 of 9 cpu and b 8 of 8: mean 17/18, largest 1, deviation 1/18.
+        "heating": pytest.approx(18 / 17),
+        "balance": pytest.approx(1 / 17),
         "startup_seconds": {
             "waiting": {"p50": 0.0, "p95": 8.5, "p99": 8.5, "mean": 8.5 / 3, "max": 8.5},
             "pulling": {"p50": 1.5, "p95": 4.5, "p99": 4.5, "mean": 6.5 / 3, "max": 4.5},
@@ -450,3 +472,4 @@ def test_a_summary_of_nothing_has_no_figures():
 
     assert {"p50": None, "p95": None, "p99": None, "mean": None, "max": None} == figures["startup_seconds"]["total"]
     assert (0, 0, 0.0) == (figures["bytes_pulled"], figures["pods"]["total"], figures["virtual_seconds"])
+    assert (None, None) == (figures["heating"], figures["balance"])

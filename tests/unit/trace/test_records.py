@@ -64,7 +64,7 @@ LINES = [
             '{"type":"decided","at":1.5,"decision":{"pod":"shop/cart","uid":"u1","at":1.5,"attempt":2,"profile":"lamina",'
             '"outcome":"placed","nodes":3,"feasible":2,"chosen":{"node":"n1","total":90,"scores":'
             '[{"plugin":"LayerLocality","score":90,"weight":1,"facts":{}}],"refusal":null},"runner_up":null,"tied":0,'
-            '"refusals":{},"verdicts":[],"message":""}}'
+            '"refusals":{},"verdicts":[],"message":"","locality":null,"notes":[]}}'
         ),
     ),
     (PodBound(1.5, "shop/cart", "n1"), '{"type":"pod-bound","at":1.5,"pod":"shop/cart","node":"n1"}'),

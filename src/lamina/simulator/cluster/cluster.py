@@ -145,6 +145,11 @@ class Cluster:
         """Pass a record on."""
         self._witness.note(record)
 
+    def pod_started(self, pod: VirtualPod) -> None:
+        """Show everybody that a pod runs."""
+        pod.pod = msgspec.structs.replace(pod.pod, started=True)
+        self._witness.tell(PodSeen(pod.pod))
+
     def pod_ended(self, pod: VirtualPod) -> None:
         """Show everybody that a pod has finished or failed."""
         pod.pod = msgspec.structs.replace(pod.pod, finished=True)

@@ -35,6 +35,10 @@ class Office(Protocol):
         """Write it down."""
         ...
 
+    def pod_started(self, pod: VirtualPod) -> None:
+        """The pod runs, so everything it needs is on its node."""
+        ...
+
     def pod_ended(self, pod: VirtualPod) -> None:
         """The pod does not run any more, and its room is free."""
         ...
@@ -90,6 +94,7 @@ class Kubelet:
         if pod.duration is not None:
             pod.timer = self._environment.after(pod.duration, self._finish, pod)
         self._office.note(PodStarted(pod.started, pod.pod.key, self.node.name))
+        self._office.pod_started(pod)
 
     def _finish(self, pod: VirtualPod) -> None:
         self.node.free(pod)

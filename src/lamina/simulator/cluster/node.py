@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from lamina.model import resources
+from lamina.model.digest import Digest
 from lamina.model.image import Image
 from lamina.model.node import Node, NodeImage
 from lamina.model.pod import Pod, PodUid
@@ -21,6 +22,11 @@ from lamina.simulator.pulls import Store
 
 # Kubelet's nodeStatusMaxImages. The list is sorted by size before it is cut.
 MOST_LISTED: Final = 50
+# Unpacking takes no time here, and an agent would see that: as fast as a report may say.
+AT_ONCE: Final = 1e11
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+"""A label that the kubelet gives every node."""
 
 
 class Delays(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,12 +62,14 @@ class VirtualNode:
         """Start without pods."""
         self.spec = spec
         self.name = spec.name
+        self.labels = {HOSTNAME: spec.name, **spec.labels}
         self.allocatable = dict(spec.allocatable)
         self.store = Store(spec.holds)
         self.pods: dict[PodUid, VirtualPod] = {}
         """Pods that take up room, oldest first."""
         self.used: dict[str, int] = {}
         self.unschedulable = False
+        self._entries: dict[Digest, NodeImage] = {}
         self.listed: tuple[NodeImage, ...] = self.images_to_list()
         """The images in its status, as far as that has been published."""
         self._reports = 0
@@ -88,7 +96,7 @@ class VirtualNode:
         return Node(
             name=self.name,
             uid=self.name,
-            labels=self.spec.labels,
+            labels=self.labels,
             taints=self.spec.taints,
             unschedulable=self.unschedulable,
             allocatable=self.spec.allocatable,
@@ -97,8 +105,12 @@ class VirtualNode:
 
     def images_to_list(self) -> tuple[NodeImage, ...]:
         """List what the kubelet would put into the node's status now: the largest images, under their full names."""
-        largest = sorted(self.store.images.values(), key=lambda image: -image.size)[:MOST_LISTED]
-        return tuple(NodeImage(_listed_names(image), image.size) for image in largest)
+        for digest, image in self.store.images.items():
+            if digest not in self._entries:
+                # Once: spelling a name out costs more than all the rest of this.
+                self._entries[digest] = NodeImage(_listed_names(image), image.size)
+        entries = [self._entries[digest] for digest in self.store.images]
+        return tuple(sorted(entries, key=lambda entry: -entry.size)[:MOST_LISTED])
 
     def report(self, now: float) -> LayerReport:
         """Describe what the node holds as its agent would; each report is newer than the one before."""
@@ -111,6 +123,8 @@ class VirtualNode:
             images=tuple(HeldImage(image.digest, image.size, image.names) for image in self.store.images.values()),
             # The puller fetches no layer that is there, whatever lies below it.
             reuse="set",
+            download_rate=self.spec.bandwidth,
+            unpack_rate=AT_ONCE,
         )
 
     def _use(self, pod: Pod, sign: int) -> None:

@@ -31,9 +31,12 @@ def summary(result: Result) -> dict[str, Any]:
             "rejected": _count(result.pods, "rejected"),
             "pending": [{"pod": pod.pod, "message": pod.message} for pod in result.pods if pod.phase == "pending"],
         },
+        "bytes_wanted": sum(pod.bytes_wanted for pod in started),
         "bytes_pulled": sum(node.bytes_pulled for node in result.nodes),
         "bytes_hit": sum(pod.bytes_wanted - pod.bytes_pulled for pod in started),
         "pulls": sum(node.pulls for node in result.nodes),
+        "heating": result.heating,
+        "balance": result.balance,
         "startup_seconds": {
             "waiting": _spread(pod.waiting for pod in started),
             "pulling": _spread(pod.pulling for pod in started),

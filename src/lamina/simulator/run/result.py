@@ -62,6 +62,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     seconds: float
     """When the last thing happened."""
+    heating: float | None
+    """How much hotter the hottest node was than the mean, see `balance`; None when no cpu was asked for."""
+    balance: float | None
+    """How far apart the nodes' loads were, see `balance`; None when no cpu was asked for."""
     pods: tuple[PodOutcome, ...]
     """In the order of their arrival."""
     nodes: tuple[NodeOutcome, ...]

@@ -19,6 +19,7 @@ from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.state import Settings
 from lamina.simulator.cluster import Cluster
 from lamina.simulator.engine import Environment
+from lamina.simulator.run.balance import BalanceMeter, window
 from lamina.simulator.run.host import Host
 from lamina.simulator.run.result import Result, node_outcomes, pod_outcomes
 from lamina.simulator.workloads import Arrival, Happening, Scenario
@@ -49,8 +50,10 @@ def simulate(
     environment = Environment()
     settings = Settings(backoff=configuration.backoff, detail=detail)
     loop = Loop(configuration.profiles, random.Random(seed).randrange, settings)
+    meter = BalanceMeter(*window(scenario))
 
     def watch(record: Record) -> None:
+        meter.see(record)
         if trace is not None:
             trace.write(record)
         if observer is not None:
@@ -72,11 +75,14 @@ def simulate(
     environment.run(scenario.until)
     asked = dict.fromkeys(arrival.pod.scheduler_name or first for arrival in scenario.arrivals)
     unserved = {name: NO_PROFILE.format(name) for name in asked if name not in loop.state.profiles}
+    heating, balance = meter.averages()
     return Result(
         scenario=scenario.name,
         profile=scenario.profile,
         seed=seed,
         seconds=host.last_at,
+        heating=heating,
+        balance=balance,
         pods=pod_outcomes(cluster, host.decisions, unserved),
         nodes=node_outcomes(cluster),
         decisions=tuple(host.decisions),

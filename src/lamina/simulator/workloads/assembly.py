@@ -13,16 +13,19 @@ import msgspec
 from lamina.model import resources
 from lamina.model.errors import Mistake
 from lamina.model.plain import shown
-from lamina.model.pod import Container, Pod, PodUid, total_requests
+from lamina.model.pod import Container, Owner, Pod, PodUid, total_requests
 from lamina.model.resources import CPU, MEMORY, PODS, Amounts
 from lamina.model.schema import suggest
 from lamina.simulator.cluster import NodeSpec
 from lamina.simulator.workloads import units
 from lamina.simulator.workloads.catalogue import Catalogue
 from lamina.simulator.workloads.files import Entry, Part
+from lamina.simulator.workloads.planning import Planning
 from lamina.simulator.workloads.room import Room
 from lamina.simulator.workloads.scenario import Arrival, Happening, Kind
 from lamina.simulator.workloads.schema import MOST_NODES, MOST_PODS, EventEntry, NodeEntry, PodEntry
+from lamina.simulator.workloads.stream import CONTROLLER, Plan, Stream
+from lamina.simulator.workloads.workload_schema import WorkloadEntry
 
 OWN_FIELDS: Final = (CPU, MEMORY, PODS)
 KINDS: Final[tuple[Kind, ...]] = ("remove", "drop", "cordon")
@@ -31,8 +34,8 @@ KINDS: Final[tuple[Kind, ...]] = ("remove", "drop", "cordon")
 class Assembly:
     """Nodes, pods and events of all files, and the images they name."""
 
-    def __init__(self, parts: Iterable[Part], bandwidth: float) -> None:
-        """Put them together; *bandwidth* is for nodes that do not say theirs."""
+    def __init__(self, parts: Iterable[Part], bandwidth: float, seed: int) -> None:
+        """Put them together; *bandwidth* is for nodes that do not say theirs, *seed* for what is drawn."""
         self.mistakes: list[Mistake] = []
         self.nodes: dict[str, NodeSpec] = {}
         self.arrivals: dict[str, Arrival] = {}
@@ -47,6 +50,7 @@ class Assembly:
         self._room = Room(self.nodes.values())
         for entry in self._bounded("pods", PodEntry, MOST_PODS):
             self._pod(entry, entry.value)
+        self._workload(seed)
         for entry in self._entries("events", EventEntry):
             self._event(entry, entry.value)
         if self._read["nodes"] and not self.nodes:
@@ -94,9 +98,13 @@ class Assembly:
             self.nodes[name] = msgspec.structs.replace(spec, name=name)
 
     def _names(self, entry: Entry, field: str) -> list[str]:
-        """List the names an entry stands for, leaving out and telling the first that is taken."""
+        """List the names an entry stands for."""
         name, count = entry.value.name, entry.value.count
         names = [name] if count == 1 else [f"{name}{number}" for number in range(1, count + 1)]
+        return self._fresh(entry, field, names)
+
+    def _fresh(self, entry: Entry, field: str, names: list[str]) -> list[str]:
+        """Take names for an entry, leaving out those that are taken and telling the first of them."""
         taken = self._named[field]
         twice = [one for one in names if one in taken]
         if twice:
@@ -136,6 +144,10 @@ class Assembly:
             priority=pod.priority,
             scheduler_name=pod.scheduler,
             tolerations=tuple(one.toleration() for one in pod.tolerations),
+            labels=pod.labels,
+            annotations=pod.annotations,
+            owner=None if pod.owner is None else Owner(CONTROLLER, pod.owner, pod.owner),
+            spread=tuple(one.constraint(pod.labels) for one in pod.spread),
         )
         at, every = units.seconds(pod.at), units.seconds(pod.every)
         duration = None if pod.duration is None else units.seconds(pod.duration)
@@ -155,6 +167,35 @@ class Assembly:
         for field, names in (("images", pod.images), ("init", pod.init)):
             for index, name in enumerate(names):
                 self.catalogue.find(entry, name, field, index)
+
+    # -- pods that are drawn -----------------------------------------------------------------------------------------
+
+    def _workload(self, seed: int) -> None:
+        """Draw the pods of the workload; that of the including file counts."""
+        said = [part for part in self._parts if "workload" in part.document.root.inside]
+        if not said or said[-1].document.root.inside["workload"].value is None:
+            return
+        entry = said[-1].single("workload", WorkloadEntry)
+        plan = self._plan(entry) if entry is not None else None
+        if entry is None or plan is None:
+            # What events name may be pods that would have been drawn.
+            self._read["pods"] = False
+            return
+        fresh = dict.fromkeys(self._fresh(entry, "pods", plan.names()))
+        self.arrivals.update((one.pod.name, one) for one in Stream(plan, seed).arrivals() if one.pod.name in fresh)
+
+    def _plan(self, entry: Entry) -> Plan | None:
+        if len(self.arrivals) + entry.value.pods > MOST_PODS:
+            self._wrong(entry, f"too many: with the pods that are listed, at most {MOST_PODS} are simulated", "pods")
+            return None
+        planning = Planning(entry, self.catalogue.all_images, complete=self.catalogue.complete)
+        plan = None
+        if self._read["nodes"] and self.nodes:
+            planning.mistakes.extend(planning.lacking(self._room))
+            if self.catalogue.complete and not planning.mistakes:
+                plan = planning.plan(node.allocatable for node in self.nodes.values())
+        self.mistakes.extend(planning.mistakes)
+        return plan
 
     # -- events ------------------------------------------------------------------------------------------------------
 

@@ -1,13 +1,15 @@
 """
 The layers and images of a scenario, from all its files together.
 
-A layer or image may be listed in several files as long as they agree. Digests are made from names, so that the same
-scenario gives the same trace everywhere.
+A layer or image may be listed in several files as long as they agree. Digests of what is listed are made from names, so
+that the same scenario gives the same trace everywhere; what comes from catalogues has its own. Nodes are linux/amd64,
+and only images for that can be used.
 """
 
 from collections.abc import Iterable
+from random import Random
 
-from lamina.layers.catalog import folded
+from lamina.layers.catalog import LINUX, folded, pinned
 from lamina.model.digest import Digest, digest_of
 from lamina.model.errors import Mistake
 from lamina.model.image import Image, Layer
@@ -15,8 +17,12 @@ from lamina.model.plain import shown
 from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.model.schema import suggest
 from lamina.simulator.workloads import units
+from lamina.simulator.workloads.fields import Size
 from lamina.simulator.workloads.files import Entry, Part
-from lamina.simulator.workloads.schema import Size
+from lamina.simulator.workloads.generated_catalogue import generate
+from lamina.simulator.workloads.nearby import what_to_try
+from lamina.simulator.workloads.workload_schema import CatalogEntry
+from lamina.wire.gathering import Gathering, written
 
 
 class Catalogue:
@@ -26,7 +32,10 @@ class Catalogue:
         """Take in what all *parts* list; `mistakes` says what does not fit together."""
         self.mistakes: list[Mistake] = []
         self.images: dict[str, Image] = {}
-        """By the full spelling of the name."""
+        """By the full spelling of the name; one image may have several."""
+        self._by_digest: dict[Digest, Image] = {}
+        self._elsewhere: dict[str, Image] = {}
+        """Images for other platforms only, by the full spelling."""
         self._layers: dict[str, tuple[Layer, Entry]] = {}
         self._from: dict[str, Entry] = {}
         parts = tuple(parts)
@@ -34,10 +43,14 @@ class Catalogue:
         self._layer_names = dict.fromkeys(str(name) for part in parts for name in part.places("layers"))
         self._image_names = dict.fromkeys(str(name) for part in parts for name in part.places("images"))
         self._known = {folded(name) for name in self._image_names}
+        self._catalogs_read = all(_is_readable(part) for part in parts)
+        self._catalogs(parts)
         for part in parts:
             for entry in part.entries("layers", Size):
                 self._layer(entry, entry.name, entry.value)
         images = [entry for part in parts for entry in part.entries("images", tuple[str, ...] | dict[str, Size])]
+        self.complete = self._catalogs_read and len(images) == sum(len(part.places("images")) for part in parts)
+        """Whether all that the files say about images could be read, so that what is not there is really missing."""
         for entry in images:
             for name in entry.value if isinstance(entry.value, dict) else ():
                 self._layer(entry, name, entry.value[name], name)
@@ -49,13 +62,42 @@ class Catalogue:
         """What the scenario calls each layer."""
         return {layer.digest: name for name, (layer, _) in self._layers.items()}
 
+    @property
+    def all_images(self) -> tuple[Image, ...]:
+        """Every image once."""
+        return tuple({id(image): image for image in self.images.values()}.values())
+
     def find(self, entry: Entry, name: str, *steps: str | int) -> Image | None:
         """Return the image that *entry* names *steps* inside it; None, and a mistake, when there is none."""
-        image = self.images.get(folded(name))
-        if image is None and folded(name) not in self._known:
-            what_to_try = suggest(name, self._image_names) if self._image_names else "list it under images"
-            self.mistakes.append(entry.mistake(f"there is no image {shown(name)}: {what_to_try}", *steps))
-        return image
+        full = folded(name)
+        image = self.images.get(full) or self._by_digest.get(pinned(name) or Digest(""))
+        if image is not None or full in self._known:
+            return image
+        if full in self._elsewhere:
+            platform = written(self._elsewhere[full].platform)
+            message = f"image {shown(name)} is there for {platform} only, and nodes are {written(LINUX)}"
+        else:
+            names = [*self._image_names, *(image.names[0] for image in self._by_digest.values())]
+            hint = what_to_try(name, names) if names else "list it under images"
+            message = f"there is no image {shown(name)}: {hint}"
+        if self._catalogs_read:
+            self.mistakes.append(entry.mistake(message, *steps))
+        return None
+
+    def _catalogs(self, parts: tuple[Part, ...]) -> None:
+        """Take in catalogues; when there are several, they have to agree."""
+        found = [(entry, images) for part in parts for entry, images in _catalogs_of(part)]
+        joined = Gathering()
+        for entry, images in found:
+            told = [problem for image in images for problem in joined.add(image, entry.where)] if len(found) > 1 else []
+            # Catalogues that contradict each other do so in thousands of lines; the first says enough.
+            self.mistakes += (entry.mistake(problem) for problem in told[:1])
+        for image in found[0][1] if len(found) == 1 else joined.images():
+            for name in map(folded, image.names):
+                if image.platform == LINUX:
+                    self.images[name] = self._by_digest[image.digest] = image
+                else:
+                    self._elsewhere[name] = image
 
     def _layer(self, entry: Entry, name: str, written: str | float, *steps: str | int) -> None:
         size = units.size(written)
@@ -74,9 +116,13 @@ class Catalogue:
         image = Image(_digest(name), tuple(layers), (entry.name,))
         known = self.images.setdefault(name, image)
         before = self._from.setdefault(name, entry)
-        if known.layers != image.layers:
+        if known.layers == image.layers:
+            return
+        if before is entry:
+            message = "is in the catalogue with other layers: leave it out here, or use another name"
+        else:
             message = f"is listed with other layers as {shown(before.name)} in {before.where}: keep one of them"
-            self.mistakes.append(entry.mistake(message))
+        self.mistakes.append(entry.mistake(message))
 
     def _find_layer(self, entry: Entry, name: str, index: int) -> Layer | None:
         if name in self._layers:
@@ -85,6 +131,20 @@ class Catalogue:
             what_to_try = suggest(name, self._layer_names) if self._layer_names else "list it under layers"
             self.mistakes.append(entry.mistake(f"there is no layer {shown(name)}: {what_to_try}", index))
         return None
+
+
+def _is_readable(part: Part) -> bool:
+    place = part.document.root.inside.get("catalog")
+    return place is None or place.value is None or part.single("catalog", str | CatalogEntry) is not None
+
+
+def _catalogs_of(part: Part) -> Iterable[tuple[Entry, tuple[Image, ...]]]:
+    if (entry := part.single("catalog", str | CatalogEntry)) is not None:
+        if isinstance(entry.value, CatalogEntry):
+            asked = entry.value.generate
+            yield entry, generate(asked.images, Random(asked.seed))
+        else:
+            yield entry, part.images
 
 
 def _digest(name: str) -> Digest:

@@ -1,8 +1,8 @@
 """
 The files of a scenario: the one that was named and those it includes, each read once, included ones first.
 
-The only place of the simulator that reads files. Sizes and numbers are bounded; a file that includes itself, however
-far around, is told with the whole way.
+Catalogues that they name are read as well. The only place of the simulator that reads files. Sizes and numbers are
+bounded; a file that includes itself, however far around, is told with the whole way.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,10 @@ import msgspec
 from lamina.model import plain
 from lamina.model.document import MAX_BYTES, Document, Place, read_yaml
 from lamina.model.errors import InputError, Mistake
+from lamina.model.image import Image
 from lamina.model.schema import mistakes_in, suggest
 from lamina.simulator.workloads.schema import ScenarioFile
+from lamina.wire.catalog_file import SUFFIXES, read_catalog
 
 MOST_FILES: Final = 100
 
@@ -51,6 +53,8 @@ class Part:
         self.mistakes = mistakes_in(document, ScenarioFile)
         # Not `schema.convert`, which would look for the mistakes once more.
         self.file = msgspec.convert(document.data, ScenarioFile) if not self.mistakes else None
+        self.images: tuple[Image, ...] = ()
+        """What its catalogue file holds."""
 
     def places(self, field: str) -> dict[str | int, Place]:
         """Return what is listed under a field as it was written, right or wrong."""
@@ -74,6 +78,13 @@ class Part:
             if not mistakes_in(self.document, kind, (field, step)):
                 yield Entry(self.document, (field, step), msgspec.convert(place.value, kind), str(step))
 
+    def single(self, field: str, kind: Any) -> Entry | None:
+        """Return what a field holds that is no list; None when it is not there or has not the shape of a *kind*."""
+        place = self.document.root.inside.get(field)
+        if place is None or place.value is None or mistakes_in(self.document, kind, (field,)):
+            return None
+        return Entry(self.document, (field,), msgspec.convert(place.value, kind))
+
 
 class Reader:
     """Reads a file and what it includes."""
@@ -84,6 +95,7 @@ class Reader:
         self.unreadable: list[Mistake] = []
         """Files that are missing, cannot be read or are no YAML: what depends on them cannot be judged."""
         self._seen: set[Path] = set()
+        self._catalogs: dict[Path, tuple[Image, ...]] = {}
 
     def read(self, path: Path) -> None:
         """Read the file that a person named."""
@@ -104,7 +116,25 @@ class Reader:
             if isinstance(place.value, str):
                 entry = Entry(part.document, ("include", index), place.value)
                 self._include(entry, path.parent / place.value, chain)
+        if (catalog := part.single("catalog", str)) is not None:
+            part.images = self._catalog(catalog, path.parent / catalog.value)
         self.parts.append(part)
+
+    def _catalog(self, entry: Entry, path: Path) -> tuple[Image, ...]:
+        if Path(entry.value).is_absolute():
+            self.unreadable.append(entry.mistake("must be relative to this file"))
+        elif trouble := _trouble(path, SUFFIXES):
+            self.unreadable.append(entry.mistake(trouble))
+        elif (real := path.resolve()) in self._catalogs:
+            return self._catalogs[real]
+        else:
+            try:
+                images = self._catalogs[real] = read_catalog(path)
+            except InputError as error:
+                self.unreadable.extend(error.mistakes)
+            else:
+                return images
+        return ()
 
     def _include(self, entry: Entry, path: Path, chain: dict[Path, str]) -> None:
         if Path(entry.value).is_absolute():
@@ -123,7 +153,7 @@ class Reader:
             self._read(path, chain)
 
 
-def _trouble(path: Path) -> str:
+def _trouble(path: Path, endings: tuple[str, ...] = _YAML) -> str:
     """Say why a file cannot be read; empty when it can be tried."""
     try:
         if path.is_file():
@@ -131,7 +161,7 @@ def _trouble(path: Path) -> str:
         if path.exists():
             return "is not a file"
         names = sorted(
-            one.name for one in path.parent.iterdir() if one.suffix in _YAML and not one.name.startswith(".")
+            one.name for one in path.parent.iterdir() if one.name.endswith(endings) and not one.name.startswith(".")
         )
     except (OSError, ValueError):
         names = []

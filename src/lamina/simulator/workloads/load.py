@@ -17,8 +17,12 @@ BANDWIDTH: Final = 125_000_000.0
 _DELAYS: Final = ("report", "status", "start", "bind")
 
 
-def load_scenario(path: str | Path) -> Scenario:
-    """Read a scenario and all it includes. Raises InputError with every mistake."""
+def load_scenario(path: str | Path, seed: int = 0) -> Scenario:
+    """
+    Read a scenario and all it includes; what it leaves to luck is drawn from *seed*.
+
+    Raises InputError with every mistake.
+    """
     reader = Reader()
     reader.read(Path(path))
     parts = reader.parts
@@ -27,7 +31,7 @@ def load_scenario(path: str | Path) -> Scenario:
         # What the missing files may have said cannot be told from what nobody said.
         raise InputError(mistakes)
     defaults = _defaults(parts)
-    assembly = Assembly(parts, defaults.get("bandwidth", BANDWIDTH))
+    assembly = Assembly(parts, defaults.get("bandwidth", BANDWIDTH), seed)
     mistakes += assembly.mistakes
     if mistakes:
         order = [part.document.source for part in parts]
@@ -38,7 +42,7 @@ def load_scenario(path: str | Path) -> Scenario:
     return Scenario(
         name=file.name or Path(path).stem,
         about=file.about,
-        images=tuple(assembly.catalogue.images.values()),
+        images=assembly.catalogue.all_images,
         layer_names=assembly.catalogue.layer_names,
         nodes=tuple(assembly.nodes.values()),
         arrivals=tuple(sorted(assembly.arrivals.values(), key=lambda arrival: arrival.at)),

@@ -1,33 +1,22 @@
 """
-The shape of a scenario file. docs and examples show it filled in; what the fields mean together is in `check`.
+The shape of a scenario file. docs and examples show it filled in; what the fields mean together is in `assembly`.
 
 One file may include others; each of them has this shape. Unknown fields are mistakes.
 """
 
-from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-from lamina.model.reference import parse_reference
+from lamina.model.pod import SpreadConstraint
+from lamina.model.selectors import LabelSelector
 from lamina.model.taints import Taint, Toleration
-from lamina.simulator.workloads import units
+from lamina.simulator.workloads.fields import Bandwidth, Duration, Name, Quantity, Reference, Size
+from lamina.simulator.workloads.workload_schema import CatalogEntry, WorkloadEntry
 
 # Bounds on what one line of a scenario can ask for, so that a slip of the finger is told and not tried.
 MOST_NODES: Final = 100_000
 MOST_PODS: Final = 1_000_000
-
-
-def _reads(reader: Callable[[Any], object]) -> msgspec.Meta:
-    return msgspec.Meta(extra={"reads": reader})
-
-
-Duration = Annotated[str | float, _reads(units.seconds)]
-Size = Annotated[str | float, _reads(units.size)]
-Bandwidth = Annotated[str | float, _reads(units.bandwidth)]
-Quantity = Annotated[str | float, _reads(units.resource)]
-Name = Annotated[str, _reads(units.object_name)]
-Reference = Annotated[str, _reads(parse_reference)]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -69,6 +58,20 @@ class TolerationEntry(_Part, frozen=True, kw_only=True):
         return Toleration(self.key, self.operator, self.value, self.effect)
 
 
+class SpreadEntry(_Part, frozen=True, kw_only=True):
+    """A topology spread constraint, as in a pod's spec; pods with these *labels* are counted, or with the pod's own."""
+
+    key: str
+    max_skew: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 1
+    when: Literal["DoNotSchedule", "ScheduleAnyway"] = "DoNotSchedule"
+    labels: dict[str, str] | None = None
+
+    def constraint(self, own: dict[str, str]) -> SpreadConstraint:
+        """Return it as the scheduler knows it, on a pod with its *own* labels."""
+        counted = own if self.labels is None else self.labels
+        return SpreadConstraint(self.max_skew, self.key, self.when, LabelSelector(tuple(sorted(counted.items()))))
+
+
 class NodeEntry(_Part, frozen=True, kw_only=True):
     """One node, or *count* equal ones called name1, name2 and so on."""
 
@@ -103,6 +106,11 @@ class PodEntry(_Part, frozen=True, kw_only=True):
     scheduler: str = ""
     """Which of the configuration's profiles places it; empty: the first."""
     tolerations: tuple[TolerationEntry, ...] = ()
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner: Name | None = None
+    """Pods with the same owner belong to one controller."""
+    spread: tuple[SpreadEntry, ...] = ()
 
 
 class EventEntry(_Part, frozen=True, kw_only=True):
@@ -124,8 +132,12 @@ class ScenarioFile(_Part, frozen=True, kw_only=True):
     layers: dict[str, Size] = {}
     images: dict[Reference, tuple[str, ...] | dict[str, Size]] = {}
     """Layers bottom first: by name, or each with its size."""
+    catalog: str | CatalogEntry | None = None
+    """More images: a catalogue file, or how to generate one."""
     nodes: tuple[NodeEntry, ...] = ()
     pods: tuple[PodEntry, ...] = ()
+    workload: WorkloadEntry | None = None
+    """More pods, drawn from the seed of the run."""
     events: tuple[EventEntry, ...] = ()
     profile: str = ""
     until: Duration | None = None

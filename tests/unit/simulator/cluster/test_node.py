@@ -79,3 +79,17 @@ def test_a_report_names_all_images_and_is_newer_than_the_one_before():
     assert [(image.digest, 60, ("app:1",))] == [(one.digest, one.size, one.names) for one in first.images]
     assert "set" == first.reuse
     assert (1, 1.0, 2, 2.0) == (first.sequence, first.observed_at, second.sequence, second.observed_at)
+
+
+@pytest.mark.parametrize(
+    ("said", "labels"),
+    [
+        pytest.param({}, {"kubernetes.io/hostname": "n1"}, id="given"),
+        pytest.param({"zone": "a"}, {"kubernetes.io/hostname": "n1", "zone": "a"}, id="beside others"),
+        pytest.param({"kubernetes.io/hostname": "x"}, {"kubernetes.io/hostname": "x"}, id="set by itself"),
+    ],
+)
+def test_a_node_is_labelled_with_its_name_unless_it_says_otherwise(said, labels):
+    node = VirtualNode(NodeSpec(name="n1", allocatable=(), bandwidth=1.0, labels=said))
+
+    assert labels == node.seen().labels

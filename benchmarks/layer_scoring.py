@@ -1,0 +1,116 @@
+"""
+What it costs to know how much of an image every node lacks, and how that grows with the cluster.
+
+*sets*: a set of layer digests for each node, gone through node by node: how one writes it first. *cold*: the first time an
+image is asked for; *warm*: again, nothing having changed; *patched*: again, after one node has reported something new.
+Nodes hold 300 to 2,000 layers each. CPU time, best of seven rounds over the same images; all ways are checked against each
+other before they are timed. Sizes are measured one after the other, each with both ways back to back.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable
+
+from _catalogue import a_catalogue, popularity, some_images
+from lamina.layers.index import LayerIndex
+from lamina.layers.lacking import look
+from lamina.layers.wanted import WantedLayers
+from lamina.model.image import Image
+
+NAME = "layer-scoring"
+SUMMARY = "µs to know what every node lacks of an image, 100 to 15,000 nodes; against a set per node"
+
+SIZES = (100, 1_000, 5_000, 15_000)
+IMAGES = 4_000
+ASKED = 100
+ROUNDS = 7
+
+
+def naive(held: list[frozenset[str]], image: Image) -> list[int]:
+    """Go through all nodes and all layers."""
+    sizes = {layer.digest: layer.size for layer in image.layers}
+    return [sum(size for digest, size in sizes.items() if digest not in node) for node in held]
+
+
+def best(run: Callable[[], object], calls: int) -> float:
+    """Return the CPU µs of one of *calls* calls, in the best of several rounds."""
+    took = []
+    for _ in range(ROUNDS):
+        begin = time.thread_time_ns()
+        run()
+        took.append(time.thread_time_ns() - begin)
+    return min(took) / calls / 1_000
+
+
+def measure(size: int, rng: random.Random, images: list[Image], weights: list[float]) -> dict[str, float]:
+    """Build a cluster and time all ways."""
+    index = LayerIndex()
+    held: list[frozenset[str]] = []
+    for row in range(size):
+        on_node = some_images(rng, images, weights, rng.randrange(300, 2_000))
+        index.hold(row, on_node, by_prefix=False)
+        held.append(frozenset(layer.digest for image in on_node for layer in image.layers))
+    asked = rng.choices(images, cum_weights=weights, k=ASKED)
+    for image in asked[:5]:
+        wanted = index.want([image])
+        look(index, wanted, size)
+        assert naive(held, image) == wanted.download[:size].tolist(), "both ways must agree"
+        index.unwant(wanted)
+    few = asked[: max(2, 20_000 // size)]
+    kept = [index.want([image]) for image in asked]
+
+    def cold() -> None:
+        for image in asked:
+            wanted = index.want([image])
+            look(index, wanted, size)
+            index.unwant(wanted)
+
+    def warm() -> None:
+        for wanted in kept:
+            look(index, wanted, size)
+
+    figures = {
+        "sets": best(lambda: [naive(held, image) for image in few], len(few)),
+        "cold": best(cold, len(asked)),
+    }
+    warm()
+    return figures | {"warm": best(warm, len(kept)), "patched": patched(index, kept, size)}
+
+
+def patched(index: LayerIndex, kept: list[WantedLayers], size: int) -> float:
+    """Return the CPU µs of looking again after one node has changed."""
+    took = []
+    for round_ in range(ROUNDS):
+        index.touch(round_ % size)
+        begin = time.thread_time_ns()
+        for wanted in kept:
+            look(index, wanted, size)
+        took.append(time.thread_time_ns() - begin)
+    return min(took) / len(kept) / 1_000
+
+
+def main() -> dict[str, object]:
+    """Climb the ladder."""
+    rng = random.Random(1)
+    images, weights = a_catalogue(rng, IMAGES), popularity(IMAGES)
+    rows = {}
+    print(f"{'nodes':>8} {'sets':>10} {'cold':>8} {'warm':>8} {'patched':>8} {'sets / cold':>12}")
+    for size in SIZES:
+        one = rows[size] = measure(size, rng, images, weights)
+        print(
+            f"{size:>8,} {one['sets']:>10,.1f} {one['cold']:>8.1f} {one['warm']:>8.2f} {one['patched']:>8.1f}"
+            f" {one['sets'] / one['cold']:>12,.0f}",
+            flush=True,
+        )
+    return {
+        "speedup_vs_sets_5000": round(rows[5_000]["sets"] / rows[5_000]["cold"], 1),
+        **{
+            f"{what}_us": {str(size): round(one[what], 2) for size, one in rows.items()}
+            for what in ("cold", "warm", "patched", "sets")
+        },
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps({"benchmark": NAME, **main()}))

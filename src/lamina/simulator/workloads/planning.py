@@ -1,0 +1,130 @@
+"""From the `workload` of a scenario file to numbers that pods can be drawn from, or to what does not fit in it."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from lamina.layers.catalog import folded
+from lamina.model.errors import Mistake
+from lamina.model.image import Image
+from lamina.model.reference import parse_reference
+from lamina.model.resources import CPU, MEMORY, Amounts, amount
+from lamina.simulator.workloads import units
+from lamina.simulator.workloads.catalogue_figures import repository
+from lamina.simulator.workloads.files import Entry
+from lamina.simulator.workloads.room import Room
+from lamina.simulator.workloads.stream import Application, Plan
+from lamina.simulator.workloads.workload_schema import WorkloadEntry
+
+_OFFICIAL: Final = "library/"
+
+
+class Planning:
+    """Looks at one workload with what the scenario has of images and nodes."""
+
+    def __init__(self, entry: Entry, images: Iterable[Image], *, complete: bool = True) -> None:
+        """Judge what can be judged without nodes; that there are too few *images* only if they are *complete*."""
+        self._entry = entry
+        self._workload: WorkloadEntry = entry.value
+        self._applications = applications(images)
+        self.mistakes = [*self._wrong(), *(self._too_few() if complete else ())]
+
+    def _wrong(self) -> Iterator[Mistake]:
+        workload, wrong = self._workload, self._entry.mistake
+        arrivals = workload.arrivals
+        if (arrivals.every is None) == (arrivals.load is None):
+            yield wrong("say exactly one of every and load", "arrivals")
+        if arrivals.every is not None and not units.seconds(arrivals.every):
+            yield wrong("must be more than 0", "arrivals", "every")
+        if not units.seconds(workload.duration.mean):
+            yield wrong("must be more than 0", "duration", "mean")
+        if workload.bursts is not None and workload.bursts.of[0] > workload.bursts.of[1]:
+            yield wrong("the smaller number comes first", "bursts", "of")
+        if arrivals.load is not None and not any(asked for asked, _ in self._cpu()):
+            yield wrong("pods that ask for no cpu make no load: say every, or how much cpu", "arrivals", "load")
+
+    def _too_few(self) -> Iterator[Mistake]:
+        moves = sum(len(one.images) - 1 for one in self._applications)
+        if not self._applications:
+            yield self._entry.mistake("there is no image to run: name a catalog, or list images")
+        elif self._workload.updates > moves:
+            yield self._entry.mistake(f"the images have {moves} next versions in all: write at most that", "updates")
+
+    def lacking(self, room: Room) -> Iterator[Mistake]:
+        """Say which of the pods would find room on no node."""
+        for index, (asked, _) in enumerate(self._requests()):
+            for step, message in room.lacking(asked):
+                steps = ("memoryPerCpu",) if step == MEMORY else ("cpu", index, "amount")
+                yield self._entry.mistake(message, *steps)
+
+    def plan(self, allocatable: Iterable[Amounts]) -> Plan | None:
+        """Return what to draw from on nodes that have so much; None, and a mistake, when it would never end."""
+        workload = self._workload
+        burst = (1, 1) if workload.bursts is None else workload.bursts.of
+        plan = Plan(
+            name=workload.name,
+            pods=workload.pods,
+            at=units.seconds(workload.at),
+            every=self._every(allocatable, sum(burst) / 2),
+            zipf=workload.popularity.zipf,
+            mean=units.seconds(workload.duration.mean),
+            spread=workload.duration.spread,
+            requests=self._requests(),
+            burst=burst,
+            grouped=workload.bursts is not None,
+            updates=workload.updates,
+            scheduler=workload.scheduler,
+            applications=self._applications,
+        )
+        takes = plan.at + plan.every * plan.pods / (sum(burst) / 2)
+        if takes <= units.LONGEST:
+            return plan
+        message = f"the pods would come over {takes / 86_400:.0f} days: at most ten years are simulated"
+        self.mistakes.append(self._entry.mistake(message, "arrivals"))
+        return None
+
+    def _cpu(self) -> list[tuple[int, float]]:
+        return [(amount(CPU, one.amount), one.share) for one in self._workload.cpu]
+
+    def _requests(self) -> tuple[tuple[Amounts, float], ...]:
+        each = amount(MEMORY, self._workload.memory_per_cpu)
+        return tuple((((CPU, asked), (MEMORY, math.ceil(each * asked / 1000))), share) for asked, share in self._cpu())
+
+    def _every(self, allocatable: Iterable[Amounts], burst: float) -> float:
+        """Return the mean time between arrivals: as said, or so that the cpu asked for is the load asked for."""
+        arrivals = self._workload.arrivals
+        if arrivals.every is not None:
+            return units.seconds(arrivals.every)
+        assert arrivals.load is not None, "one of the two is said"
+        cpu = self._cpu()
+        mean_cpu = math.fsum(asked * share for asked, share in cpu) / math.fsum(share for _, share in cpu)
+        whole = sum(dict(one).get(CPU, 0) for one in allocatable)
+        # Little's law: pods at work = rate × duration, each with so much cpu; a burst counts for all its pods.
+        rate = arrivals.load * whole / (units.seconds(self._workload.duration.mean) * mean_cpu)
+        return burst / rate
+
+
+def applications(images: Iterable[Image]) -> tuple[Application, ...]:
+    """List the repositories as applications, each with its versions in the order of the catalogue."""
+    versions: dict[str, list[str]] = {}
+    for image in images:
+        if image.names:
+            versions.setdefault(repository(image), []).append(image.names[0])
+    names = _short_names(versions)
+    return tuple(Application(names[home], tuple(images)) for home, images in versions.items())
+
+
+def _short_names(homes: Mapping[str, object]) -> dict[str, str]:
+    """Call each repository by what owners and labels can be called: without the registry, and no two alike."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for home in homes:
+        path = parse_reference(folded(home)).repository.removeprefix(_OFFICIAL)
+        short = name = re.sub(r"[^a-z0-9]+", "-", path)
+        number = 2
+        while name in taken:
+            name, number = f"{short}-{number}", number + 1
+        taken.add(name)
+        names[home] = name
+    return names
