@@ -68,7 +68,7 @@ e2e: dev ## List the end-to-end stories; NAME=x runs one
 
 .PHONY: soak
 soak: dev ## Run for long what CI runs briefly: laws with many examples, tests marked soak
-	@LAMINA_SCHEDULES=100000 $(PY) -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=soak --timeout=0 -m "soak or hypothesis"
+	@LAMINA_SCHEDULES=100000 LAMINA_HISTORIES=10000 $(PY) -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=soak --timeout=0 -m "soak or hypothesis"
 
 .PHONY: walls
 walls: dev ## Break every import contract on purpose and see it caught

@@ -6,7 +6,7 @@ What one decision costs, and how that grows with the cluster.
 
 *new* is a pod whose shape (requests, images) was never seen; its image has been asked for before. *seen* is a pod like
 the one just placed. *mixed* takes 50 shapes in turn. Median over the pods of a round, best round of five; rounds of all
-sizes are interleaved. Nodes hold twenty images each; one in twenty is tainted, softly or hard.
+sizes are interleaved. The plugins are those of lamina-balanced. Nodes hold twenty images each; one in twenty is tainted.
 """
 
 import itertools
@@ -32,7 +32,19 @@ SUMMARY = "µs per pod for the decision alone, 100 to 15,000 nodes; new, seen an
 SIZES = (100, 1_000, 5_000, 15_000)
 ROUNDS = 5
 PODS = 300
-WEIGHTS = {"TaintToleration": 3, "LayerLocality": 5}
+# Those of the default profile, lamina-balanced.
+PLUGINS = (
+    "PrioritySort",
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "NodeResourcesBalancedAllocation",
+    "LayerLocality",
+    "DefaultBinder",
+)
+WEIGHTS = {"TaintToleration": 3, "PodTopologySpread": 2, "LayerLocality": 5}
 MB = 1_000_000
 
 
@@ -49,7 +61,7 @@ def a_catalogue(rng: random.Random, count: int = 300) -> list[Image]:
 
 def a_cluster(size: int, rng: random.Random, images: list[Image]) -> Loop:
     """Make a loop over *size* nodes that hold twenty images each; one in twenty is tainted, softly or hard."""
-    loop = a_loop(weights=WEIGHTS, pick=rng.randrange)
+    loop = a_loop(PLUGINS, weights=WEIGHTS, pick=rng.randrange)
     loop.feed(events.ImagesLearned(tuple(images)))
     for number in range(size):
         on_node = rng.sample(images, 20)

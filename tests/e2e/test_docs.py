@@ -7,7 +7,9 @@ import msgspec
 import pytest
 
 from lamina.scheduling.config.load import load
+from lamina.scheduling.config.named import NAMED
 from lamina.scheduling.plugins.in_tree import registry
+from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
 from lamina.simulator.workloads import load_scenario
 from lamina.simulator.workloads.schema import (
     DefaultsEntry,
@@ -95,3 +97,21 @@ def test_every_field_of_a_scenario_is_on_the_page(kind: type[msgspec.Struct]) ->
     shown = set(re.findall(r"(\w+):", page))
 
     assert set() == {field.encode_name for field in msgspec.structs.fields(kind)} - shown
+
+
+def test_the_page_about_layers_lists_what_can_be_set_and_every_profile() -> None:
+    """
+    With the defaults they really have.
+    """
+    text = (ROOT / "docs/layers.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (`[a-zA-Z`, ]+`) \| (.*?) \|", text, flags=re.MULTILINE)
+    told = {name: default for names, default in listed for name in re.findall(r"`(.*?)`", names)}
+    own = [field for field in msgspec.structs.fields(LayerLocalityArgs) if field.name not in ("api_version", "kind")]
+
+    assert {field.encode_name for field in own} <= told.keys()
+    assert ("5", "0.5", "0.25", "0.2") == tuple(
+        told[name] for name in ("halfScore", "neutral", "bytePrice", "replicaShare")
+    )
+    defaults = LayerLocalityArgs()
+    assert (5, 0.5, 0.25, 0.2) == (defaults.half_score, defaults.neutral, defaults.byte_price, defaults.replica_share)
+    assert [] == [name for name in NAMED if f"`{name}`" not in text]

@@ -114,7 +114,7 @@ def run() -> int:
             raise
         for line in str(error).splitlines():
             click.echo(line, err=True)
-        return 2
+        return error.exit_code
     # Whoever leaves by `ctx.exit` is answered with a code, everybody else with what the command returned: nothing.
     return code if isinstance(code, int) else 0
 

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import msgspec
 from rich.console import Console
@@ -47,6 +47,8 @@ class Task(msgspec.Struct, frozen=True):
 class RunFailedError(LaminaError):
     """A run came to no end; says which one, why, and how to look at it alone."""
 
+    exit_code: ClassVar = 1
+
     def __init__(self, task: Task, reason: str) -> None:
         super().__init__(task, reason)
         self.task, self.reason = task, reason
@@ -59,6 +61,8 @@ class RunFailedError(LaminaError):
 
 class PoolBrokenError(LaminaError):
     """A process that was to do runs is gone."""
+
+    exit_code: ClassVar = 1
 
     def __str__(self) -> str:
         return ENDED_EARLY

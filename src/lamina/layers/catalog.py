@@ -25,6 +25,8 @@ FOR_EVER: Final = float("inf")
 # No runtime takes images of more layers (overlay file systems end at 500); and no layer is larger than a PiB.
 MOST_LAYERS: Final = 1024
 LARGEST_LAYER: Final = 2**50
+# Some hundred megabytes of them. Digests mean the same for ever, but nobody runs so many images at a time.
+MOST_IMAGES: Final = 100_000
 
 # Variants that runtimes take for the usual one of their architecture, and how it is written here. Kubelets tell no
 # variant; most images for 64-bit Arm do.
@@ -63,8 +65,9 @@ def usual(platform: Platform) -> Platform:
 class Catalog:
     """Images by digest, and by name and platform."""
 
-    def __init__(self) -> None:
-        """Start knowing nothing."""
+    def __init__(self, most: int = MOST_IMAGES) -> None:
+        """Start knowing nothing; beyond *most* images, the one learned first is let go."""
+        self._most = most
         self._images: dict[Digest, Image] = {}
         self._names: dict[str, dict[Platform, tuple[Digest, float]]] = {}
         """Name → platform → what it means, and until when."""
@@ -94,6 +97,8 @@ class Catalog:
                 return False
             self._images[image.digest] = image
             news = True
+            if len(self._images) > self._most:
+                self._forget(next(iter(self._images.values())))
         platform = usual(image.platform)
         for name in image.names:
             by_platform = self._names.setdefault(folded(name), {})
@@ -132,7 +137,18 @@ class Catalog:
         digest = pinned(name)
         if digest is None or digest not in self._images:
             digest = self._names.get(folded(name), {}).get(usual(platform), (None, 0.0))[0]
-        return None if digest is None else self._images[digest]
+        return None if digest is None else self._images.get(digest)
+
+    def _forget(self, image: Image) -> None:
+        del self._images[image.digest]
+        for layer in image.layers:
+            self._sizes.pop(layer.digest, None)
+        for name in map(folded, image.names):
+            means = self._names.get(name, {})
+            for platform in [one for one, (digest, _) in means.items() if digest == image.digest]:
+                del means[platform]
+            if not means:
+                self._names.pop(name, None)
 
     def _makes_sense(self, image: Image) -> bool:
         if len(image.layers) > MOST_LAYERS:

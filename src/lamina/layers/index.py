@@ -80,6 +80,8 @@ class LayerIndex:
         """Start with no layer anywhere."""
         self._lines: dict[str, int] = {}
         self._line_uses: list[int] = [1]
+        self._stacks: list[int] = [0]
+        """For the line of a blob: on how many different stacks of layers it lies in the images there are."""
         self._spare: list[int] = []
         self._entries: dict[Digest, Entry] = {}
         self._bits: Bits = np.zeros((2, FIRST_LINES, FIRST_ROWS // 8), dtype=np.uint8)
@@ -208,6 +210,9 @@ class LayerIndex:
         if entry.uses:
             return
         del self._entries[digest]
+        for one in entry.keys:
+            if self._line_uses[self._lines[one.chain]] == 1:
+                self._stacks[self._lines[one.blob]] -= 1
         for key in _all_keys(entry.keys, digest):
             line = self._lines[key]
             self._line_uses[line] -= 1
@@ -218,6 +223,9 @@ class LayerIndex:
     def _enter(self, image: Image) -> Entry:
         keys = keys_of(image)
         lines = {key: self._line(key) for key in _all_keys(keys, image.digest)}
+        for one in keys:
+            if not self._line_uses[lines[one.chain]]:
+                self._stacks[lines[one.blob]] += 1
         for line in lines.values():
             self._line_uses[line] += 1
         return Entry(image, keys, lines)
@@ -231,6 +239,7 @@ class LayerIndex:
         else:
             line = len(self._line_uses)
             self._line_uses.append(0)
+            self._stacks.append(0)
             if line == self._bits.shape[1]:
                 self._bits = np.pad(self._bits, ((0, 0), (0, line), (0, 0)))
         self._lines[key] = line
@@ -279,6 +288,17 @@ class LayerIndex:
         if parts.others is not None:
             found |= self._lines_of(parts.others, where, coming=coming)
         return found
+
+    def always_together(self, wanted: WantedLayers) -> bool:
+        """Say whether each blob of an image lies on one stack of layers only: then it is exactly where its chain is."""
+        if wanted.blobs.others is not None or wanted.chains.others is not None:
+            return False
+        stacks = self._stacks
+        # Not all(): a generator costs more than the look-ups.
+        for line in wanted.blobs.numbers:  # noqa: SIM110
+            if stacks[line] != 1:
+                return False
+        return True
 
     def wholes_of(self, wanted: WantedLayers, where: slice | Lines = EVERYWHERE, *, coming: bool = True) -> Bits:
         """Return bytes of bits, a line for each image: who has all of it (or will)."""

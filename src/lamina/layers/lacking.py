@@ -49,10 +49,9 @@ def held_bytes(index: LayerIndex, wanted: WantedLayers, height: int) -> Floats:
 
 def _count_all(index: LayerIndex, wanted: WantedLayers, height: int) -> None:
     by_prefix, where = index.by_prefix[:height], slice(0, height // 8)
-    chains, blobs = index.bits_of(wanted.chains, where), index.bits_of(wanted.blobs, where)
-    wholes = index.wholes_of(wanted, where)
-    if len(wanted.images) != 1 or len(chains) != len(blobs) or len(chains) > MOST_COUNTED:
-        flags = np.unpackbits(np.concatenate([chains, wholes, blobs]), axis=1)
+    chains, wholes = index.bits_of(wanted.chains, where), index.wholes_of(wanted, where)
+    if len(wanted.images) != 1 or len(chains) != len(wanted.blobs.lines) or len(chains) > MOST_COUNTED:
+        flags = np.unpackbits(np.concatenate([chains, wholes, index.bits_of(wanted.blobs, where)]), axis=1)
         wanted.download, wanted.unpack, wanted.complete = _lacking(wanted, flags, by_prefix)
         return
     flags = np.unpackbits(np.concatenate([chains, wholes]), axis=1)
@@ -60,9 +59,8 @@ def _count_all(index: LayerIndex, wanted: WantedLayers, height: int) -> None:
     wanted.download = wanted.chains.download_after.take(count)
     wanted.unpack = wanted.chains.unpack_after.take(count)
     wanted.complete = count == len(chains) + 1
-    # As a rule every blob is exactly where its chain is.
-    if not np.array_equal(blobs, chains):
-        _count_loose(wanted, blobs & ~chains, by_prefix)
+    if not index.always_together(wanted):
+        _count_loose(wanted, index.bits_of(wanted.blobs, where) & ~chains, by_prefix)
 
 
 def _count_loose(wanted: WantedLayers, loose: Bits, by_prefix: Bools) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from lamina.layers.keys import RATIO
 from lamina.layers.wanted import Bools, Floats, Lines
 from lamina.model.errors import WiringError
 
@@ -24,8 +25,6 @@ OVERLAP: Final = 0.15
 RESOLVE: Final = 0.04
 # Where a kubelet begins to remove images.
 FULL: Final = 0.85
-# Unpacked bytes for one compressed: what a byte of blob takes on disk beside itself.
-SNAPSHOT: Final = 2.3
 
 Rows = Lines | slice
 
@@ -79,7 +78,7 @@ class Rates:
         # Who reuses by prefix only keeps no blobs.
         kept = np.where(by_prefix, 0.0, download)
         over = np.maximum(self.used[rows] + kept + unpack - FULL * self.disk[rows], 0.0)
-        price: Floats = over / ((SNAPSHOT + ~by_prefix) * self.download[rows])
+        price: Floats = over / ((RATIO + ~by_prefix) * self.download[rows])
         return np.where(self.disk[rows] > 0, price, 0.0)
 
     def _at(self, row: int) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ How soon a pod could start on each row, as far as images go: computed once for a
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +25,15 @@ Variants = Sequence[tuple[int, WantedLayers | None]]
 class Readiness:
     """Rows of one set of images. Read them after `Stopwatch.look`, at once, and do not change them."""
 
-    __slots__ = ("download", "position", "seconds", "transfer", "variants", "whole_only")
+    __slots__ = ("download", "position", "scratch", "seconds", "transfer", "variants", "whole_only")
 
     def __init__(self, variants: Variants, *, whole_only: bool) -> None:
         """Start with no rows; *whole_only*: as if nobody knew that images share layers."""
         self.variants = variants
         self.whole_only = whole_only
         self.position = -1
+        self.scratch: tuple[Any, ...] = ()
+        """For whoever scores by it: what was worked out last, and from what."""
         self.seconds: Floats = NOTHING
         """NaN where nothing was reported, or what the images mean there is not known."""
         self.transfer: Floats = NOTHING

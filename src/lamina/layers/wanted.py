@@ -16,12 +16,23 @@ Lines = npt.NDArray[np.intp]
 class Parts:
     """Things a node can have of images, as lines of the index: one is had if either of its two lines is set."""
 
-    __slots__ = ("bytes", "download_after", "lines", "others", "total", "total_unpacked", "unpack_after", "unpacked")
+    __slots__ = (
+        "bytes",
+        "download_after",
+        "lines",
+        "numbers",
+        "others",
+        "total",
+        "total_unpacked",
+        "unpack_after",
+        "unpacked",
+    )
 
     def __init__(
         self, lines: Sequence[int], others: Sequence[int], sizes: Sequence[int], unpacked: Sequence[int]
     ) -> None:
         """Take lines, other lines for the same things (0: none), compressed and unpacked bytes."""
+        self.numbers = tuple(lines)
         self.lines: Lines = np.array(lines, dtype=np.intp)
         self.others: Lines | None = np.array(others, dtype=np.intp) if any(others) else None
         self.bytes: Floats = np.array(sizes, dtype=np.float64)

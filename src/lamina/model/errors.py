@@ -5,10 +5,12 @@ The exceptions of Lamina. An exception means that someone must act; an expected 
     ├── InputError        a file, flag or object a person wrote is wrong; carries every mistake found
     └── WiringError       our own parts do not fit together; raised at start, never in a cycle
 
-Rooms that need a finer distinction derive their own from these two.
+Rooms that need a finer distinction derive their own from these two. An error that is no fault of the input, but of what
+was run, says so by its ``exit_code``.
 """
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import msgspec
 
@@ -32,6 +34,9 @@ class Mistake(msgspec.Struct, frozen=True):
 
 class LaminaError(Exception):
     """Root of everything Lamina raises on purpose."""
+
+    exit_code: ClassVar[int] = 2
+    """How a command ends that raises it: 2 for bad usage or input, 1 when the run itself found a problem."""
 
 
 class InputError(LaminaError):

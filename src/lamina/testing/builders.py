@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer, Platform
 from lamina.model.node import Node, NodeImage
-from lamina.model.pod import Container, Owner, Pod, PodUid, total_requests
+from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint, total_requests
 from lamina.model.reports import HeldImage, LayerReport
 from lamina.model.resources import amounts
 from lamina.model.taints import Taint, Toleration
@@ -59,6 +59,10 @@ def a_pod(
     scheduler: str = "default-scheduler",
     owner: Owner | None = None,
     labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    namespace: str = "default",
+    spread: Sequence[SpreadConstraint] = (),
+    started: bool = False,
     nominated: str = "",
 ) -> Pod:
     """Build a pod; the first container carries the requests. Its uid is its name."""
@@ -83,6 +87,10 @@ def a_pod(
         scheduler_name=scheduler,
         owner=owner,
         labels=dict(labels or {}),
+        annotations=dict(annotations or {}),
+        namespace=namespace,
+        spread=tuple(spread),
+        started=started,
     )
 
 

@@ -334,3 +334,25 @@ def test_an_image_may_contradict_itself():
     made = catalog(with_layers(Layer(a_digest("x"), 1), Layer(a_digest("x"), 2), Layer(a_digest("x"), 3)))
 
     assert {TWO_SIZES: 1} == made.complaints
+
+
+def test_the_image_learned_first_is_let_go_when_there_are_too_many():
+    """With its names; what is known of the others stays."""
+    catalog = Catalog(most=2)
+    images = [an_image(f"app:{number}", {f"layer {number}": 1, "base": 2}) for number in range(3)]
+    for image in images:
+        catalog.learn(image)
+
+    assert (2, None, images[1], images[2]) == (len(catalog), *(catalog.find(f"app:{number}") for number in range(3)))
+    assert catalog.by_digest(images[0].digest) is None
+
+
+def test_a_name_that_moved_outlives_the_image_it_meant_before():
+    """It means another by then."""
+    catalog = Catalog(most=2)
+    old = an_image("app:1", {"old": 1})
+    new = msgspec.structs.replace(an_image("new", {"new": 1}), names=("app:1",))
+    for image in (old, new, an_image("other:1", {"other": 1})):
+        catalog.learn(image)
+
+    assert new == catalog.find("app:1")

@@ -12,8 +12,11 @@ from lamina.model.image import Image
 from lamina.model.node import Node
 from lamina.model.pod import DO_NOT_SCHEDULE, Owner, Pod, SpreadConstraint
 from lamina.model.selectors import LabelSelector
+from lamina.model.taints import NO_SCHEDULE, Taint
 from lamina.scheduling.framework.explain import Detail
-from lamina.testing import Desk, a_digest, a_node, a_pod, an_image, held
+from lamina.scheduling.loop.state import Settings
+from lamina.scheduling.plugins.locality.layer_locality import Barrier, LayerLocalityArgs
+from lamina.testing import Desk, a_digest, a_loop, a_node, a_pod, an_image, held
 from tests.unit.scheduling.named_desk import a_desk
 
 MB = 1_000_000
@@ -185,6 +188,117 @@ def test_no_node_gets_more_than_a_fifth_of_a_controllers_pods(profile, seed):
     assert 50 == counts.total()
 
 
+# ---------------------------------------------------------------------------------------------------- who is compared
+
+CONTROL_PLANE = Taint("node-role.kubernetes.io/control-plane", "", NO_SCHEDULE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("profile", LAMINA)
+def test_idle_nodes_a_pod_cannot_use_do_not_make_the_workers_look_crowded(profile, seed):
+    """Four workers half full, one of which holds the image, and four idle nodes with a taint."""
+    workers = [a_node(f"worker-{number}", cpu=16) for number in range(4)]
+    tainted = [a_node(f"control-{number}", cpu=16, taints=[CONTROL_PLANE]) for number in range(4)]
+    desk = a_cluster(profile, *tainted, *workers, images=(BIG,), seed=seed)
+    desk.tell(events.LayersReported(held("worker-2", BIG, sequence=2)))
+    desk.see(*(a_pod(f"old-{number}", cpu=1, memory="1Mi", on=f"worker-{number % 4}") for number in range(32)))
+
+    desk.see(a_pod("p", cpu="100m", memory="1Mi", image="big:1"))
+
+    found = points(desk, "p")
+    assert {f"worker-{number}" for number in range(4)} == set(found)
+    assert found["worker-2"] > 85
+    assert max(found[f"worker-{number}"] for number in (0, 1, 3)) < 20
+    assert "worker-2" == desk.bound["p"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("profile", "want"),
+    [
+        # It takes a quarter of a node and is three quarters of itself ahead: 5·0.25/0.55 = 2.27 s, 68.7
+        pytest.param("lamina-balanced", 69, id="lamina-balanced"),
+        # It pays from the mean on: 10·0.75/0.45 = 16.67 s, 23.1 and rounded up, as nothing has to be downloaded
+        pytest.param("lamina-even", 24, id="lamina-even"),
+        pytest.param("lamina-roomy", 100, id="lamina-roomy"),
+        pytest.param("lamina-local", 100, id="lamina-local"),
+    ],
+)
+def test_a_pod_five_times_as_large_as_usual_goes_to_its_image_if_that_node_is_no_fuller(profile, want, seed):
+    """Four nodes with five pods of 1 of 20 cpu each; then one of 5."""
+    desk = a_cluster(profile, *(a_node(f"n{number}", cpu=20) for number in range(4)), images=(BIG,), seed=seed)
+    desk.tell(events.LayersReported(held("n1", BIG, sequence=2)))
+    desk.see(*(a_pod(f"small-{number}", cpu=1, memory="1Mi", on=f"n{number % 4}") for number in range(20)))
+
+    desk.see(a_pod("large", cpu=5, memory="1Mi", image="big:1"))
+
+    found = points(desk, "large")
+    assert want == found["n1"] > 2 * max(found[name] for name in ("n0", "n2", "n3"))
+    assert "n1" == desk.bound["large"]
+
+
+def test_a_large_pod_does_not_go_to_its_image_where_that_node_is_much_fuller():
+    """n0 has 9 of 20 cpu in use, the others none: 0.9 against a mean of 0.3 is 1.33 times the pod's 0.45, and out."""
+    desk = a_cluster("lamina-balanced", *(a_node(f"n{number}", cpu=20) for number in range(3)), images=(BIG,))
+    desk.tell(events.LayersReported(held("n0", BIG, sequence=2)))
+    desk.see(*(a_pod(f"small-{number}", cpu=1, memory="1Mi", on="n0") for number in range(9)))
+
+    desk.see(a_pod("large", cpu=9, memory="1Mi", image="big:1"))
+
+    assert 0 == points(desk, "large")["n0"]
+    assert desk.bound["large"] in {"n1", "n2"}
+
+
+@pytest.mark.parametrize("profile", LAMINA)
+def test_replicas_go_by_their_image_where_all_nodes_but_those_that_have_one_are_full(profile):
+    """Two of four nodes have room, and a replica each, which is their share. One of them holds the image."""
+    owner = Owner("ReplicaSet", "web-5d9", "u1")
+    nodes = [a_node(f"n{number}", cpu=8, pods=1 if number < 2 else 110) for number in range(4)]
+    desk = a_cluster(profile, *nodes, images=(BIG,))
+    desk.tell(events.LayersReported(held("n3", BIG, sequence=2)))
+    desk.see(*(a_pod(f"other-{number}", cpu="10m", memory="1Mi", on=f"n{number}") for number in range(2)))
+    desk.see(*(a_pod(f"web-{number}", cpu="10m", memory="1Mi", on=f"n{number}", owner=owner) for number in (2, 3)))
+
+    desk.see(a_pod("web", cpu="10m", memory="1Mi", image="big:1", owner=owner))
+
+    found = points(desk, "web")
+    assert {"n2", "n3"} == set(found)
+    assert found["n3"] > 90
+    assert 20 > found["n2"] > 0
+    assert "n3" == desk.bound["web"]
+
+
+def test_a_replica_goes_to_a_node_without_one_as_soon_as_that_has_room():
+    """The same with room on a third node, which holds nothing: those that have their share are out."""
+    owner = Owner("ReplicaSet", "web-5d9", "u1")
+    desk = a_cluster("lamina-balanced", *(a_node(f"n{number}", cpu=8) for number in range(3)), images=(BIG,))
+    desk.tell(events.LayersReported(held("n0", BIG, sequence=2)))
+    desk.see(*(a_pod(f"web-{number}", cpu="10m", memory="1Mi", on=f"n{number}", owner=owner) for number in (0, 1)))
+
+    desk.see(a_pod("web", cpu="10m", memory="1Mi", image="big:1", owner=owner))
+
+    found = points(desk, "web")
+    assert (0, 0) == (found["n0"], found["n1"])
+    assert found["n2"] > 0
+    assert "n2" == desk.bound["web"]
+
+
+def test_where_layers_have_no_say_the_other_plugins_decide():
+    """A barrier that begins at the mean and ends soon: every node is out of the question, and the emptiest gets it."""
+    plugins = ["PrioritySort", "NodeResourcesFit", "LayerLocality", "DefaultBinder"]
+    args = {"LayerLocality": LayerLocalityArgs(barrier=Barrier(begin=0.0, width=0.1))}
+    desk = Desk(a_loop(plugins, weights={"LayerLocality": 5}, args=args, settings=Settings(detail="full")))
+    nodes = [a_node(f"n{number}", cpu=20) for number in range(3)]
+    desk.tell(events.ImagesLearned((BIG,)), *(events.NodeSeen(node) for node in nodes))
+    desk.tell(*(events.LayersReported(held(node.name)) for node in nodes[1:]), events.LayersReported(held("n0", BIG)))
+    desk.see(*(a_pod(f"small-{number}", cpu=1, memory="1Mi", on=f"n{number % 2}") for number in range(10)))
+
+    desk.see(a_pod("large", cpu=12, memory="1Mi", image="big:1"))
+
+    assert {"n0": 0, "n1": 0, "n2": 0} == points(desk, "large")
+    assert "n2" == desk.bound["large"]
+
+
 # ---------------------------------------------------------------------------------------------------------- explanations
 
 
@@ -250,18 +364,6 @@ def test_there_is_no_story_where_layers_had_no_say(profile, image):
     desk.see(a_pod("p", image=image))
 
     assert desk.decisions["p"].locality is None
-
-
-def test_where_layers_have_no_say_the_other_plugins_decide():
-    """Every node is out of the question for a pod ten times as large as the usual ones: it goes to the emptiest."""
-    desk = a_cluster("lamina-balanced", *(a_node(f"n{number}", cpu=20) for number in range(3)), images=(BIG,))
-    desk.tell(events.LayersReported(held("n0", BIG, sequence=2)))
-    desk.see(*(a_pod(f"small-{number}", cpu=1, memory="1Mi", on=f"n{number % 2}") for number in range(10)))
-
-    desk.see(a_pod("large", cpu=12, memory="1Mi", image="big:1"))
-
-    assert {"n0": 0, "n1": 0, "n2": 0} == points(desk, "large")
-    assert "n2" == desk.bound["large"]
 
 
 @pytest.mark.parametrize("profile", [*LAMINA, "lamina-images", "original", "hotedge", "lrscheduler"])

@@ -17,6 +17,7 @@ class Change(enum.Enum):
     """A kind of change in the cluster."""
 
     NODE_ADDED = "NodeAdd"
+    NODE_REMOVED = "NodeDelete"
     NODE_ALLOCATABLE = "NodeAllocatableChange"
     NODE_TAINTS = "NodeTaintChange"
     NODE_LABELS = "NodeLabelChange"

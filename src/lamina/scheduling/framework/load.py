@@ -12,15 +12,13 @@ import numpy as np
 
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, MEMORY
-from lamina.scheduling.framework.columns import Floats, NodeColumns
+from lamina.scheduling.framework.columns import Bools, Floats, NodeColumns
 from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.view import NodeView
 
 # Pods whose sizes say what is usual.
 RECENT: Final = 500
 LARGE: Final = 0.9
-# Of fewer pods than this, the largest is the one that nine of ten do not exceed.
-FEW: Final = 10
 
 
 class ClusterLoad:
@@ -53,19 +51,25 @@ class ClusterLoad:
         self._look()
         return self._mean
 
-    def mean_with(self, pod: Pod) -> float:
-        """Return the mean load with one more pod, wherever it goes."""
+    def mean_with(self, pod: Pod, loads: Floats, among: Bools) -> float:
+        """
+        Return the mean load with one more pod, whichever of the nodes *among* all it goes to.
+
+        *loads* are the nodes' loads without it. Nodes that cannot have the pod do not make those that can look crowded:
+        the mean over *among* counts if it is the higher one.
+        """
         self._look()
-        asked = dict(pod.scoring_requests)
-        return self._mean + self._share((asked.get(CPU, 0), asked.get(MEMORY, 0))) / max(self._count, 1)
+        share = self.share(pod)
+        mean = self._mean + share / max(self._count, 1)
+        count = int(np.count_nonzero(among))
+        if not count or count == self._count:
+            return mean
+        return max(mean, (float(np.dot(loads, among)) + share) / count)
 
     def large(self, pod: Pod) -> float:
-        """Return the share of a mean node that nine of ten recent pods do not exceed; of a few, *pod* is one."""
+        """Return the share of a mean node that nine of ten recent pods do not exceed; of *pod*, if it is larger."""
         self._look()
-        if self._noted < FEW:
-            asked = dict(pod.scoring_requests)
-            return max(self._usual(), self._share((asked.get(CPU, 0), asked.get(MEMORY, 0))))
-        return self._usual()
+        return max(self._usual(), self.share(pod))
 
     def _usual(self) -> float:
         version = (self._known, self._noted)
@@ -78,17 +82,21 @@ class ClusterLoad:
             self._large = float(np.partition(shares, rank)[rank]) if count else 0.0
         return self._large
 
-    def after(self, pod: Pod, nodes: NodeView) -> Floats:
-        """Return the load each node would have with the pod on it."""
-        asked = dict(pod.scoring_requests)
+    def of(self, nodes: NodeView, pod: Pod | None = None) -> Floats:
+        """Return the load of each node; with a pod, the one it would have with that on it."""
+        asked = {} if pod is None else dict(pod.scoring_requests)
         left = nodes.headroom_with(CPU, asked.get(CPU, 0))
         np.minimum(left, nodes.headroom_with(MEMORY, asked.get(MEMORY, 0)), out=left)
         left *= -0.01
         left += 1.0
         return left
 
-    def _share(self, asked: tuple[int, int]) -> float:
-        return max((one / most for one, most in zip(asked, self._capacity, strict=True) if most > 0), default=0.0)
+    def share(self, pod: Pod) -> float:
+        """Return the share of a mean node that a pod takes."""
+        self._look()
+        asked = dict(pod.scoring_requests)
+        amounts = (asked.get(CPU, 0), asked.get(MEMORY, 0))
+        return max((one / most for one, most in zip(amounts, self._capacity, strict=True) if most > 0), default=0.0)
 
     def _look(self) -> None:
         columns, size = self._columns, self._columns.size

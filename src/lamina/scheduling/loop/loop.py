@@ -196,6 +196,8 @@ class Loop:
         for underway in self.state.bindings:
             if underway.node == name and underway.stage != "binding":
                 self.state.bindings.abandon(underway, Status(Code.ERROR, (NODE_GONE,)))
+        # A pod that must be spread evenly may have had this node's domain to wait for.
+        self.state.changed(Changed(Change.NODE_REMOVED))
 
     def _layers_changed(self, rows: list[int]) -> None:
         for row in rows:

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from lamina.model.image import Image
-from lamina.model.pod import Pod
+from lamina.model.pod import Owner, Pod
 from lamina.model.reports import LayerReport
-from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.framework.evaluation import Evaluation
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
 from lamina.testing import a_node, a_pod, a_profile, an_image, held
@@ -76,11 +75,11 @@ def test_a_pod_without_images_is_none_of_its_business():
 # --------------------------------------------------------------------------------------------------------- silent nodes
 
 
-def test_a_silent_node_is_marked_before_the_others_are_looked_at():
-    """-1 says that it takes all of them to know; a report of nothing is something else."""
+def test_nothing_is_scored_before_it_is_clear_who_is_feasible():
+    """-1 says that it takes all of them to know, whoever spoke."""
     bench = a_bench("silent")
 
-    assert {"full": 100, "some": 38, "none": 30, "silent": -1} == scored(bench, plugin(bench), POD)
+    assert {"full": -1, "some": -1, "none": -1, "silent": -1} == scored(bench, plugin(bench), POD)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +189,20 @@ def test_where_nobody_is_believed_all_are_alike():
     assert {"full": 100, "some": 100, "none": 100} == scores(bench)
 
 
-def test_normalising_nothing_gives_nothing():
-    """A cluster without nodes has no mean."""
-    bench = Bench()
-    nothing: Any = np.zeros(0, dtype=np.int64)
+@pytest.mark.parametrize(
+    ("nodes", "want"),
+    [
+        pytest.param([], None, id="no nodes: nothing to say"),
+        pytest.param(["n0", "n1"], {}, id="none that is feasible"),
+    ],
+)
+def test_where_no_node_is_feasible_there_is_no_mean_and_no_share(nodes, want):
+    """Nothing is divided by their number, also for a pod of a controller that has one on a node."""
+    bench = Bench(*(a_node(name) for name in nodes))
+    bench.learn(*ALL)
+    owner = Owner("ReplicaSet", "web", "u1")
+    for name in nodes[:1]:
+        bench.place(name, a_pod("first", owner=owner))
 
-    assert [] == plugin(bench).normalize(CycleState(), POD, nothing, nothing.astype(np.bool_)).tolist()
+    with np.errstate(all="raise"):
+        assert want == scores(bench, msgspec.structs.replace(POD, owner=owner), feasible=())

@@ -1,15 +1,17 @@
 """LayerLocality's guard: what keeps it from crowding nodes."""
 
 import math
+from collections.abc import Collection
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.model.pod import Owner, Pod
 from lamina.scheduling.plugins.locality.layer_locality import Barrier, LayerLocalityArgs
-from lamina.scheduling.plugins.locality.layer_locality.guard import barrier
+from lamina.scheduling.plugins.locality.layer_locality.guard import barrier, look
 from lamina.testing import a_node, a_pod, an_image, held
 from tests.unit.scheduling.bench import Bench, final
 
@@ -28,13 +30,15 @@ def a_bench(loads: dict[str, float]) -> Bench:
     return bench
 
 
-def scores(bench: Bench, pod: Pod, **args: Any) -> dict[str, int]:
-    return final(bench, bench.make("LayerLocality", LayerLocalityArgs(**args)), pod) or {}
+def scores(bench: Bench, pod: Pod, feasible: Collection[str] | None = None, **args: Any) -> dict[str, int]:
+    return final(bench, bench.make("LayerLocality", LayerLocalityArgs(**args)), pod, feasible) or {}
 
 
-def seconds(bench: Bench, pod: Pod, price: Barrier) -> dict[str, float]:
+def seconds(bench: Bench, pod: Pod, price: Barrier, feasible: Collection[str] | None = None) -> dict[str, float]:
     """Return what crowding costs each node; OUT where it is out of the question."""
-    costs, out = barrier(price, bench.context.load, pod, bench.view)
+    load, names = bench.context.load, bench.columns.rows if feasible is None else feasible
+    inside = np.array([node is not None and node.name in names for node in bench.columns.nodes])
+    costs, out = barrier(price, load, pod, look(load, 1.0, pod, bench.view), inside)
     return {name: OUT if out[row] else float(costs[row]) for name, row in bench.columns.rows.items()}
 
 
@@ -100,15 +104,17 @@ prices = st.builds(
 )
 
 
-@given(loads, prices, st.integers(1, 50))
-def test_who_is_more_loaded_never_pays_less(drawn, price, size):
+@given(loads, prices, st.integers(1, 50), st.integers(1, 2**8 - 1))
+def test_who_is_more_loaded_never_pays_less(drawn, price, size, feasible):
     """Nothing up to the beginning, out of the question from the end on, and ever more in between."""
+    among = [number for number in range(len(drawn)) if feasible >> number & 1]
     bench = a_bench({f"n{number}": load / 100 for number, load in enumerate(drawn)})
     pod = a_pod(cpu=size, memory="1Mi")
 
-    costs = seconds(bench, pod, price)
+    costs = seconds(bench, pod, price, [f"n{number}" for number in among])
 
-    mean = (sum(drawn) + size) / len(drawn)
+    means = [(sum(some) + size) / len(some) for some in (drawn, [drawn[number] for number in among]) if some]
+    mean = max(means)
     ahead = {f"n{number}": (load + size - mean) / 100 for number, load in enumerate(drawn)}
     unit = max(price.floor, bench.context.load.large(pod))
     for name, cost in costs.items():
@@ -133,14 +139,54 @@ def test_load_is_that_of_cpu_or_memory_whichever_is_larger():
     assert {"cpu": 10.0, "memory": 10.0, "idle": 0.0} == pytest.approx(costs, rel=0.02)
 
 
-def test_where_every_node_is_out_of_the_question_all_get_nothing():
-    """A pod much larger than usual is too much for any of them; the other plugins decide, whatever a node holds."""
-    bench = a_bench({f"n{number}": 0.0 for number in range(4)})
-    bench.report(held("n1", sequence=2))
+def usual(bench: Bench) -> Bench:
+    """Let pods of one cpu be usual."""
     for number in range(20):
         bench.context.load.note(a_pod(f"usual {number}", cpu=1, memory="1Mi"))
+    return bench
 
-    assert {"n0": 0, "n1": 0, "n2": 0, "n3": 0} == scores(bench, a_pod(cpu=60))
+
+@pytest.mark.parametrize(
+    ("loads", "size", "want"),
+    [
+        # Alone on a node it is 1 - 1/4 of itself ahead of the mean of four, however large: 5·0.25/0.55 = 2.27 s, 68.7
+        pytest.param([0.0] * 4, 60, [69] * 4, id="sixty times as large as usual"),
+        pytest.param([0.2] * 4, 25, [69] * 4, id="all of them in use, evenly"),
+        # Without the first: the mean is 0.05, so that is 0.15 = 0.25 pods further ahead, the others 0.05 = 0.083 behind.
+        # x = 1.0: 5·0.5/0.3 = 8.33 s, 37.5; x = 0.667: 5·0.167/0.633 = 1.32 s, 79.2
+        pytest.param([0.2, 0.0, 0.0, 0.0], 60, [38, 80, 80, 80], id="one is a third of it fuller"),
+        # The mean is 0.1: 0.3 = 0.5 pods further ahead, x = 1.25: 5·0.75/0.05 = 75 s; x = 0.583: 5·0.083/0.717 = 0.58 s
+        pytest.param([0.4, 0.0, 0.0, 0.0], 60, [7, 90, 90, 90], id="two thirds"),
+        # The mean is 0.125: x = 0.75 + 0.625 = 1.375; the others x = 0.542: 5·0.042/0.758 = 0.27 s, 94.8
+        pytest.param([0.5, 0.0, 0.0, 0.0], 60, [0, 95, 95, 95], id="most of it: out of the question"),
+    ],
+)
+def test_a_pod_that_is_larger_than_usual_is_measured_by_itself(loads, size, want):
+    """However large it is: nodes that are no fuller than others stay in question."""
+    bench = usual(a_bench({f"n{number}": load for number, load in enumerate(loads)}))
+
+    assert want == list(scores(bench, a_pod(cpu=size)).values())
+
+
+def test_a_pod_that_is_larger_than_usual_still_goes_by_its_image():
+    """n1 is the only one without: 20 s of download alone. All of them pay 2.27 s."""
+    bench = usual(a_bench({f"n{number}": 0.0 for number in range(4)}))
+    bench.report(held("n1", sequence=2))
+
+    found = scores(bench, a_pod(cpu=60))
+
+    assert (69, 69, 69) == (found["n0"], found["n2"], found["n3"])
+    assert found["n1"] < 20
+
+
+def test_where_every_node_is_out_of_the_question_all_get_nothing():
+    """A narrow barrier: whoever gets the pod is 0.75 of it ahead. The other plugins decide, whatever a node holds."""
+    bench = a_bench({f"n{number}": 0.0 for number in range(4)})
+    bench.report(held("n1", sequence=2))
+
+    found = scores(bench, a_pod(cpu=60), barrier=Barrier(begin=0.5, width=0.2))
+
+    assert {"n0": 0, "n1": 0, "n2": 0, "n3": 0} == found
 
 
 def test_nodes_that_take_no_pods_do_not_make_the_others_look_crowded():
@@ -151,6 +197,25 @@ def test_nodes_that_take_no_pods_do_not_make_the_others_look_crowded():
     found = scores(bench, SMALL)
 
     assert [100] * 4 == [found[f"n{number}"] for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("feasible", "want"),
+    [
+        pytest.param(range(8), [0] * 4 + [100] * 4, id="all: the mean is 0.25"),
+        pytest.param(range(4), [100] * 4, id="the half full ones: none is ahead of 0.5"),
+        # The mean of five is 0.4, and the four are x = 1.0 ahead of it: 5·0.5/0.3 = 8.33 s, 37.5
+        pytest.param(range(5), [38] * 4 + [100], id="and one idle one"),
+        # The mean of five is 0.1, that of all 0.25.
+        pytest.param(range(3, 8), [0] + [100] * 4, id="one half full one and all idle ones"),
+        pytest.param(range(4, 8), [100] * 4, id="the idle ones"),
+    ],
+)
+def test_nodes_that_cannot_have_the_pod_do_not_make_the_others_look_crowded(feasible, want):
+    """Four nodes half full, four idle ones."""
+    bench = a_bench({f"n{number}": 0.5 if number < 4 else 0.0 for number in range(8)})
+
+    assert want == list(scores(bench, SMALL, [f"n{number}" for number in feasible]).values())
 
 
 # --------------------------------------------------------------------------------------------------------- replica guard
@@ -212,14 +277,20 @@ def test_a_controller_is_known_by_kind_and_name_where_its_uid_is_not():
     assert {"n0": 100, "n1": 100} == scores(bench, a_pod(cpu="1m", memory="1Mi", owner=Owner("Job", "hourly")))
 
 
-def test_nodes_that_take_no_pods_do_not_count_as_a_way_out():
-    """The only node without a replica is cordoned: every node that counts has its share, so it is not applied."""
-    bench = replicas({"n0": 1, "n1": 1})
-    bench.put(a_node("cordoned", cpu=100, unschedulable=True))
+@pytest.mark.parametrize(
+    ("feasible", "want"),
+    [
+        pytest.param(["n0", "n1", "n2"], [0, 0, 100], id="one without is feasible"),
+        pytest.param(["n0", "n1"], [100, 100], id="every feasible one has its share: not applied"),
+        pytest.param(["n0"], [100], id="the only one"),
+        pytest.param(["n1", "n2"], [0, 100], id="one with and one without"),
+    ],
+)
+def test_only_feasible_nodes_count_as_a_way_out(feasible, want):
+    """Two have a replica each, which is the share of a node; the third has none."""
+    bench = replicas({"n0": 1, "n1": 1, "n2": 0})
 
-    found = scores(bench, A_REPLICA)
-
-    assert (100, 100) == (found["n0"], found["n1"])
+    assert want == list(scores(bench, A_REPLICA, feasible).values())
 
 
 def test_both_guards_apply_at_once():

@@ -35,8 +35,11 @@ def a_bench() -> Bench:
 
 
 def facts(bench: Bench, pod: Pod = POD, **args: Any) -> dict[str, dict[str, int]]:
-    plugin = bench.make("LayerLocality", LayerLocalityArgs(**RATES | args))
-    return bench.by_name(plugin.facts(CycleState(), pod, bench.view))
+    """Let the plugin score first, as in a decision; all nodes are feasible."""
+    plugin, state = bench.make("LayerLocality", LayerLocalityArgs(**RATES | args)), CycleState()
+    if plugin.pre_score(state, pod, bench.view) is None:
+        plugin.normalize(state, pod, plugin.score(state, pod, bench.view), bench.view.alive)
+    return bench.by_name(plugin.facts(state, pod, bench.view))
 
 
 def story(bench: Bench, chosen: str, runner_up: str = "", feasible: str = "pulls has none silent", **args: Any) -> Any:
@@ -70,18 +73,39 @@ def _fact(present: int, arriving: int, missing: int, ready_ms: int, crowding_ms:
     }
 
 
-def test_facts_tell_what_crowding_costs():
-    """The mean is 0.24 of the cpu: one node is 0.06 ahead, which is 5·0.1/0.7 s; one 0.18, which is -1: out."""
+TINY = a_pod(cpu="1m", memory="1Mi", image="base:1")
+
+
+def _crowded() -> Bench:
+    """The mean is 0.24 of the cpu: one node is 0.06 ahead, which is 5·0.1/0.7 s; one 0.18, which is out of the question."""
     bench = Bench(*(a_node(name, cpu=100, memory="1Ti") for name in ("idle", "ahead", "out")))
     bench.learn(BASE)
     bench.report(*(held(name, BASE) for name in ("idle", "ahead", "out")))
     bench.place("ahead", a_pod("a", cpu=30, memory="1Mi"))
     bench.place("out", a_pod("b", cpu=42, memory="1Mi"))
+    return bench
 
-    found = facts(bench, a_pod(cpu="1m", memory="1Mi", image="base:1"))
+
+def test_facts_tell_what_crowding_costs():
+    """-1 for a node that is out of the question."""
+    found = facts(_crowded(), TINY)
 
     # 714 ms, and one for the thousandth of a cpu that the pod itself asks for.
     assert {"idle": 0, "ahead": 715, "out": -1} == {name: one["crowding_ms"] for name, one in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("args", "want"),
+    [
+        pytest.param({"mode": "bytes"}, {"idle": 0, "ahead": 715, "out": -1}, id="bytes: guarded alike"),
+        pytest.param({"mode": "original"}, {"idle": 0, "ahead": 0, "out": 0}, id="the original is not guarded"),
+        pytest.param({"barrier": None}, {"idle": 0, "ahead": 0, "out": 0}, id="no barrier"),
+    ],
+)
+def test_facts_tell_what_crowding_cost_in_this_decision(args, want):
+    found = facts(_crowded(), TINY, **args)
+
+    assert want == {name: one["crowding_ms"] for name, one in found.items()}
 
 
 @pytest.mark.parametrize("mode", ["seconds", "bytes", "original"])

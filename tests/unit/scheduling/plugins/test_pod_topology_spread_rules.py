@@ -129,6 +129,12 @@ def test_a_node_that_left_its_domain_may():
     assert not worth(labelled("foo", spread=(hard("row"),)), Changed(Change.NODE_LABELS, 0, before))
 
 
+def test_a_node_that_is_gone_may():
+    """What it was is not known any more; it may have been the emptiest domain."""
+    assert Change.NODE_REMOVED in bench(four(), {}).make(NAME).retry_on
+    assert worth(PLAIN, Changed(Change.NODE_REMOVED))
+
+
 def test_a_change_nobody_can_name_is_worth_a_look():
     assert worth(PLAIN, Changed(Change.NODE_LABELS, -1))
 
@@ -200,4 +206,18 @@ def test_a_pod_that_waits_is_decided_by_what_nodes_are_then(second):
 
     made.tell(events.NodeSeen(second))
     made.at(20.0)
+    assert {"p1": "n1"} == made.bound
+
+
+def test_a_pod_that_finds_no_balance_is_tried_again_when_the_node_of_an_empty_domain_leaves():
+    """Zones 1/0: the first has one too many, and the second no place. Without the second the first is the emptiest."""
+    made = Desk(a_loop(["PrioritySort", "NodeResourcesFit", NAME, "DefaultBinder"]))
+    made.tell(events.NodeSeen(node("n1", "z1")), events.NodeSeen(node("n2", "z2", pods=0)))
+    made.see(changed(PLAIN, uid="q", name="q", node_name="n1"))
+    made.see(PLAIN)
+    made.at(20.0)
+    assert {} == made.bound
+
+    made.tell(events.NodeGone("n2"))
+    made.at(40.0)
     assert {"p1": "n1"} == made.bound

@@ -55,7 +55,7 @@ class HotEdge:
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Mix both; an image that is not known is nowhere."""
-        free = np.clip(1.0 - self._load.after(pod, nodes), 0.0, 1.0)
+        free = np.clip(1.0 - self._load.of(nodes, pod), 0.0, 1.0)
         locality = np.zeros(len(nodes))
         wanted = self._inventory.wants.somewhere(pod.images)
         if wanted is not None:

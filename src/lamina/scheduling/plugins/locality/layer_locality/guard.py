@@ -5,26 +5,48 @@ The crowding guard: what keeps locality from heating nodes.
     barrier = 0  up to `begin`;  seconds · (x - begin) / (end - x)  up to `end`;  out of the question from there
 
 A node near the mean pays nothing; one that is a large pod ahead of it has to earn that by being ready sooner. A controller's
-pods are spread by themselves: a node with more than its share of them is out, unless every node is.
+pods are spread by themselves: a node with more than its share of them is out, unless every feasible node is.
 """
 
 import math
 
+import msgspec
 import numpy as np
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.columns import Bools, Floats
+from lamina.scheduling.framework.columns import Bools, Floats, Ints
 from lamina.scheduling.framework.load import ClusterLoad
 from lamina.scheduling.framework.pod_counts import owner_key
 from lamina.scheduling.framework.view import NodeView
 from lamina.scheduling.plugins.locality.layer_locality.args import Barrier
 
 
-def barrier(price: Barrier, load: ClusterLoad, pod: Pod, nodes: NodeView) -> tuple[Floats, Bools]:
+class Crowd(msgspec.Struct, frozen=True):
+    """What there is to know about nodes before it is clear which of them are feasible."""
+
+    before: Floats
+    """The load of each node."""
+    after: Floats
+    """The same with the pod on it."""
+    owned: Ints | None
+    """How many pods of the same controller each has; None for a pod without."""
+    most: int
+    """How many of them a node may have."""
+
+
+def look(load: ClusterLoad, share: float, pod: Pod, nodes: NodeView) -> Crowd:
+    """Look at the nodes with a pod in mind; *share* is that of a controller's pods that one node may have."""
+    key = owner_key(pod) if share < 1 else None
+    if key is None:
+        return Crowd(load.of(nodes), load.of(nodes, pod), None, 0)
+    most = max(1, math.ceil(share * nodes.owned_in_all(key)))
+    return Crowd(load.of(nodes), load.of(nodes, pod), nodes.owned(key), most)
+
+
+def barrier(price: Barrier, load: ClusterLoad, pod: Pod, crowd: Crowd, feasible: Bools) -> tuple[Floats, Bools]:
     """Return what each node costs in seconds for being crowded, and which are out of the question."""
     large = max(price.floor, load.large(pod))
-    excess = load.after(pod, nodes)
-    excess -= load.mean_with(pod) + price.begin * large
+    excess = crowd.after - (load.mean_with(pod, crowd.before, feasible) + price.begin * large)
     excess *= 1 / large
     out: Bools = excess >= price.width
     room = price.width - excess
@@ -36,14 +58,9 @@ def barrier(price: Barrier, load: ClusterLoad, pod: Pod, nodes: NodeView) -> tup
     return excess, out
 
 
-def crowded(share: float, pod: Pod, nodes: NodeView, taking: Bools) -> Bools | None:
-    """Return which nodes would have more than their share of the pods of one controller; None when that rules out none."""
-    key = owner_key(pod)
-    if key is None or share >= 1:
+def crowded(crowd: Crowd, feasible: Bools) -> Bools | None:
+    """Return which nodes have their share of the pods of one controller already; None when that rules out none, or all."""
+    if crowd.owned is None:
         return None
-    count = nodes.owned(key)
-    most = max(1, math.ceil(share * nodes.owned_in_all(key)))
-    over: Bools = count >= most
-    if not over.any() or over[taking].all():
-        return None
-    return over
+    over: Bools = crowd.owned >= crowd.most
+    return over if over.any() and not over[feasible].all() else None

@@ -33,27 +33,30 @@ from lamina.scheduling.framework.status import SKIP, Status
 from lamina.scheduling.framework.view import NodeView
 from lamina.scheduling.plugins.locality.layer_locality import original, story
 from lamina.scheduling.plugins.locality.layer_locality.args import FULL, LayerLocalityArgs, wish
-from lamina.scheduling.plugins.locality.layer_locality.guard import barrier, crowded
+from lamina.scheduling.plugins.locality.layer_locality.guard import Crowd, barrier, crowded, look
 
 NAME: Final = "LayerLocality"
-UNKNOWN: Final = -1
+UNSCORED: Final = -1
 # What is taken off a score before it is rounded up: what rounds it up, to the nearest number, and down. Whole numbers stay.
 UP: Final = 1e-9
 NEAREST: Final = 0.5
 DOWN: Final = 1.0 - 1e-9
 
 
-class Doubt(msgspec.Struct, frozen=True):
-    """What it takes to judge nodes of which little is known, once it is clear which nodes are feasible."""
+class Judged(msgspec.Struct, frozen=True):
+    """What is known of all nodes before it is clear which of them are feasible."""
 
     seconds: Floats
-    trust: Floats
+    """Until the images are ready, with the price of the download; 0 where that is not known."""
+    trust: Floats | None
+    """How far that is believed, from 0 (nothing is known) to 1; None where all of it is."""
     rounding: Floats
-    guard: Floats | None
-    out: Bools | None
+    crowd: Crowd
 
 
-DOUBT: Final[StateKey[Doubt]] = StateKey("layer-locality/doubt")
+JUDGED: Final[StateKey[Judged]] = StateKey("layer-locality/judged")
+PRICED: Final[StateKey[tuple[Floats | None, Bools | None]]] = StateKey("layer-locality/priced")
+"""What crowding costs each node in seconds, and which are out of the question."""
 
 
 class LayerLocality:
@@ -91,38 +94,32 @@ class LayerLocality:
         return None if self._args.mode == "original" or self._ready(pod) is not None else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Return the score of each node; -1 where it takes the others to tell."""
+        """Find out what each node costs; what that is worth is up to `normalize`, which knows the feasible nodes."""
         if self._args.mode == "original":
-            return np.rint(self._weighed(pod, original.score(self._inventory, pod, nodes).astype(np.float64))).astype(
-                np.int64
-            )
+            scores = original.score(self._inventory, pod, nodes).astype(np.float64)
+            return np.rint(self._weighed(pod, scores)).astype(np.int64)
         ready = self._ready(pod)
         assert ready is not None, "asked for pods with known images only"
-        self._wants.look(ready, nodes.height)
-        seconds, rounding = self._cost(ready, nodes), self._rounding(ready, nodes)
+        seconds, rounding, unknown = self._waiting(ready, nodes)
         trust = self._inventory.trust.of(nodes.rows, nodes.height)
-        known = ~np.isnan(seconds)
-        guard, out = self._guard(pod, nodes)
-        if trust is None and known.all():
-            return self._scored(pod, seconds, rounding, guard, out)
-        believed = known.astype(np.float64) if trust is None else np.where(known, trust, 0.0)
-        rounding = np.where(believed < 1, NEAREST, rounding)
-        state[DOUBT] = Doubt(np.where(known, seconds, 0.0), believed, rounding, guard, out)
-        scores = self._scored(pod, state[DOUBT].seconds, rounding, guard, out)
-        scores[believed < 1] = UNKNOWN
-        return scores
+        if trust is not None or unknown is not None:
+            trust = np.ones(len(nodes)) if trust is None else trust
+            if unknown is not None:
+                trust[unknown] = 0.0
+            rounding = np.where(trust < 1, NEAREST, rounding)
+        state[JUDGED] = Judged(seconds, trust, rounding, look(self._load, self._args.replica_share, pod, nodes))
+        return np.full(len(nodes), UNSCORED, dtype=np.int64)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
-        """Let nodes of which little is known count as the mean of the feasible ones, as far as they are not believed."""
-        if not len(scores) or scores.min() >= 0:
+        """Score; nodes of which little is known count as the mean of the feasible ones, as far as they are not believed."""
+        if self._args.mode == "original":
             return scores
-        doubt, half = state[DOUBT], self._args.half_score
-        weights = np.where(feasible, doubt.trust, 0.0)
-        total = float(weights.sum())
-        worth = half / (half + doubt.seconds)
-        mean = half / (float((worth * weights).sum()) / total) - half if total > 0 else 0.0
-        seconds = doubt.trust * doubt.seconds + (1.0 - doubt.trust) * mean
-        return self._scored(pod, seconds, doubt.rounding, doubt.guard, doubt.out)
+        judged = state[JUDGED]
+        seconds = judged.seconds
+        if judged.trust is not None:
+            seconds = judged.trust * seconds + (1.0 - judged.trust) * self._mean(judged, judged.trust, feasible)
+        guard, out = state[PRICED] = self._guard(pod, judged.crowd, feasible)
+        return self._scored(pod, seconds, judged.rounding, guard, out)
 
     def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> Sequence[dict[str, int]]:
         """Tell what is there, what is coming and what is missing, and how long that takes."""
@@ -130,8 +127,7 @@ class LayerLocality:
         if ready is None:
             return [{}] * len(nodes)
         self._wants.look(ready, nodes.height)
-        guard, out = self._guard(pod, nodes)
-        return story.facts(self._inventory, ready, nodes, guard, out)
+        return story.facts(self._inventory, ready, nodes, *(state.get(PRICED) or (None, None)))
 
     def story(
         self, state: CycleState, pod: Pod, nodes: NodeView, chosen: int, runner_up: int, feasible: Bools
@@ -155,6 +151,27 @@ class LayerLocality:
             own = wish(self._namespaces.get(pod.namespace, {}))[0]
         return FULL if own is None else own
 
+    def _waiting(self, ready: Readiness, nodes: NodeView) -> tuple[Floats, Floats, Bools | None]:
+        """
+        Return what each node costs in seconds before crowding, how that rounds, and where nothing is known (None: nowhere).
+
+        Kept with the readiness: as a rule the same image was asked for before and nothing about it has changed since.
+        """
+        self._wants.look(ready, nodes.height)
+        key = (self._args, ready.position, nodes.height)
+        whole = isinstance(nodes.rows, slice) and len(nodes) == nodes.height
+        kept: tuple[Floats, Floats, Bools | None]
+        if whole and ready.scratch[:1] == (key,):
+            kept = ready.scratch[1]
+            return kept
+        seconds, rounding = self._cost(ready, nodes), self._rounding(ready, nodes)
+        silent = np.isnan(seconds)
+        seconds[silent] = 0.0
+        kept = (seconds, rounding, silent if silent.any() else None)
+        if whole:
+            ready.scratch = (key, kept)
+        return kept
+
     def _cost(self, ready: Readiness, nodes: NodeView) -> Floats:
         """Return what each node costs in seconds before crowding; NaN where that is not known."""
         if self._args.mode == "bytes":
@@ -174,11 +191,18 @@ class LayerLocality:
         price = self._args.byte_price * ready.transfer[: nodes.height][nodes.rows]
         return np.where(price > self._args.neutral, DOWN, UP)
 
-    def _guard(self, pod: Pod, nodes: NodeView) -> tuple[Floats | None, Bools | None]:
+    def _mean(self, judged: Judged, trust: Floats, feasible: Bools) -> float:
+        """Return the seconds that are worth as much as the mean of the feasible nodes, each as far as it is believed."""
+        half, weights = self._args.half_score, np.where(feasible, trust, 0.0)
+        total = float(weights.sum())
+        worth = float(np.dot(half / (half + judged.seconds), weights))
+        return half * total / worth - half if total > 0 else 0.0
+
+    def _guard(self, pod: Pod, crowd: Crowd, feasible: Bools) -> tuple[Floats | None, Bools | None]:
         price, out = None, None
         if self._args.barrier is not None:
-            price, out = barrier(self._args.barrier, self._load, pod, nodes)
-        over = crowded(self._args.replica_share, pod, nodes, nodes.alive & ~nodes.unschedulable)
+            price, out = barrier(self._args.barrier, self._load, pod, crowd, feasible)
+        over = crowded(crowd, feasible)
         if over is not None:
             out = over if out is None else out | over
         return price, out

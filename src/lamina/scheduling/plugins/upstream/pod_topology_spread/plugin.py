@@ -65,7 +65,14 @@ class PodTopologySpread:
     Args: ClassVar = SpreadArgs
     reads: ClassVar = Reads(others=frozenset({Facet.PODS, Facet.LABELS, Facet.TAINTS}))
     retry_on: ClassVar = frozenset(
-        {Change.NODE_ADDED, Change.NODE_LABELS, Change.NODE_TAINTS, Change.POD_PLACED, Change.POD_REMOVED}
+        {
+            Change.NODE_ADDED,
+            Change.NODE_REMOVED,
+            Change.NODE_LABELS,
+            Change.NODE_TAINTS,
+            Change.POD_PLACED,
+            Change.POD_REMOVED,
+        }
     )
 
     def __init__(self, context: Context, args: SpreadArgs) -> None:
