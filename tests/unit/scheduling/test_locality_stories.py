@@ -212,6 +212,25 @@ def test_idle_nodes_a_pod_cannot_use_do_not_make_the_workers_look_crowded(profil
     assert "worker-2" == desk.bound["p"]
 
 
+@pytest.mark.parametrize("cpu", ["100m", 1, 2])
+@pytest.mark.parametrize("cores", [2, 8, 96])
+def test_nor_do_idle_nodes_of_another_size(cores, cpu):
+    """Four workers of 8 cpu, half full, beside two that the pod cannot use: they take nothing from the one that has its image."""
+    workers = [a_node(f"worker-{number}", cpu=8) for number in range(4)]
+    special = [a_node(f"special-{number}", cpu=cores, taints=[CONTROL_PLANE]) for number in range(2)]
+    found = {}
+    for others in ([], special):
+        desk = a_cluster("lamina-balanced", *others, *workers, images=(BIG,))
+        desk.tell(events.LayersReported(held("worker-2", BIG, sequence=2)))
+        desk.see(*(a_pod(f"old-{number}", cpu=1, memory="1Mi", on=f"worker-{number % 4}") for number in range(16)))
+        desk.see(a_pod("p", cpu=cpu, memory="1Mi", image="big:1"))
+        found[bool(others)] = points(desk, "p")
+
+    # Smaller ones make the pod look larger than it is on a worker, and the guard more lenient; nothing makes it stricter.
+    assert found[True]["worker-2"] >= found[False]["worker-2"] > 60
+    assert 20 > max(found[True][f"worker-{number}"] for number in (0, 1, 3))
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("profile", "want"),

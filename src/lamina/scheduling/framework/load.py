@@ -51,20 +51,20 @@ class ClusterLoad:
         self._look()
         return self._mean
 
-    def mean_with(self, pod: Pod, loads: Floats, among: Bools) -> float:
+    def mean_with(self, pod: Pod, loads: Floats, among: Bools, share: float | None = None) -> float:
         """
         Return the mean load with one more pod, whichever of the nodes *among* all it goes to.
 
-        *loads* are the nodes' loads without it. Nodes that cannot have the pod do not make those that can look crowded:
-        the mean over *among* counts if it is the higher one.
+        *loads* are the nodes' loads without it, *share* what it adds to one of them on average. Nodes that cannot have the
+        pod do not make those that can look crowded: the mean over *among* counts if it is the higher one.
         """
         self._look()
-        share = self.share(pod)
-        mean = self._mean + share / max(self._count, 1)
+        own = self.share(pod)
+        mean = self._mean + own / max(self._count, 1)
         count = int(np.count_nonzero(among))
-        if not count or count == self._count:
+        if not count:
             return mean
-        return max(mean, (float(np.dot(loads, among)) + share) / count)
+        return max(mean, (float(np.dot(loads, among)) + (own if share is None else share)) / count)
 
     def large(self, pod: Pod) -> float:
         """Return the share of a mean node that nine of ten recent pods do not exceed; of *pod*, if it is larger."""

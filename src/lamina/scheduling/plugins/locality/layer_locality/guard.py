@@ -45,8 +45,10 @@ def look(load: ClusterLoad, share: float, pod: Pod, nodes: NodeView) -> Crowd:
 
 def barrier(price: Barrier, load: ClusterLoad, pod: Pod, crowd: Crowd, feasible: Bools) -> tuple[Floats, Bools]:
     """Return what each node costs in seconds for being crowded, and which are out of the question."""
-    large = max(price.floor, load.large(pod))
-    excess = crowd.after - (load.mean_with(pod, crowd.before, feasible) + price.begin * large)
+    # Of the nodes that can have it: beside much larger ones a pod looks small, and each of them would seem far ahead.
+    share = float(np.dot(crowd.after - crowd.before, feasible)) / max(int(np.count_nonzero(feasible)), 1)
+    large = max(price.floor, load.large(pod), share)
+    excess = crowd.after - (load.mean_with(pod, crowd.before, feasible, share) + price.begin * large)
     excess *= 1 / large
     out: Bools = excess >= price.width
     room = price.width - excess
