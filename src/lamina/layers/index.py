@@ -294,8 +294,7 @@ class LayerIndex:
         if wanted.blobs.others is not None or wanted.chains.others is not None:
             return False
         stacks = self._stacks
-        # Not all(): a generator costs more than the look-ups.
-        for line in wanted.blobs.numbers:  # noqa: SIM110
+        for line in wanted.blobs.numbers:  # noqa: SIM110 - a generator costs more than the look-ups
             if stacks[line] != 1:
                 return False
         return True

@@ -66,3 +66,7 @@ def seconds(inventory: Inventory, *names: str, row: int = 4) -> float:
     inventory.wants.look(anew, row + 1)
     assert told == pytest.approx(float(anew.seconds[row]), nan_ok=True)
     return told
+
+
+NEW = stacked("new:1", *OS.layers, read("new", 125, 100))
+"""On top of the same base as the others."""

@@ -14,27 +14,15 @@ from lamina.testing import a_digest, held
 from tests.unit.layers.shelf import (
     APP,
     APP_ON_OS,
-    BIG,
     COLD_APP,
     MB,
+    NEW,
     OS,
     TOOL,
     but,
-    read,
     seconds,
     stacked,
 )
-
-NEW = stacked("new:1", *OS.layers, read("new", 125, 100))
-
-
-@pytest.fixture
-def inventory():
-    """Images are known, NEW is not; a node has row 4."""
-    made = Inventory()
-    made.learn([OS, APP, TOOL, BIG])
-    made.join("n1", "uid-1", 4)
-    return made
 
 
 def is_known(inventory: Inventory, row: int = 4) -> bool:

@@ -7,28 +7,14 @@ from lamina.testing import held
 from tests.unit.layers.shelf import (
     APP,
     APP_ON_OS,
-    BIG,
     COLD_APP,
     COLD_BIG,
+    NEW,
     OS,
-    TOOL,
     TOOL_ON_OS,
     but,
-    read,
     seconds,
-    stacked,
 )
-
-NEW = stacked("new:1", *OS.layers, read("new", 125, 100))
-
-
-@pytest.fixture
-def inventory():
-    """Images are known, NEW is not; a node has row 4."""
-    made = Inventory()
-    made.learn([OS, APP, TOOL, BIG])
-    made.join("n1", "uid-1", 4)
-    return made
 
 
 def test_a_bound_pod_brings_its_images(inventory):
