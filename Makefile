@@ -66,6 +66,10 @@ bench: dev ## List the benchmarks; NAME=x runs one
 e2e: dev ## List the end-to-end stories; NAME=x runs one
 	@$(PY) scripts/e2e.py $(if $(NAME),"$(NAME)")
 
+.PHONY: testbed
+testbed: dev ## Build the real Kubernetes parts the tests run against, and say where they are
+	@$(PY) -m testbed build
+
 .PHONY: soak
 soak: dev ## Run for long what CI runs briefly: laws with many examples, tests marked soak
 	@LAMINA_SCHEDULES=100000 LAMINA_HISTORIES=10000 $(PY) -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=soak --timeout=0 -m "soak or hypothesis"

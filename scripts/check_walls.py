@@ -85,6 +85,14 @@ VIOLATIONS: tuple[Violation, ...] = (
     ),
     imports("engine-alone", "the engine learns what a pod is", "simulator/engine/offender.py", "lamina.model"),
     imports("light", "a node report needs numpy", "wire/offender.py", "numpy"),
+    imports("light", "a watch needs numpy", "clients/kube/offender.py", "numpy"),
+    imports("rooms", "a client knows what a score is", "clients/kube/offender.py", "lamina.scheduling.framework"),
+    imports("rooms", "the scheduler asks the simulator", "services/scheduler/offender.py", "lamina.simulator.run"),
+    imports("simulator-offline", "a simulation asks an API server", "simulator/run/offender.py", "lamina.clients.kube"),
+    imports(
+        "services-rooms", "the intake knows who it is for", "services/intake/offender.py", "lamina.services.scheduler"
+    ),
+    Violation("services-rooms", "a process nobody placed", (("services/offender/__init__.py", ""),)),
     Violation(
         "acyclic",
         "two modules need each other",

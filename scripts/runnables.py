@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+ROOT: Final = Path(__file__).resolve().parent.parent
 STATED: Final = {"NAME", "SUMMARY", "NEEDS"}
 
 
@@ -71,8 +72,8 @@ def find(folder: Path) -> list[Runnable]:
 
 def run(runnable: Runnable) -> dict[str, Any]:
     """Import a runnable, run it and return what its main returned."""
-    # Its own folder comes first on the path, as if it had been started as a script.
-    sys.path.insert(0, str(runnable.path.parent))
+    # Its own folder comes first on the path, as if it had been started as a script; then the checkout, for the testbed.
+    sys.path[:0] = [str(runnable.path.parent), str(ROOT)]
     spec = importlib.util.spec_from_file_location(runnable.path.stem, runnable.path)
     assert spec is not None
     assert spec.loader is not None

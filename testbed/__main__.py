@@ -1,0 +1,5 @@
+"""The command `python -m testbed`."""
+
+from testbed.cli import main
+
+main()

@@ -1,0 +1,169 @@
+"""
+Builds parts, once for a machine: the programs stay in the user's cache folder.
+
+    <cache>/lamina/testbed/<part>-<version>-<fingerprint>/<program>
+
+The fingerprint is taken of the wrapper module and of how it is built, so a change of either builds anew and never
+touches what another checkout uses. A folder appears whole or not at all, and of several processes that want the same
+part one builds while the others wait. Go fetches modules by its own settings and checks them against go.sum.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from testbed import toolchain
+from testbed.errors import BuildError
+from testbed.parts import Part
+
+# Module proxies ask for patience when many modules are wanted at once.
+PAUSES: Final = (5, 15, 45, 90)
+PASSING: Final = (
+    "429",
+    "Too Many Requests",
+    "500 Internal",
+    "502 Bad",
+    "503 Service",
+    "504 Gateway",
+    "timeout",
+    "connection reset",
+    "unexpected EOF",
+)
+# Building may take both cores for minutes; whoever else works on the machine comes first.
+NICENESS: Final = 10
+# Go's output of a failed build may name hundreds of files; the cause stands at the end.
+LAST_LINES: Final = 20
+
+
+def home() -> Path:
+    """Where programs are kept, and what runs on its own leaves its notes."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification calls a relative path invalid and to be ignored.
+    root = Path(cache) if cache.startswith("/") else Path.home() / ".cache"
+    return root / "lamina" / "testbed"
+
+
+def place(part: Part) -> Path:
+    """Where the programs of *part* are, or will be."""
+    return home() / f"{part.name}-{part.version}-{fingerprint(part)}"
+
+
+def fingerprint(part: Part) -> str:
+    """What *part* is built from, as one short word."""
+    digest = hashlib.sha256()
+    for path in sorted(part.folder.iterdir()):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    digest.update("\0".join([*flags(part), *part.packages, *settings(part), platform.machine()]).encode())
+    return digest.hexdigest()[:12]
+
+
+def flags(part: Part) -> list[str]:
+    """What `go build` is told."""
+    return ["-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", part.link_flags]
+
+
+def settings(part: Part) -> list[str]:
+    """What Go is told by its environment."""
+    return [f"CGO_ENABLED={part.cgo:d}", "GOWORK=off"]
+
+
+def is_built(part: Part) -> bool:
+    """Whether nothing is left to do for *part*."""
+    return place(part).is_dir()
+
+
+def build(parts: Sequence[Part]) -> list[Path]:
+    """Have all *parts* built, one after the other; the answer is the folder of each."""
+    missing = [part for part in parts if not is_built(part)]
+    if len(missing) > 1:
+        # An early word: one that Go is missing is wanted before the first part has taken its minutes.
+        for part in missing:
+            toolchain.find(part)
+        say(f"{len(missing)} parts to build, usually {minutes(missing)} on two cores; this happens once")
+    return [programs(part) for part in parts]
+
+
+def programs(part: Part) -> Path:
+    """The folder with the programs of *part*, which are built if they are not there."""
+    folder = place(part)
+    if folder.is_dir():
+        return folder
+    go = toolchain.find(part)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with alone(folder):
+        # Somebody else may have built it while we waited.
+        if not folder.is_dir():
+            make(part, go, folder)
+    return folder
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep others from building into *folder*; the lock goes with the process, however it ends."""
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another process that builds {folder.name}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def make(part: Part, go: Path, folder: Path) -> None:
+    """Build into a folder beside *folder*, and move it there when it is whole."""
+    say(f"building {part.name} {part.version}, usually {minutes([part])} on two cores; this happens once")
+    started = time.monotonic()
+    # Whoever holds the lock is the only builder, so what others began and left can go.
+    for left in folder.parent.glob(f"{folder.name}.new-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=f"{folder.name}.new-", dir=folder.parent))
+    try:
+        for package in part.packages:
+            compile_package(part, go, package, new)
+        new.chmod(0o755)
+        new.rename(folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    say(f"built {part.name} {part.version} in {time.monotonic() - started:.0f} s")
+
+
+def compile_package(part: Part, go: Path, package: str, folder: Path) -> None:
+    """Build one program, with patience for whoever serves the modules."""
+    program = folder / package.rpartition("/")[2]
+    command = [str(go), "build", *flags(part), "-o", str(program), package]
+    environment = {**os.environ, **dict(setting.split("=", 1) for setting in settings(part))}
+    if shutil.which("nice"):
+        command = ["nice", "-n", str(NICENESS), *command]
+    for pause in (*PAUSES, None):
+        run = subprocess.run(
+            command, cwd=part.folder, env=environment, capture_output=True, text=True, errors="replace", check=False
+        )
+        if run.returncode == 0:
+            return
+        if pause is None or not any(word in run.stderr for word in PASSING):
+            told = "\n".join(run.stderr.splitlines()[-LAST_LINES:])
+            raise BuildError(f"{part.name} {part.version} cannot be built with {go}:\n{told}")
+        say(f"modules cannot be fetched right now; trying again in {pause} s")
+        time.sleep(pause)
+
+
+def minutes(parts: Sequence[Part]) -> str:
+    """How long building usually takes, as a person would say it."""
+    seconds = sum(part.seconds for part in parts)
+    return f"{seconds} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def say(words: str) -> None:
+    """Tell the person who waits."""
+    sys.stderr.write(f"testbed: {words}\n")
+    sys.stderr.flush()

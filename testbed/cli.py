@@ -1,0 +1,143 @@
+"""
+`python -m testbed`: build the parts, have a control plane up and down, see what is up.
+
+Exit codes: 0 done, 1 something does not work, 2 bad usage.
+"""
+
+import sys
+import time
+from typing import Final
+
+import click
+
+from testbed import building, runs
+from testbed import parts as catalogue
+from testbed import real_nodes as kubelets
+from testbed.bed import SMALLEST, Testbed
+from testbed.errors import TestbedError
+from testbed.launching import LAUNCHERS
+
+EXAMPLES: Final = """\b
+Examples:
+  python -m testbed up --nodes 3
+  python -m testbed status
+  python -m testbed down
+"""
+UP_EXAMPLES: Final = """\b
+Examples:
+  python -m testbed up --nodes 1000
+  python -m testbed up --name old --version 1.30.14
+  python -m testbed up --parts kube-scheduler,kube-controller-manager --real-nodes 2
+"""
+BUILD_EXAMPLES: Final = """\b
+Examples:
+  python -m testbed build
+  python -m testbed build --parts etcd,kube-apiserver,kubectl
+  python -m testbed build --version 1.36.3 --version 1.30.14
+"""
+
+versions = click.Choice(catalogue.VERSIONS)
+named = click.option("--name", default="default", show_default=True, help="Several can be up side by side.")
+
+
+@click.group(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+def testbed() -> None:
+    """A real Kubernetes control plane on this machine's loopback interface."""
+
+
+@testbed.command(epilog=UP_EXAMPLES)
+@named
+@click.option("--version", type=versions, default=catalogue.KUBERNETES, show_default=True, help="Of Kubernetes.")
+@click.option("--nodes", type=click.IntRange(0, 10_000), default=0, help="Nodes that exist in the API only.")
+@click.option("--real-nodes", type=click.IntRange(0, 9), default=0, help="Nodes that run containers; root only.")
+@click.option("--parts", "wanted", default="", metavar="A,B", help=f"Besides {' and '.join(SMALLEST)}.")
+def up(name: str, version: str, nodes: int, real_nodes: int, wanted: str) -> None:
+    """Start a testbed and leave it running."""
+    begun = time.monotonic()
+    asked = listed(wanted, list(LAUNCHERS))
+    folder = runs.folder(name)
+    needed = [*SMALLEST, "kubectl", *asked]
+    if real_nodes:
+        kubelets.check()
+        needed += kubelets.PARTS
+    building.build([catalogue.find(part, version) for part in dict.fromkeys(needed)])
+    bed = Testbed.start(version, asked, folder=folder)
+    try:
+        bed.add_nodes({"name": f"node-{number}"} for number in range(1, nodes + 1))
+        for number in range(1, real_nodes + 1):
+            bed.add_real_node(f"real-{number}")
+        note = runs.remember(name, bed)
+    except BaseException:
+        bed.stop()
+        raise
+    bed.leave()
+    ending = "" if name == "default" else f" --name {name}"
+    click.echo(f"Kubernetes {version} is up at {note.url}, {time.monotonic() - begun:.1f} s")
+    click.echo(f"  export KUBECONFIG={note.kubeconfig}")
+    click.echo(f"  {note.kubectl} get nodes")
+    click.echo(f"  python -m testbed down{ending}")
+
+
+@testbed.command(epilog="\b\nExamples:\n  python -m testbed down\n  python -m testbed down --all")
+@named
+@click.option("--all", "everything", is_flag=True, help="Every testbed that was left running.")
+def down(name: str, everything: bool) -> None:
+    """End a testbed that `up` started, and remove what it wrote."""
+    one = runs.find(runs.checked(name))
+    notes = list(runs.every()) if everything else [one] if one else []
+    if not notes:
+        click.echo("nothing is up" if everything else f"no testbed {name!r} is up")
+    for note in notes:
+        was = "ended" if note.running else "was dead; cleared away"
+        runs.down(note)
+        click.echo(f"{note.name}: {was}")
+
+
+@testbed.command(epilog="\b\nExamples:\n  python -m testbed status")
+def status() -> None:
+    """List the testbeds that `up` started."""
+    notes = list(runs.every())
+    if not notes:
+        click.echo("nothing is up")
+    for note in notes:
+        click.echo(f"{note.name}: Kubernetes {note.version} at {note.url}")
+        click.echo(f"  kubeconfig {note.kubeconfig}")
+        for part, process in note.parts.items():
+            click.echo(f"  {part:24} {f'process {process.pid}' if process.running else 'dead'}")
+
+
+@testbed.command(epilog=BUILD_EXAMPLES)
+@click.option(
+    "--version", "wanted", type=versions, multiple=True, default=[catalogue.KUBERNETES], help="Of Kubernetes; repeat."
+)
+@click.option("--parts", "named_parts", default="", metavar="A,B", help="Only these; default: all of that version.")
+def build(wanted: tuple[str, ...], named_parts: str) -> None:
+    """Build parts into the cache folder, and say where they are."""
+    known = list(dict.fromkeys(part.name for part in catalogue.CATALOGUE))
+    names = listed(named_parts, known)
+    chosen = [
+        part
+        for part in catalogue.CATALOGUE
+        if (part.name in names or not names) and (part.version in wanted or not part.is_kubernetes)
+    ]
+    building.build(chosen)
+    for part in chosen:
+        click.echo(f"{part.name:24} {part.version:8} {building.place(part)}")
+
+
+def listed(text: str, known: list[str]) -> list[str]:
+    """The names in a list with commas, all of which must be known."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"there is no part {name!r}: there are {', '.join(known)}")
+    return names
+
+
+def main() -> None:
+    """Run the command; what does not work is said in a line or with the end of a log, never in a traceback."""
+    try:
+        testbed(prog_name="python -m testbed")
+    except TestbedError as error:
+        click.echo(f"testbed: {error}", err=True)
+        sys.exit(1)

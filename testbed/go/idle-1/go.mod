@@ -1,0 +1,3 @@
+module lamina/testbed/idle
+
+go 1.22

@@ -1,0 +1,9 @@
+//go:build tools
+
+// Nothing here is compiled. The imports make go.mod and go.sum hold what the
+// programs need, so that they can be built from this folder.
+package tools
+
+import (
+	_ "github.com/distribution/distribution/v3/cmd/registry"
+)

@@ -1,0 +1,116 @@
+"""
+Makes the parts of a control plane ready to start: ports chosen, files written, and how to tell that each is up.
+
+Called by `Testbed.start_part`, again with other ports if one was taken in the meantime.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+from testbed import control_plane, ports
+from testbed.processes import Program
+from testbed.requests import Requests
+from testbed.site import Command, Site
+
+# A server that has just been started may accept a connection before it can answer.
+PROBE_WITHIN: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What somebody wants started."""
+
+    name: str
+    flags: Sequence[str] = ()
+    config: Mapping[str, Any] | Path | None = None
+
+
+Launcher: TypeAlias = Callable[[Site, Order], Program]
+
+
+def etcd(site: Site, order: Order) -> Program:
+    """The store; ready when it has elected itself."""
+    port = ports.free()
+    site.etcd_url = f"http://{ports.LOOPBACK}:{port}"
+    command = control_plane.etcd(site.folder / order.name, port, ports.free())
+    probe = Requests(site.etcd_url)
+    return site.program(order.name, [site.program_path("etcd"), *command, *order.flags], once(probe, "/health"), port)
+
+
+def api_server(site: Site, order: Order) -> Program:
+    """The API server; ready when it says so and the namespaces are there that every cluster has."""
+    port = ports.free()
+    site.url = f"https://{ports.LOOPBACK}:{port}"
+    command = control_plane.api_server(
+        site.authority, port, int(site.etcd_url.rpartition(":")[2]), with_service_accounts=site.with_service_accounts
+    )
+    words: Command = [site.program_path("kube-apiserver"), *command, *order.flags]
+    return site.program(order.name, words, once(site.requests(), "/readyz", "/api/v1/namespaces/default"), port)
+
+
+def scheduler(site: Site, order: Order) -> Program:
+    """The upstream scheduler; ready when it serves, which it does once it knows the cluster."""
+    port, kubeconfig = ports.free(), site.kubeconfig(control_plane.SCHEDULER)
+    path = site.folder / f"{order.name}.yaml"
+    path.write_text(yaml.safe_dump(control_plane.scheduler_config(order.config, kubeconfig)), encoding="utf-8")
+    words: Command = [
+        site.program_path("kube-scheduler"),
+        *control_plane.scheduler(path, port, kubeconfig),
+        *order.flags,
+    ]
+    return site.program(order.name, words, lambda: True, port)
+
+
+def controller_manager(site: Site, order: Order) -> Program:
+    """The controllers; ready when new namespaces get their default service account."""
+    port, kubeconfig = ports.free(), site.kubeconfig(control_plane.CONTROLLER_MANAGER)
+    command = control_plane.controller_manager(site.authority, port, kubeconfig)
+    words: Command = [site.program_path("kube-controller-manager"), *command, *order.flags]
+    proof = once(site.requests(), "/api/v1/namespaces/default/serviceaccounts/default")
+    return site.program(order.name, words, proof, port)
+
+
+def registry(site: Site, order: Order) -> Program:
+    """An image registry over plain HTTP that lets everybody push."""
+    port = ports.free()
+    site.registry = f"{ports.LOOPBACK}:{port}"
+    document = {
+        "version": 0.1,
+        "log": {"level": "warn"},
+        "storage": {"filesystem": {"rootdirectory": str(site.folder / order.name)}, "delete": {"enabled": True}},
+        "http": {"addr": site.registry},
+    }
+    path = site.folder / f"{order.name}.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    words: Command = [site.program_path("registry"), "serve", path, *order.flags]
+    # Otherwise it tries to send traces to a collector.
+    return site.program(
+        order.name, words, once(Requests(f"http://{site.registry}"), "/v2/"), port, OTEL_TRACES_EXPORTER="none"
+    )
+
+
+LAUNCHERS: Final[dict[str, Launcher]] = {
+    "etcd": etcd,
+    "kube-apiserver": api_server,
+    "kube-controller-manager": controller_manager,
+    "kube-scheduler": scheduler,
+    "registry": registry,
+}
+"""What `start_part` can start, in the order of starting."""
+
+
+def once(requests: Requests, *paths: str) -> Callable[[], bool]:
+    """A question that asks for *paths*, with little patience, and leaves no connection behind."""
+    probe = requests.within(PROBE_WITHIN)
+
+    def ready() -> bool:
+        try:
+            return all(probe.answers(path) for path in paths)
+        finally:
+            probe.close()
+
+    return ready

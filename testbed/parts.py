@@ -1,0 +1,118 @@
+"""
+The programs a testbed is made of: which versions, from which wrapper module, built how.
+
+A wrapper module under go/ pins one version of one project and the checksums of all it needs. A new version is a new
+folder there, made as docs/testbed.md tells, and a line here.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from testbed.errors import TestbedError
+
+MODULES: Final = Path(__file__).resolve().parent / "go"
+
+KUBERNETES: Final = "1.36.3"
+"""The version a testbed has when nobody says otherwise."""
+# The older ones are for what has to hold with any server, so they carry no kubelet and no controller manager.
+SKEWED: Final = ("1.33.13", "1.30.14")
+VERSIONS: Final = (KUBERNETES, *SKEWED)
+
+ETCD: Final = "3.6.16"
+CONTAINERD: Final = "2.4.2"
+RUNC: Final = "1.5.2"
+CNI: Final = "1.9.1"
+REGISTRY: Final = "3.1.2"
+
+CONTROL_PLANE: Final = ("kube-apiserver", "kubectl", "kube-scheduler", "kube-controller-manager", "kubelet")
+SKEWED_PROGRAMS: Final = ("kube-apiserver", "kubectl", "kube-scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that is built by itself and started by itself."""
+
+    name: str
+    version: str
+    module: str
+    """The folder under go/."""
+    packages: tuple[str, ...]
+    """What is built; each becomes a program named like the last part of its path."""
+    link_flags: str
+    seconds: int
+    """How long it took on two cores after the parts before it, and with nothing cached for the first of a module."""
+
+    cgo: bool = False
+    """Whether it holds C, so that a C compiler is needed too."""
+
+    @property
+    def is_kubernetes(self) -> bool:
+        """Whether it is one of the programs that come in several versions."""
+        return self.module.startswith("kubernetes-")
+
+    @property
+    def folder(self) -> Path:
+        """The wrapper module."""
+        return MODULES / self.module
+
+
+def _kubernetes(program: str, version: str, seconds: int) -> Part:
+    told = (
+        f"-X k8s.io/component-base/version.gitVersion=v{version} -X k8s.io/client-go/pkg/version.gitVersion=v{version}"
+    )
+    package = f"k8s.io/kubernetes/cmd/{program}"
+    return Part(program, version, f"kubernetes-{version}", (package,), f"-s -w {told}", seconds)
+
+
+def _containerd() -> Part:
+    home = "github.com/containerd/containerd/v2"
+    # All three in one folder: containerd finds its shim beside itself on the PATH it is given.
+    packages = tuple(f"{home}/cmd/{program}" for program in ("containerd", "containerd-shim-runc-v2", "ctr"))
+    return Part(
+        "containerd",
+        CONTAINERD,
+        f"containerd-{CONTAINERD}",
+        packages,
+        f"-s -w -X {home}/version.Version={CONTAINERD}",
+        80,
+    )
+
+
+def _plain(name: str, version: str, package: str, seconds: int, *, cgo: bool = False) -> Part:
+    return Part(name, version, f"{name}-{version}", (package,), "-s -w", seconds, cgo)
+
+
+# In the order of building: what is waited for most comes first.
+CATALOGUE: Final[tuple[Part, ...]] = (
+    _plain("etcd", ETCD, "lamina/testbed/etcd", 70),
+    *(
+        _kubernetes(program, KUBERNETES, seconds)
+        for program, seconds in zip(CONTROL_PLANE, (280, 25, 45, 80, 40), strict=True)
+    ),
+    _containerd(),
+    _plain("runc", RUNC, "github.com/opencontainers/runc", 25, cgo=True),
+    _plain("cni", CNI, "github.com/containernetworking/plugins/plugins/main/loopback", 10),
+    _plain("registry", REGISTRY, "github.com/distribution/distribution/v3/cmd/registry", 80),
+    # Ours: what a container of the testbed runs.
+    _plain("idle", "1", "lamina/testbed/idle", 2),
+    *(
+        _kubernetes(program, version, seconds)
+        for version in SKEWED
+        for program, seconds in zip(SKEWED_PROGRAMS, (200, 30, 30), strict=True)
+    ),
+)
+
+
+def find(name: str, version: str = KUBERNETES) -> Part:
+    """The part called *name*; *version* is that of Kubernetes and concerns its own programs only."""
+    named = [part for part in CATALOGUE if part.name == name]
+    if not named:
+        names = ", ".join(dict.fromkeys(part.name for part in CATALOGUE))
+        raise TestbedError(f"there is no part {name!r}: there are {names}")
+    if not named[0].is_kubernetes:
+        return named[0]
+    for part in named:
+        if part.version == version:
+            return part
+    raise TestbedError(f"{name} is not kept in version {version}: there is {', '.join(part.version for part in named)}")

@@ -1,0 +1,195 @@
+"""
+Nodes that run containers: each a containerd and a kubelet of its own, several on one machine.
+
+Needs root, because containers do. Pods run with `hostNetwork: true`: there is no pod network, and no proxy for
+services. What is set below makes kubelets bear each other, a machine with either kind of control groups, and one where
+lowering an out-of-memory score is forbidden.
+"""
+
+import json
+import os
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from testbed import ports, unconfined
+from testbed.errors import MissingError, PartError, TestbedError
+from testbed.images import PROGRAM
+from testbed.launching import once
+from testbed.processes import Program
+from testbed.requests import Requests
+from testbed.site import Command, Site
+
+PARTS: Final = ("kubelet", "containerd", "runc", "cni", "registry", PROGRAM)
+"""What has to be built for real nodes."""
+PAUSE: Final = "pause:1"
+LONGEST_SOCKET: Final = 100
+NODES: Final = "system:nodes"
+READY_WITHIN: Final = 60.0
+PAUSE_BETWEEN: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class RealNode:
+    """A node with a kubelet, and where one finds its things."""
+
+    name: str
+    folder: Path
+    socket: Path
+    """containerd's, for CRI and for its own API."""
+    containerd: Program
+    kubelet: Program
+
+
+def check() -> None:
+    """Object when this process may not run containers."""
+    if os.geteuid() != 0:
+        raise MissingError("needs root to run containers: a node with a kubelet cannot be had otherwise")
+
+
+def prepare(site: Site, name: str) -> RealNode:
+    """Write what a node needs; both of its programs are ready to start."""
+    folder = site.folder / "nodes" / name
+    socket = folder / "c.sock"
+    if len(str(socket)) > LONGEST_SOCKET:
+        raise TestbedError(f"{socket} is too long a path for a socket: choose a shorter name or folder")
+    folder.mkdir(parents=True)
+    return RealNode(name, folder, socket, containerd(site, name, folder, socket), kubelet(site, name, folder, socket))
+
+
+def containerd(site: Site, name: str, folder: Path, socket: Path) -> Program:
+    """A containerd that shares nothing with others on this machine."""
+    hosts = folder / "hosts" / site.registry
+    networks = folder / "cni"
+    for new in (hosts, networks):
+        new.mkdir(parents=True)
+    (hosts / "hosts.toml").write_text(
+        f'server = "http://{site.registry}"\n[host."http://{site.registry}"]\ncapabilities = ["pull", "resolve"]\n',
+        encoding="utf-8",
+    )
+    loopback = {"cniVersion": "1.0.0", "name": "loopback", "plugins": [{"type": "loopback"}]}
+    (networks / "10-loopback.conflist").write_text(json.dumps(loopback), encoding="utf-8")
+    runtime = folder / "runtime"
+    words = [sys.executable, "-I", "-S", unconfined.__file__, str(site.program_path("runc"))]
+    runtime.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+    runtime.chmod(0o755)
+    config = folder / "containerd.toml"
+    config.write_text(containerd_config(site, folder, socket), encoding="utf-8")
+    program = site.program_path("containerd")
+    # The shim is found on the PATH, beside containerd itself.
+    path = f"{program.parent}:{site.environment()['PATH']}"
+    return site.program(f"containerd-{name}", [program, "--config", config], socket.exists, PATH=path)
+
+
+def containerd_config(site: Site, folder: Path, socket: Path) -> str:
+    """What containerd reads."""
+    return f"""version = 3
+root = "{folder}/root"
+state = "{folder}/state"
+
+[grpc]
+address = "{socket}"
+
+[ttrpc]
+address = "{socket}.ttrpc"
+
+[plugins.'io.containerd.cri.v1.images']
+snapshotter = "overlayfs"
+
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+sandbox = "{site.registry}/{PAUSE}"
+
+[plugins.'io.containerd.cri.v1.images'.registry]
+config_path = "{folder}/hosts"
+
+[plugins.'io.containerd.cri.v1.runtime']
+# Lowering the score needs a right that containers of a build machine often lack.
+restrict_oom_score_adj = true
+
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+bin_dirs = ["{site.program_path("cni", "loopback").parent}"]
+conf_dir = "{folder}/cni"
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+BinaryName = "{folder}/runtime"
+Root = "{folder}/runc"
+"""
+
+
+def kubelet(site: Site, name: str, folder: Path, socket: Path) -> Program:
+    """A kubelet with the identity of its node."""
+    health = ports.free()
+    config = folder / "kubelet.yaml"
+    config.write_text(yaml.safe_dump(kubelet_config(site, folder, socket, health)), encoding="utf-8")
+    command: Command = [
+        site.program_path("kubelet"),
+        f"--config={config}",
+        f"--kubeconfig={site.kubeconfig(f'system:node:{name}', [NODES])}",
+        f"--hostname-override={name}",
+        f"--root-dir={folder}/kubelet",
+        f"--cert-dir={folder}/certificates",
+    ]
+    probe = once(Requests(f"http://{ports.LOOPBACK}:{health}"), "/healthz")
+    return site.program(f"kubelet-{name}", command, probe, health)
+
+
+def kubelet_config(site: Site, folder: Path, socket: Path, health: int) -> dict[str, Any]:
+    """What a kubelet reads."""
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": ports.LOOPBACK,
+        "port": ports.free(),
+        "readOnlyPort": 0,
+        "healthzBindAddress": ports.LOOPBACK,
+        "healthzPort": health,
+        "authentication": {"x509": {"clientCAFile": str(site.authority.ca_file)}, "anonymous": {"enabled": False}},
+        "containerRuntimeEndpoint": f"unix://{socket}",
+        "podLogsDir": str(folder / "logs"),
+        "volumePluginDir": str(folder / "plugins"),
+        "staticPodPath": "",
+        "cgroupDriver": "cgroupfs",
+        "failCgroupV1": False,
+        "cgroupsPerQOS": False,
+        "enforceNodeAllocatable": [],
+        "failSwapOn": False,
+        "localStorageCapacityIsolation": False,
+        "oomScoreAdj": 0,
+        "resolvConf": "",
+        # A disk that others have filled is no reason to drop images or pods of a test.
+        "imageGCHighThresholdPercent": 100,
+        "imageGCLowThresholdPercent": 99,
+        "evictionHard": {
+            "memory.available": "0%",
+            "nodefs.available": "0%",
+            "nodefs.inodesFree": "0%",
+            "imagefs.available": "0%",
+            "imagefs.inodesFree": "0%",
+        },
+    }
+
+
+def wait_ready(requests: Requests, node: RealNode, within: float = READY_WITHIN) -> None:
+    """Wait until the API server has the node as Ready, and take away the taint that a controller would take away."""
+    deadline = time.monotonic() + within
+    while not is_ready(requests, node.name):
+        if time.monotonic() > deadline or not node.kubelet.running:
+            raise PartError(f"node {node.name} is not Ready; {node.kubelet.last_words()}")
+        time.sleep(PAUSE_BETWEEN)
+    requests.send("PATCH", f"/api/v1/nodes/{node.name}", {"spec": {"taints": None}})
+
+
+def is_ready(requests: Requests, name: str) -> bool:
+    """Whether the API server has the node as Ready."""
+    if not requests.answers(f"/api/v1/nodes/{name}"):
+        return False
+    conditions = requests.send("GET", f"/api/v1/nodes/{name}")["status"].get("conditions", [])
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)

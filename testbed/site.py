@@ -1,0 +1,94 @@
+"""What the parts of one testbed share: a version, a folder, a mark, certificates, and where the servers are."""
+
+import hashlib
+import os
+import re
+import ssl
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from testbed import building, control_plane, leftovers
+from testbed import parts as catalogue
+from testbed.certificates import Authority, write
+from testbed.processes import Program
+from testbed.requests import Requests
+
+Command: TypeAlias = Sequence[str | Path]
+
+# User names that can be file names as they are, and what cannot.
+PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
+UNFIT: Final = re.compile(r"[^A-Za-z0-9-]+")
+
+# A container runtime's socket lies some levels below, and its path may have 107 characters.
+LONGEST_FOLDER: Final = 60
+
+
+class Site:
+    """The ground a testbed stands on. Starts nothing."""
+
+    def __init__(self, version: str, folder: Path, mark: str) -> None:
+        self.version, self.folder, self.mark = version, folder, mark
+        self.authority = Authority(folder / "certificates")
+        self.logs = folder / "logs"
+        self.logs.mkdir(exist_ok=True)
+        self.url = ""
+        """The API server, once its port is chosen."""
+        self.etcd_url = ""
+        self.registry = ""
+        """The image registry's host and port, if there is one."""
+        self.with_service_accounts = False
+
+    def program_path(self, part: str, program: str = "") -> Path:
+        """The program of a part, which is built if it is not there."""
+        return building.programs(catalogue.find(part, self.version)) / (program or part)
+
+    def program(
+        self, name: str, command: Command, ready: Callable[[], bool], port: int | None = None, **environment: str
+    ) -> Program:
+        """A process of this testbed, which listens on *port* if it is a server."""
+        log = self.logs / f"{name}.log"
+        return Program(name, command, log, ready=ready, port=port, environment={**self.environment(), **environment})
+
+    def environment(self) -> dict[str, str]:
+        """What processes are told: little, so that a proxy or a KUBECONFIG of the person is not heeded."""
+        path = os.environ.get("PATH", os.defpath)
+        return {"PATH": path, "HOME": str(self.folder), leftovers.MARK: self.mark}
+
+    def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """A kubeconfig for *user*; written once for each set of groups."""
+        if (user, *groups) == control_plane.ADMINISTRATOR:
+            name = "admin"
+        elif PLAIN.fullmatch(user) and not groups:
+            name = user
+        else:
+            # Different identities must not share a file because their names look alike once they are file names.
+            digest = hashlib.sha256("\0".join([user, *groups]).encode()).hexdigest()[:8]
+            name = f"{UNFIT.sub('-', user)}-{digest}"
+        path = self.folder / f"{name}.kubeconfig"
+        return path if path.exists() else self.authority.kubeconfig(path, self.url, user, groups)
+
+    def requests(self) -> Requests:
+        """A client of the API server that may do everything."""
+        paths = [self.authority.folder / f"admin.{end}" for end in ("crt", "key")]
+        if not paths[1].exists():
+            user, *groups = control_plane.ADMINISTRATOR
+            for path, data in zip(paths, self.authority.client(user, groups), strict=True):
+                write(path, data)
+        context = ssl.create_default_context(cafile=str(self.authority.ca_file))
+        context.load_cert_chain(paths[0], paths[1])
+        return Requests(self.url, context)
+
+
+def own_folder(folder: Path | None) -> Path:
+    """A new folder: the one that was asked for, or a temporary one with a short path."""
+    if folder is not None:
+        folder = folder.resolve()
+        folder.mkdir(parents=True)
+        return folder
+    new = Path(tempfile.mkdtemp(prefix="testbed-"))
+    if len(str(new)) <= LONGEST_FOLDER:
+        return new
+    new.rmdir()
+    return Path(tempfile.mkdtemp(prefix="testbed-", dir="/tmp"))
