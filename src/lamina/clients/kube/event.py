@@ -1,0 +1,90 @@
+"""One event as events.k8s.io/v1 has it, ready to be sent."""
+
+import re
+import uuid
+from typing import Final
+
+import msgspec
+
+from lamina.clients.kube.stamps import micro_time
+from lamina.clients.kube.writes import clipped
+
+NOTE_LIMIT: Final = 1024
+PART_LIMIT: Final = 128
+"""Bytes of an action, a reason or an instance; the API server refuses what is longer."""
+NAME_LIMIT: Final = 253 - len(".ffffffffffffffff")
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """What an event is about."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    api_version: str = ""
+    resource_version: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What tells it from all others."""
+        return self.uid or f"{self.kind}/{self.namespace}/{self.name}"
+
+
+class Metadata(msgspec.Struct, gc=False):
+    """``metadata`` of a new event."""
+
+    name: str
+    namespace: str
+
+
+class Series(msgspec.Struct, rename="camel", gc=False):
+    """``series`` of an event that was repeated."""
+
+    count: int
+    last_observed_time: str
+
+
+class Event(msgspec.Struct, rename="camel", omit_defaults=True):
+    """An event."""
+
+    metadata: Metadata
+    event_time: str
+    reporting_controller: str
+    reporting_instance: str
+    action: str
+    reason: str
+    regarding: ObjectReference
+    note: str
+    type: str
+    related: ObjectReference | None = None
+    series: Series | None = None
+    # Defaults are left out when written, so these two have none.
+    api_version: str = msgspec.field(default_factory=lambda: "events.k8s.io/v1")
+    kind: str = msgspec.field(default_factory=lambda: "Event")
+
+    def repeated(self, count: int, seen: int) -> None:
+        """Say how often it has happened, and when the last time, in nanoseconds since 1970."""
+        self.series = Series(count, micro_time(seen)) if count > 1 else None
+
+    def encoded(self) -> bytes:
+        """Write it whole."""
+        return _ENCODER.encode(self)
+
+    def encoded_series(self) -> bytes:
+        """Write the change that its repeats make."""
+        return _ENCODER.encode({"series": self.series})
+
+
+def event_name(name: str, nanos: int) -> str:
+    """Name an event as client-go does: after its object and the moment or, if that would be no name, by chance."""
+    if len(name) <= NAME_LIMIT and _NAME.fullmatch(name):
+        return f"{name}.{nanos:x}"
+    return str(uuid.uuid4())
+
+
+def clipped_note(note: str) -> str:
+    """Cut a note to what the server takes."""
+    return clipped(note, NOTE_LIMIT)

@@ -1,0 +1,151 @@
+"""
+One run of an exec plugin: what is started, what it is told, and what it may answer.
+
+The protocol is client.authentication.k8s.io v1 and v1beta1, never interactive. What a plugin prints is never shown,
+but for the last line of its standard error, with everything taken out that is long enough to be a secret.
+"""
+
+import asyncio
+import os
+import re
+import signal
+from contextlib import suppress
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from lamina.clients.kube.credentials import Pair, bearer, checked_token
+from lamina.clients.kube.rereading import FILE_LIMIT
+from lamina.clients.kube.trust import Trust, build
+from lamina.model.plain import Plain
+
+VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+INFO: Final = "KUBERNETES_EXEC_INFO"
+_SECRETIVE: Final = re.compile(r"[^\s:/]{16,}")
+_UNSHOWN: Final = re.compile(r"[^\x20-\x7e]+")
+
+
+class Command(msgspec.Struct, frozen=True):
+    """What to run."""
+
+    version: str
+    program: str
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    """On top of our own."""
+    hint: str = ""
+    """How to install it."""
+    cluster: dict[str, Plain] | None = None
+    """What it is told about the cluster, if it wants to know."""
+    place: str = ""
+    """Where this stands, for messages."""
+
+    def __repr__(self) -> str:
+        return f"Command({self.program!r})"
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What a plugin gave."""
+
+    header: str = ""
+    pair: Pair | None = None
+    until: float | None = None
+    """When it ends, in seconds since 1970."""
+
+    def __repr__(self) -> str:
+        return "Given(...)"
+
+
+class _Status(msgspec.Struct):
+    token: str | None = None
+    certificate: str | None = msgspec.field(name="clientCertificateData", default=None)
+    key: str | None = msgspec.field(name="clientKeyData", default=None)
+    until: datetime | None = msgspec.field(name="expirationTimestamp", default=None)
+
+
+class _Answer(msgspec.Struct):
+    version: str = msgspec.field(name="apiVersion", default="")
+    kind: str = ""
+    status: _Status | None = None
+
+
+async def ask(command: Command, patience: float) -> Given:
+    """Run a plugin. Raises OSError, TimeoutError, ValueError or InputError, none of which shows what it printed."""
+    return _judge(await _run(command, patience), command.version)
+
+
+def printable(text: str, limit: int) -> str:
+    """Make a stranger's words fit for a line of ours."""
+    return " ".join(_UNSHOWN.sub(" ", text).split())[:limit]
+
+
+async def _run(command: Command, patience: float) -> bytes:
+    spec: dict[str, Plain] = {"interactive": False}
+    if command.cluster is not None:
+        spec["cluster"] = command.cluster
+    info = {"apiVersion": command.version, "kind": "ExecCredential", "spec": spec}
+    process = await asyncio.create_subprocess_exec(
+        command.program,
+        *command.arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **command.environment, INFO: msgspec.json.encode(info).decode()},
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(patience):
+            printed, told = await asyncio.gather(_read_to(process.stdout), _read_to(process.stderr))
+            code = await process.wait()
+    finally:
+        if process.returncode is None:
+            # Its children too: some plugins are scripts that start another.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        # asyncio waits for the pipes as well, which others may hold open, and offers no other way to close them.
+        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+        await process.wait()
+    if code != 0:
+        raise ValueError(f"it ended with exit code {code}{_last_line(told)}")
+    return printed
+
+
+async def _read_to(stream: asyncio.StreamReader) -> bytes:
+    """Read all, up to a bound."""
+    chunks = bytearray()
+    while chunk := await stream.read(64 * 1024):
+        chunks += chunk
+        if len(chunks) > FILE_LIMIT:
+            raise ValueError(f"it printed more than {FILE_LIMIT // 1024} KiB")
+    return bytes(chunks)
+
+
+def _last_line(told: bytes) -> str:
+    lines = told.decode(errors="replace").strip().splitlines()
+    line = printable(_SECRETIVE.sub("[...]", lines[-1]), 200) if lines else ""
+    return f": {line}" if line else ""
+
+
+def _judge(printed: bytes, version: str) -> Given:
+    try:
+        answer = msgspec.json.decode(printed, type=_Answer)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ValueError("what it printed is not an ExecCredential in JSON") from None
+    if answer.kind != "ExecCredential" or answer.version != version:
+        raise ValueError(f"it does not speak {version}: update it, or correct apiVersion")
+    status = answer.status or _Status()
+    if not status.token and not status.certificate:
+        raise ValueError("it printed neither a token nor a certificate")
+    if bool(status.certificate) != bool(status.key):
+        raise ValueError("it printed a certificate without a key, or a key without a certificate")
+    pair = None
+    if status.certificate and status.key:
+        pair = Pair(status.certificate.encode(), status.key.encode())
+        build(Trust(insecure=True, place="what it printed"), b"", pair)
+    header = bearer(checked_token(status.token, "what it printed")) if status.token else ""
+    if status.until is not None and status.until.tzinfo is None:
+        raise ValueError("what it printed ends at a time without a time zone")
+    return Given(header, pair, status.until.timestamp() if status.until is not None else None)

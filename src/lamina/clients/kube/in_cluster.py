@@ -1,0 +1,57 @@
+"""Access from inside a pod: address from the environment, token and CA from files that the kubelet keeps fresh."""
+
+import ipaddress
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from lamina.clients.kube.credentials import TokenFile
+from lamina.clients.kube.rereading import read_file
+from lamina.clients.kube.trust import Trust
+from lamina.model.errors import InputError
+
+FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+HOST: Final = "KUBERNETES_SERVICE_HOST"
+PORT: Final = "KUBERNETES_SERVICE_PORT"
+
+
+def is_inside(environ: Mapping[str, str]) -> bool:
+    """Whether this looks like the inside of a pod."""
+    return bool(environ.get(HOST)) and bool(environ.get(PORT))
+
+
+def server(environ: Mapping[str, str]) -> str:
+    """Write the address of the API server. Raises InputError."""
+    host, port = environ[HOST], environ[PORT]
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise InputError.one(f"${PORT}", "expected the number of a port")
+    try:
+        host = f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
+    except ValueError:
+        if not host.isascii() or not all(sign.isalnum() or sign in ".-" for sign in host):
+            raise InputError.one(f"${HOST}", "expected an address or a name") from None
+    return f"https://{host}:{port}"
+
+
+def namespace(environ: Mapping[str, str], folder: Path = FOLDER) -> str:
+    """Name the namespace of this pod, as kubectl does."""
+    if named := environ.get("POD_NAMESPACE"):
+        return named
+    try:
+        return read_file(folder / "namespace").decode().strip() or "default"
+    except (InputError, ValueError):
+        return "default"
+
+
+def identity(folder: Path = FOLDER) -> TokenFile:
+    """Read the token of this pod. Raises InputError if it has none."""
+    try:
+        return TokenFile(folder / "token")
+    except InputError as error:
+        hint = "does the pod have a service account, with automountServiceAccountToken?"
+        raise InputError.one("in-cluster access", f"{error}: {hint}") from None
+
+
+def trust(folder: Path = FOLDER) -> Trust:
+    """Trust the cluster's own authority."""
+    return Trust(authority=folder / "ca.crt", place="in-cluster access")

@@ -1,0 +1,150 @@
+"""
+From the chosen entries of a kubeconfig to what a client needs: an identity, the TLS side, and headers to act as another.
+
+    token, tokenFile                        bearer header
+    username, password                      basic header
+    client-certificate[-data], client-key…  part of the TLS side
+    exec                                    a plugin; not asked if one of the above is there, as in kubectl
+    as, as-groups, as-uid, as-user-extra    headers beside the credentials
+    auth-provider                           refused: Kubernetes removed the providers, each has a plugin now
+
+Of a value that stands both in the file and in a file beside it, the one in the kubeconfig counts, except for tokens:
+a token's file is newer than a token. Over plain http:// no credentials are sent, which is kubectl's rule as well.
+"""
+
+import base64
+import re
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from lamina.clients.kube.credentials import Fixed, Identity, TokenFile, basic, bearer, checked_token
+from lamina.clients.kube.exec_command import VERSIONS, Command
+from lamina.clients.kube.exec_plugin import Plugin
+from lamina.clients.kube.fields import Fields
+from lamina.clients.kube.kubeconfig import Chosen
+from lamina.clients.kube.rereading import Source, read_file
+from lamina.clients.kube.trust import Trust
+from lamina.model import plain
+from lamina.model.plain import Plain
+
+EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
+REMEDIES: Final = {
+    "gcp": "install gke-gcloud-auth-plugin and run `gcloud container clusters get-credentials`",
+    "azure": "install kubelogin and run `kubelogin convert-kubeconfig`",
+    "oidc": "use a plugin such as kubectl-oidc_login, as users[].user.exec",
+}
+_HEADER: Final = re.compile(r"[\x20-\x7e]+")
+
+
+def identity_of(chosen: Chosen) -> Identity:
+    """Find out who a user is. Raises InputError."""
+    user = chosen.user
+    if user.has("auth-provider"):
+        name = user.inside("auth-provider").text("name")
+        remedy = REMEDIES.get(name, "use its exec plugin, or a token or certificate")
+        raise user.mistake("auth-provider", f"{plain.shown(name)} is not supported, nor by kubectl any more: {remedy}")
+    token, file, name = user.text("token"), user.file("tokenFile"), user.text("username")
+    if token and (name or user.has("password")):
+        raise user.mistake("token", "there is a username or password as well: keep one of them")
+    where = f"{user.source}: {plain.written_path(user.path)}"
+    if not chosen.server.startswith("https:"):
+        return Fixed()
+    if file is not None:
+        return TokenFile(file)
+    if token:
+        return Fixed(bearer(checked_token(token, f"{where}.token")))
+    if name or user.has("password"):
+        return Fixed(basic(name, user.text("password")))
+    if user.has("exec") and not (user.has("client-certificate") or user.has("client-certificate-data")):
+        return Plugin(_command(user.inside("exec"), chosen))
+    return Fixed()
+
+
+def trust_of(chosen: Chosen) -> Trust:
+    """Find out whom to trust and what to show. Raises InputError."""
+    cluster, user = chosen.cluster, chosen.user
+    insecure, authority = cluster.flag("insecure-skip-tls-verify"), _either(cluster, "certificate-authority")
+    if insecure and authority is not None:
+        message = "a certificate authority is given as well: remove one of them, best this one"
+        raise cluster.mistake("insecure-skip-tls-verify", message)
+    certificate, key = _either(user, "client-certificate"), _either(user, "client-key")
+    if certificate is not None and key is None:
+        raise user.mistake("client-certificate", "its key is missing: add client-key or client-key-data")
+    return Trust(
+        authority=authority,
+        certificate=certificate,
+        key=key if certificate is not None else None,
+        insecure=insecure,
+        server_name=cluster.text("tls-server-name"),
+        place=f"{cluster.source}",
+    )
+
+
+def headers_of(chosen: Chosen) -> dict[str, str]:
+    """Write the headers that ask the server to act as somebody else. Raises InputError."""
+    user = chosen.user
+    name, uid = user.text("as"), user.text("as-uid")
+    groups, extra = user.texts("as-groups"), user.lists("as-user-extra")
+    if not name and (groups or uid or extra):
+        raise user.mistake("as", "as-groups, as-uid and as-user-extra need a name to go with: add `as`")
+    if len(groups) > 1:
+        raise user.mistake("as-groups", "only one group can be acted as: bind the rights you need to a user")
+    found = {"Impersonate-User": name, "Impersonate-Group": "".join(groups), "Impersonate-Uid": uid}
+    for key, values in extra.items():
+        if len(values) > 1:
+            raise user.mistake("as-user-extra", "only one value for each name can be sent")
+        found[f"Impersonate-Extra-{quote(key.lower(), safe='')}"] = "".join(values)
+    found = {header: value for header, value in found.items() if value}
+    if not all(_HEADER.fullmatch(value) for value in found.values()):
+        raise user.mistake("as", "what to act as must be printable ASCII on one line")
+    return found
+
+
+def _either(fields: Fields, name: str) -> Source:
+    data = fields.data(f"{name}-data")
+    return data if data is not None else fields.file(name)
+
+
+def _command(fields: Fields, chosen: Chosen) -> Command:
+    version = fields.text("apiVersion")
+    if version not in VERSIONS:
+        message = f"{plain.shown(version)} is not supported: use {' or '.join(VERSIONS)}, and update the plugin"
+        raise fields.mistake("apiVersion", message)
+    program = fields.text("command")
+    if not program or "\0" in program:
+        raise fields.mistake("command", "the plugin has no command")
+    if fields.text("interactiveMode") == "Always":
+        message = "the plugin wants a terminal, and there is none: log in another way, or use a token or certificate"
+        raise fields.mistake("interactiveMode", message)
+    if "/" in program:
+        program = str(Path(fields.source).parent.absolute() / program)
+    environment = {item.text("name"): item.text("value") for item in fields.items("env")}
+    if "" in environment or any("=" in name or "\0" in name + value for name, value in environment.items()):
+        raise fields.mistake("env", "every variable needs a name, without '='")
+    return Command(
+        version=version,
+        program=program,
+        arguments=tuple(fields.texts("args")),
+        environment=environment,
+        hint=fields.text("installHint"),
+        cluster=_cluster(chosen) if fields.flag("provideClusterInfo") else None,
+        place=f"{fields.source}: {plain.written_path(fields.path)}",
+    )
+
+
+def _cluster(chosen: Chosen) -> dict[str, Plain]:
+    """Describe the cluster to a plugin that wants to know, in the fields of client.authentication.k8s.io."""
+    cluster, authority = chosen.cluster, _either(chosen.cluster, "certificate-authority")
+    described: dict[str, Plain] = {"server": chosen.server}
+    if name := cluster.text("tls-server-name"):
+        described["tls-server-name"] = name
+    if cluster.flag("insecure-skip-tls-verify"):
+        described["insecure-skip-tls-verify"] = True
+    if authority is not None:
+        data = read_file(authority) if isinstance(authority, Path) else authority
+        described["certificate-authority-data"] = base64.b64encode(data).decode()
+    for extension in cluster.items("extensions"):
+        if extension.text("name") == EXEC_EXTENSION:
+            described["config"] = extension.raw("extension")
+    return described

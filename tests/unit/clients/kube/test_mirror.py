@@ -1,0 +1,155 @@
+"""What is held, and what a sink is told."""
+
+import json
+import logging
+
+import pytest
+
+from lamina.clients.kube.counts import Counts
+from lamina.clients.kube.mirror import Mirror
+from tests.unit.clients.kube.mirrored import Keeper, Thing, decode
+
+
+class Told:
+    """A mirror with everything around it."""
+
+    def __init__(self, key=lambda thing: thing.key) -> None:
+        self.keeper = Keeper()
+        self.counts = Counts()
+        self.mirror: Mirror[Thing] = Mirror(decode, key, self.keeper, self.counts)
+
+    def see(self, name: str, version: int, value: object = 0, *, listed: bool = False) -> None:
+        metadata = {"name": name, "namespace": "d", "resourceVersion": str(version)}
+        data = json.dumps({"metadata": metadata, "value": value}).encode()
+        self.mirror.see(f"d/{name}", str(version), data, listed=listed)
+
+    def list(self, *things: tuple[str, int, object], trusting: bool = True) -> list[str]:
+        self.keeper.log.clear()
+        self.mirror.begin(trusting=trusting)
+        for thing in things:
+            self.see(*thing, listed=True)
+        for _ in self.mirror.finish():
+            pass
+        return self.keeper.log
+
+
+def test_a_list_puts_what_is_new_or_changed_and_removes_what_is_gone():
+    told = Told()
+    told.list(("a", 1, 1), ("b", 2, 2), ("c", 3, 3))
+
+    assert ["put d/c=9", "put d/d=4", "remove d/a"] == told.list(("b", 2, 2), ("c", 7, 9), ("d", 8, 4))
+    assert {"d/b": 2, "d/c": 9, "d/d": 4} == {thing.key: thing.value for thing in told.mirror.items()}
+
+
+def test_a_list_after_a_rewritten_history_trusts_no_version():
+    told = Told()
+    told.list(("a", 1, 1), ("b", 2, 2))
+
+    assert ["put d/a=5", "put d/b=2"] == told.list(("a", 1, 5), ("b", 2, 2), trusting=False)
+
+
+def test_a_list_that_never_ends_removes_nothing():
+    told = Told()
+    told.list(("a", 1, 1), ("b", 2, 2))
+    told.mirror.begin()
+    told.see("a", 5, 9, listed=True)
+
+    assert {"d/a": 9, "d/b": 2} == told.keeper.things
+    assert ["remove d/a"] == told.list(("b", 2, 2))
+
+
+def test_what_an_event_brought_between_two_lists_is_removed_by_the_next():
+    told = Told()
+    told.list(("a", 1, 1))
+    told.see("b", 2, 2)
+
+    assert ["remove d/b"] == told.list(("a", 1, 1))
+
+
+def test_events_are_told_in_their_order_even_with_a_version_that_is_known():
+    told = Told()
+    told.see("a", 1, 1)
+    told.see("a", 1, 2)
+    told.mirror.forget("d/a")
+    told.mirror.forget("d/a")
+
+    assert ["put d/a=1", "put d/a=2", "remove d/a"] == told.keeper.log
+
+
+def test_a_removal_brings_the_object_as_it_was_last_seen():
+    told = Told()
+    seen: list[object] = []
+    told.keeper.remove = lambda key, last: seen.append((key, last.value))  # type: ignore[method-assign]
+    told.see("a", 1, "old")
+    told.see("a", 2, "new")
+    told.mirror.forget("d/a")
+
+    assert [("d/a", "new")] == seen
+
+
+def test_another_object_under_the_same_name_replaces_the_first():
+    """A pod that was deleted and created again while nobody looked is another pod to a sink that goes by its uid."""
+    log: list[str] = []
+    told = Told(key=lambda thing: f"uid-{thing.value}")
+    told.keeper.put = lambda item: log.append(f"put {item.value}")  # type: ignore[method-assign]
+    told.keeper.remove = lambda key, last: log.append(f"remove {key}")  # type: ignore[method-assign]
+    told.list(("a", 1, 1))
+    told.list(("a", 5, 2))
+
+    assert ["put 1", "remove uid-1", "put 2"] == log
+
+
+def test_an_object_that_cannot_be_read_is_counted_and_told_once(caplog):
+    told = Told()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            told.list(("a", 1, 1), ("b", 2, "unreadable"))
+        told.see("b", 3, "unreadable")
+
+    assert {"d/a": 1} == told.keeper.things
+    assert 2 == told.counts.undecodable, "one for each version"
+    assert ["object cannot be read"] == [record.getMessage() for record in caplog.records]
+    assert "d/b" == caplog.records[0].__dict__["object"]
+
+
+def test_of_an_object_that_can_no_longer_be_read_the_last_good_version_stays():
+    told = Told()
+    told.list(("a", 1, 1))
+    told.see("a", 2, "unreadable")
+    assert [] == told.list(("a", 2, "unreadable"))
+    assert {"d/a": 1} == told.keeper.things
+    assert 1 == told.counts.undecodable
+
+    told.see("a", 3, 3)
+    assert {"d/a": 3} == told.keeper.things
+    assert ["remove d/a"] == told.list()
+
+
+def test_an_object_that_could_never_be_read_can_go():
+    told = Told()
+    told.see("a", 1, "unreadable")
+    told.mirror.forget("d/a")
+    told.see("a", 1, "unreadable")
+
+    assert [] == told.keeper.log
+    assert 2 == told.counts.undecodable
+
+
+def test_an_unreadable_object_that_went_unseen_is_not_remembered():
+    told = Told()
+    told.list(("a", 1, "unreadable"), ("b", 2, "unreadable"))
+    told.list(("b", 2, "unreadable"))
+
+    assert ["d/b"] == list(told.mirror._unreadable)
+    assert 2 == told.counts.undecodable
+
+
+def test_what_a_sink_raises_is_its_own_affair():
+    told = Told()
+
+    def refuse(item: Thing) -> None:
+        raise RuntimeError("a bug")
+
+    told.keeper.put = refuse  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="a bug"):
+        told.see("a", 1, 1)
