@@ -4,21 +4,23 @@ What images consist of: reference → manifest → ordered layers.
 Fed by files, by objects that agents write and by registries; asked by plugins. The same content under several names is
 one image. Several spellings of one reference (``nginx``, ``docker.io/library/nginx:latest``) are folded before they are
 looked up. A digest means the same for ever; a tag means what it was last seen to mean, and if its source said for how
-long that holds, no longer than that.
+long that holds, no longer than that. A tag that no such source has explained means what most nodes hold under it.
 """
 
 import functools
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
+from lamina.layers.claims import Claims
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Platform
 from lamina.model.reference import ReferenceFormatError, parse_reference
+from lamina.model.reports import HeldImage
 
 LINUX = Platform()
 FOR_EVER: Final = float("inf")
@@ -42,9 +44,11 @@ TWO_SIZES: Final = "LayerHasTwoSizes"
 def folded(name: str) -> str:
     """Return the one spelling of a reference; text that is no reference stands for itself."""
     try:
-        return str(parse_reference(name))
+        reference = parse_reference(name)
     except ReferenceFormatError:
         return name
+    # Beside a digest a tag says nothing, and runtimes leave it out.
+    return f"{reference.name}@{reference.digest}" if reference.digest else str(reference)
 
 
 @functools.lru_cache(maxsize=65_536)
@@ -73,7 +77,9 @@ class Catalog:
         """Name → platform → what it means, and until when."""
         self._ends: list[tuple[float, int, str, Platform]] = []
         self._serial = itertools.count()
+        self._claims = Claims(folded)
         self._sizes: dict[Digest, int] = {}
+        self._bytes: dict[Digest, int] = {}
         self.complaints: Counter[str] = Counter()
         """How often something about an image made no sense, by what it was."""
 
@@ -96,6 +102,7 @@ class Catalog:
             if not self._makes_sense(image):
                 return False
             self._images[image.digest] = image
+            self._bytes[image.digest] = sum(layer.size for layer in image.layers)
             news = True
             if len(self._images) > self._most:
                 self._forget(next(iter(self._images.values())))
@@ -123,6 +130,22 @@ class Catalog:
                     del self._names[name]
         return news
 
+    def claim(self, platform: Platform, before: Iterable[HeldImage], after: Iterable[HeldImage]) -> set[str]:
+        """A node of *platform* holds other images than before; return the names by which others are found now."""
+        platform = usual(platform)
+        moved = self._claims.change(platform, before, after)
+        return {
+            name
+            for name, meant in moved.items()
+            if platform not in self._names.get(name, {})
+            and self._claimed(name, meant) != self._claimed(name, self._claims.means(name, platform))
+        }
+
+    def most_bytes(self, image: Image) -> int:
+        """Return the compressed bytes of an image, a layer that it lists twice counted twice."""
+        known = self._bytes.get(image.digest)
+        return sum(layer.size for layer in image.layers) if known is None else known
+
     def by_digest(self, digest: Digest) -> Image | None:
         """Return the image with this manifest digest."""
         return self._images.get(digest)
@@ -132,15 +155,29 @@ class Catalog:
         Return what *name* means on *platform*; None when that is not known.
 
         A name that carries a digest means that manifest, whatever else it says; or, when it is the digest of an index
-        of several platforms, whatever that name was learned to mean.
+        of several platforms, whatever that name was learned to mean. What was learned counts for more than what nodes
+        claim.
         """
         digest = pinned(name)
         if digest is None or digest not in self._images:
-            digest = self._names.get(folded(name), {}).get(usual(platform), (None, 0.0))[0]
+            name, platform = folded(name), usual(platform)
+            learned = self._names.get(name, {}).get(platform)
+            digest = self._claimed(name, self._claims.means(name, platform)) if learned is None else learned[0]
         return None if digest is None else self._images.get(digest)
 
+    def _claimed(self, name: str, digest: Digest | None) -> Digest | None:
+        """
+        Return the image to which a claim of nodes leads; None: to no image that is known.
+
+        Who described an image by this very name said for which platform it is. Nodes of another may hold it; there it
+        helps nobody.
+        """
+        if digest not in self._images or any(means == digest for means, _ in self._names.get(name, {}).values()):
+            return None
+        return digest
+
     def _forget(self, image: Image) -> None:
-        del self._images[image.digest]
+        del self._images[image.digest], self._bytes[image.digest]
         for layer in image.layers:
             self._sizes.pop(layer.digest, None)
         for name in map(folded, image.names):

@@ -2,33 +2,28 @@
 Nodes × layers as packed bits: which rows hold what, what is on its way to them, and what a pod would lack there.
 
 One line of bits per key (see `keys`; eight nodes a byte), so that a pod's few layers are a few contiguous lines, whatever
-the number of nodes. Two sheets of the same lines: what agents reported, and what bound pods will bring. A line lives as
-long as an image that has it is held, expected or wanted, and is used again afterwards. For images that are asked for, the
-bytes each row lacks are kept (`WantedLayers`) and patched as rows change.
+the number of nodes. Two sheets of the same lines (`sheets`): what agents reported, and what bound pods will bring. A line
+lives as long as an image that has it is held, expected or wanted, and is used again afterwards. For images that are asked
+for, the bytes each row lacks are kept (`WantedLayers`) and patched as rows change.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from lamina.layers.keys import LayerKeys, keys_of, whole
+from lamina.layers.sheets import EVERYWHERE, FIRST_ROWS, Bits, Sheet, SparseSheet, more_lines, more_rows
 from lamina.layers.wanted import Bools, Lines, Parts, WantedLayers
 from lamina.model.digest import Digest
 from lamina.model.image import Image
 
-FIRST_LINES: Final = 256
-FIRST_ROWS: Final = 512
 # How many changed rows are remembered; whoever looks again after more of them counts anew.
 REMEMBERED: Final = 512
 HELD: Final = 0
 COMING: Final = 1
 # Line 0 is never set: what has no key stands there.
 NOWHERE: Final = 0
-EVERYWHERE: Final = slice(None)
-
-Bits = npt.NDArray[np.uint8]
 
 
 class Entry:
@@ -84,7 +79,7 @@ class LayerIndex:
         """For the line of a blob: on how many different stacks of layers it lies in the images there are."""
         self._spare: list[int] = []
         self._entries: dict[Digest, Entry] = {}
-        self._bits: Bits = np.zeros((2, FIRST_LINES, FIRST_ROWS // 8), dtype=np.uint8)
+        self._sheets = (Sheet(), SparseSheet())
         self._there: tuple[dict[int, dict[Digest, Entry]], dict[int, dict[Digest, Entry]]] = ({}, {})
         self.reported: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
         """Which rows have said what they hold."""
@@ -106,8 +101,8 @@ class LayerIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the bit matrix."""
-        return self._bits.nbytes
+        """Bytes of the bits, used or not."""
+        return sum(sheet.nbytes for sheet in self._sheets)
 
     # -- what is where -----------------------------------------------------------------------------------------------
 
@@ -121,6 +116,19 @@ class LayerIndex:
         if news:
             self.touch(row)
         return news
+
+    def gain(self, rows: Mapping[int, Sequence[Image]]) -> None:
+        """Rows that said what they hold hold these images as well. Each image costs one look at its lines for all rows."""
+        found: dict[Digest, list[int]] = {}
+        for row, images in rows.items():
+            there = self._there[HELD].setdefault(row, {})
+            for image in images:
+                if image.digest not in there:
+                    there[image.digest] = self.take(image)
+                    found.setdefault(image.digest, []).append(row)
+            self.touch(row)
+        for digest, some in found.items():
+            self._sheets[HELD].set_rows(self._entries[digest].lines, some)
 
     def expect(self, row: int, images: Iterable[Image]) -> bool:
         """Take over which images are on their way to a row; say whether that changed anything."""
@@ -166,7 +174,7 @@ class LayerIndex:
     def is_held(self, image: Digest) -> bool:
         """Say whether any row was reported to hold an image."""
         entry = self._entries.get(image)
-        return entry is not None and bool(self._bits[HELD, entry.whole].any())
+        return entry is not None and bool(self._sheets[HELD].of(entry.whole).any())
 
     def _replace(self, side: int, row: int, images: Iterable[Image]) -> bool:
         there = self._there[side].setdefault(row, {})
@@ -179,14 +187,12 @@ class LayerIndex:
         for image in fresh:
             entry = there[image.digest] = self.take(image)
             added.append(entry.lines)
-        # Only now: taking an image may have made a larger matrix.
-        byte, bit = row >> 3, 128 >> (row & 7)
         if dropped:
-            self._bits[side, np.concatenate([entry.lines for entry in dropped]), byte] &= np.uint8(255 - bit)
+            self._sheets[side].clear(np.concatenate([entry.lines for entry in dropped]), row)
             # What remains is set again: it may share lines with what went.
             added = [entry.lines for entry in there.values()]
         if added:
-            self._bits[side, np.concatenate(added), byte] |= np.uint8(bit)
+            self._sheets[side].set(np.concatenate(added), row)
         for digest in gone:
             self.let_go(digest)
         if not there:
@@ -240,19 +246,20 @@ class LayerIndex:
             line = len(self._line_uses)
             self._line_uses.append(0)
             self._stacks.append(0)
-            if line == self._bits.shape[1]:
-                self._bits = np.pad(self._bits, ((0, 0), (0, line), (0, 0)))
+            if line == self._sheets[HELD].lines:
+                for sheet in self._sheets:
+                    sheet.reach(more_lines(line), self.capacity)
         self._lines[key] = line
         return line
 
     def _reach(self, row: int) -> None:
-        rows = len(self.reported)
-        if row < rows:
+        if row < self.capacity:
             return
-        while rows <= row:
-            rows *= 2
-        more = rows - len(self.reported)
-        self._bits = np.pad(self._bits, ((0, 0), (0, 0), (0, more // 8)))
+        rows = more_rows(self.capacity, row + 1)
+        more = rows - self.capacity
+        lines = self._sheets[HELD].lines
+        for sheet in self._sheets:
+            sheet.reach(lines, rows)
         self.reported = np.pad(self.reported, (0, more))
         self.by_prefix = np.pad(self.by_prefix, (0, more), constant_values=True)
 
@@ -305,20 +312,19 @@ class LayerIndex:
 
     def states(self, image: Image, row: int, *, by_prefix: bool) -> list[int | None]:
         """Tell of each layer of a known image whether a row has it (HELD), will have it (COMING) or neither (None)."""
-        entry, byte, bit = self._entries[image.digest], row >> 3, 128 >> (row & 7)
+        entry, byte, bit = self._entries[image.digest], np.array([row >> 3]), 128 >> (row & 7)
         told: list[int | None] = []
         for one in entry.keys:
             keys = [one.chain, one.unpacked_chain] if by_prefix else [one.blob, one.diff, one.chain, one.unpacked_chain]
-            lines = [self._lines[key] for key in keys if key]
-            sides = [side for side in (HELD, COMING) if any(self._bits[side, line, byte] & bit for line in lines)]
+            lines = np.array([self._lines[key] for key in keys if key])
+            sides = [side for side in (HELD, COMING) if (self._sheets[side].of(lines, byte) & bit).any()]
             told.append(sides[0] if sides else None)
         return told
 
     def _lines_of(self, lines: Lines, where: slice | Lines, *, coming: bool) -> Bits:
-        cut = (lines, where) if isinstance(where, slice) else (lines[:, np.newaxis], where)
-        found: Bits = self._bits[HELD, *cut]
+        found = self._sheets[HELD].of(lines, where)
         if coming and self._there[COMING]:
-            found |= self._bits[COMING, *cut]
+            found |= self._sheets[COMING].of(lines, where)
         return found
 
 

@@ -7,10 +7,12 @@ look better or worse.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
+from lamina.model.digest import Digest
 from lamina.model.image import Image
 from lamina.model.reports import LayerReport
 
@@ -20,6 +22,7 @@ MOST_IMAGES: Final = 8192
 LARGEST_DISK: Final = 2**60
 
 ANOTHER_MACHINE: Final = "ReportIsAboutAnotherMachine"
+TOO_EARLY: Final = "ReportIsOneOfTooManyWithoutNode"
 TOO_MANY_IMAGES: Final = "ReportHasTooManyImages"
 MORE_THAN_DISK: Final = "ReportHoldsMoreThanTheDisk"
 IMPLAUSIBLE_FIGURES: Final = "ReportHasImplausibleFigures"
@@ -53,8 +56,16 @@ def _sane(figure: float) -> float:
     return figure if math.isfinite(figure) and figure >= 0 else 0.0
 
 
-def exceeds_disk(report: LayerReport, images: list[Image]) -> bool:
-    """Say whether the images cannot all be on the node's disk, even compressed."""
-    if report.disk == 0:
-        return False
-    return sum({layer.digest: layer.size for image in images for layer in image.layers}.values()) > report.disk
+def least_bytes(images: Iterable[Image]) -> int:
+    """
+    Return what images take at least where they are, compressed and each layer once.
+
+    Of two sizes of one layer the larger counts: so it does not matter which image becomes known first, and with more images
+    it is never less.
+    """
+    sizes: dict[Digest, int] = {}
+    for image in images:
+        for layer in image.layers:
+            if layer.size > sizes.get(layer.digest, 0):
+                sizes[layer.digest] = layer.size
+    return sum(sizes.values())

@@ -1,13 +1,14 @@
 """
 Catalogue, reports, arrivals and index together: the one thing the loop feeds and plugins ask.
 
-A report names images, the catalogue says what they consist of, the index says which rows hold which layers. Reports
-may come before their node and before their images are known; they are kept and take effect when they can. A report that
-cannot be true is not believed: its node counts as one that reported nothing, and why is kept as a condition.
+A report names images, the catalogue says what they consist of, the index says which rows hold which layers. What pods
+call images is known from whoever described them, and else from the names under which nodes hold them. Reports may come
+before their node and before their images are known; they are kept and take effect when they can. A report that cannot be
+true is not believed: its node counts as one that reported nothing, and why is kept as a condition.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -15,18 +16,19 @@ import msgspec
 from lamina.layers.arrivals import Arrivals
 from lamina.layers.catalog import FOR_EVER, Catalog
 from lamina.layers.index import LayerIndex
-from lamina.layers.intake import ANOTHER_MACHINE, MORE_THAN_DISK, cleaned, exceeds_disk
+from lamina.layers.intake import ANOTHER_MACHINE, MORE_THAN_DISK, TOO_EARLY, cleaned, least_bytes
 from lamina.layers.rates import Rates
 from lamina.layers.readiness import Stopwatch
 from lamina.layers.trust import Trust
+from lamina.layers.unstarted import Unstarted
 from lamina.layers.wants import Wants
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Platform
 from lamina.model.pod import PodUid
-from lamina.model.reports import LayerReport
+from lamina.model.reports import HeldImage, LayerReport
 
-# Reports kept for nodes that are not there; more than this many nodes do not join at once.
-MOST_EARLY: Final = 4096
+# Reports kept for nodes that are not there: a scheduler that starts may be told of all reports before all nodes.
+MOST_EARLY: Final = 32_768
 
 
 class Inventory:
@@ -46,15 +48,25 @@ class Inventory:
         """How often a report made no sense, by what was wrong with it."""
         self.conditions: dict[str, str] = {}
         """What is wrong with the newest report of a node."""
+        self.meanings = 0
+        """Grows whenever nodes give a name another meaning: whatever was kept by name has to be judged anew."""
         self._rows: dict[str, tuple[int, str]] = {}
         self._platforms: dict[str, Platform] = {}
         self._reports: dict[str, LayerReport] = {}
         """The newest report of each node there is."""
         self._early: OrderedDict[str, tuple[LayerReport, str]] = OrderedDict()
         """Reports about nodes that are not there, and what is wrong with them: perhaps the next of that name."""
+        self._claimed: dict[str, tuple[Platform, tuple[HeldImage, ...]]] = {}
+        """The images of each node whose names count, and on which platform."""
+        self._renamed: set[str] = set()
+        """Names that mean something else since pods were last told."""
         self._waiting: dict[Digest, set[str]] = {}
-        self._unstarted: dict[PodUid, tuple[str, tuple[str, ...]]] = {}
-        """Pods that have a node and do not run yet, and the images they need."""
+        """Images of which nobody knows what they consist of, and the nodes that hold them and are believed."""
+        self._room: dict[str, int] = {}
+        """How many bytes more surely fit on the disk of a node that told of one."""
+        self._unstarted = Unstarted()
+        self._poorer: set[str] = set()
+        """Nodes that hold less than when the pods on them were last looked at."""
 
     # -- nodes and reports -------------------------------------------------------------------------------------------
 
@@ -63,19 +75,24 @@ class Inventory:
         self._rows[node] = (row, uid)
         self._platforms[node] = platform or Platform()
         self.wants.place(row, self._platforms[node])
-        for pod, (where, names) in self._unstarted.items():
-            if where == node:
-                self._await(pod, node, names)
+        if node in self._claimed:
+            self._claim(node, self._claimed[node][1])
+            self._tell_pods()
+        for pod in self._unstarted.concerned(nodes=[node]):
+            self._await(pod)
         early, complaint = self._early.pop(node, (None, ""))
         if early is None or _about_another(early, uid):
             return False
         self._reports[node] = early
         if complaint:
             self._complain(node, complaint)
-        return self._apply(node)
+        known = self._apply(node)
+        self._tell_pods()
+        return known
 
     def leave(self, node: str) -> None:
         """A node is gone, and its report with it."""
+        self._claim(node, ())
         row, _ = self._rows.pop(node)
         del self._platforms[node]
         self.arrivals.forget(row)
@@ -84,6 +101,8 @@ class Inventory:
         self.trust.forget(row)
         self.conditions.pop(node, None)
         self._forget(node)
+        self._poorer.discard(node)
+        self._tell_pods()
 
     def report(self, report: LayerReport) -> list[int]:
         """Take a report in; return the rows about which more is known now. A late report is dropped."""
@@ -101,6 +120,7 @@ class Inventory:
                 self._early.move_to_end(node)
                 if len(self._early) > MOST_EARLY:
                     self._early.popitem(last=False)
+                    self.complaints[TOO_EARLY] += 1
             return []
         known = self._reports.get(node)
         if known is not None and _older(report, known):
@@ -110,7 +130,24 @@ class Inventory:
         self.conditions.pop(node, None)
         if complaint:
             self._complain(node, complaint)
-        return self._changed([node])
+        known_more = [self._rows[node][0]] if self._apply(node) else []
+        return [*known_more, *self._tell_pods()]
+
+    def withdraw(self, node: str) -> list[int]:
+        """A node's report is gone: nothing is known of it until the next; return the rows that changes."""
+        self._early.pop(node, None)
+        self.conditions.pop(node, None)
+        if node not in self._reports:
+            return []
+        self._forget(node)
+        self._claim(node, ())
+        self._poorer.add(node)
+        row, _ = self._rows[node]
+        known = bool(self.index.reported[row])
+        self.index.forget(row)
+        self.rates.observe(row, 0.0, 0.0, 0, 0)
+        self.trust.forget(row)
+        return [*([row] if known else []), *self._tell_pods()]
 
     def _complain(self, node: str, what: str) -> None:
         self.complaints[what] += 1
@@ -118,45 +155,110 @@ class Inventory:
 
     def _forget(self, node: str) -> None:
         """Drop a node's report, and that it waits for what images in it consist of."""
-        report = self._reports.pop(node, None)
-        for held in report.images if report is not None else ():
+        self._stop_waiting(node)
+        self._reports.pop(node, None)
+        self._room.pop(node, None)
+
+    def _stop_waiting(self, node: str) -> None:
+        report = self._reports.get(node)
+        for held in report.images if report is not None and self._waiting else ():
             waiting = self._waiting.get(held.digest)
             if waiting is not None:
                 waiting.discard(node)
                 if not waiting:
                     del self._waiting[held.digest]
 
-    def _changed(self, nodes: Iterable[str]) -> list[int]:
-        return [self._rows[node][0] for node in nodes if node in self._rows and self._apply(node)]
-
     def _apply(self, node: str) -> bool:
-        report = self._reports.get(node)
-        if report is None:
-            return False
+        """Let a node's report take effect, as far as its images are known; say whether that changed anything."""
+        report = self._reports[node]
         row, _ = self._rows[node]
-        images: list[Image] = []
-        for held in report.images:
-            image = self.catalog.by_digest(held.digest)
-            if image is None:
-                self._waiting.setdefault(held.digest, set()).add(node)
-            else:
-                images.append(image)
-        if exceeds_disk(report, images):
-            # Once, however often the report is looked at again because an image in it became known.
-            if self.conditions.get(node) != MORE_THAN_DISK:
-                self._complain(node, MORE_THAN_DISK)
-            known = bool(self.index.reported[row])
-            self.index.forget(row)
-            return known
+        images = self._known_images(report)
+        if not self._fit(node, images):
+            return self._disbelieve(node)
+        if len(images) < len(report.images):
+            for held in report.images:
+                if self.catalog.by_digest(held.digest) is None:
+                    self._waiting.setdefault(held.digest, set()).add(node)
+        self._claim(node, report.images)
         news = self.rates.observe(row, report.download_rate, report.unpack_rate, report.disk, report.disk_free)
         if news:
             self.index.touch(row)
         news = self.trust.renew(row, report.observed_at, report.renews_within, self.now) or news
         first, before, coming = not self.index.reported[row], self.index.held(row), self.index.expected(row)
         news = self.index.hold(row, images, by_prefix=report.reuse == "prefix") or news
+        after = self.index.held(row)
+        if not before <= after:
+            self._poorer.add(node)
         # Pulls that wait were planned without what has come or gone unexpectedly.
-        surprising = first or not (self.index.held(row) ^ before) <= coming
+        surprising = first or not (after ^ before) <= coming
         return self.arrivals.reported(row, report.observed_at, anew=surprising) or news
+
+    def _add(self, found: dict[str, list[Image]]) -> list[int]:
+        """Images that nodes were waiting for became known: add them and nothing else. Return the rows of those nodes."""
+        rows: dict[str, int] = {node: self._rows[node][0] for node in sorted(found)}
+        believed = {node: row for node, row in rows.items() if self._fit(node, found[node])}
+        surprised = {
+            node
+            for node, row in believed.items()
+            if not self.index.expected(row).issuperset(image.digest for image in found[node])
+        }
+        self.index.gain({row: found[node] for node, row in believed.items()})
+        for node, row in rows.items():
+            if node in believed:
+                self.arrivals.reported(row, self._reports[node].observed_at, anew=node in surprised)
+            else:
+                self._disbelieve(node)
+        return list(rows.values())
+
+    def _known_images(self, report: LayerReport) -> list[Image]:
+        images = (self.catalog.by_digest(held.digest) for held in report.images)
+        return [image for image in images if image is not None]
+
+    def _fit(self, node: str, images: Sequence[Image]) -> bool:
+        """Say whether a node's disk can hold these images as well, beside those of its report that were known before."""
+        report = self._reports[node]
+        if not report.disk:
+            return True
+        room = self._room.get(node, report.disk) - sum(self.catalog.most_bytes(image) for image in images)
+        if room < 0:
+            # Layers that images share were counted for each of them; it takes longer to count them once.
+            room = report.disk - least_bytes(self._known_images(report))
+        self._room[node] = room
+        return room >= 0
+
+    def _disbelieve(self, node: str) -> bool:
+        """A node's report cannot be true, and will not be however many of its images become known; say if it counted."""
+        self._complain(node, MORE_THAN_DISK)
+        self._stop_waiting(node)
+        self._claim(node, ())
+        self._poorer.add(node)
+        row, _ = self._rows[node]
+        known = bool(self.index.reported[row])
+        self.index.forget(row)
+        return known
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _claim(self, node: str, images: tuple[HeldImage, ...]) -> None:
+        """From now on the names of these images on *node* count; whoever calls tells the pods."""
+        platform = self._platforms[node]
+        where, before = self._claimed.pop(node, (platform, ()))
+        if where != platform:
+            self._renamed |= self.catalog.claim(where, before, ())
+            before = ()
+        if before != images:
+            self._renamed |= self.catalog.claim(platform, before, images)
+        if images:
+            self._claimed[node] = (platform, images)
+
+    def _tell_pods(self) -> list[int]:
+        """Look again at what waits by name, if names have moved; return the rows about which more is known now."""
+        if not self._renamed:
+            return []
+        renamed, self._renamed = self._renamed, set()
+        self.meanings += 1
+        self.wants.clear()
+        return self._look_again(self._unstarted.concerned(renamed))
 
     # -- images ------------------------------------------------------------------------------------------------------
 
@@ -164,44 +266,53 @@ class Inventory:
         """Take images in; say whether anything was new, and the rows about which more is known now."""
         until = self.now + good_for if good_for > 0 else FOR_EVER
         news = False
-        nodes: set[str] = set()
+        found: dict[str, list[Image]] = {}
         for image in images:
             if self.catalog.learn(image, until):
                 news = True
-                nodes |= self._waiting.pop(image.digest, set())
+                for node in self._waiting.pop(image.digest, ()):
+                    found.setdefault(node, []).append(image)
         if not news:
             return False, []
         self.wants.clear()
-        rows = self._changed(sorted(nodes))
-        for pod, (node, names) in self._unstarted.items():
-            if node in self._rows and self._await(pod, node, names):
-                rows.append(self._rows[node][0])
-        return True, rows
+        rows = [*self._add(found), *self._tell_pods()]
+        moved, poorer = self._unstarted.moved(self.wants.meaning), self._poorer
+        self._poorer = set()
+        return True, [*rows, *self._look_again(self._unstarted.concerned(moved, poorer))]
 
     # -- pods on their way -------------------------------------------------------------------------------------------
 
     def expect(self, pod: PodUid, node: str, names: tuple[str, ...]) -> list[int]:
         """A pod was bound to a node and does not run yet; return the rows about which more is known now."""
         before = self.gone(pod)
-        self._unstarted[pod] = (node, names)
-        if node in self._rows and self._await(pod, node, names):
-            before.append(self._rows[node][0])
-        return before
+        self._unstarted.put(pod, node, names)
+        return [*before, *self._look_again([pod])]
 
     def ran(self, pod: PodUid) -> list[int]:
         """A pod runs."""
-        if self._unstarted.pop(pod, None) is None:
+        if not self._unstarted.pop(pod):
             return []
         row = self.arrivals.ran(pod)
         return [] if row is None else [row]
 
     def gone(self, pod: PodUid) -> list[int]:
         """A pod is gone, or was not bound after all."""
-        self._unstarted.pop(pod, None)
+        self._unstarted.pop(pod)
         row = self.arrivals.gone(pod)
         return [] if row is None else [row]
 
-    def _await(self, pod: PodUid, node: str, names: tuple[str, ...]) -> bool:
+    def _look_again(self, pods: Iterable[PodUid]) -> list[int]:
+        """Expect what pods need, wherever their nodes are there; return the rows about which more is known now."""
+        rows = []
+        for pod in pods:
+            node, _ = self._unstarted[pod]
+            if node in self._rows and self._await(pod):
+                rows.append(self._rows[node][0])
+        return rows
+
+    def _await(self, pod: PodUid) -> bool:
+        node, names = self._unstarted[pod]
+        self._unstarted.saw(names, self.wants.meaning)
         found = (self.catalog.find(name, self._platforms[node]) for name in dict.fromkeys(names))
         return self.arrivals.expect(pod, self._rows[node][0], [image for image in found if image is not None])
 

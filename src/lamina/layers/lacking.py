@@ -16,7 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from lamina.layers.index import Bits, LayerIndex
+from lamina.layers.index import LayerIndex
+from lamina.layers.sheets import Bits
 from lamina.layers.wanted import Bools, Floats, Lines, WantedLayers
 
 # Counts are kept in bytes.

@@ -7,6 +7,7 @@ from lamina.layers.catalog import Catalog
 from lamina.layers.index import LayerIndex
 from lamina.layers.readiness import Readiness, Stopwatch
 from lamina.layers.wanted import WantedLayers
+from lamina.model.digest import Digest
 from lamina.model.image import Platform
 
 # Sets of images whose rows are kept: 33 bytes for each row, 170 MB at 5,000 nodes if all of them are in use.
@@ -30,6 +31,11 @@ class Wants:
     def platforms(self) -> int:
         """How many platforms nodes had so far."""
         return len(self._platforms)
+
+    def meaning(self, name: str) -> tuple[Digest | None, ...]:
+        """Return which image a name means on each of them."""
+        images = (self._catalog.find(name, platform) for platform in self._platforms)
+        return tuple(None if image is None else image.digest for image in images)
 
     def place(self, row: int, platform: Platform) -> None:
         """A row's node has this platform."""

@@ -53,6 +53,7 @@ class NamespaceSeen(msgspec.Struct, frozen=True):
 
     name: str
     annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
 
 
 class ImagesLearned(msgspec.Struct, frozen=True):
@@ -67,6 +68,12 @@ class LayersReported(msgspec.Struct, frozen=True):
     """A node's agent reported what the node holds."""
 
     report: LayerReport
+
+
+class LayersWithdrawn(msgspec.Struct, frozen=True):
+    """A node's report is gone, and nothing is known of the node any more."""
+
+    node: str
 
 
 class BindDone(msgspec.Struct, frozen=True):
@@ -124,6 +131,7 @@ Event = (
     | NamespaceSeen
     | ImagesLearned
     | LayersReported
+    | LayersWithdrawn
     | BindDone
     | BindFailed
     | WorkDone

@@ -5,16 +5,35 @@ from typing import Literal
 import msgspec
 
 from lamina.model.digest import Digest
+from lamina.model.image import Platform
 
 Reuse = Literal["prefix", "set"]
 
 
 class HeldImage(msgspec.Struct, frozen=True, gc=False):
-    """An image that is wholly on a node."""
+    """An image that a container can be started from without a pull."""
 
     digest: Digest
     size: int = 0
     names: tuple[str, ...] = ()
+    lazy: bool = False
+    """Mounted by a snapshotter that fetches content when it is read: it starts at once, and its bytes come later."""
+
+
+class Pull(msgspec.Struct, frozen=True, gc=False):
+    """An image that is being pulled, and how far that has come in compressed bytes; a total of 0: not known."""
+
+    name: str = ""
+    digest: Digest | None = None
+    done: int = 0
+    total: int = 0
+
+
+class Runtime(msgspec.Struct, frozen=True, gc=False):
+    """The container runtime of a node."""
+
+    name: str = ""
+    version: str = ""
 
 
 class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,3 +60,8 @@ class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
     disk: int = 0
     """Bytes of the file system images are on; 0: not known."""
     disk_free: int = 0
+    pulling: tuple[Pull, ...] = ()
+    """What the runtime is pulling; shown to people. What is on its way is worked out from pods that do not run yet."""
+    runtime: Runtime = Runtime()
+    platform: Platform | None = None
+    """What the runtime says it runs; None: not told."""

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from lamina.layers.arrivals import DEDUCED_FOR, NEVER, PATIENCE_AT_LEAST, TICK, Arrivals
-from lamina.layers.index import FIRST_ROWS, LayerIndex
+from lamina.layers.index import LayerIndex
 from lamina.layers.rates import Rates
+from lamina.layers.sheets import FIRST_ROWS
 from lamina.model.image import Image
 from tests.unit.layers.shelf import APP, APP_ON_OS, BIG, COLD_APP, COLD_BIG, COLD_TOOL, OS, TOOL, TOOL_ON_OS
 

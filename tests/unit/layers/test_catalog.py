@@ -16,6 +16,7 @@ from lamina.layers.catalog import (
     usual,
 )
 from lamina.model.image import Image, Layer, Platform
+from lamina.model.reports import HeldImage
 from lamina.testing import a_digest, an_image
 
 ARM = Platform(architecture="arm64")
@@ -356,3 +357,70 @@ def test_a_name_that_moved_outlives_the_image_it_meant_before():
         catalog.learn(image)
 
     assert new == catalog.find("app:1")
+
+
+# ---------------------------------------------------------------------------------------------------- what nodes call images
+
+
+def claimed(known: Catalog, image: Image, *names: str, platform: Platform | None = None) -> set[str]:
+    return known.claim(platform or Platform(), (), [HeldImage(image.digest, 1, names)])
+
+
+def test_an_image_is_found_by_what_nodes_call_it():
+    known = catalog(renamed(NGINX))
+
+    assert {"docker.io/library/web:1"} == claimed(known, NGINX, "web:1")
+    assert renamed(NGINX) == known.find("docker.io/library/web:1")
+
+
+def test_a_name_may_be_claimed_before_anybody_knows_the_image():
+    known = catalog()
+    claimed(known, NGINX, "web:1")
+    assert known.find("web:1") is None
+
+    known.learn(renamed(NGINX))
+    assert renamed(NGINX) == known.find("web:1")
+
+
+def test_what_was_learned_counts_for_more_than_what_nodes_claim():
+    """A registry has said what the tag means; a node cannot change that."""
+    other = an_image("other:1", {"other": 1})
+    known = catalog(NGINX, other)
+
+    assert set() == claimed(known, other, "nginx:1.27")
+    assert NGINX == known.find("nginx:1.27")
+
+
+def test_what_nodes_claim_counts_again_once_nobody_knows_better():
+    other = an_image("other:1", {"other": 1})
+    known = catalog(other)
+    known.learn(NGINX, until=10.0)
+    claimed(known, other, "nginx:1.27")
+    known.expire(10.0)
+
+    assert other == known.find("nginx:1.27")
+
+
+def test_nodes_speak_for_their_own_platform():
+    """In any spelling of it."""
+    known = catalog(renamed(NGINX))
+    claimed(known, NGINX, "web:1", platform=Platform(architecture="arm64", variant="v8"))
+
+    assert (None, renamed(NGINX)) == (known.find("web:1"), known.find("web:1", ARM))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param("web@{}", id="without a tag"),
+        pytest.param("web:1.27@{}", id="with a tag, which says nothing then"),
+        pytest.param("docker.io/library/web:other@{}", id="with any tag"),
+    ],
+)
+def test_the_digest_of_an_index_leads_to_the_image_that_nodes_hold_under_it(asked):
+    """Pods are pinned to indexes; runtimes remember under which index they pulled an image, without a tag."""
+    index = a_digest("index")
+    known = catalog(renamed(NGINX))
+    claimed(known, NGINX, f"docker.io/library/web@{index}")
+
+    assert renamed(NGINX) == known.find(asked.format(index))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lamina.layers.index import COMING, FIRST_LINES, FIRST_ROWS, HELD, NOWHERE, REMEMBERED, LayerIndex
+from lamina.layers.index import COMING, HELD, NOWHERE, REMEMBERED, LayerIndex
+from lamina.layers.sheets import FIRST_LINES, FIRST_ROWS
 from lamina.model.image import Image, Layer
 from lamina.testing import a_digest
 from tests.unit.layers.shelf import APP, BOTTOM, MB, OS, TOOL, read, stacked, unread
@@ -22,7 +23,7 @@ def index(**rows: Image) -> LayerIndex:
 def rows_with(made: LayerIndex, image: Image, side: int = HELD) -> list[int]:
     """Tell which bits of an image's own line are set."""
     line = made._lines["i" + image.digest]
-    return np.flatnonzero(np.unpackbits(made._bits[side, line])).tolist()
+    return np.flatnonzero(np.unpackbits(made._sheets[side].of(np.array([line])))).tolist()
 
 
 # -------------------------------------------------------------------------------------------------------- what is where
@@ -60,7 +61,7 @@ def test_there_may_be_any_number_of_layers():
     # An image without diff ids has three keys: itself, a blob and a chain; OS has two more.
     assert 3 * FIRST_LINES + 5 == len(made)
     assert ([1], [9]) == (rows_with(made, OS), rows_with(made, many[-1]))
-    assert made.nbytes == made._bits.nbytes == 2 * 4 * FIRST_LINES * FIRST_ROWS // 8
+    assert made.nbytes >= 4 * FIRST_LINES * FIRST_ROWS // 8
 
 
 def test_what_a_row_holds_replaces_what_it_held():
@@ -183,7 +184,7 @@ def test_lines_live_as_long_as_somebody_holds_expects_or_wants_the_image():
         deed()
         lengths.append(len(made))
     assert [5, 5, 5, 0] == lengths
-    assert not made._bits.any()
+    assert not any(sheet.any() for sheet in made._sheets)
 
 
 def test_lines_of_shared_layers_live_as_long_as_any_image_that_has_them():
@@ -203,7 +204,7 @@ def test_a_layer_nobody_needs_any_more_gives_its_line_back():
         made.hold(0, [stacked(f"x:{number}", Layer(a_digest(f"{number}"), 1))])
 
     assert 3 == len(made)
-    assert FIRST_LINES == made._bits.shape[1]
+    assert FIRST_LINES == made._sheets[HELD].lines
 
 
 def test_a_line_that_is_used_again_holds_nothing_of_the_layer_before():
@@ -215,8 +216,9 @@ def test_a_line_that_is_used_again_holds_nothing_of_the_layer_before():
     made.expect(3, ())
     made.hold(2, [OS, stacked("x", *(Layer(a_digest(f"{one}"), 1) for one in range(9)))])
 
-    assert {2} == {row for line in made._bits[HELD] for row in np.flatnonzero(np.unpackbits(line))}
-    assert not made._bits[COMING].any()
+    every = made._sheets[HELD].of(np.arange(FIRST_LINES))
+    assert {2} == {row for line in every for row in np.flatnonzero(np.unpackbits(line))}
+    assert not made._sheets[COMING].any()
 
 
 def test_nothing_stands_in_the_first_line():
@@ -225,7 +227,7 @@ def test_nothing_stands_in_the_first_line():
 
     assert made.want([stacked("x", unread(BOTTOM))]).blobs.others is None
     assert NOWHERE not in made._lines.values()
-    assert not made._bits[:, NOWHERE].any()
+    assert not any(sheet.of(np.array([NOWHERE])).any() for sheet in made._sheets)
 
 
 def test_line_numbers_do_not_depend_on_how_sets_are_walked():

@@ -12,11 +12,12 @@ from lamina.layers.intake import (
     MOST_IMAGES,
     TOO_MANY_IMAGES,
     cleaned,
-    exceeds_disk,
+    least_bytes,
 )
+from lamina.model.image import Layer
 from lamina.model.reports import HeldImage, LayerReport
 from lamina.testing import a_digest, held
-from tests.unit.layers.shelf import APP, MB, TOOL
+from tests.unit.layers.shelf import APP, MB, TOOL, stacked
 
 SOUND = LayerReport(
     node="n1",
@@ -91,15 +92,14 @@ def test_a_report_with_everything_wrong_is_complained_of_once():
     assert but(disk=0, disk_free=0, renews_within=0.0, images=SOUND.images * MOST_IMAGES) == report
 
 
-@pytest.mark.parametrize(
-    ("disk", "want"),
-    [
-        pytest.param(0, False, id="nobody told of the disk"),
-        pytest.param(500 * MB, False, id="just as much as fits: 250 + 125 + 125, the base once"),
-        pytest.param(500 * MB - 1, True, id="a byte too much"),
-        pytest.param(1, True, id="far too much"),
-    ],
-)
-def test_images_have_to_fit_on_the_disk(disk, want):
-    """Compressed, and each distinct layer once: less than that no runtime can make of them."""
-    assert want == exceeds_disk(but(disk=disk), [APP, TOOL, APP])
+def test_images_take_each_distinct_layer_once():
+    """Compressed: 250 + 125 + 125. Less than that no runtime can make of them."""
+    assert 500 * MB == least_bytes([APP, TOOL, APP])
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["the smaller first", "the larger first"])
+def test_of_two_sizes_of_a_layer_the_larger_counts(turned):
+    """One of two manifests lies; in whichever order they become known."""
+    liar = stacked("liar:1", Layer(APP.layers[0].digest, 300 * MB))
+
+    assert (300 + 125) * MB == least_bytes([liar, APP][:: -1 if turned else 1])

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from lamina.layers import inventory as room
-from lamina.layers.index import FIRST_ROWS
 from lamina.layers.intake import ANOTHER_MACHINE, MORE_THAN_DISK
 from lamina.layers.inventory import Inventory
+from lamina.layers.sheets import FIRST_ROWS
 from lamina.model.image import Platform
 from lamina.testing import a_digest, held
 from tests.unit.layers.shelf import (
@@ -398,6 +398,12 @@ def test_nothing_remains_when_everybody_has_left(inventory):
     inventory.wants.clear()
 
     assert 0 == len(inventory.index)
-    assert not inventory.index._bits.any()
+    assert not any(sheet.any() for sheet in inventory.index._sheets)
     assert ({}, {}, {}) == (inventory.arrivals._rows, inventory.arrivals._pods, inventory.arrivals.etas)
-    assert ({}, {}, {}, {}) == (inventory._rows, inventory._reports, inventory._waiting, inventory._unstarted)
+    assert ({}, {}, {}, {}) == (inventory._rows, inventory._reports, inventory._waiting, inventory._room)
+    assert (0, {}, {}, set()) == (
+        len(inventory._unstarted),
+        inventory._unstarted._on,
+        inventory._unstarted._naming,
+        inventory._poorer,
+    )

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from lamina.layers.index import FIRST_ROWS, REMEMBERED, LayerIndex
+from lamina.layers.index import REMEMBERED, LayerIndex
 from lamina.layers.lacking import MOST_COUNTED, held_bytes, lacking_at, look
+from lamina.layers.sheets import FIRST_ROWS
 from lamina.layers.wanted import WantedLayers
 from lamina.model.image import Image, Layer
 from lamina.testing import a_digest

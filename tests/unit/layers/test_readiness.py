@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from lamina.layers.arrivals import Arrivals
-from lamina.layers.index import FIRST_ROWS, REMEMBERED, LayerIndex
+from lamina.layers.index import REMEMBERED, LayerIndex
 from lamina.layers.rates import Rates
 from lamina.layers.readiness import Readiness, Stopwatch
+from lamina.layers.sheets import FIRST_ROWS
 from lamina.model.image import Image
 from tests.unit.layers.shelf import APP, APP_ON_OS, BIG, COLD_APP, COLD_BIG, COLD_TOOL, MB, OS, TOOL, TOOL_ON_OS
 

@@ -1,0 +1,156 @@
+"""Roles: what agents, the scheduler and people may do, and what they may not."""
+
+import pytest
+
+from tests.integration.custom_resources.people import AGENT, AGENTS, wait_until
+
+pytestmark = pytest.mark.slow
+
+OURS = "lamina.dev"
+AGENT_USER = f"system:serviceaccount:{AGENTS}:{AGENT}"
+SCHEDULER_USER = "system:serviceaccount:lamina-system:lamina-scheduler"
+VIEWER_USER = "somebody-with-lamina-viewer"
+
+
+@pytest.fixture(scope="module")
+def rights(cluster):
+    """The cluster, once its roles have taken effect, and a person who was given the viewer's."""
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "test-viewer"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "lamina-viewer"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": VIEWER_USER}],
+    }
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    cluster.api("POST", path, binding)
+    wait_until(lambda: may(cluster, VIEWER_USER, "list", OURS, "nodelayers"))
+    yield cluster
+    cluster.api("DELETE", f"{path}/test-viewer")
+
+
+def may(cluster, user, verb, group, resource, *, namespace="", name=""):
+    """What the API server's own authoriser says."""
+    resource, _, subresource = resource.partition("/")
+    asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+    spec = {"user": user, "resourceAttributes": {**asked, "namespace": namespace, "name": name}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    return cluster.api("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "group", "resource"),
+    [
+        pytest.param(verb, OURS, resource, id=f"{verb} {resource}")
+        for resource, verbs in {
+            "nodelayers": ("get", "create", "update", "patch"),
+            "nodelayers/status": ("update", "patch"),
+            "imagelayers": ("get", "create"),
+        }.items()
+        for verb in verbs
+    ],
+)
+def test_an_agent_may(rights, verb, group, resource):
+    assert may(rights, AGENT_USER, verb, group, resource)
+
+
+@pytest.mark.parametrize(
+    ("verb", "group", "resource"),
+    [
+        pytest.param(verb, group, resource, id=f"{verb} {resource}")
+        for group, resource, verbs in [
+            (OURS, "nodelayers", ("list", "watch", "delete", "deletecollection")),
+            (OURS, "imagelayers", ("list", "watch", "update", "patch", "delete", "deletecollection")),
+            ("", "nodes", ("get", "list", "watch", "patch")),
+            ("", "pods", ("get", "list", "watch", "create", "delete")),
+            ("", "secrets", ("get", "list")),
+            ("", "configmaps", ("get",)),
+            ("", "serviceaccounts/token", ("create",)),
+            ("rbac.authorization.k8s.io", "clusterroles", ("escalate", "bind", "patch")),
+            ("admissionregistration.k8s.io", "validatingadmissionpolicies", ("get", "patch", "delete")),
+        ]
+        for verb in verbs
+    ],
+)
+def test_an_agent_may_not(rights, verb, group, resource):
+    assert not may(rights, AGENT_USER, verb, group, resource, namespace=AGENTS)
+    assert not may(rights, AGENT_USER, verb, group, resource)
+
+
+@pytest.mark.parametrize(
+    ("verb", "group", "resource"),
+    [
+        pytest.param(verb, group, resource, id=f"{verb} {resource}")
+        for group, resource, verbs in [
+            ("", "nodes", ("get", "list", "watch")),
+            ("", "namespaces", ("get", "list", "watch")),
+            ("", "pods", ("get", "list", "watch", "delete")),
+            ("", "pods/binding", ("create",)),
+            ("", "pods/status", ("patch",)),
+            ("", "pods/eviction", ("create",)),
+            ("events.k8s.io", "events", ("create", "patch")),
+            (OURS, "nodelayers", ("get", "list", "watch")),
+            (OURS, "imagelayers", ("get", "list", "watch", "delete")),
+        ]
+        for verb in verbs
+    ],
+)
+def test_the_scheduler_may(rights, verb, group, resource):
+    assert may(rights, SCHEDULER_USER, verb, group, resource)
+
+
+@pytest.mark.parametrize(
+    ("verb", "group", "resource"),
+    [
+        pytest.param(verb, group, resource, id=f"{verb} {resource}")
+        for group, resource, verbs in [
+            ("", "nodes", ("create", "update", "patch", "delete")),
+            ("", "nodes/status", ("patch",)),
+            ("", "pods", ("create", "update", "patch", "deletecollection")),
+            ("", "pods/exec", ("create",)),
+            ("", "secrets", ("get", "list", "watch")),
+            ("", "configmaps", ("get", "list")),
+            (OURS, "nodelayers", ("create", "update", "patch", "delete")),
+            (OURS, "nodelayers/status", ("patch",)),
+            (OURS, "imagelayers", ("create", "update", "patch", "deletecollection")),
+        ]
+        for verb in verbs
+    ],
+)
+def test_the_scheduler_may_not(rights, verb, group, resource):
+    assert not may(rights, SCHEDULER_USER, verb, group, resource, namespace="lamina-system")
+    assert not may(rights, SCHEDULER_USER, verb, group, resource)
+
+
+@pytest.mark.parametrize(
+    ("verb", "namespace", "name", "allowed"),
+    [
+        pytest.param("get", "lamina-system", "lamina-scheduler", True, id="get its own"),
+        pytest.param("update", "lamina-system", "lamina-scheduler", True, id="renew its own"),
+        pytest.param("create", "lamina-system", "", True, id="create it"),
+        pytest.param("update", "lamina-system", "other", False, id="renew another"),
+        pytest.param("list", "lamina-system", "", False, id="list"),
+        pytest.param("delete", "lamina-system", "lamina-scheduler", False, id="delete"),
+        pytest.param("update", "kube-system", "kube-scheduler", False, id="renew kube-scheduler's"),
+        pytest.param("create", "kube-system", "", False, id="create elsewhere"),
+    ],
+)
+def test_the_scheduler_has_one_lease(rights, verb, namespace, name, allowed):
+    assert allowed == may(rights, SCHEDULER_USER, verb, "coordination.k8s.io", "leases", namespace=namespace, name=name)
+
+
+@pytest.mark.parametrize(
+    ("verb", "group", "resource", "allowed"),
+    [
+        pytest.param("list", OURS, "nodelayers", True, id="list nodelayers"),
+        pytest.param("watch", OURS, "imagelayers", True, id="watch imagelayers"),
+        pytest.param("list", "", "nodes", True, id="list nodes"),
+        pytest.param("get", "", "pods", True, id="get pods"),
+        pytest.param("create", OURS, "imagelayers", False, id="create imagelayers"),
+        pytest.param("patch", OURS, "nodelayers/status", False, id="patch nodelayers"),
+        pytest.param("get", "", "secrets", False, id="get secrets"),
+        pytest.param("delete", "", "pods", False, id="delete pods"),
+    ],
+)
+def test_a_viewer_reads_what_explanations_need(rights, verb, group, resource, allowed):
+    assert allowed == may(rights, VIEWER_USER, verb, group, resource)

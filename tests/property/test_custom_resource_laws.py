@@ -1,0 +1,187 @@
+"""
+Laws of Lamina's own objects: what an agent writes is read as what it meant, what anybody else writes is read or refused,
+and what names mean follows from what nodes hold now, not from the order in which they said so.
+"""
+
+import json
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lamina.layers.claims import Claims
+from lamina.model.digest import Digest, digest_of
+from lamina.model.image import Image, Layer, Platform
+from lamina.model.reports import HeldImage, LayerReport, Pull, Runtime
+from lamina.wire.errors import WireError
+from lamina.wire.image_layers import WEIGHT_LIMIT, decode_image_layers, encode_image_layers
+from lamina.wire.node_layers import STATUS_LIMIT, decode_node_layers
+from lamina.wire.node_layers_status import IMAGES_WEIGHT, Totals, encode_node_layers_status, keep
+from lamina.wire.oci import DOCKER_MANIFEST, OCI_MANIFEST, SIZE_LIMIT
+
+counts = st.integers(0, 2**53)
+digests = st.integers(0, 40).map(lambda number: digest_of(str(number).encode()))
+words = st.text(st.characters(codec="utf-8"), max_size=20)
+tags = st.integers(0, 9).map(lambda number: f"registry.example/app-{number}:v1")
+platforms = st.builds(Platform, st.just("linux"), st.sampled_from(["amd64", "arm64"]), st.sampled_from(["", "v8"]))
+
+
+def tuples(elements, most=4):
+    return st.lists(elements, max_size=most).map(tuple)
+
+
+images = st.builds(
+    HeldImage, digests, counts, tuples(tags).map(lambda names: tuple(dict.fromkeys(names))), st.booleans()
+)
+reports = st.builds(
+    LayerReport,
+    node=st.just("n1"),
+    node_uid=words,
+    sequence=counts,
+    observed_at=st.integers(0, 4_000_000_000_000).map(lambda milliseconds: milliseconds / 1000),
+    images=st.lists(images, max_size=8, unique_by=lambda image: image.digest).map(
+        lambda held: tuple(sorted(held, key=lambda image: image.digest))
+    ),
+    reuse=st.sampled_from(["prefix", "set"]),
+    renews_within=st.integers(0, 86_400).map(float),
+    download_rate=counts.map(float),
+    unpack_rate=counts.map(float),
+    disk=counts,
+    disk_free=counts,
+    pulling=tuples(st.builds(Pull, words, st.none() | digests, counts, counts)),
+    runtime=st.builds(Runtime, words, words),
+    platform=st.none() | platforms,
+)
+
+
+@given(reports, counts, counts)
+def test_a_report_that_an_agent_writes_is_read_as_the_same(report, layers, size):
+    patch = encode_node_layers_status(report, Totals(layers, size))
+    written = msgspec.json.encode({"metadata": {"name": "n1"}, **json.loads(patch)})
+
+    assert report == decode_node_layers(written)
+
+
+@given(st.lists(st.builds(HeldImage, digests, counts, tuples(tags, 30)), max_size=60))
+def test_what_is_kept_of_a_report_is_the_largest_of_it_and_fits(held):
+    kept = keep(held)
+
+    assert sorted((-image.size, image.digest) for image in held)[: len(kept)] == [
+        (-one.size, one.digest) for one in kept
+    ]
+    assert IMAGES_WEIGHT >= sum(128 + sum(3 + len(name) for name in one.names) for one in kept)
+    assert STATUS_LIMIT >= len(encode_node_layers_status(LayerReport(node="n1", images=tuple(held))))
+
+
+@st.composite
+def written_images(draw):
+    """An image, and the arguments with which an agent writes it."""
+    layers = draw(st.lists(st.tuples(digests, st.integers(0, SIZE_LIMIT)), max_size=6, unique_by=lambda one: one[0]))
+    count = len(layers)
+    media_type = draw(st.sampled_from(["", OCI_MANIFEST, DOCKER_MANIFEST]))
+    document = {"schemaVersion": 2, "layers": [{"digest": digest, "size": size} for digest, size in layers]}
+    manifest = json.dumps({**document, "mediaType": media_type or None}).encode()
+    diff_ids = draw(st.just([None] * count) | st.lists(digests, min_size=count, max_size=count))
+    sizes = draw(st.just([None] * count) | st.lists(st.integers(0, SIZE_LIMIT), min_size=count, max_size=count))
+    platform = draw(st.none() | platforms)
+    image = Image(
+        digest_of(manifest),
+        tuple(
+            Layer(digest, size, diff_id, unpacked)
+            for (digest, size), diff_id, unpacked in zip(layers, diff_ids, sizes, strict=True)
+        ),
+        (),
+        platform or Platform(),
+    )
+    arguments = {
+        "media_type": media_type,
+        "platform": platform,
+        "diff_ids": [one for one in diff_ids if one is not None],
+        "unpacked_sizes": [one for one in sizes if one is not None],
+    }
+    return image, manifest, arguments
+
+
+@given(written_images())
+def test_an_image_that_an_agent_writes_is_read_as_the_same(written):
+    image, manifest, arguments = written
+
+    assert image == decode_image_layers(encode_image_layers(manifest, **arguments))
+
+
+@given(written_images(), st.integers(0, 10_000), st.integers(1, 255))
+def test_a_manifest_that_was_touched_is_not_believed(written, where, change):
+    """Not even in one bit."""
+    _, manifest, arguments = written
+    found = json.loads(encode_image_layers(manifest, **arguments))
+    touched = bytearray(manifest)
+    touched[where % len(touched)] ^= change
+    found["spec"]["manifest"] = bytes(touched)
+
+    with pytest.raises(WireError, match="not what its name says"):
+        decode_image_layers(msgspec.json.encode(found))
+
+
+@given(written_images())
+def test_what_an_agent_writes_weighs_no_more_than_the_schema_allows(written):
+    _, manifest, arguments = written
+    spec = json.loads(encode_image_layers(manifest, **arguments))["spec"]
+
+    weight = len(spec["manifest"]) + 74 * len(spec.get("diffIDs", ())) + 20 * len(spec.get("unpackedSizes", ()))
+    assert WEIGHT_LIMIT >= weight
+
+
+# What strangers send: JSON of the right names and any values.
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | words | digests,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=6,
+)
+NODE_FIELDS = ["nodeUID", "runtime", "platform", "reuse", "sequence", "observedAt", "images", "pulling", "diskBytes"]
+IMAGE_FIELDS = ["manifest", "mediaType", "platform", "diffIDs", "unpackedSizes"]
+
+
+@given(
+    st.fixed_dictionaries({"name": words | st.just("n1")}),
+    st.dictionaries(st.sampled_from(NODE_FIELDS), values),
+    st.dictionaries(st.sampled_from(IMAGE_FIELDS), values),
+)
+@settings(max_examples=200)
+def test_whatever_is_sent_is_read_or_refused_in_one_line(metadata, status, spec):
+    document = {"metadata": metadata, "status": {"observedAt": "2026-03-01T12:30:05Z", **status}, "spec": spec}
+    for decode in (decode_node_layers, decode_image_layers):
+        try:
+            decode(json.dumps(document).encode())
+        except WireError as error:
+            assert 1 == len(str(error).splitlines())  # noqa: PT017 - what is read is fine, too
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), tuples(images)), max_size=12), st.randoms(use_true_random=False))
+def test_what_names_mean_follows_from_what_nodes_hold_now(history, dice):
+    """Whatever they held before, and in whichever order they told it."""
+    platform = Platform()
+    kept, anew = Claims(str), Claims(str)
+    held: dict[int, tuple[HeldImage, ...]] = {}
+    meant: dict[str, Digest | None] = {f"registry.example/app-{number}:v1": None for number in range(10)}
+    for node, now in history:
+        changed = kept.change(platform, held.get(node, ()), now)
+        held[node] = now
+        moved = {name: digest for name, digest in meant.items() if kept.means(name, platform) != digest}
+        assert moved == changed
+        meant = {name: kept.means(name, platform) for name in meant}
+    nodes = list(held)
+    dice.shuffle(nodes)
+    for node in nodes:
+        anew.change(platform, (), held[node])
+
+    votes: dict[str, Counter[Digest]] = {name: Counter() for name in meant}
+    for now in held.values():
+        for name, digest in {name: image.digest for image in now for name in image.names}.items():
+            votes[name][digest] += 1
+    expected = {
+        name: max(((count, digest) for digest, count in found.items()), default=(0, None))[1]
+        for name, found in votes.items()
+    }
+    assert expected == meant == {name: anew.means(name, platform) for name in meant}
