@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 from lamina.model.image import Image
 from lamina.model.node import Node, NodeImage
-from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint, total_requests
+from lamina.model.pod import (
+    Container,
+    HostPort,
+    Owner,
+    Pod,
+    PodTerm,
+    PodUid,
+    PreferredNodes,
+    SpreadConstraint,
+    total_requests,
+)
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration
 from lamina.testing import an_image
@@ -67,10 +77,40 @@ SELECTORS = [
     LabelSelector(),
     None,
 ]
+RACK_1 = NodeSelectorTerm((Requirement("rack", "In", ("1",)),))
+NO_DISK = NodeSelectorTerm((Requirement("disk", "DoesNotExist"),))
+BY_NAME = [NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (name,)),)) for name in ("n1", "n3", "n99")]
 AFFINITIES = [
     *[None] * 4,
-    NodeSelector((NodeSelectorTerm((Requirement("rack", "In", ("1",)),)),)),
-    NodeSelector((NodeSelectorTerm((Requirement("disk", "DoesNotExist"),)),)),
+    NodeSelector((RACK_1,)),
+    NodeSelector((NO_DISK,)),
+    NodeSelector((BY_NAME[0], BY_NAME[1])),
+    NodeSelector((BY_NAME[2],)),
+    NodeSelector((NodeSelectorTerm(RACK_1.expressions, BY_NAME[0].fields), NodeSelectorTerm())),
+    NodeSelector((NodeSelectorTerm(fields=BY_NAME[0].fields + BY_NAME[1].fields),)),
+]
+PREFERENCES = [
+    *[()] * 3,
+    (PreferredNodes(5, RACK_1), PreferredNodes(2, NO_DISK)),
+    (PreferredNodes(1, BY_NAME[0]), PreferredNodes(0, RACK_1), PreferredNodes(3, NodeSelectorTerm())),
+    (PreferredNodes(4, NodeSelectorTerm((Requirement("rack", "Is", ("1",)),))),),
+]
+# Ports that get in each other's way, and ports that do not.
+PORTS = [
+    *[()] * 4,
+    (HostPort(80),),
+    (HostPort(80, ip="10.0.0.1"), HostPort(443)),
+    (HostPort(80, ip="10.0.0.2"),),
+    (HostPort(80, "UDP"),),
+]
+# Whom pods keep away, from where, in which namespaces.
+REPELS = [
+    *[()] * 6,
+    (PodTerm(ZONE, SELECTORS[0]),),
+    (PodTerm(HOSTNAME, SELECTORS[3]), PodTerm("rack", SELECTORS[2])),
+    (PodTerm("rack", LabelSelector(), ("other",)),),
+    (PodTerm(ZONE, SELECTORS[4], (), LabelSelector((("kubernetes.io/metadata.name", "other"),))),),
+    (PodTerm(HOSTNAME, LabelSelector(), (), LabelSelector()), PodTerm(ZONE, None)),
 ]
 
 # What pods ask for, what nodes list, and what the catalogue knows overlap, and none contains another.
@@ -228,10 +268,33 @@ constraints = one_of_each(
     [(), ("hash",)],
 ).map(lambda drawn: SpreadConstraint(*drawn))
 spreads = st.lists(constraints, max_size=3).map(tuple)
+# What else tells pods that wait apart; in two numbers, because those of one long list are mostly small.
+MEMBERS: dict[str, Sequence[Any]] = {
+    "namespace": ["default", "default", "other"],
+    "owner": OWNERS,
+    "node_selector": [(), (), (), (("disk", "ssd"),)],
+    "required_nodes": AFFINITIES,
+}
+DEMANDS: dict[str, Sequence[Any]] = {
+    "host_ports": PORTS,
+    "preferred_nodes": PREFERENCES,
+    "unmet": [*[()] * 9, ("a miracle",)],
+}
+rest = st.builds(
+    lambda members, demands: {**dict(zip(MEMBERS, members, strict=True)), **dict(zip(DEMANDS, demands, strict=True))},
+    one_of_each(*MEMBERS.values()),
+    one_of_each(*DEMANDS.values()),
+)
+# What tells pods apart that have a node.
+KINDS: dict[str, Sequence[Any]] = {
+    "namespace": ["default", "default", "other"],
+    "owner": OWNERS,
+    "deleting": [*[False] * 5, True],
+    "host_ports": PORTS,
+    "repels": REPELS,
+}
 pods = st.builds(
-    lambda parts, spread, rest: a_whole_pod(
-        *parts, spread=spread, namespace=rest[0], owner=rest[1], node_selector=rest[2], required_nodes=rest[3]
-    ),
+    lambda parts, spread, more: a_whole_pod(*parts, spread=spread, **more),
     st.tuples(
         st.lists(containers, min_size=1, max_size=3),
         st.lists(init_containers, max_size=1),
@@ -240,15 +303,15 @@ pods = st.builds(
         labels,
     ),
     spreads,
-    one_of_each(["default", "default", "other"], OWNERS, [(), (), (), (("disk", "ssd"),)], AFFINITIES),
+    rest,
 )
 # What already runs somewhere matters by what it asks for and by what it is counted by.
 running_pods = st.builds(
     lambda one, drawn: a_whole_pod(
-        [one], [], [], [], chosen(COUNTED, drawn[3:]), namespace=drawn[0], owner=drawn[1], deleting=drawn[2]
+        [one], [], [], [], chosen(COUNTED, drawn[len(KINDS) :]), **dict(zip(KINDS, drawn, strict=False))
     ),
     containers,
-    one_of_each(["default", "default", "other"], OWNERS, [*[False] * 5, True], *COUNTED.values()),
+    one_of_each(*KINDS.values(), *COUNTED.values()),
 )
 
 

@@ -352,12 +352,12 @@ class Pair:
             inventory.gone(f"p{pod}")
         inventory.wants.clear()
         assert 0 == len(index)
-        assert not index._bits.any()
+        assert not any(sheet.any() for sheet in index._sheets)
         assert not index._entries
         arrivals = inventory.arrivals
         assert ({}, {}, {}) == (arrivals._rows, arrivals._pods, arrivals.etas)
         assert np.isneginf(arrivals.queue_end).all()
-        assert ({}, {}) == (inventory._unstarted, inventory._waiting)
+        assert (0, {}, {}) == (len(inventory._unstarted), inventory._waiting, inventory._room)
 
 
 def close(expected: float, told: float) -> bool:

@@ -17,6 +17,7 @@ from lamina.layers import index as index_room
 from lamina.layers.catalog import Catalog, folded
 from lamina.layers.inventory import Inventory
 from lamina.layers.lacking import look
+from lamina.layers.sheets import FIRST_ROWS
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer, Platform
 from lamina.model.reports import HeldImage, LayerReport
@@ -66,7 +67,7 @@ def test_the_inventory_knows_what_sets_and_lists_know_for_long():
 stacks = st.lists(st.sampled_from([name + mark for name in [*SIZES, "web"] for mark in ("", "?", "~")]), max_size=6)
 any_image = stacks.map(lambda names: image(f"of {names}", " ".join(names)))
 any_images = st.lists(any_image, max_size=3)
-INDEX_ROWS = [0, 7, 8, index_room.FIRST_ROWS]
+INDEX_ROWS = [0, 7, 8, FIRST_ROWS]
 
 
 @given(
@@ -95,7 +96,7 @@ def test_an_index_counts_what_sets_count(steps, wants):
         index.forget(row)
         index.expect(row, ())
     assert (0, 1 + len(index._spare)) == (len(index), len(index._line_uses))
-    assert not index._bits.any()
+    assert not any(sheet.any() for sheet in index._sheets)
 
 
 # ------------------------------------------------------------------------------------------------------------- catalog

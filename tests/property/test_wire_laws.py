@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 from lamina.model.digest import digest_of
 from lamina.model.image import Image, Layer, Platform
 from lamina.model.node import Node, NodeImage
-from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint, total_requests
+from lamina.model.pod import (
+    Container,
+    HostPort,
+    Owner,
+    Pod,
+    PodTerm,
+    PodUid,
+    PreferredNodes,
+    SpreadConstraint,
+    total_requests,
+)
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Taint, Toleration
 from lamina.wire import timestamps
@@ -45,15 +55,17 @@ def tuples(elements, most=3):
 
 
 requirements = st.builds(Requirement, texts, texts, tuples(texts))
-selectors = st.builds(NodeSelector, tuples(st.builds(NodeSelectorTerm, tuples(requirements), tuples(requirements))))
+node_terms = st.builds(NodeSelectorTerm, tuples(requirements), tuples(requirements))
+selectors = st.builds(NodeSelector, tuples(node_terms))
 sorted_labels = labels.map(lambda held: tuple(sorted(held.items())))
 int32 = st.integers(-(2**31), 2**31 - 1)
+label_selectors = st.none() | st.builds(LabelSelector, sorted_labels, tuples(requirements))
 constraints = st.builds(
     SpreadConstraint,
     int32,
     texts,
     texts,
-    st.none() | st.builds(LabelSelector, sorted_labels, tuples(requirements)),
+    label_selectors,
     st.none() | int32,
     texts,
     texts,
@@ -74,6 +86,7 @@ def pods(draw):
     pod_level, overhead = draw(amounts), draw(amounts)
     requests, scoring_requests = total_requests(running, init, pod_level, overhead)
     phase = draw(st.sampled_from(PHASES))
+    repels = draw(tuples(st.builds(PodTerm, texts, label_selectors, tuples(texts), label_selectors), most=2))
     pod = Pod(
         uid=PodUid(draw(texts)),
         name=draw(texts),
@@ -91,6 +104,10 @@ def pods(draw):
         nominated_node=draw(texts),
         node_selector=draw(sorted_labels),
         required_nodes=draw(st.none() | selectors),
+        preferred_nodes=draw(tuples(st.builds(PreferredNodes, int32, node_terms), most=2)),
+        repels=repels,
+        host_ports=draw(tuples(st.builds(HostPort, st.integers(1, 2**16), words, words))) if running else (),
+        unmet=("inter-pod anti-affinity",) if repels else (),
         tolerations=draw(tuples(st.builds(Toleration, texts, texts, texts, texts))),
         spread=draw(tuples(constraints, most=2)),
         gates=draw(tuples(texts)),
@@ -138,12 +155,43 @@ def written_requirements(held):
     return [{"key": one.key, "operator": one.operator, "values": list(one.values)} for one in held]
 
 
-def written_affinity(selector):
-    terms = [
-        {"matchExpressions": written_requirements(term.expressions), "matchFields": written_requirements(term.fields)}
-        for term in selector.terms
-    ]
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+def written_term(term):
+    return {
+        "matchExpressions": written_requirements(term.expressions),
+        "matchFields": written_requirements(term.fields),
+    }
+
+
+REQUIRED, PREFERRED = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
+
+
+def written_affinity(pod):
+    required = pod.required_nodes
+    return {
+        "nodeAffinity": {
+            REQUIRED: None
+            if required is None
+            else {"nodeSelectorTerms": [written_term(one) for one in required.terms]},
+            PREFERRED: [{"weight": one.weight, "preference": written_term(one.term)} for one in pod.preferred_nodes],
+        },
+        "podAntiAffinity": {
+            REQUIRED: [
+                {
+                    "topologyKey": one.topology_key,
+                    "labelSelector": None if one.selector is None else written_selector(one.selector),
+                    "namespaces": list(one.namespaces),
+                    "namespaceSelector": one.namespace_selector and written_selector(one.namespace_selector),
+                }
+                for one in pod.repels
+            ]
+        },
+    }
+
+
+def written_ports(pod):
+    """The ports of a node that a pod wants, among others; they stand in a container of their own."""
+    ports = [{"hostPort": one.port, "protocol": one.protocol, "hostIP": one.ip} for one in pod.host_ports]
+    return [{"containerPort": 80}, *ports, {"containerPort": 81, "hostPort": 0, "hostIP": "10.0.0.1"}]
 
 
 def written_tolerations(held):
@@ -197,13 +245,15 @@ def written_pod(pod, pod_level, overhead):
         "overhead": written_amounts(overhead),
         "nodeName": pod.node_name,
         "nodeSelector": dict(pod.node_selector),
-        "affinity": written_affinity(pod.required_nodes) if pod.required_nodes else None,
+        "affinity": written_affinity(pod),
         "tolerations": written_tolerations(pod.tolerations),
         "topologySpreadConstraints": written_spread(pod.spread),
         "priority": pod.priority,
         "schedulerName": pod.scheduler_name,
         "schedulingGates": [{"name": gate} for gate in pod.gates],
     }
+    if pod.containers:
+        spec["containers"][-1]["ports"] = written_ports(pod)
     phase = PHASES[pod.started + pod.finished]
     status = {"phase": phase, "nominatedNodeName": pod.nominated_node}
     return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec, "status": status}

@@ -6,7 +6,7 @@ import msgspec
 
 from lamina.model import resources
 from lamina.model.resources import Amounts
-from lamina.model.selectors import LabelSelector, NodeSelector
+from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
 from lamina.model.taints import Toleration
 
 PodUid = NewType("PodUid", str)
@@ -17,6 +17,10 @@ DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 HONOR: Final = "Honor"
 IGNORE: Final = "Ignore"
+
+ANY_IP: Final = "0.0.0.0"  # noqa: S104 - what a pod asks for; nothing is bound to it here
+"""The address that stands for all addresses of a node."""
+TCP: Final = "TCP"
 
 
 class Container(msgspec.Struct, frozen=True, gc=False):
@@ -35,6 +39,36 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
     kind: str
     name: str
     uid: str = ""
+
+
+class HostPort(msgspec.Struct, frozen=True, gc=False):
+    """A port of the node that a container wants for itself; what is left out has upstream's defaults."""
+
+    port: int
+    protocol: str = TCP
+    ip: str = ANY_IP
+
+
+class PreferredNodes(msgspec.Struct, frozen=True, gc=False):
+    """Nodes a pod would rather have, and how much that is worth to it."""
+
+    weight: int
+    term: NodeSelectorTerm
+
+
+class PodTerm(msgspec.Struct, frozen=True, gc=False):
+    """
+    Other pods, and how near they are meant: within one domain of a topology.
+
+    Which namespaces they are in: those named and those *namespace_selector* matches; where neither is given, that of the
+    pod whose term it is.
+    """
+
+    topology_key: str
+    selector: LabelSelector | None = None
+    """None selects no pod, an empty selector matches every one."""
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
@@ -87,9 +121,17 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     nominated_node: str = ""
     node_selector: tuple[tuple[str, str], ...] = ()
     required_nodes: NodeSelector | None = None
+    preferred_nodes: tuple[PreferredNodes, ...] = ()
+    repels: tuple[PodTerm, ...] = ()
+    """Pods that must not come near it: its required anti-affinity."""
+    host_ports: tuple[HostPort, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     gates: tuple[str, ...] = ()
+    unmet: tuple[str, ...] = ()
+    """What it asks for and Lamina cannot do yet, in words; it is not placed as if it had not asked."""
+    ignored: tuple[str, ...] = ()
+    """What it would like and Lamina pays no attention to yet, in words."""
     owner: Owner | None = None
     created_at: float = 0.0
     started: bool = False

@@ -90,6 +90,13 @@ class NodeSelectorTerm(msgspec.Struct, frozen=True, gc=False):
             _field_matches(requirement, node_name) for requirement in self.fields
         )
 
+    def malformed(self) -> Requirement | None:
+        """Return the first requirement that the API server would refuse; None when there is none."""
+        for requirement in self.expressions:
+            if not _well_formed(requirement) or not _comparable(requirement):
+                return requirement
+        return next((one for one in self.fields if not _field_well_formed(one)), None)
+
 
 class NodeSelector(msgspec.Struct, frozen=True, gc=False):
     """Terms of which one must match; without any, nothing does."""
@@ -101,8 +108,16 @@ class NodeSelector(msgspec.Struct, frozen=True, gc=False):
         return any(term.matches(labels, node_name) for term in self.terms)
 
 
+def _field_well_formed(requirement: Requirement) -> bool:
+    return requirement.operator in (IN, NOT_IN) and len(requirement.values) == 1
+
+
+def _comparable(requirement: Requirement) -> bool:
+    return requirement.operator not in (GT, LT) or _integer(requirement.values[0]) is not None
+
+
 def _field_matches(requirement: Requirement, node_name: str) -> bool:
-    if requirement.operator not in (IN, NOT_IN) or len(requirement.values) != 1:
+    if not _field_well_formed(requirement):
         return False
     # Upstream passes over fields when it is asked about a node that has no name yet.
     if not node_name:

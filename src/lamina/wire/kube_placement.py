@@ -1,5 +1,5 @@
 """
-Where a pod may go, as the Kubernetes API writes it: node selector, node affinity, tolerations, spread constraints.
+Where a pod may go, as the Kubernetes API writes it: node selector, affinity, tolerations, spread constraints.
 
 Thousands of pods say the same here, so each distinct text is read once (`repeats`).
 """
@@ -9,10 +9,15 @@ from typing import Annotated, Final
 
 import msgspec
 
-from lamina.model.pod import HONOR, IGNORE, SpreadConstraint
+from lamina.model.pod import HONOR, IGNORE, PodTerm, PreferredNodes, SpreadConstraint
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Toleration
 from lamina.wire.repeats import remembered
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+NEAR: Final = "inter-pod affinity"
+APART: Final = "inter-pod anti-affinity"
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
@@ -38,23 +43,65 @@ class Terms(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_selector_terms: list[Term] | None = None
 
 
-class NodeAffinity(msgspec.Struct, frozen=True, gc=False):
-    """``spec.affinity.nodeAffinity``, as far as it is a must."""
-
-    required: Terms | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-
-
-class Affinity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """``spec.affinity``, as far as it is about nodes."""
-
-    node_affinity: NodeAffinity | None = None
-
-
 class Labelled(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A label selector."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[Expression] | None = None
+
+
+class Preference(msgspec.Struct, frozen=True, gc=False):
+    """One of ``preferredDuringSchedulingIgnoredDuringExecution`` of a node affinity."""
+
+    weight: Int32 = 0
+    preference: Term | None = None
+
+
+class NodeAffinity(msgspec.Struct, frozen=True, gc=False):
+    """``spec.affinity.nodeAffinity``."""
+
+    required: Terms | None = msgspec.field(default=None, name=REQUIRED)
+    preferred: list[Preference] | None = msgspec.field(default=None, name=PREFERRED)
+
+
+class Neighbours(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of the pods' terms; label keys that must match are part of the selector once the API server has seen it."""
+
+    topology_key: str = ""
+    label_selector: Labelled | None = None
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: Labelled | None = None
+
+
+class Present(msgspec.Struct, frozen=True, gc=False):
+    """Something that matters by being there."""
+
+
+class PodAffinity(msgspec.Struct, frozen=True, gc=False):
+    """``spec.affinity.podAffinity`` or ``spec.affinity.podAntiAffinity``."""
+
+    required: list[Neighbours] | None = msgspec.field(default=None, name=REQUIRED)
+    preferred: list[Present] | None = msgspec.field(default=None, name=PREFERRED)
+
+
+class AffinityObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``spec.affinity``."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Affinity(msgspec.Struct, frozen=True, gc=False):
+    """What an affinity comes to."""
+
+    required_nodes: NodeSelector | None = None
+    preferred_nodes: tuple[PreferredNodes, ...] = ()
+    repels: tuple[PodTerm, ...] = ()
+    unmet: tuple[str, ...] = ()
+    """What of it is a must and cannot be done yet, in words."""
+    ignored: tuple[str, ...] = ()
+    """What of it is a wish that nothing is made of yet, in words."""
 
 
 class Spread(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -70,7 +117,7 @@ class Spread(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     match_label_keys: tuple[str, ...] | None = None
 
 
-_AFFINITY: Final = msgspec.json.Decoder(Affinity | None)
+_AFFINITY: Final = msgspec.json.Decoder(AffinityObject | None)
 _LABELS: Final = msgspec.json.Decoder(dict[str, str] | None)
 _SPREAD: Final = msgspec.json.Decoder(list[Spread] | None)
 _TOLERATIONS: Final = msgspec.json.Decoder(tuple[Toleration, ...] | None)
@@ -80,16 +127,29 @@ def _read_node_selector(text: bytes) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((_LABELS.decode(text) or {}).items()))
 
 
-def _read_required_nodes(text: bytes) -> NodeSelector | None:
-    affinity = _AFFINITY.decode(text)
-    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
-        return None
-    terms = affinity.node_affinity.required.node_selector_terms or ()
-    return NodeSelector(
-        tuple(
-            NodeSelectorTerm(_requirements(term.match_expressions or ()), _requirements(term.match_fields or ()))
-            for term in terms
-        )
+def _read_affinity(text: bytes) -> Affinity:
+    written = _AFFINITY.decode(text) or AffinityObject()
+    nodes = written.node_affinity or NodeAffinity()
+    near, apart = written.pod_affinity or PodAffinity(), written.pod_anti_affinity or PodAffinity()
+    return Affinity(
+        None if nodes.required is None else NodeSelector(tuple(map(_term, nodes.required.node_selector_terms or ()))),
+        tuple(PreferredNodes(one.weight, _term(one.preference or Term())) for one in nodes.preferred or ()),
+        tuple(map(_pod_term, apart.required or ())),
+        tuple(words for words, one in ((NEAR, near), (APART, apart)) if one.required),
+        tuple(f"preferred {words}" for words, one in ((NEAR, near), (APART, apart)) if one.preferred),
+    )
+
+
+def _term(term: Term) -> NodeSelectorTerm:
+    return NodeSelectorTerm(_requirements(term.match_expressions or ()), _requirements(term.match_fields or ()))
+
+
+def _pod_term(term: Neighbours) -> PodTerm:
+    return PodTerm(
+        term.topology_key,
+        _label_selector(term.label_selector),
+        term.namespaces or (),
+        _label_selector(term.namespace_selector),
     )
 
 
@@ -127,6 +187,6 @@ def _label_selector(written: Labelled | None) -> LabelSelector | None:
 
 
 node_selector = remembered("spec.nodeSelector", _read_node_selector)
-required_nodes = remembered("spec.affinity", _read_required_nodes)
+affinity = remembered("spec.affinity", _read_affinity)
 tolerations = remembered("spec.tolerations", _read_tolerations)
 spread = remembered("spec.topologySpreadConstraints", _read_spread)

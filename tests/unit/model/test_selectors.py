@@ -96,6 +96,32 @@ def test_a_malformed_requirement_matches_nothing(requirement):
     assert not requirement.matches(LABELS)
 
 
+NAMED = having("metadata.name", "In", "n1")
+ODD = having("disk", "Is", "ssd")
+
+
+@pytest.mark.parametrize(
+    ("term", "want"),
+    [
+        pytest.param(NodeSelectorTerm(), None, id="nothing is asked for"),
+        pytest.param(NodeSelectorTerm((having("disk", "Exists"),), (NAMED,)), None, id="both make sense"),
+        pytest.param(NodeSelectorTerm((having("disk", "Exists"), ODD)), ODD, id="an operator there is not"),
+        pytest.param(NodeSelectorTerm((having("n", "Gt", "5"),)), None, id="more than a number"),
+        pytest.param(NodeSelectorTerm((having("n", "Lt", "a"),)), having("n", "Lt", "a"), id="less than a word"),
+        pytest.param(NodeSelectorTerm((having("n", "Gt"),)), having("n", "Gt"), id="more than nothing"),
+        pytest.param(NodeSelectorTerm((), (NAMED, ODD)), ODD, id="an operator there is not for fields"),
+        pytest.param(
+            NodeSelectorTerm((), (having("metadata.name", "In", "a", "b"),)),
+            having("metadata.name", "In", "a", "b"),
+            id="two names at once",
+        ),
+    ],
+)
+def test_a_term_tells_what_in_it_makes_no_sense(term, want):
+    """The first such requirement: whoever has to fail because of it can say why."""
+    assert want == term.malformed()
+
+
 @pytest.mark.parametrize(
     "requirement",
     [

@@ -48,7 +48,7 @@ class Bench:
         for name in names:
             self.inventory.leave(name)
             for pod in self.placed.pop(name, ()):
-                self.columns.pods.remove(self.columns.rows[name], pod)
+                self.columns.vacate(self.columns.rows[name], pod)
             self.columns.remove(name)
 
     def place(self, node: str, *pods: Pod) -> None:

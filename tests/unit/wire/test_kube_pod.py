@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint
+from lamina.model.pod import Container, HostPort, Owner, Pod, PodTerm, PodUid, PreferredNodes, SpreadConstraint
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Toleration
 from lamina.wire.errors import WireError
@@ -51,6 +51,7 @@ WHOLE = {
                 "image": "cart:7",
                 "env": [{"name": "A", "value": "b"}],
                 "resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "64Mi", "cpu": "100m"}},
+                "ports": [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81, "protocol": "UDP"}],
             },
             {"name": "side", "image": "side:2"},
         ],
@@ -72,8 +73,22 @@ WHOLE = {
                         }
                     ]
                 },
-                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}],
-            }
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 5, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}},
+                    {"weight": 1, "preference": {}},
+                ],
+            },
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "topologyKey": "kubernetes.io/hostname",
+                        "labelSelector": {"matchLabels": {"app": "cart"}},
+                        "namespaces": ["shop"],
+                        "namespaceSelector": {},
+                    }
+                ],
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": {}}],
+            },
         },
         "tolerations": [
             {
@@ -143,6 +158,14 @@ EXPECTED = Pod(
             ),
         )
     ),
+    preferred_nodes=(
+        PreferredNodes(5, NodeSelectorTerm((Requirement("disk", "Exists"),))),
+        PreferredNodes(1, NodeSelectorTerm()),
+    ),
+    repels=(PodTerm("kubernetes.io/hostname", LabelSelector((("app", "cart"),)), ("shop",), LabelSelector()),),
+    host_ports=(HostPort(8080),),
+    unmet=("inter-pod anti-affinity",),
+    ignored=("preferred inter-pod anti-affinity",),
     tolerations=(
         Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute"),
         Toleration("team", "Equal", "shop"),
@@ -211,6 +234,11 @@ NULLS = {
             "priority",
             "schedulerName",
             "schedulingGates",
+            "resourceClaims",
+            "schedulingGroup",
+            "workloadRef",
+            "hostNetwork",
+            "hostUsers",
         ]
     ),
     "status": {"phase": None, "nominatedNodeName": None},
@@ -232,6 +260,12 @@ NULLS = {
             id="required affinity",
         ),
         pytest.param({"metadata": {"name": "a"}, "spec": {"volumes": [{"image": None}]}}, id="an image volume"),
+        pytest.param({"metadata": {"name": "a"}, "spec": {"volumes": [{"persistentVolumeClaim": None}]}}, id="a claim"),
+        *(
+            pytest.param({"metadata": {"name": "a"}, "spec": {"affinity": {kind: said}}}, id=f"{kind}: {said}")
+            for kind in ("podAffinity", "podAntiAffinity")
+            for said in (None, {}, {"requiredDuringSchedulingIgnoredDuringExecution": None})
+        ),
     ],
 )
 def test_null_is_nothing(document):
@@ -352,6 +386,7 @@ def test_what_is_alike_in_two_pods_is_one_thing():
     assert first.requests is second.requests
     assert first.tolerations is second.tolerations
     assert first.required_nodes is second.required_nodes
+    assert first.repels is second.repels
     assert first.owner is second.owner
 
 

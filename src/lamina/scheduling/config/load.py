@@ -6,19 +6,27 @@ from typing import Final
 import msgspec
 
 from lamina.model.document import Document, Place, read_yaml
-from lamina.model.errors import InputError, Mistake
+from lamina.model.duration import seconds
+from lamina.model.errors import InputError, Mistake, WiringError
 from lamina.model.plain import Path, written_path
 from lamina.model.pod import DEFAULT_SCHEDULER
 from lamina.model.schema import convert, mistakes_in, suggest
-from lamina.scheduling.config.merge import ALL, NOT_IN_TREE, Chosen, choose
-from lamina.scheduling.config.schema import KubeSchedulerConfiguration, ProfileConfig
+from lamina.scheduling.config.merge import ALL, ALWAYS, NOT_IN_TREE, Chosen, choose
+from lamina.scheduling.config.schema import KubeSchedulerConfiguration, LeaderElection, ProfileConfig
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.points import Plugin
 from lamina.scheduling.framework.profile import Profile
 from lamina.scheduling.framework.registry import POINTS, Args, Registry, points_of
 from lamina.scheduling.loop.queue import Backoff
 
+STAYS: Final = (
+    f"plugin {ALWAYS!r} is in every profile: it holds back pods that ask for what is not implemented here yet, which would "
+    "be placed as if they had not asked; remove this entry"
+)
 NO_EXTENDERS: Final = "foreign extenders are not called by this version: remove the list"
+
+JITTER: Final = 1.2
+"""How much later than said an instance may come round to renewing its lease."""
 
 FOREIGN_POINTS: Final = ("placementGenerate", "placementScore")
 
@@ -35,6 +43,13 @@ class Configuration:
     def backoff(self) -> Backoff:
         """How long pods rest after an attempt."""
         return Backoff(float(self.config.pod_initial_backoff_seconds), float(self.config.pod_max_backoff_seconds))
+
+    def called(self, scheduler_name: str) -> "Configuration":
+        """Return the same under another scheduler name; there has to be one profile only."""
+        if len(self.config.profiles) != 1:
+            raise WiringError("only a configuration with one profile can be given another scheduler name")
+        profiles = (msgspec.structs.replace(self.config.profiles[0], scheduler_name=scheduler_name),)
+        return Configuration(msgspec.structs.replace(self.config, profiles=profiles), self._registry)
 
     def profiles(self, context: Context) -> Mapping[str, Profile]:
         """Make the profiles, one per scheduler name."""
@@ -110,7 +125,9 @@ class _Checker:
                 self.mistake(here, f"plugin {name!r} is enabled twice")
             seen.add(name)
         for here, name in self.names((*path, "disabled")):
-            if name != ALL and name not in NOT_IN_TREE:
+            if name == ALWAYS:
+                self.mistake(here, STAYS)
+            elif name != ALL and name not in NOT_IN_TREE:
                 self.plugin(name, here)
 
     def arguments(self, path: Path) -> None:
@@ -176,6 +193,7 @@ def _fit_together(document: Document, config: KubeSchedulerConfiguration, regist
             )
         else:
             checker.mistake(("podMaxBackoffSeconds",), "must not be less than podInitialBackoffSeconds")
+    _check_leader_election(checker, config.leader_election)
     if not config.profiles:
         checker.mistake(("profiles",), "at least one profile is needed: leave the field out for the default one")
     sorts: set[tuple[str, ...]] = set()
@@ -190,3 +208,29 @@ def _fit_together(document: Document, config: KubeSchedulerConfiguration, regist
     if len(sorts) > 1:
         checker.mistake(("profiles",), "all profiles share one queue and must use the same queueSort plugin")
     return checker.mistakes
+
+
+def _check_leader_election(checker: _Checker, election: LeaderElection) -> None:
+    """Check the times of leader election, one by one and together; upstream's rules, which hold if there is any."""
+    if not election.leader_elect:
+        return
+    if election.resource_lock != "leases":
+        checker.mistake(("leaderElection", "resourceLock"), "only leases are used: leave the field out")
+    times: dict[str, float] = {}
+    for name, value in (
+        ("leaseDuration", election.lease_duration),
+        ("renewDeadline", election.renew_deadline),
+        ("retryPeriod", election.retry_period),
+    ):
+        try:
+            times[name] = seconds(value)
+        except ValueError as error:
+            checker.mistake(("leaderElection", name), str(error))
+    if len(times) < 3:
+        return
+    if times["leaseDuration"] <= times["renewDeadline"]:
+        checker.mistake(("leaderElection", "leaseDuration"), "must be longer than renewDeadline")
+    if times["renewDeadline"] <= JITTER * times["retryPeriod"]:
+        checker.mistake(("leaderElection", "renewDeadline"), f"must be longer than {JITTER} times retryPeriod")
+    if times["retryPeriod"] <= 0:
+        checker.mistake(("leaderElection", "retryPeriod"), "must be more than 0")

@@ -4,6 +4,7 @@ Which plugins a profile ends up with, by kube-scheduler's rules.
 First the default list is merged with the profile's (disabled ones out, ``*`` means all; a default one that is enabled
 again keeps its place and takes the new weight; others come behind). Then ``multiPoint`` is spread over the extension
 points each plugin implements: what is named at a point itself comes first and wins, what is disabled there stays out.
+One plugin of ours is in every profile, whatever it says (`ALWAYS`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,17 +16,23 @@ from lamina.scheduling.config.schema import PluginRef, Plugins, PluginSet
 from lamina.scheduling.framework.registry import POINTS
 
 ALL: Final = "*"
+ALWAYS: Final = "UnmetDemands"
+"""Runs before everybody else at its point, and cannot be disabled."""
 
 # kube-scheduler 1.36's default list, in its order and with its weights (default_plugins.go), as far as it is in tree.
 DEFAULTS: Final = Plugins(
     multi_point=PluginSet(
         enabled=(
+            PluginRef(name="SchedulingGates"),
             PluginRef(name="PrioritySort"),
             PluginRef(name="NodeUnschedulable"),
             PluginRef(name="NodeName"),
             PluginRef(name="TaintToleration", weight=3),
+            PluginRef(name="NodeAffinity", weight=2),
+            PluginRef(name="NodePorts"),
             PluginRef(name="NodeResourcesFit", weight=1),
             PluginRef(name="PodTopologySpread", weight=2),
+            PluginRef(name="InterPodAffinity", weight=2),
             PluginRef(name="NodeResourcesBalancedAllocation", weight=1),
             PluginRef(name="ImageLocality", weight=1),
             PluginRef(name="DefaultBinder"),
@@ -38,12 +45,8 @@ NOT_IN_TREE: Final = (
     "DefaultPreemption",
     "DynamicResources",
     "GangScheduling",
-    "InterPodAffinity",
-    "NodeAffinity",
     "NodeDeclaredFeatures",
-    "NodePorts",
     "NodeVolumeLimits",
-    "SchedulingGates",
     "VolumeBinding",
     "VolumeRestrictions",
     "VolumeZone",
@@ -83,6 +86,8 @@ def choose(own: Plugins, points_of: Callable[[str], Iterable[str]]) -> Chosen:
         at_point: PluginSet = getattr(own, field_of(point))
         spread = [one for one in multi.enabled if point in points_of(one.name)]
         refs = _at(point_set=at_point, multi=spread)
+        if point in points_of(ALWAYS):
+            refs = [PluginRef(name=ALWAYS), *(one for one in refs if one.name != ALWAYS)]
         by_point[point] = tuple(one.name for one in refs)
         if point == "score":
             weights = {one.name: one.weight or 1 for one in refs}

@@ -20,8 +20,10 @@ from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
 from lamina.model.taints import Taint
+from lamina.scheduling.framework.host_ports import HostPorts
 from lamina.scheduling.framework.image_names import ImageNames
 from lamina.scheduling.framework.pod_counts import PodCounts
+from lamina.scheduling.framework.repulsion import Repulsion
 from lamina.scheduling.framework.rowlog import Facet, RowLog
 from lamina.scheduling.framework.topology import Topology
 
@@ -61,7 +63,9 @@ class NodeColumns:
         self.nodes: list[Node | None] = []
         self.images = ImageNames()
         self.pods = PodCounts()
-        self.topology = Topology(self.nodes)
+        self.ports = HostPorts()
+        self.repulsion = Repulsion()
+        self.topology = Topology(self.nodes, self.rows)
         self.logs: tuple[RowLog, ...] = tuple(RowLog() for _ in Facet)
         self.resource_index: dict[str, int] = {name: index for index, name in enumerate(WELL_KNOWN)}
         self.alive: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
@@ -127,7 +131,7 @@ class NodeColumns:
         return row
 
     def remove(self, name: str) -> int:
-        """Take a node out; return the row it had. Its pods must have been taken out of `pods` before."""
+        """Take a node out; return the row it had. Its pods must have been taken off it before (`vacate`)."""
         row = self.rows.pop(name)
         self.count -= 1
         self.capacity += 1
@@ -154,7 +158,7 @@ class NodeColumns:
         self.free[:, row] -= taken
         self.ranked[:, row] += self.vector(pod.scoring_requests)[:2]
         self._rank(row)
-        self.pods.add(row, pod)
+        self._settle(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
 
@@ -163,15 +167,34 @@ class NodeColumns:
         self.free[:, row] += self.vector(pod.requests)
         self.ranked[:, row] -= self.vector(pod.scoring_requests)[:2]
         self._rank(row)
-        self.pods.remove(row, pod)
+        self.vacate(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
 
     def recount(self, row: int, before: Pod, pod: Pod) -> None:
         """Take over how a pod on a node is now; it asks for what it asked for before."""
-        self.pods.remove(row, before)
-        self.pods.add(row, pod)
+        self.vacate(row, before)
+        self._settle(row, pod)
         self.logs[Facet.PODS].touch(row)
+
+    def vacate(self, row: int, pod: Pod) -> None:
+        """Forget what a pod on a node is, and keep what it takes: for whoever settles or takes out the node itself."""
+        self.pods.remove(row, pod)
+        if pod.host_ports:
+            self.ports.remove(row, pod.host_ports)
+            self.logs[Facet.PORTS].touch(row)
+        if pod.repels:
+            self.repulsion.remove(row, pod)
+            self.logs[Facet.REPULSION].touch(row)
+
+    def _settle(self, row: int, pod: Pod) -> None:
+        self.pods.add(row, pod)
+        if pod.host_ports:
+            self.ports.add(row, pod.host_ports)
+            self.logs[Facet.PORTS].touch(row)
+        if pod.repels:
+            self.repulsion.add(row, pod)
+            self.logs[Facet.REPULSION].touch(row)
 
     def _rank(self, row: int) -> None:
         """Work the headroom out anew, from whole numbers: nothing drifts."""

@@ -3,6 +3,7 @@
 from lamina.layers.inventory import Inventory
 from lamina.scheduling.framework.columns import NodeColumns
 from lamina.scheduling.framework.load import ClusterLoad
+from lamina.scheduling.framework.repulsion import Repulsion
 from lamina.scheduling.framework.view import NodeRow
 
 
@@ -18,6 +19,11 @@ class Context:
         self.load = ClusterLoad(columns)
         self.namespaces: dict[str, dict[str, str]] = {}
         """The annotations of namespaces; written by the loop."""
+
+    @property
+    def repulsion(self) -> Repulsion:
+        """Who keeps whom away."""
+        return self._columns.repulsion
 
     def node(self, row: int) -> NodeRow:
         """Look at one node."""

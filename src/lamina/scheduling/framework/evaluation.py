@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.answers import Answers
+from lamina.scheduling.framework.answers import FEW, Answers, a_few_of
 from lamina.scheduling.framework.columns import Bools, Ints, NodeColumns
 from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.framework.points import MAX_SCORE, Narrowed
@@ -23,12 +24,13 @@ from lamina.scheduling.framework.profile import Affected, Profile, Scores
 from lamina.scheduling.framework.status import Code, Status, failed, unresolvable
 from lamina.scheduling.framework.view import NodeRow, NodeView, everything, only
 
-# Up to this many changed rows are asked one by one in plain integers; more, as arrays. Measured with the plugins in tree
-# after placements: 3.5 µs a row against 29 µs for any number of them.
-FEW: Final = 8
-# What kept evaluations may use in all. One takes 0.1 to 0.3 MB at 5,000 nodes.
-KEPT_BYTES: Final = 64 * 1024 * 1024
+# What the kept evaluations of a profile may use in all: some 500 shapes at 5,000 nodes. Each new shape takes its part until
+# then, and afterwards that of the one not seen for longest.
+KEPT_BYTES: Final = 128 * 1024 * 1024
 KEPT_AT_LEAST: Final = 16
+# What codes, and what plugins note for themselves, take for each node beside the scores. Measured at 5,000 nodes in all:
+# 0.15 MB for a shape with the plugins of kube-default, 0.27 MB with those of lamina-balanced, which notes most.
+NOTED_BYTES: Final = 24
 
 OUT: Final = -1.0
 ONE: Final = np.ones(1, dtype=np.bool_)
@@ -49,6 +51,7 @@ class Evaluation:
         "feasible",
         "grouped",
         "memory",
+        "mine",
         "narrowed_by",
         "narrowed_out",
         "positions",
@@ -89,7 +92,9 @@ class Evaluation:
         self.stop: Status | None = None
         """Set when the pod was refused before any node was looked at, or a plugin misbehaved."""
         self.codes: list[Ints | Bools | None] = []
-        """For each filter of the profile: a code per row, None when all pass."""
+        """For each filter of the profile: a code per row, None when all pass; to be written to through `_codes` only."""
+        self.mine: list[bool] = []
+        """For each filter: whether its codes are this evaluation's own. If not, other shapes look at them as well."""
         self.tells: list[Callable[[int], Refusal] | None] = []
         self.silent: list[bool] = []
         """For each filter: whether its pre_filter said that it has nothing to say."""
@@ -127,6 +132,7 @@ class Evaluation:
             self.silent.append(part.name in skipped)
             verdicts = None if part.name in skipped else self._answers.filter(part, self.state, pod, nodes)
             self.codes.append(None if verdicts is None else verdicts.codes)
+            self.mine.append(False)
             self.tells.append(None if verdicts is None else verdicts.tell)
             if verdicts is not None:
                 self.feasible &= verdicts.codes == 0
@@ -242,12 +248,14 @@ class Evaluation:
         self.grouped = None
         again: set[int] = set()
         affected = self.profile.affected(self._changed)
+        where: npt.NDArray[np.intp] | None = None
         if len(rows) <= FEW:
             for row in rows:
                 if not self._look_at(row, affected, pod, again):
                     return False
         else:
-            self._look_at_many(rows, affected, pod, again)
+            where = np.array(rows, dtype=np.intp)
+            self._look_at_many(where, affected, pod, again)
         if not self._ask_anew(affected, pod, again):
             return False
         if again:
@@ -259,7 +267,7 @@ class Evaluation:
                 return False
             self._sum()
             return True
-        return self._in_range() if len(rows) > FEW else True
+        return where is None or self._sum_some(where)
 
     def _ask_anew(self, affected: Affected, pod: Pod, again: set[int]) -> bool:
         """Let those answer for all rows who look at all of them; False when one of them has something new to say."""
@@ -273,6 +281,7 @@ class Evaluation:
             verdicts = part.plugin.filter(self.state, pod, nodes)
             filtered = filtered or verdicts is not None or self.codes[index] is not None
             self.codes[index] = None if verdicts is None else verdicts.codes
+            self.mine[index] = False
             self.tells[index] = None if verdicts is None else verdicts.tell
         if filtered:
             self._filter_all(again)
@@ -327,7 +336,7 @@ class Evaluation:
         if len(rows) <= 1:
             return rows
         rows = sorted(set(rows))
-        return rows if len(rows) <= columns.size // 4 + FEW else None
+        return rows if len(rows) <= a_few_of(columns) else None
 
     def _look_at(self, row: int, affected: Affected, pod: Pod, again: set[int]) -> bool:
         """Bring one row up to date; *again* collects who must look at all of them. False: somebody left the range."""
@@ -380,7 +389,8 @@ class Evaluation:
             else:
                 verdicts = part.plugin.filter(self.state, pod, only(self.columns, [row]))
                 code = 0 if verdicts is None else int(verdicts.codes[0])
-            if code or kept[index] is not None:
+            codes = kept[index]
+            if code != (0 if codes is None else codes.item(row)):
                 self._set_code(index, row, code, pod)
         # Not all(): a generator costs more than the three look-ups it would save.
         for codes in kept:  # noqa: SIM110
@@ -388,12 +398,11 @@ class Evaluation:
                 return False
         return True
 
-    def _look_at_many(self, rows: list[int], affected: Affected, pod: Pod, again: set[int]) -> None:
-        """Bring several rows up to date, as arrays."""
-        nodes = only(self.columns, rows)
-        where = np.array(rows, dtype=np.intp)
+    def _look_at_many(self, where: npt.NDArray[np.intp], affected: Affected, pod: Pod, again: set[int]) -> None:
+        """Bring several rows up to date, as arrays; all but their totals."""
+        nodes = NodeView(self.columns, where, len(where))
         for index, part in affected.filters:
-            verdicts = None if self.silent[index] else part.plugin.filter(self.state, pod, nodes)
+            verdicts = None if self.silent[index] else self._answers.filter_some(part, self.state, pod, nodes)
             if verdicts is not None:
                 self.tells[index] = verdicts.tell
                 self._codes(index)[where] = verdicts.codes
@@ -403,7 +412,7 @@ class Evaluation:
         for codes in self.codes:
             if codes is not None:
                 passes &= codes[where] == 0
-        if not np.array_equal(self.feasible[where], passes):
+        if (self.feasible[where] != passes).any():
             self.feasible[where] = passes
             self._flip(again)
         for index, score_part in affected.scorers:
@@ -412,14 +421,26 @@ class Evaluation:
             if score_part.normalizer is not None:
                 again.add(index)
             else:
-                self.scores[index, where] = score_part.plugin.score(self.state, pod, nodes)
+                self.scores[index, where] = self._answers.score_some(score_part, self.state, pod, nodes)
+
+    def _sum_some(self, where: npt.NDArray[np.intp]) -> bool:
+        """Add several rows up; False when somebody left the range."""
+        scores = self.scores[:, where]
+        if scores.size and scores.view(self.profile.bits).max() > self.profile.full_score and not self._in_range():
+            return False
         # Not `@`: it looks at the processor's floating-point flags, which BLAS may set by reading past the end of a row.
-        self.totals[where] = np.where(passes, np.dot(self.profile.weights, self.scores[:, where]), OUT)
+        self.totals[where] = np.where(self.feasible[where], np.dot(self.profile.weights, scores), OUT)
+        return True
 
     def _codes(self, index: int) -> Ints | Bools:
         codes = self.codes[index]
         if codes is None:
-            codes = self.codes[index] = np.zeros(self.columns.size, dtype=np.int64)
+            codes = np.zeros(self.columns.size, dtype=np.int64)
+        elif self.mine[index]:
+            return codes
+        else:
+            codes = codes.copy()
+        self.codes[index], self.mine[index] = codes, True
         return codes
 
     def _set_code(self, index: int, row: int, code: int, pod: Pod) -> None:
@@ -469,8 +490,8 @@ class Evaluations:
 
     def _make_room(self) -> Scores | None:
         """Let the oldest go when there are too many, and hand its memory on: memory never touched before is slow."""
-        lines = len(self._profile.scorers) + 2 * len(self._profile.filters)
-        most = max(KEPT_AT_LEAST, KEPT_BYTES // (4 * max(1, self._columns.size) * (lines + 1)))
+        scored = (len(self._profile.scorers) + 1) * self._profile.weights.itemsize
+        most = max(KEPT_AT_LEAST, KEPT_BYTES // (max(1, self._columns.size) * (scored + NOTED_BYTES)))
         if len(self._kept) < most:
             return None
         return self._kept.pop(next(iter(self._kept))).memory

@@ -1,6 +1,6 @@
 """Turns an evaluation into words and figures: why this node, how close it was, why none."""
 
-from typing import Literal, cast
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -9,11 +9,12 @@ from lamina.model.decision import Decision, LocalityStory, NodeVerdict, Outcome,
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.columns import Bools
 from lamina.scheduling.framework.evaluation import OUT, Evaluation
-from lamina.scheduling.framework.points import FactsPlugin, NotesPlugin, StoryPlugin
+from lamina.scheduling.framework.points import FactsPlugin, StoryPlugin
 from lamina.scheduling.framework.status import Code, Status
 from lamina.scheduling.framework.view import everything
 
-Detail = Literal["none", "brief", "full"]
+Detail = Literal["none", "brief", "savings", "full"]
+"""Brief: the chosen node and the second. Savings: also what layers had to do with it. Full: every node and layer."""
 
 
 def node_name(evaluation: Evaluation, row: int) -> str:
@@ -133,7 +134,7 @@ def explain(evaluation: Evaluation, pod: Pod, attempt: Attempt, detail: Detail) 
         refusals=refusals,
         verdicts=tuple(verdicts.values()),
         message=message,
-        locality=_story(evaluation, pod, row, second) if row >= 0 and detail == "full" else None,
+        locality=_story(evaluation, pod, row, second, detail) if row >= 0 else None,
         notes=_notes(evaluation, pod) if detail != "none" else (),
     )
 
@@ -186,16 +187,20 @@ def _facts(evaluation: Evaluation, pod: Pod) -> dict[str, list[dict[str, int]]]:
     }
 
 
-def _story(evaluation: Evaluation, pod: Pod, chosen: int, second: int) -> LocalityStory | None:
+def _story(evaluation: Evaluation, pod: Pod, chosen: int, second: int, detail: Detail) -> LocalityStory | None:
+    if detail not in ("savings", "full"):
+        return None
     nodes = everything(evaluation.columns)
     for part, skip in zip(evaluation.profile.scorers, evaluation.skips, strict=True):
-        if not skip and isinstance(part.plugin, StoryPlugin):
-            return part.plugin.story(evaluation.state, pod, nodes, chosen, second, evaluation.feasible)
+        # By name first, for the reason given in `_notes`.
+        if not skip and hasattr(part.plugin, "story") and isinstance(part.plugin, StoryPlugin):
+            told = part.plugin.story(
+                evaluation.state, pod, nodes, (chosen, second), evaluation.feasible, layers=detail == "full"
+            )
+            if told is not None:
+                return told
     return None
 
 
 def _notes(evaluation: Evaluation, pod: Pod) -> tuple[str, ...]:
-    # Every decision comes by here, and asking the protocol takes a hundred times as long as asking for the name.
-    noting = (part.plugin for part in evaluation.profile.scorers if hasattr(part.plugin, "notes"))
-    told = [cast("NotesPlugin", plugin).notes(pod) for plugin in noting]
-    return tuple(filter(None, told))
+    return tuple(filter(None, [plugin.notes(pod) for plugin in evaluation.profile.noting]))

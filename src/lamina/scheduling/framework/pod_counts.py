@@ -161,7 +161,7 @@ class PodCounts:
         counter = self._recall((namespace, selector))
         if counter is None:
             counter = self._keep(Counter(namespace, selector, height))
-            self._buckets.setdefault((namespace, _needed(selector)), []).append(counter)
+            self._buckets.setdefault((namespace, needed(selector)), []).append(counter)
             for group in self._part_of(counter):
                 group.join(counter)
         return counter.first(height)
@@ -226,13 +226,13 @@ class PodCounts:
         for group in self._part_of(counter):
             group.counters.remove(counter)
         if isinstance(counter.what, LabelSelector):
-            bucket = (counter.namespace, _needed(counter.what))
+            bucket = (counter.namespace, needed(counter.what))
             self._buckets[bucket].remove(counter)
             if not self._buckets[bucket]:
                 del self._buckets[bucket]
 
 
-def _needed(selector: LabelSelector) -> tuple[str, str] | None:
+def needed(selector: LabelSelector) -> tuple[str, str] | None:
     """Return a label that everything the selector matches has; None when there is no such label."""
     for pair in selector.match_labels:
         return pair

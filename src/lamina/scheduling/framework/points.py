@@ -130,6 +130,14 @@ class Signed(Protocol):
 
 
 @runtime_checkable
+class SignedAnew(Signed, Protocol):
+    """Signs pods differently as the cluster changes; whoever has an older signature asks again."""
+
+    edition: int
+    """Grows whenever `sign` may answer differently than before."""
+
+
+@runtime_checkable
 class Retrying(Protocol):
     """Says what could change its refusal. Without this, any change does."""
 
@@ -262,7 +270,7 @@ class NormalizePlugin(Plugin, Protocol):
 
 @runtime_checkable
 class FactsPlugin(Plugin, Protocol):
-    """Can tell what its scores were made of; asked in full explanations only."""
+    """Can tell what its scores were made of; asked where savings are told."""
 
     def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> Sequence[dict[str, int]]:
         """Return one small mapping per node of the view."""
@@ -271,12 +279,23 @@ class FactsPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class StoryPlugin(Plugin, Protocol):
-    """Can tell what layers had to do with a choice; asked in full explanations only."""
+    """Can tell what layers had to do with a choice; asked where savings are told."""
 
     def story(
-        self, state: CycleState, pod: Pod, nodes: NodeView, chosen: int, runner_up: int, feasible: Bools
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeView,
+        best: tuple[int, int],
+        feasible: Bools,
+        *,
+        layers: bool = True,
     ) -> LocalityStory | None:
-        """Tell what the chosen row has and what that saves; *runner_up* is -1 when nothing else was feasible."""
+        """
+        Tell what the first row of *best* has and what that saves; the second is -1 when nothing else was feasible.
+
+        Without *layers* what it saves is enough.
+        """
         ...
 
 

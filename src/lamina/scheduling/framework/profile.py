@@ -17,6 +17,7 @@ from lamina.scheduling.framework.points import (
     FilterPlugin,
     Hinting,
     NormalizePlugin,
+    NotesPlugin,
     PermitPlugin,
     PlacePlugin,
     Plugin,
@@ -32,6 +33,7 @@ from lamina.scheduling.framework.points import (
     ScoreNodePlugin,
     ScorePlugin,
     Signed,
+    SignedAnew,
 )
 from lamina.scheduling.framework.registry import POINTS
 from lamina.scheduling.framework.rowlog import Facet
@@ -49,7 +51,7 @@ EVERYTHING: Final = Reads(whole=frozenset(Facet))
 class FilterPart:
     """A filter and what the evaluation needs to know about it."""
 
-    __slots__ = ("by_node", "facets", "name", "plugin", "prepares", "reads", "signer")
+    __slots__ = ("as_one", "by_node", "by_row", "name", "plugin", "prepares", "reads", "signer")
 
     def __init__(self, plugin: FilterPlugin) -> None:
         """Look the plugin over once, so that no cycle has to."""
@@ -58,13 +60,25 @@ class FilterPart:
         self.reads: Reads = getattr(plugin, "reads", EVERYTHING)
         self.by_node = plugin if isinstance(plugin, FilterNodePlugin) else None
         self.prepares = plugin if isinstance(plugin, PreFilterPlugin) else None
-        self.facets, self.signer = _lasting(plugin, self.reads)
+        self.by_row, self.as_one = _facets(self.reads)
+        self.signer = _signer(plugin, self.as_one)
 
 
 class ScorePart:
     """A scorer, its weight, and what the evaluation needs to know about it."""
 
-    __slots__ = ("by_node", "facets", "name", "normalizer", "plugin", "prepares", "reads", "signer", "weight")
+    __slots__ = (
+        "as_one",
+        "by_node",
+        "by_row",
+        "name",
+        "normalizer",
+        "plugin",
+        "prepares",
+        "reads",
+        "signer",
+        "weight",
+    )
 
     def __init__(self, plugin: ScorePlugin, weight: int) -> None:
         """Look the plugin over once, so that no cycle has to."""
@@ -75,13 +89,20 @@ class ScorePart:
         self.normalizer = plugin if isinstance(plugin, NormalizePlugin) else None
         self.by_node = plugin if isinstance(plugin, ScoreNodePlugin) else None
         self.prepares = plugin if isinstance(plugin, PreScorePlugin) else None
-        self.facets, self.signer = _lasting(plugin, self.reads)
+        self.by_row, self.as_one = _facets(self.reads)
+        # Whoever normalises may go by what it noted when it last scored: after every placement it scores anew.
+        self.signer = _signer(plugin, self.as_one if self.normalizer is None else self.by_row + self.as_one)
 
 
-def _lasting(plugin: Plugin, reads: Reads) -> tuple[tuple[Facet, ...], Signed | None]:
-    """Return the facets a plugin reads and who signs for it, if its answers outlast a placement."""
-    facets = tuple(sorted(reads.rows | reads.whole | reads.others))
-    return facets, plugin if isinstance(plugin, Signed) and PLACING.isdisjoint(facets) else None
+def _facets(reads: Reads) -> tuple[tuple[Facet, ...], tuple[Facet, ...]]:
+    """Return the facets that are read row by row, and those of which any change makes an answer void."""
+    as_one = reads.whole | reads.others
+    return tuple(sorted(reads.rows - as_one)), tuple(sorted(as_one))
+
+
+def _signer(plugin: Plugin, void: tuple[Facet, ...]) -> Signed | None:
+    """Return who signs for a plugin's answers, if they outlast a placement: changes of *void* they do not."""
+    return plugin if isinstance(plugin, Signed) and PLACING.isdisjoint(void) else None
 
 
 class Affected(msgspec.Struct, frozen=True):
@@ -147,9 +168,15 @@ class Profile:
         self._hints: dict[str, Hinting] = {
             name: plugin for name, plugin in self.plugins.items() if isinstance(plugin, Hinting)
         }
-        deciding = _distinct(plugin for point in DECIDING for plugin in at(point))
+        self.noting = [plugin for plugin in self.plugins.values() if isinstance(plugin, NotesPlugin)]
+        """Whoever may have something to say about a pod it does not refuse."""
+        self._look_over(_distinct(plugin for point in DECIDING for plugin in at(point)))
+
+    def _look_over(self, deciding: Sequence[Plugin]) -> None:
+        """Note what the answers of the plugins that decide depend on."""
         self._signers = [plugin for plugin in deciding if isinstance(plugin, Signed)]
         self._signable = len(self._signers) == len(deciding)
+        self._changing = [cast("SignedAnew", plugin) for plugin in deciding if isinstance(plugin, SignedAnew)]
         reads: list[Reads] = [getattr(plugin, "reads", EVERYTHING) for plugin in deciding]
         by_row = frozenset[Facet]().union(*(one.rows for one in reads), {Facet.LABELS})
         self.reads_rows = tuple(sorted(by_row))
@@ -171,6 +198,11 @@ class Profile:
             )
         return known
 
+    @property
+    def edition(self) -> int:
+        """Grows whenever pods have to be signed again."""
+        return sum([plugin.edition for plugin in self._changing])
+
     def sign(self, pod: Pod) -> Hashable:
         """Return what tells this pod's shape from others; None when one of the plugins cannot say."""
         if not self._signable:
@@ -181,12 +213,16 @@ class Profile:
         """
         Return the number of the pod's shape: the same for pods with the same signature.
 
-        A number, because it is looked up in every cycle and a signature takes longer to hash than to compute.
+        A number, because it is looked up in every cycle and a signature takes longer to hash than to compute. None when
+        there is none, also because a plugin raises: the pod is then decided alone, and what is wrong shows there.
         """
-        signature = self.sign(pod)
+        try:
+            signature = self.sign(pod)
+            number = self._shapes.get(signature)
+        except Exception:  # noqa: BLE001 - whoever asks is taking events in, and has nobody to tell
+            return None
         if signature is None:
             return None
-        number = self._shapes.get(signature)
         if number is None:
             if len(self._shapes) >= MOST_SHAPES:
                 # Numbers are never used again, so whoever still has an old one is merely a shape of his own.

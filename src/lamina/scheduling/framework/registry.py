@@ -43,7 +43,7 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
     (points.ScoreNodePlugin, "score_node", "score"),
     (points.FactsPlugin, "facts", "score"),
     (points.StoryPlugin, "story", "score"),
-    (points.NotesPlugin, "notes", "score"),
+    (points.NotesPlugin, "notes", ""),
     (points.ReservePlugin, "unreserve", "reserve"),
     (points.Signed, "sign", ""),
     (points.Hinting, "worth_retrying", ""),

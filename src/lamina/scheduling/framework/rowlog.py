@@ -31,6 +31,10 @@ class Facet(enum.IntEnum):
     """What images consist of: known for all nodes or for none."""
     PULLS = 7
     """Images on their way to the node, and when they will be there."""
+    PORTS = 8
+    """Ports of the node that pods hold."""
+    REPULSION = 9
+    """Pods on the node that keep others away."""
 
 
 class RowLog:

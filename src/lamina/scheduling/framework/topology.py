@@ -6,14 +6,14 @@ counting per number. Arrays are made when somebody asks and patched when a row's
 node; what was not asked for lately is let go. Written by the columns; read through `NodeView`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lamina.model.node import Node
-from lamina.model.selectors import NodeSelector
+from lamina.model.selectors import IN, NAME_FIELD, NodeSelector
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -60,10 +60,16 @@ class Selection:
 
     __slots__ = ("_wanted", "rows")
 
-    def __init__(self, wanted: Wanted, nodes: Sequence[Node | None]) -> None:
-        """Judge every node."""
+    def __init__(self, wanted: Wanted, nodes: Sequence[Node | None], by_name: Mapping[str, int]) -> None:
+        """Judge every node, or those few that are named if no other can match."""
         self._wanted = wanted
-        self.rows: Bools = np.array([self._matches(node) for node in nodes], dtype=np.bool_)
+        names = named_nodes(wanted[1])
+        if names is None:
+            self.rows: Bools = np.array([self._matches(node) for node in nodes], dtype=np.bool_)
+            return
+        self.rows = np.zeros(len(nodes), dtype=np.bool_)
+        for row in (by_name[name] for name in names if name in by_name):
+            self.rows[row] = self._matches(nodes[row])
 
     def put(self, row: int, node: Node | None) -> None:
         """Take over which node is in a row."""
@@ -78,11 +84,12 @@ class Selection:
 class Topology:
     """The arrays somebody asked for."""
 
-    __slots__ = ("_domains", "_nodes", "_selections")
+    __slots__ = ("_by_name", "_domains", "_nodes", "_selections")
 
-    def __init__(self, nodes: Sequence[Node | None]) -> None:
-        """Look at *nodes*, the list of what is in each row; whoever changes it says so with `put`."""
+    def __init__(self, nodes: Sequence[Node | None], by_name: Mapping[str, int]) -> None:
+        """Look at *nodes*, what is in each row, and *by_name*, which row has whom; whoever changes them calls `put`."""
         self._nodes = nodes
+        self._by_name = by_name
         self._domains: dict[str, Domains] = {}
         self._selections: dict[Wanted, Selection] = {}
 
@@ -107,7 +114,7 @@ class Topology:
         known = self._selections.pop(wanted, None)
         if known is None:
             _make_room(self._selections)
-            known = Selection(wanted, self._nodes)
+            known = Selection(wanted, self._nodes, self._by_name)
         self._selections[wanted] = known
         return known.rows
 
@@ -118,6 +125,23 @@ def selects(wanted: Wanted, node: Node) -> bool:
     return all(node.labels.get(key) == value for key, value in labels) and (
         affinity is None or affinity.matches(node.labels, node.name)
     )
+
+
+def named_nodes(affinity: NodeSelector | None) -> frozenset[str] | None:
+    """
+    Return the nodes that an affinity names, if only those can match; None when others can as well.
+
+    Terms are alternatives, and the fields of one must all match. Pods of daemon sets come with such an affinity.
+    """
+    if affinity is None or not affinity.terms:
+        return None
+    named: set[str] = set()
+    for term in affinity.terms:
+        sets = [set(one.values) for one in term.fields if one.key == NAME_FIELD and one.operator == IN]
+        if not sets:
+            return None
+        named |= set.intersection(*sets)
+    return frozenset(named)
 
 
 def _make_room(kept: dict[T, Domains] | dict[T, Selection]) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lamina.model.node import Node
+from lamina.model.pod import HostPort, Pod
 from lamina.model.resources import CPU, MEMORY
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import Taint
@@ -11,7 +12,7 @@ from lamina.scheduling.framework.columns import NUDGE, Bools, Floats, Ints, Node
 from lamina.scheduling.framework.image_names import ImageNames
 from lamina.scheduling.framework.pod_counts import OwnerKey
 from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.topology import Wanted
+from lamina.scheduling.framework.topology import MISSING, Wanted
 
 RANKED = {CPU: 0, MEMORY: 1}
 
@@ -105,6 +106,8 @@ class NodeView:
         Exact when rounded, where `plain` says so; negative where more would be counted than there is.
         """
         line = RANKED[resource]
+        if not amount:
+            return self._columns.headroom[line, self.rows] + NUDGE
         left = self._columns.unit[line, self.rows] * -float(amount)
         left += self._columns.headroom[line, self.rows]
         left += NUDGE
@@ -133,6 +136,26 @@ class NodeView:
     def selected(self, wanted: Wanted) -> Bools:
         """Which nodes a pod's node selector and required affinity match; read only."""
         return self._columns.topology.selected(wanted)[: self._columns.size][self.rows]
+
+    def ports_taken(self, ports: tuple[HostPort, ...]) -> Bools:
+        """Which nodes have a pod that holds one of these ports."""
+        flags = np.zeros(self._columns.size, dtype=np.bool_)
+        flags[self._columns.ports.taken(ports)] = True
+        return flags[self.rows]
+
+    def closed(self, pod: Pod) -> Bools | None:
+        """Which nodes are in a domain that pods already placed keep *pod* away from; None: none of them mind it."""
+        rules = self._columns.repulsion.about(pod)
+        if not rules:
+            return None
+        flags = np.zeros(self.size, dtype=np.bool_)
+        for rule in rules:
+            of_row = self._columns.topology.domains(rule.term.topology_key).of_row
+            held = np.zeros(self.domain_count(rule.term.topology_key), dtype=np.bool_)
+            held[of_row[list(rule.rows)]] = True
+            held[MISSING] = False
+            flags |= held.take(of_row[: self._columns.size][self.rows])
+        return flags
 
     def noted(self, facet: Facet) -> int:
         """Say where the notes of what changed stand: what to ask `changed_since` with the next time."""
@@ -207,6 +230,10 @@ class NodeRow:
     def images(self) -> ImageNames:
         """Which nodes list which image names."""
         return self._columns.images
+
+    def port_taken(self, ports: tuple[HostPort, ...]) -> bool:
+        """Whether a pod on the node holds one of these ports."""
+        return self._columns.ports.taken_on(self.row, ports)
 
     def free_all(self) -> list[int]:
         """What is left of every resource, in the order of `NodeView.resources`."""

@@ -91,7 +91,7 @@ class Cache:
         """Take a node out; its pods are kept, counting nowhere."""
         row = self.columns.rows[name]
         for placed in self._on_node.get(name, {}).values():
-            self.columns.pods.remove(row, placed.pod)
+            self.columns.vacate(row, placed.pod)
         self.columns.remove(name)
 
     def _count(self, placed: Placed) -> None:
@@ -133,4 +133,6 @@ def _same_to_counters(before: Pod, pod: Pod) -> bool:
         and before.owner == pod.owner
         and before.deleting == pod.deleting
         and before.namespace == pod.namespace
+        and before.host_ports == pod.host_ports
+        and before.repels == pod.repels
     )

@@ -24,20 +24,28 @@ class Cycle:
         self._evaluations = {name: Evaluations(profile, state.columns) for name, profile in state.profiles.items()}
         self.unfinished = False
         """Whether pods are ready that `run` had no time for."""
+        self.tried: list[str] = []
+        """The profiles of the pods the last `run` looked at, one after the other."""
 
     def run(self, limit: int) -> None:
         """Decide up to *limit* pods (0: all that are ready)."""
         done = 0
+        self.tried.clear()
         while limit == 0 or done < limit:
             queued = self._state.queue.pop()
             if queued is None:
                 self.unfinished = False
                 return
-            done += self._place_many(queued) if queued.profile.place else self._guarded(queued, self._decide)
+            self.tried.append(queued.profile.name)
+            many = queued.profile.place and queued.unsorted is None
+            done += self._place_many(queued) if many else self._guarded(queued, self._decide)
         self.unfinished = len(self._state.queue) > 0
 
     def _guarded(self, queued: Queued, attempt: Callable[[Queued], object]) -> int:
         """Make an attempt; a plugin that raises costs this pod the attempt, and nobody a pod."""
+        if queued.unsorted is not None:
+            self._fail(queued, queued.unsorted)
+            return 1
         try:
             attempt(queued)
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pod's owner
@@ -66,6 +74,8 @@ class Cycle:
             self._send(queued, evaluation, row, tied)
 
     def _evaluate(self, queued: Queued) -> Evaluation:
+        if queued.edition != queued.profile.edition:
+            queued.sign()
         return self._evaluations[queued.profile.name].of(queued.shape, queued.pod)
 
     def _choose(self, evaluation: Evaluation, pod: Pod) -> tuple[int, int]:
@@ -129,7 +139,7 @@ class Cycle:
         batch = [first]
         others: list[Queued] = []
         while len(batch) < plugin.batch and (queued := state.queue.pop()) is not None:
-            (batch if queued.profile is profile else others).append(queued)
+            (batch if queued.profile is profile and queued.unsorted is None else others).append(queued)
         try:
             placement = plugin.place([queued.pod for queued in batch], everything(state.columns))
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pods' owners

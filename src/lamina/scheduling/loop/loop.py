@@ -38,6 +38,7 @@ class Loop:
         _check_queue_sorts(self.state.profiles)
         self._cycle = Cycle(self.state, pick)
         self._wake: float | None = None
+        self._meanings = 0
         bindings, inventory = self.state.bindings, self.state.inventory
         self._handlers: dict[type, Callable[..., object]] = {
             events.TimePassed: self._pass_time,
@@ -54,6 +55,7 @@ class Loop:
             events.NamespaceSeen: self._namespace_seen,
             events.ImagesLearned: self._images_learned,
             events.LayersReported: lambda report: self._layers_changed(inventory.report(report)),
+            events.LayersWithdrawn: lambda node: self._layers_changed(inventory.withdraw(node)),
         }
 
     def feed(self, *happened: Event) -> list[Command]:
@@ -66,6 +68,10 @@ class Loop:
         for event in happened:
             # The fields of an event are the arguments of whoever handles it.
             self._handlers[type(event)](*msgspec.structs.astuple(event))
+        if self.state.inventory.meanings != self._meanings:
+            # Nodes hold other images under a name than before: what was judged by that name is judged anew.
+            self._meanings = self.state.inventory.meanings
+            self.state.columns.touch(Facet.CATALOG, 0)
 
     def decide(self, limit: int = 0) -> list[Command]:
         """Decide up to *limit* pods (0: all that are ready) and return what is to be done, in order."""
@@ -73,6 +79,16 @@ class Loop:
         self._ask_to_be_woken()
         commands, self.state.commands = self.state.commands, []
         return commands
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the last `decide` stopped at its limit, and pods may be ready that it did not look at."""
+        return self._cycle.unfinished
+
+    @property
+    def tried(self) -> list[str]:
+        """The profiles of the pods the last `decide` looked at, whatever came of it."""
+        return self._cycle.tried
 
     # -- what happened -----------------------------------------------------------------------------------------------
 
@@ -89,7 +105,8 @@ class Loop:
         self.state.bindings.waiting.refuse(uid, plugin, reason)
         self.state.do(*self.state.bindings.settle())
 
-    def _namespace_seen(self, name: str, annotations: dict[str, str]) -> None:
+    def _namespace_seen(self, name: str, annotations: dict[str, str], labels: dict[str, str] | None = None) -> None:
+        self.state.columns.repulsion.name(name, labels or {})
         if self.state.context.namespaces.get(name, {}) != annotations:
             self.state.context.namespaces[name] = annotations
             self.state.columns.touch(Facet.CATALOG, 0)

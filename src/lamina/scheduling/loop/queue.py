@@ -19,18 +19,23 @@ room for one pod costs one attempt, however many wait for it.
 
 import heapq
 from collections.abc import Hashable, Iterator
-from typing import Final
+from numbers import Real
+from typing import Final, TypeGuard
 
 import msgspec
 
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.changes import Changed
 from lamina.scheduling.framework.profile import Profile
-from lamina.scheduling.framework.status import raised
+from lamina.scheduling.framework.status import Status, failed, raised
 
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 10.0
 FLUSH_AFTER: Final = 300.0
+FIRST: Final[tuple[float, ...]] = ()
+"""The place before all others."""
+# The usual ones first: asking an abstract class takes longer than everything else about a push.
+NUMBERS: Final = (int, float, Real)
 
 
 class Queued(msgspec.Struct, eq=False):
@@ -52,6 +57,15 @@ class Queued(msgspec.Struct, eq=False):
     """The group it waits in, or was woken from and has not been tried since."""
     told: str = ""
     """What the owner was told last, so that the same news is not told twice."""
+    edition: int = 0
+    """The profile's, when the pod was signed."""
+    unsorted: Status | None = None
+    """Why it has no place among the others: the queueSort plugin could not say. Costs the pod the attempt."""
+
+    def sign(self) -> None:
+        """Work out the pod's shape, as it is now."""
+        self.edition = self.profile.edition
+        self.shape = self.profile.shape(self.pod)
 
 
 GroupKey = tuple[Hashable, Profile]
@@ -120,7 +134,8 @@ class SchedulingQueue:
         """Take a new pod in."""
         self._serial += 1
         self._time_ordered = self._time_ordered or profile.queue_sort.changes_with_time
-        queued = Queued(pod, profile, profile.shape(pod), self.now, self.now, self._serial)
+        queued = Queued(pod, profile, None, self.now, self.now, self._serial)
+        queued.sign()
         self._pods[pod.uid] = queued
         self._admit(queued)
         return queued
@@ -129,7 +144,7 @@ class SchedulingQueue:
         """Take over how a waiting pod is now; a refused one is tried again, since it may have been changed to fit."""
         queued = self._pods[pod.uid]
         before, queued.pod = queued.pod, pod
-        queued.shape = queued.profile.shape(pod)
+        queued.sign()
         if queued.place == "gated":
             self._leave_group(queued)
             self._admit(queued)
@@ -273,8 +288,20 @@ class SchedulingQueue:
         queued.place = "active"
         queued.serial = self._next_serial()
         self._reorder()
-        key = queued.profile.queue_sort.sort_key(queued, self.now)
-        heapq.heappush(self._active, (key, queued.serial, queued.pod.uid))
+        heapq.heappush(self._active, (self._key(queued), queued.serial, queued.pod.uid))
+
+    def _key(self, queued: Queued) -> tuple[float, ...]:
+        """Ask for a pod's place; one that cannot be told comes first, so that its attempt fails and no other waits for it."""
+        sort = queued.profile.queue_sort
+        queued.unsorted = None
+        try:
+            key: object = sort.sort_key(queued, self.now)
+            if _is_place(key):
+                return key
+            queued.unsorted = failed(f"sort_key returned {type(key).__name__}, not a tuple of numbers").of(sort.name)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pod's owner
+            queued.unsorted = raised(error).of(sort.name)
+        return FIRST
 
     def _rest(self, queued: Queued) -> None:
         queued.place = "backoff"
@@ -304,9 +331,7 @@ class SchedulingQueue:
             for _, serial, uid in self._active
             if (queued := self._pods.get(uid)) is not None and queued.serial == serial
         ]
-        self._active = [
-            (queued.profile.queue_sort.sort_key(queued, self.now), queued.serial, queued.pod.uid) for queued in waiting
-        ]
+        self._active = [(self._key(queued), queued.serial, queued.pod.uid) for queued in waiting]
         heapq.heapify(self._active)
 
     def _wake(self, key: GroupKey) -> None:
@@ -314,10 +339,7 @@ class SchedulingQueue:
         group = self._groups.get(key)
         if group is None:
             return
-        sort = next(iter(group.pods.values())).profile.queue_sort
-        first = min(
-            group.pods.values(), key=lambda one: (one.queued_at == self.now, sort.sort_key(one, self.now), one.serial)
-        )
+        first = min(group.pods.values(), key=lambda one: (one.queued_at == self.now, self._key(one), one.serial))
         self._leave_group(first, awake=True)
         if first.place == "gated":
             self._admit(first)
@@ -349,3 +371,13 @@ class SchedulingQueue:
     def _next_serial(self) -> int:
         self._serial += 1
         return self._serial
+
+
+def _is_place(key: object) -> TypeGuard[tuple[float, ...]]:
+    if not isinstance(key, tuple):
+        return False
+    # Not all(): every push comes by, and a generator costs more than what it asks.
+    for part in key:  # noqa: SIM110
+        if not isinstance(part, NUMBERS):
+            return False
+    return True

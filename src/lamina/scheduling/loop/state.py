@@ -104,7 +104,8 @@ class LoopState:
         queued, pod = underway.queued, underway.queued.pod
         stale = self.changes > underway.changes
         if underway.latest is not None:
-            queued.pod, queued.shape = underway.latest, queued.profile.shape(underway.latest)
+            queued.pod = underway.latest
+            queued.sign()
         self.forget(pod)
         # The others first: what this pod gives back must not count as news for itself.
         self.changed(Changed(Change.POD_REMOVED, self.row(underway.node), pod=pod))

@@ -7,23 +7,33 @@ from lamina.scheduling.plugins.baselines.hot_edge import HotEdge
 from lamina.scheduling.plugins.baselines.lr_scheduler import LRScheduler
 from lamina.scheduling.plugins.locality.image_presence import ImagePresence
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
+from lamina.scheduling.plugins.unmet_demands import UnmetDemands
 from lamina.scheduling.plugins.upstream.default_binder import DefaultBinder
 from lamina.scheduling.plugins.upstream.image_locality import ImageLocality
+from lamina.scheduling.plugins.upstream.inter_pod_affinity import InterPodAffinity
+from lamina.scheduling.plugins.upstream.node_affinity.plugin import NodeAffinity
 from lamina.scheduling.plugins.upstream.node_name import NodeName
+from lamina.scheduling.plugins.upstream.node_ports import NodePorts
 from lamina.scheduling.plugins.upstream.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from lamina.scheduling.plugins.upstream.node_resources_fit import NodeResourcesFit
 from lamina.scheduling.plugins.upstream.node_unschedulable import NodeUnschedulable
 from lamina.scheduling.plugins.upstream.pod_topology_spread.plugin import PodTopologySpread
 from lamina.scheduling.plugins.upstream.priority_sort import PrioritySort
+from lamina.scheduling.plugins.upstream.scheduling_gates import SchedulingGates
 from lamina.scheduling.plugins.upstream.taint_toleration import TaintToleration
 
 IN_TREE: Final[tuple[PluginClass, ...]] = (
+    SchedulingGates,
     PrioritySort,
+    UnmetDemands,
     NodeUnschedulable,
     NodeName,
     TaintToleration,
+    NodeAffinity,
+    NodePorts,
     NodeResourcesFit,
     PodTopologySpread,
+    InterPodAffinity,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     LayerLocality,

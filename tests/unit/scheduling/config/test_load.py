@@ -122,10 +122,20 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
             id="a plugin nobody knows, disabled",
         ),
         pytest.param(
-            "profiles:\n- plugins:\n    multiPoint:\n      enabled:\n      - name: InterPodAffinity\n",
-            "7: profiles[0].plugins.multiPoint.enabled[0].name: plugin 'InterPodAffinity' is kube-scheduler's and not "
+            "profiles:\n- plugins:\n    multiPoint:\n      enabled:\n      - name: VolumeBinding\n",
+            "7: profiles[0].plugins.multiPoint.enabled[0].name: plugin 'VolumeBinding' is kube-scheduler's and not "
             "implemented here yet",
             id="a plugin of upstream's that is not in tree",
+        ),
+        *(
+            pytest.param(
+                f"profiles:\n- plugins:\n    {point}:\n      disabled:\n      - name: UnmetDemands\n",
+                f"7: profiles[0].plugins.{point}.disabled[0].name: plugin 'UnmetDemands' is in every profile: it holds back "
+                "pods that ask for what is not implemented here yet, which would be placed as if they had not asked; "
+                "remove this entry",
+                id=f"what stays, disabled at {point}",
+            )
+            for point in ("multiPoint", "preFilter")
         ),
         pytest.param(
             "profiles:\n- plugins:\n    filter:\n      enabled:\n      - name: ImageLocality\n",

@@ -47,9 +47,19 @@ KNOWN = registry(entry_points=False)
 for one in (Filter, Both, Score, Binder):
     KNOWN.register(one)
 
-FILTERS = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit", "PodTopologySpread")
+FILTERS = (
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "InterPodAffinity",
+)
 SCORES = (
     "TaintToleration",
+    "NodeAffinity",
     "NodeResourcesFit",
     "PodTopologySpread",
     "NodeResourcesBalancedAllocation",
@@ -57,11 +67,17 @@ SCORES = (
 )
 WEIGHTS = {
     "TaintToleration": 3,
+    "NodeAffinity": 2,
     "NodeResourcesFit": 1,
     "PodTopologySpread": 2,
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
+
+
+def filters(*without: str) -> tuple[str, ...]:
+    """Name the default filters but these."""
+    return tuple(name for name in FILTERS if name not in without)
 
 
 def scores(*without: str) -> tuple[str, ...]:
@@ -79,14 +95,22 @@ def named(*names: str, **weights: int) -> list[dict[str, Any]]:
 
 
 def test_by_default_a_profile_has_upstreams_plugins_at_all_their_points():
-    """In upstream's order, as far as they are in tree."""
+    """In upstream's order, as far as they are in tree; and one of ours before them."""
     by_point = {point: names for point, names in chosen({}).by_point.items() if names}
 
     assert {
+        "preEnqueue": ("SchedulingGates",),
         "queueSort": ("PrioritySort",),
-        "preFilter": ("NodeResourcesFit", "PodTopologySpread"),
+        "preFilter": (
+            "UnmetDemands",
+            "NodeAffinity",
+            "NodePorts",
+            "NodeResourcesFit",
+            "PodTopologySpread",
+            "InterPodAffinity",
+        ),
         "filter": FILTERS,
-        "preScore": ("NodeResourcesFit", "PodTopologySpread", "NodeResourcesBalancedAllocation"),
+        "preScore": ("NodeAffinity", "NodeResourcesFit", "PodTopologySpread", "NodeResourcesBalancedAllocation"),
         "score": SCORES,
         "bind": ("DefaultBinder",),
     } == by_point
@@ -105,7 +129,7 @@ def test_every_point_is_in_the_answer():
         pytest.param(
             {"multiPoint": {"disabled": named("TaintToleration")}},
             "filter",
-            ("NodeUnschedulable", "NodeName", "NodeResourcesFit", "PodTopologySpread"),
+            filters("TaintToleration"),
             id="disabled everywhere: filter",
         ),
         pytest.param(
@@ -183,7 +207,7 @@ def test_every_point_is_in_the_answer():
         pytest.param(
             {"multiPoint": {"disabled": named("NodeName")}, "filter": {"enabled": named("NodeName")}},
             "filter",
-            ("NodeUnschedulable", "TaintToleration", "NodeResourcesFit", "PodTopologySpread", "NodeName"),
+            (*filters("NodeName"), "NodeName"),
             id="nowhere but here, hence behind",
         ),
         pytest.param(
@@ -241,6 +265,24 @@ def test_plugins_are_merged_by_upstreams_rules(plugins, point, want):
 def test_a_weight_is_what_was_said_last_and_at_least_one(plugins, want):
     """The other defaults keep theirs."""
     assert {**WEIGHTS, **want} == chosen(plugins).weights
+
+
+@pytest.mark.parametrize(
+    ("plugins", "want"),
+    [
+        pytest.param({"multiPoint": {"disabled": named("*")}}, ("UnmetDemands",), id="all disabled everywhere"),
+        pytest.param({"preFilter": {"disabled": named("*")}}, ("UnmetDemands",), id="all disabled here"),
+        pytest.param({"multiPoint": {"disabled": named("UnmetDemands", "*")}}, ("UnmetDemands",), id="by its name"),
+        pytest.param(
+            {"preFilter": {"disabled": named("*"), "enabled": named("NodePorts", "UnmetDemands")}},
+            ("UnmetDemands", "NodePorts"),
+            id="enabled once more, and later",
+        ),
+    ],
+)
+def test_whoever_holds_back_what_cannot_be_done_stays_and_comes_first(plugins, want):
+    """Nothing a profile says lets a pod be placed as if it had not asked."""
+    assert want == chosen(plugins).by_point["preFilter"]
 
 
 def test_only_scorers_have_weights():

@@ -10,9 +10,19 @@ from lamina.scheduling.plugins.locality.layer_locality import Barrier, LayerLoca
 from tests.unit.scheduling.bench import Bench
 
 KNOWN = registry(entry_points=False)
-FILTERS = ["NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit", "PodTopologySpread"]
+FILTERS = [
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "InterPodAffinity",
+]
 DEFAULTS = [
     ("TaintToleration", 3),
+    ("NodeAffinity", 2),
     ("NodeResourcesFit", 1),
     ("PodTopologySpread", 2),
     ("NodeResourcesBalancedAllocation", 1),
@@ -44,6 +54,8 @@ def test_a_named_profile_ranks_by_what_its_name_says(name, scorers):
     assert scorers == [(part.name, part.weight) for part in profile.scorers]
     assert FILTERS == [part.name for part in profile.filters]
     assert ("PrioritySort", ["DefaultBinder"]) == (profile.queue_sort.name, [one.name for one in profile.bind])
+    assert ["SchedulingGates"] == [one.name for one in profile.pre_enqueue]
+    assert "UnmetDemands" == profile.pre_filter[0].name
 
 
 def test_every_named_profile_is_in_the_table_above():

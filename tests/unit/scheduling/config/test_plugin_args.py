@@ -167,3 +167,59 @@ def test_hard_and_soft_defaults_for_one_topology_are_two_constraints():
     args = f"      {{defaultingType: List, defaultConstraints: [{both}]}}\n"
 
     load(TEXT.format(plugin="PodTopologySpread") + args, "c.yaml", registry(entry_points=False))
+
+
+REQUIRED = "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+PREFERRED = "addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "
+IN_REQUIRED = ".addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+IN_PREFERRED = ".addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+NO_CONDITION = "is no condition that a node can be held against: check key, operator and values"
+
+
+@pytest.mark.parametrize(
+    ("args", "want"),
+    [
+        pytest.param(
+            REQUIRED + "[{matchExpressions: [{key: disk, operator: In}]}]}}",
+            f"{IN_REQUIRED}.nodeSelectorTerms[0]: 'disk' In [] {NO_CONDITION}",
+            id="in no values",
+        ),
+        pytest.param(
+            REQUIRED + "[{matchExpressions: [{key: disk, operator: Is, values: [ssd]}]}]}}",
+            f"{IN_REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].operator: 'Is' is not allowed: "
+            "choose from DoesNotExist, Exists, Gt, In, Lt, NotIn",
+            id="an operator there is not",
+        ),
+        pytest.param(
+            REQUIRED + "[{}, {matchFields: [{key: metadata.name, operator: Exists}]}]}}",
+            f"{IN_REQUIRED}.nodeSelectorTerms[1]: 'metadata.name' Exists [] {NO_CONDITION}",
+            id="an operator there is not for fields",
+        ),
+        pytest.param(
+            REQUIRED + "[{matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}]}}",
+            f"{IN_REQUIRED}.nodeSelectorTerms[0]: 'metadata.name' In ['a', 'b'] {NO_CONDITION}",
+            id="two names at once",
+        ),
+        pytest.param(
+            REQUIRED + "[{matchExpressions: [{key: cores, operator: Gt, values: [many]}]}]}}",
+            f"{IN_REQUIRED}.nodeSelectorTerms[0]: 'cores' Gt ['many'] {NO_CONDITION}",
+            id="more than what is no number",
+        ),
+        pytest.param(
+            PREFERRED + "[{weight: 1, preference: {matchExpressions: [{key: a b, operator: Exists}]}}]}",
+            f"{IN_PREFERRED}[0].preference: 'a b' Exists [] {NO_CONDITION}",
+            id="a label nobody can have",
+        ),
+        pytest.param(
+            PREFERRED + "[{weight: -1, preference: {}}]}",
+            f"{IN_PREFERRED}[0].weight: must be at least 0, found -1",
+            id="less than nothing",
+        ),
+        pytest.param(
+            PREFERRED + "[{weight: 1}]}", f"{IN_PREFERRED}[0].preference: required field is missing", id="of what"
+        ),
+    ],
+)
+def test_an_affinity_that_is_added_has_to_make_sense(args, want):
+    """Nobody would find out otherwise: it holds for every pod."""
+    assert [want] == mistakes("NodeAffinity", args)

@@ -89,6 +89,23 @@ profiles:
         nodeAffinityPolicy: Honor
         nodeTaintsPolicy: Honor
         matchLabelKeys: [app]
+  - name: NodeAffinity
+    args:
+      apiVersion: kubescheduler.config.k8s.io/v1
+      kind: NodeAffinityArgs
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+          - matchExpressions: [{key: pool, operator: In, values: [batch]}]
+            matchFields: [{key: metadata.name, operator: NotIn, values: [n1]}]
+        preferredDuringSchedulingIgnoredDuringExecution:
+        - {weight: 5, preference: {matchExpressions: [{key: disk, operator: Exists}]}}
+  - name: InterPodAffinity
+    args:
+      apiVersion: kubescheduler.config.k8s.io/v1
+      kind: InterPodAffinityArgs
+      hardPodAffinityWeight: 1
+      ignorePreferredTermsOfExistingPods: false
   - name: ImageLocality
     args: {}
 """
@@ -101,6 +118,7 @@ def test_every_field_upstream_knows_is_understood():
     assert ["mine"] == list(profiles)
     assert [
         ("ImageLocality", 2),
+        ("NodeAffinity", 2),
         ("NodeResourcesFit", 1),
         ("PodTopologySpread", 2),
         ("NodeResourcesBalancedAllocation", 1),
@@ -170,12 +188,19 @@ def test_several_profiles_may_share_a_queue():
     assert {
         "default-scheduler": [
             "TaintToleration",
+            "NodeAffinity",
             "NodeResourcesFit",
             "PodTopologySpread",
             "NodeResourcesBalancedAllocation",
             "ImageLocality",
         ],
-        "images": ["TaintToleration", "PodTopologySpread", "NodeResourcesBalancedAllocation", "ImageLocality"],
+        "images": [
+            "TaintToleration",
+            "NodeAffinity",
+            "PodTopologySpread",
+            "NodeResourcesBalancedAllocation",
+            "ImageLocality",
+        ],
     } == {name: [part.name for part in profile.scorers] for name, profile in profiles.items()}
 
 

@@ -33,11 +33,19 @@ class Teller(Animal):
         return np.full(len(nodes), 7, dtype=np.int64)
 
     def story(
-        self, state: CycleState, pod: Pod, nodes: NodeView, chosen: int, runner_up: int, feasible: Bools
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeView,
+        best: tuple[int, int],
+        feasible: Bools,
+        *,
+        layers: bool = True,
     ) -> LocalityStory | None:
         """Tell what it was asked."""
         if "bored" in pod.labels:
             return None
+        chosen, runner_up = best
         asked = (LayerState(f"row {runner_up}", int(np.count_nonzero(feasible)), "missing"),)
         return LocalityStory(layers=asked, seconds=float(chosen), download=0)
 

@@ -16,6 +16,10 @@ def zoned(name: str, zone: str | None, **more: str):
     return a_node(name, labels={**({} if zone is None else {"zone": zone}), **more})
 
 
+def named(*names: str) -> NodeSelectorTerm:
+    return NodeSelectorTerm((), (Requirement("metadata.name", "In", names),))
+
+
 def columns(*zones: str | None) -> NodeColumns:
     made = NodeColumns()
     for number, zone in enumerate(zones):
@@ -107,6 +111,17 @@ def test_values_no_node_has_any_more_are_given_up_when_they_are_many(monkeypatch
             [False, True, False],
             id="a name",
         ),
+        pytest.param(
+            ((("disk", "ssd"),), NodeSelector((named("n1"), named("n2"), named("n9")))),
+            [False, False, True],
+            id="names",
+        ),
+        pytest.param(
+            ((), NodeSelector((named("n1"), NodeSelectorTerm((Requirement("disk", "Exists"),))))),
+            [True, True, True],
+            id="a name, or a label",
+        ),
+        pytest.param(((), NodeSelector((named("n1", "n2"),))), [False, False, False], id="two names at once"),
         pytest.param(((), NodeSelector()), [False, False, False], id="affinity to nothing"),
     ],
 )
@@ -133,9 +148,24 @@ def test_selections_follow_nodes_that_come_change_and_go():
     assert [False, True, False] == everything(made).selected(SSD).tolist()
 
 
+def test_a_selection_by_name_follows_nodes_that_come_and_go():
+    """The name decides, whatever row it is in."""
+    wanted = ((), NodeSelector((named("n1"), named("n3"))))
+    made = NodeColumns()
+    made.put(zoned("n0", "a"))
+    made.put(zoned("n1", "a"))
+    assert [False, True] == everything(made).selected(wanted).tolist()
+
+    made.remove("n1")
+    made.put(zoned("n2", "a"))
+    made.put(zoned("n3", "a"))
+
+    assert [False, False, True] == everything(made).selected(wanted).tolist()
+
+
 def test_what_nobody_asked_for_lately_is_let_go(monkeypatch):
     monkeypatch.setattr(topology, "MOST", 2)
-    made = Topology([])
+    made = Topology([], {})
     for key in ("a", "b", "a", "c"):
         made.domains(key)
         made.selected((((key, ""),), None))

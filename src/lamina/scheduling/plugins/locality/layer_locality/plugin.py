@@ -130,14 +130,21 @@ class LayerLocality:
         return story.facts(self._inventory, ready, nodes, *(state.get(PRICED) or (None, None)))
 
     def story(
-        self, state: CycleState, pod: Pod, nodes: NodeView, chosen: int, runner_up: int, feasible: Bools
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeView,
+        best: tuple[int, int],
+        feasible: Bools,
+        *,
+        layers: bool = True,
     ) -> LocalityStory | None:
         """Tell layer by layer what the chosen node has, and what choosing it saves."""
         ready = self._ready(pod)
         if ready is None:
             return None
         self._wants.look(ready, nodes.height)
-        return story.story(self._inventory, ready, nodes, chosen, runner_up, feasible)
+        return story.story(self._inventory, ready, nodes, best, feasible, layers=layers)
 
     # -- parts of the score ------------------------------------------------------------------------------------------
 

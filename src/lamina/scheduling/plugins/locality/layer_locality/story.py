@@ -47,9 +47,10 @@ def facts(
 
 
 def story(
-    inventory: Inventory, ready: Readiness, nodes: NodeView, chosen: int, runner_up: int, feasible: Bools
+    inventory: Inventory, ready: Readiness, nodes: NodeView, best: tuple[int, int], feasible: Bools, *, layers: bool
 ) -> LocalityStory | None:
-    """Tell what the node in row *chosen* has, and what that saves against the mean and against *runner_up* (-1: none)."""
+    """Tell what the chosen row of *best* has, and what that saves against the mean and the second (-1: none)."""
+    chosen, runner_up = best
     wanted = _wanted(inventory, ready, chosen)
     if wanted is None or np.isnan(ready.seconds[chosen]):
         return None
@@ -65,7 +66,7 @@ def story(
             float(seconds[runner_up] - seconds[chosen]), round(float(download[runner_up] - download[chosen]))
         )
     return LocalityStory(
-        layers=_layers(inventory, wanted, chosen),
+        layers=_layers(inventory, wanted, chosen) if layers else (),
         seconds=float(seconds[chosen]),
         download=round(float(download[chosen])),
         against_mean=against_mean,

@@ -1,0 +1,117 @@
+"""
+NodeAffinity: a pod goes to nodes that its node selector and required affinity match, and rather to preferred ones.
+
+Which nodes a term matches is kept as an array and patched as labels change (`Topology`), so thousands of pods with the
+same affinity share one look at the nodes. Numbers and words are upstream's.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar, Final
+
+import numpy as np
+
+from lamina.model.decision import Refusal
+from lamina.model.node import Node
+from lamina.model.pod import Pod, PreferredNodes
+from lamina.model.selectors import NodeSelector
+from lamina.scheduling.framework.changes import Change, Changed
+from lamina.scheduling.framework.columns import Bools, Ints
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.normalize import normalized
+from lamina.scheduling.framework.points import Narrowed, Reads, Verdicts
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.status import SKIP, Status, failed, unresolvable
+from lamina.scheduling.framework.topology import named_nodes, selects
+from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.plugins.upstream.node_affinity.args import NodeAffinityArgs
+
+NAME: Final = "NodeAffinity"
+REASON_POD: Final = "node(s) didn't match Pod's node affinity/selector"
+REASON_ENFORCED: Final = "node(s) didn't match scheduler-enforced node affinity"
+REASON_CONFLICT: Final = "pod affinity terms conflict"
+REFUSALS: Final = {
+    1: Refusal(NAME, (REASON_ENFORCED,), final=True),
+    2: Refusal(NAME, (REASON_POD,), final=True),
+}
+ENFORCED, OWN = REFUSALS
+
+
+class NodeAffinity:
+    """Filters by what is required, ranks by what is preferred."""
+
+    name: ClassVar = NAME
+    Args: ClassVar = NodeAffinityArgs
+    reads: ClassVar = Reads(rows=frozenset({Facet.LABELS}))
+    retry_on: ClassVar = frozenset({Change.NODE_ADDED, Change.NODE_LABELS})
+
+    def __init__(self, context: Context, args: NodeAffinityArgs) -> None:
+        """Require and prefer of every node what *args* add."""
+        self._context = context
+        self._required = args.required
+        self._preferred = args.preferred
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Tell pods apart by all they say about nodes."""
+        return (pod.node_selector, pod.required_nodes, pod.preferred_nodes)
+
+    # -- what is required --------------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | Narrowed | None:
+        """Name the nodes, if the pod does."""
+        if not pod.node_selector and pod.required_nodes is None and self._required is None:
+            return SKIP
+        names = named_nodes(pod.required_nodes)
+        if names is None:
+            return None
+        return Narrowed(names) if names else unresolvable(REASON_CONFLICT)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+        """Refuse what the configuration's affinity leaves out, then what the pod's own does."""
+        codes = np.zeros(len(nodes), dtype=np.int64)
+        if pod.node_selector or pod.required_nodes is not None:
+            codes[~nodes.selected((pod.node_selector, pod.required_nodes))] = OWN
+        if self._required is not None:
+            codes[~nodes.selected(((), self._required))] = ENFORCED
+        return Verdicts(codes, REFUSALS.__getitem__) if codes.any() else None
+
+    # -- what is preferred -------------------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
+        """Stay out of it where nothing is preferred; fail where what is preferred makes no sense, as upstream does."""
+        if not pod.preferred_nodes and not self._preferred:
+            return SKIP
+        for one in pod.preferred_nodes:
+            wrong = one.term.malformed() if one.weight else None
+            if wrong is not None:
+                return failed(
+                    f"preferred node affinity asks for {wrong.key!r:.80} {wrong.operator!r:.80}, which makes no sense"
+                )
+        return None
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
+        """Add up the weights of the terms that match."""
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for one in (*self._preferred, *pod.preferred_nodes):
+            total += _worth(one, nodes)
+        return total
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
+        """Give 100 to the node that is preferred most."""
+        return normalized(scores, feasible)
+
+    # -- another look ------------------------------------------------------------------------------------------------
+
+    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+        """Say whether the node is one the pod can have now and could not before."""
+        node = self._context.node(change.row).node
+        if node is None:
+            return True
+        return self._takes(node, pod) and (change.before is None or not self._takes(change.before, pod))
+
+    def _takes(self, node: Node, pod: Pod) -> bool:
+        return selects(((), self._required), node) and selects((pod.node_selector, pod.required_nodes), node)
+
+
+def _worth(one: PreferredNodes, nodes: NodeView) -> Ints:
+    return nodes.selected(((), NodeSelector((one.term,)))) * np.int64(one.weight)

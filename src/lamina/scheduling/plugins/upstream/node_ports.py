@@ -1,0 +1,57 @@
+"""NodePorts: a pod that wants ports of its node needs one where they are free."""
+
+from collections.abc import Hashable
+from typing import ClassVar, Final
+
+from lamina.model.decision import Refusal
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.changes import Change, Changed
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.host_ports import clash
+from lamina.scheduling.framework.points import Reads, Verdicts
+from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.status import SKIP, Status
+from lamina.scheduling.framework.view import NodeRow, NodeView
+
+NAME: Final = "NodePorts"
+REASON_TAKEN: Final = "node(s) didn't have free ports for the requested pod ports"
+
+
+class NodePorts:
+    """Refuses nodes where another pod holds one of the ports; evicting that pod would help."""
+
+    name: ClassVar = NAME
+    reads: ClassVar = Reads(rows=frozenset({Facet.PORTS}))
+    retry_on: ClassVar = frozenset({Change.NODE_ADDED, Change.POD_REMOVED})
+
+    def __init__(self, context: Context, args: NoArgs) -> None:
+        """Need nothing."""
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Tell pods apart by the ports they want."""
+        return pod.host_ports
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
+        """Stay out of it for pods that want none."""
+        return None if pod.host_ports else SKIP
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+        """Refuse nodes where a port is taken."""
+        taken = nodes.ports_taken(pod.host_ports)
+        return Verdicts(taken, lambda code: Refusal(NAME, (REASON_TAKEN,))) if taken.any() else None
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
+        """Say the same of one node."""
+        return int(node.port_taken(pod.host_ports))
+
+    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+        """Say whether a pod that left held one of the ports, or a node came."""
+        if change.pod is None:
+            return True
+        return any(
+            (wanted.port, wanted.protocol) == (held.port, held.protocol) and clash(wanted.ip, held.ip)
+            for wanted in pod.host_ports
+            for held in change.pod.host_ports
+        )
