@@ -1,31 +1,73 @@
 """``lamina explain``: why this node, per plugin, runner-up, how close; or why pending, in kube-scheduler's words."""
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
+if TYPE_CHECKING:
+    from lamina.model.decision import Decision
+
 EXAMPLES: Final = """\b
 Examples:
+  lamina explain web-0 -n shop
+  lamina explain shop/web-0 --scheduler http://127.0.0.1:10259
   lamina simulate examples/founding/scenario.yaml --detail full --out /tmp/founding
   lamina explain p3 --trace /tmp/founding
   lamina explain default/p3 --trace /tmp/founding/trace.jsonl.zst --attempt 1 -o json
+
+On a cluster the pod itself says why: its scheduler writes it down with the binding. The scheduler knows more while it
+remembers; its pages are served to loopback, so forward its port and name it with --scheduler.
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("pod")
 @click.option(
-    "--trace",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="A trace, or the folder `lamina simulate --out` wrote it to.",
+    "--trace", type=click.Path(path_type=Path), help="A trace, or the folder `lamina simulate --out` wrote it to."
 )
-@click.option("--attempt", type=click.IntRange(min=1), help="Which attempt to tell of; default: the last one.")
+@click.option("--attempt", type=click.IntRange(min=1), help="Which attempt of a trace to tell of; default: the last.")
+@click.option("-n", "--namespace", default="", help="Of a pod on a cluster; default: the context's.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Which context of the kubeconfig.")
+@click.option("--scheduler", "url", default="", help="Address of a scheduler's pages, to be told every detail.")
 @click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
-def explain(pod: str, trace: Path, attempt: int | None, output: str) -> None:
+def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    pod: str,
+    trace: Path | None,
+    attempt: int | None,
+    namespace: str,
+    kubeconfig: Path | None,
+    context: str,
+    url: str,
+    output: str,
+) -> None:
     """Tell why POD (name, or namespace/name) went where it went, or why it waits."""
+    from lamina.model.errors import InputError
+
+    if trace is not None:
+        _show(_from_trace(pod, trace, attempt, namespace), output)
+        return
+    if attempt is not None:
+        raise InputError.one("--attempt", "only a trace keeps earlier attempts: name one with --trace")
+    from lamina.cli.explain_live import ask_cluster, ask_scheduler
+
+    told = ask_cluster(pod, namespace, kubeconfig, context)
+    decision = ask_scheduler(url, told.pod) if url else None
+    if decision is not None:
+        _show(decision, output, "a scheduler started with -v 10 remembers every node and every layer")
+    elif output == "table":
+        from lamina.cli.told import tell_told
+
+        tell_told(told)
+        if url:
+            click.echo(f"{url} remembers no decision about it", err=True)
+    else:
+        _print(told, output)
+
+
+def _from_trace(pod: str, trace: Path, attempt: int | None, namespace: str) -> "Decision":
     from lamina.cli.simulate import TRACE
     from lamina.model.errors import InputError
     from lamina.model.schema import suggest
@@ -33,7 +75,7 @@ def explain(pod: str, trace: Path, attempt: int | None, output: str) -> None:
     from lamina.trace.records import Decided, PodArrived
 
     path = trace / TRACE if trace.is_dir() else trace
-    key = pod if "/" in pod else f"default/{pod}"
+    key = pod if "/" in pod else f"{namespace or 'default'}/{pod}"
     known: set[str] = set()
     told = []
     for record in read_trace(path):
@@ -50,12 +92,20 @@ def explain(pod: str, trace: Path, attempt: int | None, output: str) -> None:
     if not chosen:
         attempts = ", ".join(str(one.attempt) for one in told)
         raise InputError.one("--attempt", f"{key} has no attempt {attempt}; told are: {attempts}")
-    decision = chosen[-1]
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(decision), indent=2))
-    elif output == "yaml":
-        click.echo(msgspec.yaml.encode(decision), nl=False)
-    else:
+    return chosen[-1]
+
+
+def _show(decision: "Decision", output: str, more: str = "") -> None:
+    if output == "table":
         from lamina.cli.verdicts import tell
 
-        tell(decision)
+        tell(decision, more=more) if more else tell(decision)
+    else:
+        _print(decision, output)
+
+
+def _print(found: object, output: str) -> None:
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+    else:
+        click.echo(msgspec.yaml.encode(found), nl=False)

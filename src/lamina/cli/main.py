@@ -22,6 +22,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "explain": ("lamina.cli.explain", "Tell why a pod went where it went, or why it waits."),
     "image": ("lamina.cli.image", "Show the layers of an image, and which nodes hold how much of it."),
     "catalog": ("lamina.cli.catalog", "Collect what images consist of, look at it, or generate some."),
+    "scheduler": ("lamina.cli.scheduler", "Bind pods in a real cluster, or observe what would have been saved."),
     "profiles": ("lamina.cli.profiles", "List the profiles that come with Lamina, or print one."),
 }
 

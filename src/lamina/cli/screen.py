@@ -21,7 +21,8 @@ class Terminal(Console):
 
 def literal(text: object) -> str:
     """Return text that somebody else wrote (a name, a message) so that nothing in it is taken for markup."""
-    return escape(str(text))
+    # Nor for a command to the terminal: annotations and messages come from whoever may write them.
+    return escape("".join(one if one.isprintable() or one == "\n" else "�" for one in str(text)))
 
 
 class Screen:

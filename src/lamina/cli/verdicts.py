@@ -14,8 +14,10 @@ COLUMN: Final = 10
 """Letters of a plugin's name side by side."""
 
 
-def tell(decision: Decision) -> None:
-    """Print everything a decision tells of."""
+def tell(
+    decision: Decision, *, more: str = "run the simulation with --detail full to see every node and every layer"
+) -> None:
+    """Print everything a decision tells of; *more* is how to be told of every node, if it is not."""
     screen = Screen()
     screen.say(
         f"attempt {decision.attempt} at {decision.at:,.1f} s, scheduler {literal(decision.profile)}: "
@@ -26,14 +28,15 @@ def tell(decision: Decision) -> None:
         screen.say()
         screen.console.print(table(decision, screen))
     if decision.locality is not None and decision.chosen is not None:
-        screen.say(f"layers on {literal(decision.chosen.node)}, bottom first:")
-        screen.console.print(layers(decision.locality, screen))
+        if decision.locality.layers:
+            screen.say(f"layers on {literal(decision.chosen.node)}, bottom first:")
+            screen.console.print(layers(decision.locality, screen))
         for line in savings(decision):
             screen.say(literal(line))
     for note in decision.notes:
         screen.say(f"[yellow]note[/yellow] {literal(note)}")
     if not decision.verdicts:
-        screen.say("[dim]run the simulation with --detail full to see every node and every layer[/dim]")
+        screen.say(f"[dim]{more}[/dim]")
 
 
 def headline(decision: Decision, screen: Screen) -> str:

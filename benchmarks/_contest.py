@@ -1,0 +1,261 @@
+"""
+One scheduler, measured: pods that wait, a process that is started, and one watch that sees them bound.
+
+    pods created, pending ──> scheduler started ──> bound, one by one ──> the last event has landed ──> pods deleted
+                                   processor time: ├──────── from the start ────────┤
+                                                          ├─ from the first bind ───┤
+
+The watch asks for metadata only of pods that have a node, so a pod shows up in it once, when it is bound; what it costs
+is the same whoever binds.
+"""
+
+import contextlib
+import http.client
+import random
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+import yaml
+
+from _large_cluster import Known, an_image
+from _processes import cpu_seconds, lamina
+from lamina.scheduling.config.named import NAMED
+from testbed import Testbed
+from testbed.control_plane import SCHEDULER
+from testbed.launching import LAUNCHERS, Order
+from testbed.processes import Program
+
+IMAGES: Final = 200
+LABELS: Final = 50
+REQUESTS: Final = {"cpu": "100m", "memory": "500Mi"}
+"""As in scheduler_perf's pod-default."""
+THREADS: Final = 8
+BOUND_WITHIN: Final = 300.0
+LANDED_WITHIN: Final = 20.0
+POLL: Final = 0.1
+QUIET: Final = 1.0
+"""Seconds of peace between the pods' creation and the scheduler's start."""
+FAST: Final = {"qps": 10_000, "burst": 10_000}
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+KUBE: Final = "kube-scheduler"
+FIRST: Final = 0.10
+LAST: Final = 0.95
+
+
+class Contender(msgspec.Struct, frozen=True):
+    """A scheduler as it is configured."""
+
+    name: str
+    """What it is, and what its pods call it."""
+    profile: str = ""
+    """For Lamina: one of the profiles that come with it."""
+    all_nodes: bool = False
+    """Whether it is told to score every node."""
+
+    def configuration(self) -> dict[str, Any]:
+        """Write its KubeSchedulerConfiguration."""
+        given: dict[str, Any] = yaml.safe_load(NAMED[self.profile][1]) if self.profile else {}
+        profiles = given.get("profiles", [{}])
+        given["profiles"] = [{**profiles[0], "schedulerName": self.name}]
+        given["leaderElection"] = {"leaderElect": False}
+        given["clientConnection"] = dict(FAST)
+        if self.all_nodes:
+            given["percentageOfNodesToScore"] = 100
+        return given
+
+    def process(self, bed: Testbed, name: str) -> Program:
+        """Return the process, not started; all contenders are the same user."""
+        if self.name == KUBE:
+            return LAUNCHERS[KUBE](bed.site, Order(name, (), self.configuration()))
+        path = bed.folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(self.configuration()), encoding="utf-8")
+        words = ["--config", str(path), "--kubeconfig", str(bed.kubeconfig(SCHEDULER)), "--listen", "127.0.0.1:0"]
+        return bed.site.program(name, lamina("scheduler", *words), lambda: True)
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run gave."""
+
+    pods: int
+    pods_per_second: float
+    """Between the pod at FIRST and the one at LAST."""
+    with_events: float
+    """Pods a second from the first bind until every event had landed."""
+    cpu_us: float
+    """Processor time of the scheduler for a pod, its start included."""
+    cpu_us_after_first: float
+    server_us: float
+    """Of the API server, from the first bind on."""
+    own_us: float
+    """Of this benchmark, from the scheduler's start on."""
+    first_after: float
+    """Seconds from the scheduler's start to the first bind."""
+    events: int
+    """Events that had landed, one for each pod."""
+
+
+class Bindings:
+    """Sees pods being bound, in a thread."""
+
+    def __init__(self, bed: Testbed, namespace: str, pid: int, expected: int) -> None:
+        """Note when each is bound, and what process *pid* had used by the first one."""
+        self._bed, self._pid, self._expected = bed, pid, expected
+        self.times: list[float] = []
+        self.cpu_at_first = self.server_at_first = 0.0
+        self.complete = threading.Event()
+        self._connection = self._open(namespace)
+        self._answer = self._connection.getresponse()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _open(self, namespace: str) -> http.client.HTTPSConnection:
+        where = urlsplit(self._bed.url)
+        context = ssl.create_default_context(cafile=str(self._bed.ca_file))
+        folder = self._bed.site.authority.folder
+        context.load_cert_chain(folder / "admin.crt", folder / "admin.key")
+        connection = http.client.HTTPSConnection(where.hostname or "", where.port, context=context)
+        query = "watch=true&fieldSelector=spec.nodeName!%3D&timeoutSeconds=3600"
+        headers = {"Accept": METADATA_ONLY}
+        connection.request("GET", f"/api/v1/namespaces/{namespace}/pods?{query}", headers=headers)
+        return connection
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+            rest = b""
+            while piece := self._answer.read1(1 << 16):
+                *lines, rest = (rest + piece).split(b"\n")
+                seen = sum(line.startswith(b'{"type":"ADDED"') for line in lines)
+                if not seen:
+                    continue
+                now = time.monotonic()
+                if not self.times:
+                    self.cpu_at_first = cpu_seconds(self._pid)
+                    self.server_at_first = self._bed.parts["kube-apiserver"].cpu_seconds()
+                self.times += [now] * seen
+                if len(self.times) >= self._expected:
+                    self.complete.set()
+
+    def close(self) -> None:
+        """Stop looking."""
+        if self._connection.sock is not None:
+            # The reader sleeps in the socket; closing alone would not wake it.
+            with contextlib.suppress(OSError):
+                self._connection.sock.shutdown(socket.SHUT_RDWR)
+        self._reader.join()
+        self._answer.close()
+        self._connection.close()
+
+
+def run(bed: Testbed, contender: Contender, pods: int, number: int) -> Trial:
+    """Let a scheduler bind *pods* pods."""
+    namespace = f"trial-{number}"
+    create_pods(bed, namespace, contender.name, pods, random.Random(number))
+    time.sleep(QUIET)
+    process = contender.process(bed, f"{contender.name}-{number}")
+    own, began = time.process_time(), time.monotonic()
+    process.start(wait=False)
+    bindings = Bindings(bed, namespace, process.pid, pods)
+    try:
+        if not bindings.complete.wait(BOUND_WITHIN):
+            words = f"{contender.name} bound {len(bindings.times)} of {pods} pods in {BOUND_WITHIN:.0f} s"
+            raise TimeoutError(f"{words}; {process.last_words()}")
+        events, landed = wait_for_events(bed, namespace, pods)
+        used, served = process.cpu_seconds(), bed.parts["kube-apiserver"].cpu_seconds()
+        own = time.process_time() - own
+    finally:
+        bindings.close()
+        process.stop()
+        delete_pods(bed, namespace)
+    times = bindings.times
+    return Trial(
+        pods=pods,
+        pods_per_second=rate(times),
+        with_events=pods / (landed - times[0]),
+        cpu_us=used / pods * 1e6,
+        cpu_us_after_first=(used - bindings.cpu_at_first) / pods * 1e6,
+        server_us=(served - bindings.server_at_first) / pods * 1e6,
+        own_us=own / pods * 1e6,
+        first_after=times[0] - began,
+        events=events,
+    )
+
+
+def rate(times: list[float]) -> float:
+    """Return how many a second there were between the one at FIRST and the one at LAST."""
+    first, last = int(len(times) * FIRST), int(len(times) * LAST) - 1
+    return (last - first) / (times[last] - times[first])
+
+
+def wait_for_events(bed: Testbed, namespace: str, expected: int) -> tuple[int, float]:
+    """Wait until as many events as pods have landed, or none comes any more; return how many, and when it was seen."""
+    seen, since = -1, time.monotonic()
+    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    while time.monotonic() - since < LANDED_WITHIN:
+        page = bed.api("GET", f"{path}?limit=1")
+        found = len(page["items"]) + page["metadata"].get("remainingItemCount", 0)
+        if found != seen:
+            seen, since = found, time.monotonic()
+        if found >= expected:
+            break
+        time.sleep(POLL)
+    told = bed.api("GET", path)["items"]
+    return len({one["regarding"]["name"] for one in told if one["reason"] == "Scheduled"}), since
+
+
+# ------------------------------------------------------------------------------------------------------- the surroundings
+
+
+def images() -> list[Known]:
+    """Return the images that pods ask for."""
+    return [an_image(random.Random(number), number) for number in range(IMAGES)]
+
+
+def create_pods(bed: Testbed, namespace: str, scheduler: str, count: int, rng: random.Random) -> None:
+    """Create pods that wait for *scheduler*."""
+    bed.api("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    names = [image.held.names[0] for image in images()]
+    bodies = [a_pod(number, scheduler, rng.choice(names), rng.randrange(LABELS)) for number in range(count)]
+    in_parallel(bed, [("POST", f"/api/v1/namespaces/{namespace}/pods", body, "") for body in bodies])
+
+
+def a_pod(number: int, scheduler: str, image: str, label: int) -> dict[str, Any]:
+    """Write a pod."""
+    container = {"name": "app", "image": image, "resources": {"requests": REQUESTS, "limits": REQUESTS}}
+    return {
+        "metadata": {"name": f"pod-{number:05}", "labels": {"app": f"app-{label}"}},
+        "spec": {"schedulerName": scheduler, "containers": [container], "terminationGracePeriodSeconds": 0},
+    }
+
+
+def delete_pods(bed: Testbed, namespace: str) -> None:
+    """Delete every pod of a trial at once."""
+    bed.api("DELETE", f"/api/v1/namespaces/{namespace}/pods", {"gracePeriodSeconds": 0})
+
+
+def in_parallel(bed: Testbed, wanted: Sequence[tuple[str, str, object, str]]) -> None:
+    """Send requests, several at a time: method, path, body, content type."""
+    with contextlib.closing(bed.site.requests()) as requests, ThreadPoolExecutor(THREADS) as pool:
+        for _ in pool.map(lambda one: requests.send(one[0], one[1], one[2], content_type=one[3]), wanted):
+            pass
+
+
+def allow_layers(bed: Testbed, crds: Path) -> None:
+    """Make Lamina's resources known, and let the one user that all contenders are read them."""
+    bed.kubectl("apply", "-f", str(crds))
+    bed.kubectl("wait", "--for=condition=Established", "crd/nodelayers.lamina.dev", "crd/imagelayers.lamina.dev")
+    bed.kubectl(
+        "create",
+        "clusterrole",
+        "layers",
+        "--verb=get,list,watch",
+        "--resource=nodelayers.lamina.dev,imagelayers.lamina.dev",
+    )
+    bed.kubectl("create", "clusterrolebinding", "layers", "--clusterrole=layers", f"--user={SCHEDULER}")

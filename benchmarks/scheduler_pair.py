@@ -1,0 +1,209 @@
+"""
+Lamina and kube-scheduler on one API server, in turns: pods bound per second, and what a pod costs each of them.
+
+A real etcd and kube-apiserver (`testbed`) hold 1,000 and then 5,000 nodes that exist in the API only, as scheduler_perf's
+SchedulingBasic has them: 4 cores, 32 GiB, 110 pods. A trial creates pods that wait (100m and 500Mi, one of 200 images, one
+of 50 labels), starts one scheduler, and looks at them on one watch of its own (`_contest`). Pairs are run back to back, in an
+order drawn from a seed; pods are deleted after every trial, nodes stay. Both write one Binding and one Event for each pod,
+are the same user, may send 10,000 requests a second and elect no leader. Lamina runs kube-scheduler's default plugins
+and always looks at every node; kube-scheduler at 5,000 nodes scores 500 of them unless told to score all.
+
+Everything shares the machine's cores: API server, etcd, scheduler and this benchmark. Trust the ratios.
+
+LAMINA_QUICK=1 runs one pair on 200 nodes. LAMINA_PROFILE=FILE runs Lamina once on 5,000 nodes under cProfile, and nothing else.
+"""
+
+import json
+import os
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from _contest import KUBE, Contender, Trial, allow_layers, images, in_parallel, run
+from _large_cluster import LargeCluster
+from _processes import PROFILE
+from testbed import Testbed
+
+NAME: Final = "scheduler-pair"
+SUMMARY: Final = "Lamina against kube-scheduler on one API server: pods bound per second and CPU per pod, in pairs"
+
+CRDS: Final = Path(__file__).resolve().parent.parent / "deploy" / "crds"
+SEED: Final = 11
+PODS: Final = 2_000
+PODS_ALL_NODES: Final = 1_000
+"""kube-scheduler takes long when it scores every node."""
+LAMINA: Final = "lamina"
+GOALS: Final = {"throughput_ratio_goal": 1.5, "throughput_ratio_all_nodes_goal": 4.0, "cpu_ratio_goal": 0.25}
+
+
+class Round(msgspec.Struct, frozen=True):
+    """So many pairs of one kind."""
+
+    label: str
+    pairs: int
+    pods: int
+    all_nodes: bool = False
+
+
+SMALL: Final = (Round("small", 3, PODS),)
+LARGE: Final = (Round("large", 5, PODS), Round("all_nodes", 2, PODS_ALL_NODES, all_nodes=True))
+HELD: Final = 50
+"""Images on a node, of the 200 that pods ask for, when layers are told."""
+ALONE: Final = 2
+"""Trials of lamina-balanced, which has no counterpart."""
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """Two trials, back to back."""
+
+    label: str
+    lamina: Trial
+    kube: Trial
+
+
+class Series:
+    """Runs pairs and prints every trial."""
+
+    def __init__(self, bed: Testbed) -> None:
+        self._bed = bed
+        self._rng = random.Random(SEED)
+        self._trials = 0
+        self.nodes = 0
+        print(
+            f"{'nodes':>6} {'scheduler':<24} {'pods/s':>7} {'with events':>12} {'µs/pod':>7} {'after start':>12}"
+            f" {'server':>7} {'bench':>6} {'first bind':>11} {'events':>12}"
+        )
+
+    def grow(self, nodes: int) -> None:
+        """Add nodes until there are so many."""
+        wanted = range(self.nodes, nodes)
+        self._bed.add_nodes(
+            {
+                "name": f"node-{number:05}",
+                "cpu": "4",
+                "memory": "32Gi",
+                "labels": {"topology.kubernetes.io/zone": f"zone-{'abc'[number % 3]}"},
+            }
+            for number in wanted
+        )
+        self.nodes = nodes
+
+    def pairs(self, rounds: Sequence[Round]) -> list[Pair]:
+        """Run pairs of several kinds, mixed."""
+        order = [one for one in rounds for _ in range(one.pairs)]
+        self._rng.shuffle(order)
+        return [self._pair(one) for one in order]
+
+    def _pair(self, one: Round) -> Pair:
+        both = [Contender(LAMINA, "kube-default", one.all_nodes), Contender(KUBE, all_nodes=one.all_nodes)]
+        self._rng.shuffle(both)
+        found = {contender.name: self.trial(contender, one.pods) for contender in both}
+        return Pair(one.label, found[LAMINA], found[KUBE])
+
+    def trial(self, contender: Contender, pods: int) -> Trial:
+        """Run one scheduler and print how it did."""
+        self._trials += 1
+        found = run(self._bed, contender, pods, self._trials)
+        name = " ".join(filter(None, (contender.name, contender.profile, "all nodes" if contender.all_nodes else "")))
+        print(
+            f"{self.nodes:>6,} {name[:24]:<24} {found.pods_per_second:>7.0f} {found.with_events:>12.0f} {found.cpu_us:>7.0f}"
+            f" {found.cpu_us_after_first:>12.0f} {found.server_us:>7.0f} {found.own_us:>6.0f} {found.first_after:>10.1f}s"
+            f" {found.events:>6}/{found.pods}",
+            flush=True,
+        )
+        return found
+
+
+def tell_layers(bed: Testbed, nodes: int) -> None:
+    """Let every node report images, and tell what they consist of, as agents would."""
+    cluster = LargeCluster(nodes, 0, len(images()), 0.0)
+    root = "/apis/lamina.dev/v1alpha1"
+    posts = [("POST", f"{root}/imagelayers", json.loads(image.posted), "") for image in images()]
+    in_parallel(bed, posts)
+    reports = [json.loads(written) for written in cluster.report_objects()]
+    for report in reports:
+        report["metadata"] = {"name": report["metadata"]["name"]}
+        report["status"]["nodeUID"] = ""
+        report["status"]["renewSeconds"] = 0
+        report["status"]["images"] = report["status"]["images"][:HELD]
+    in_parallel(bed, [("POST", f"{root}/nodelayers", report, "") for report in reports])
+    statuses = [
+        ("PATCH", f"{root}/nodelayers/{report['metadata']['name']}/status", {"status": report["status"]}, "")
+        for report in reports
+    ]
+    in_parallel(bed, statuses)
+
+
+def summary(pairs: Sequence[Pair], label: str, suffix: str) -> dict[str, Any]:
+    """Return medians over the pairs of one kind, with the worst and the best pair of the ratios."""
+    mine = [pair for pair in pairs if pair.label == label]
+    found: dict[str, Any] = {f"pairs{suffix}": len(mine)}
+    ratios: dict[str, Callable[[Trial], float]] = {
+        "throughput_ratio": lambda trial: trial.pods_per_second,
+        "throughput_ratio_with_events": lambda trial: trial.with_events,
+        "cpu_ratio": lambda trial: trial.cpu_us,
+        "cpu_ratio_after_first_bind": lambda trial: trial.cpu_us_after_first,
+    }
+    for name, figure in ratios.items():
+        each = sorted(figure(pair.lamina) / figure(pair.kube) for pair in mine)
+        found[f"{name}{suffix}"] = round(statistics.median(each), 3)
+        found[f"{name}{suffix}_spread"] = [round(each[0], 3), round(each[-1], 3)]
+    for who in ("lamina", "kube"):
+        trials = [getattr(pair, who) for pair in mine]
+        for name in ("pods_per_second", "cpu_us", "cpu_us_after_first", "server_us", "first_after"):
+            found[f"{who}_{name}{suffix}"] = round(statistics.median(getattr(trial, name) for trial in trials), 1)
+        found[f"{who}_events_missing{suffix}"] = sum(trial.pods - trial.events for trial in trials)
+    return found
+
+
+def full(bed: Testbed) -> dict[str, Any]:
+    """Run everything."""
+    series = Series(bed)
+    series.grow(1_000)
+    pairs = series.pairs(SMALL)
+    series.grow(5_000)
+    pairs += series.pairs(LARGE)
+    tell_layers(bed, 5_000)
+    alone = [series.trial(Contender(LAMINA, "lamina-balanced"), PODS) for _ in range(ALONE)]
+    return {
+        "nodes": 5_000,
+        **summary(pairs, "large", ""),
+        **summary(pairs, "all_nodes", "_all_nodes"),
+        **summary(pairs, "small", "_1000"),
+        "lamina_balanced_pods_per_second": round(statistics.median(trial.pods_per_second for trial in alone), 1),
+        **GOALS,
+    }
+
+
+def quick(bed: Testbed) -> dict[str, Any]:
+    """Run one pair on few nodes."""
+    series = Series(bed)
+    series.grow(200)
+    pairs = series.pairs((Round("large", 1, 200),))
+    return {"nodes": 200, **summary(pairs, "large", "")}
+
+
+def profiled(bed: Testbed) -> dict[str, Any]:
+    """Run Lamina once under a profiler."""
+    series = Series(bed)
+    series.grow(5_000)
+    series.trial(Contender(LAMINA, "kube-default"), PODS)
+    return {"nodes": 5_000, "profile": os.environ[PROFILE]}
+
+
+def main() -> dict[str, object]:
+    """Start a control plane and run what is wanted."""
+    flags = {"kube-apiserver": ["--delete-collection-workers=8"]}
+    with Testbed.start(flags=flags) as bed:
+        allow_layers(bed, CRDS)
+        if os.environ.get(PROFILE):
+            return profiled(bed)
+        return quick(bed) if os.environ.get("LAMINA_QUICK") else full(bed)
+
+
+if __name__ == "__main__":
+    print(json.dumps({"benchmark": NAME, **main()}))

@@ -1,0 +1,98 @@
+"""``lamina scheduler``: bind real pods through an API server, or only say what would have been done."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import click
+
+EXAMPLES: Final = """\b
+Examples:
+  lamina scheduler --kubeconfig ~/.kube/config
+  lamina scheduler --config my-scheduler-config.yaml -v 2
+  lamina scheduler --observe
+  lamina scheduler --listen 0.0.0.0:10259 --log-format json
+
+Without --config, pods with `schedulerName: lamina` are placed by the profile lamina-balanced. With --observe every pod
+is looked at, whatever its scheduler, and none is bound. Pages: /livez /readyz /metrics, and for this machine
+/debug/cache /debug/dump /debug/observed /debug/decisions/NAMESPACE/POD.
+"""
+
+SCHEDULER_NAME: Final = "lamina"
+NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+
+
+@click.command(epilog=EXAMPLES)
+@click.option("--config", type=click.Path(path_type=Path), help="A KubeSchedulerConfiguration.")
+@click.option("--profile", help="Instead of --config: a profile that comes with Lamina (see `lamina profiles`).")
+@click.option("--scheduler-name", help=f"Whose pods to place, without --config.  [default: {SCHEDULER_NAME}]")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Which context of the kubeconfig.")
+@click.option("--observe", is_flag=True, help="Decide and write down what would have been saved; bind nothing.")
+@click.option("--leader-elect/--no-leader-elect", default=None, help="Override the configuration.")
+@click.option("--listen", default="127.0.0.1:10259", show_default=True, help="Where to serve the pages.")
+@click.option("--seed", type=int, help="Decides between nodes of equal score; default: chance does.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-v", "verbosity", type=click.IntRange(0, 10), default=0, show_default=True, help="How much to say.")
+def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
+    config: Path | None,
+    profile: str | None,
+    scheduler_name: str | None,
+    kubeconfig: Path | None,
+    context: str,
+    observe: bool,
+    leader_elect: bool | None,
+    listen: str,
+    seed: int | None,
+    log_format: str,
+    verbosity: int,
+) -> None:
+    """Schedule pods where their layers are."""
+    import asyncio
+
+    from lamina.cli.profile_option import configuration
+    from lamina.clients.kube.access import load_access
+    from lamina.model.errors import InputError
+    from lamina.scheduling.config.named import DEFAULT
+    from lamina.services.scheduler import logs
+    from lamina.services.scheduler.options import Options
+    from lamina.services.scheduler.wiring import serve
+
+    if config is not None and profile is not None:
+        raise InputError.one("--profile", "not together with --config: the file has profiles of its own")
+    if config is not None and scheduler_name is not None:
+        raise InputError.one("--scheduler-name", "not together with --config: the file names its schedulers")
+    name = scheduler_name if scheduler_name is not None else SCHEDULER_NAME
+    if not NAME.fullmatch(name) or len(name) > 253:
+        raise InputError.one("--scheduler-name", f"{name!r:.80} cannot be a name: use a-z, 0-9, with - or . between")
+    if config is not None:
+        chosen = configuration(f"{config}" if "/" in f"{config}" else f"./{config}")
+        kubeconfig = kubeconfig or _path(chosen.config.client_connection.kubeconfig)
+    else:
+        chosen = configuration(profile or DEFAULT).called(name)
+    host, port = _address(listen)
+    logs.set_up(verbosity, "json" if log_format == "json" else "text")
+    options = Options(
+        configuration=chosen,
+        access=load_access(kubeconfig, context),
+        observe=observe,
+        leader_elect=leader_elect,
+        host=host,
+        port=port,
+        seed=seed,
+        detail="full" if verbosity >= logs.SCORES else "savings",
+    )
+    asyncio.run(serve(options))
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None
+
+
+def _address(listen: str) -> tuple[str, int]:
+    from lamina.model.errors import InputError
+
+    host, _, port = listen.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise InputError.one("--listen", f"{listen!r} is not ADDRESS:PORT, for example 127.0.0.1:10259")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,1 @@
+"""What we run: one process each, thin. They watch, feed the decision core, and perform what it asks for."""

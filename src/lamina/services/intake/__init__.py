@@ -1,0 +1,1 @@
+"""From watched objects to events of the decision core; shared by every service that decides."""

@@ -1,0 +1,92 @@
+"""
+What is watched, and which events it becomes.
+
+Pods that have ended count nowhere, so the API server is asked to leave them out. A pod is known by its uid: one that was
+deleted and made again under the same name is another pod, also when both happened between two looks.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from lamina.clients.kube.reflector import Resource
+from lamina.model.events import (
+    Event,
+    ImagesLearned,
+    LayersReported,
+    LayersWithdrawn,
+    NamespaceSeen,
+    NodeGone,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+)
+from lamina.model.image import Image
+from lamina.model.node import Node
+from lamina.model.pod import Pod
+from lamina.model.reports import LayerReport
+from lamina.wire.image_layers import decode_image_layers
+from lamina.wire.kube import decode_node, decode_pod
+from lamina.wire.kube_namespace import Namespace, decode_namespace
+from lamina.wire.node_layers import decode_node_layers
+
+T = TypeVar("T")
+
+LAMINA_API: Final = "/apis/lamina.dev/v1alpha1"
+UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class Watched(msgspec.Struct, Generic[T], frozen=True):
+    """One kind of object."""
+
+    resource: Resource
+    decode: Callable[[bytes | Raw], T]
+    key: Callable[[T], str]
+    seen: Callable[[T], Event]
+    gone: Callable[[T], Event | None]
+    required: bool = True
+    """Whether nothing may be decided before all of them were seen; layers are welcome, not needed."""
+
+
+PODS: Final = Watched[Pod](
+    Resource(path="/api/v1/pods", kind="Pod", field_selector=UNFINISHED),
+    decode_pod,
+    lambda pod: pod.uid,
+    PodSeen,
+    lambda pod: PodGone(pod.uid),
+)
+NODES: Final = Watched[Node](
+    Resource(path="/api/v1/nodes", kind="Node"),
+    decode_node,
+    lambda node: node.name,
+    NodeSeen,
+    lambda node: NodeGone(node.name),
+)
+NAMESPACES: Final = Watched[Namespace](
+    Resource(path="/api/v1/namespaces", kind="Namespace"),
+    decode_namespace,
+    lambda namespace: namespace.name,
+    lambda namespace: NamespaceSeen(namespace.name, namespace.annotations, namespace.labels),
+    lambda namespace: NamespaceSeen(namespace.name),
+)
+NODE_LAYERS: Final = Watched[LayerReport](
+    Resource(path=f"{LAMINA_API}/nodelayers", kind="NodeLayers"),
+    decode_node_layers,
+    lambda report: report.node,
+    LayersReported,
+    lambda report: LayersWithdrawn(report.node),
+    required=False,
+)
+IMAGE_LAYERS: Final = Watched[Image](
+    Resource(path=f"{LAMINA_API}/imagelayers", kind="ImageLayers"),
+    decode_image_layers,
+    lambda image: image.digest,
+    lambda image: ImagesLearned((image,)),
+    # What an image consists of stays true when nobody writes it down any more.
+    lambda image: None,
+    required=False,
+)
+
+EVERYTHING: Final[tuple[Watched[Any], ...]] = (NODES, PODS, NAMESPACES, NODE_LAYERS, IMAGE_LAYERS)

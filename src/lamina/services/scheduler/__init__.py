@@ -1,0 +1,1 @@
+"""The scheduler: binds pods through the API server."""

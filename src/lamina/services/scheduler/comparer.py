@@ -1,0 +1,122 @@
+"""
+Compares what the cache believes with what the API server says, and lists the differences.
+
+A cluster never stands still while one looks at it, so what differs is looked at a second time a moment later, and only
+what still differs is a difference.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Final, TypeVar
+
+import msgspec
+
+from lamina.clients.kube.transport import KubeClient
+from lamina.model.node import Node
+from lamina.model.pod import Pod
+from lamina.scheduling.loop.state import LoopState
+from lamina.services.intake.watched import UNFINISHED
+from lamina.wire.kube import Listing, decode_node_list, decode_pod_list
+
+M = TypeVar("M", Pod, Node)
+
+MOST: Final = 1000
+"""Differences told; if there are more, that is said."""
+PAGE: Final = 5000
+SECOND_LOOK_AFTER: Final = 2.0
+LARGEST_PAGE: Final = 512 * 1024 * 1024
+
+
+class Difference(msgspec.Struct, frozen=True, order=True):
+    """One thing on which cache and API server do not agree."""
+
+    kind: str
+    name: str
+    cached: str
+    served: str
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What comparing brought to light."""
+
+    nodes: int
+    pods: int
+    differences: tuple[Difference, ...]
+    more: int = 0
+    """Differences beyond those that are listed."""
+
+
+async def compare(client: KubeClient, state: LoopState, *, observing: bool = False) -> Comparison:
+    """
+    List nodes and pods and compare them with the cache, twice if they differ.
+
+    While *observing*, pods count where they would have gone, which is no difference.
+    """
+    nodes, pods, first = await _look(client, state, observing)
+    if first:
+        await asyncio.sleep(SECOND_LOOK_AFTER)
+        nodes, pods, second = await _look(client, state, observing)
+        first &= second
+    found = sorted(first)
+    return Comparison(nodes, pods, tuple(found[:MOST]), max(len(found) - MOST, 0))
+
+
+async def _look(client: KubeClient, state: LoopState, observing: bool) -> tuple[int, int, set[Difference]]:
+    nodes = [node async for node in _listed(client, "/api/v1/nodes", {}, decode_node_list)]
+    pods = [pod async for pod in _listed(client, "/api/v1/pods", {"fieldSelector": UNFINISHED}, decode_pod_list)]
+    return len(nodes), len(pods), {*_nodes(nodes, state), *_pods(pods, state, observing)}
+
+
+async def _listed(
+    client: KubeClient, path: str, query: dict[str, str], decode: Callable[[bytes], Listing[M]]
+) -> AsyncIterator[M]:
+    token = ""
+    while True:
+        asked = {**query, "limit": str(PAGE), **({"continue": token} if token else {})}
+        page = decode(await client.request("GET", path, query=asked, timeout=60.0, limit=LARGEST_PAGE))
+        for item in page.items:
+            yield item
+        token = page.continue_token
+        if not token:
+            return
+
+
+def _nodes(served: Iterable[Node], state: LoopState) -> Iterable[Difference]:
+    left = dict.fromkeys(state.columns.rows)
+    for node in served:
+        left.pop(node.name, None)
+        row = state.columns.rows.get(node.name)
+        known = None if row is None else state.columns.nodes[row]
+        if known is None:
+            yield Difference("Node", node.name, "not there", "there")
+        elif not _same_but_images(known, node):
+            yield Difference("Node", node.name, "another version", "newest version")
+    for name in left:
+        yield Difference("Node", name, "there", "not there")
+
+
+def _same_but_images(one: Node, other: Node) -> bool:
+    return msgspec.structs.replace(one, images=()) == msgspec.structs.replace(other, images=())
+
+
+def _pods(served: Iterable[Pod], state: LoopState, observing: bool) -> Iterable[Difference]:
+    placed = {one.pod.uid: one.node for one in state.cache}
+    underway = {one.queued.pod.uid for one in state.bindings}
+    waiting = {one.pod.uid for one in state.queue}
+    names = {one.pod.uid: one.pod.key for one in state.cache}
+    names.update((one.pod.uid, one.pod.key) for one in state.queue)
+    for pod in served:
+        where = placed.pop(pod.uid, "")
+        waits = pod.uid in waiting
+        waiting.discard(pod.uid)
+        if pod.node_name:
+            if where != pod.node_name:
+                yield Difference("Pod", pod.key, f"on {where}" if where else "on no node", f"on {pod.node_name}")
+        elif where and pod.uid not in underway and not observing:
+            yield Difference("Pod", pod.key, f"on {where}", "on no node")
+        elif not where and not waits and not pod.deleting and pod.scheduler_name in state.profiles:
+            yield Difference("Pod", pod.key, "not waiting", "waits for a node")
+    for uid, node in placed.items():
+        yield Difference("Pod", names[uid], f"on {node}", "not there")
+    for uid in waiting:
+        yield Difference("Pod", names[uid], "waiting", "not there")

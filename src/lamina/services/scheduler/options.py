@@ -1,0 +1,27 @@
+"""How one scheduler process is to run."""
+
+from typing import Literal
+
+import msgspec
+
+from lamina.clients.kube.access import Access
+from lamina.scheduling.config.load import Configuration
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What the command line said, checked."""
+
+    configuration: Configuration
+    access: Access
+    observe: bool = False
+    """Decide and write down, and bind nothing."""
+    leader_elect: bool | None = None
+    """Overrides the configuration."""
+    host: str = "127.0.0.1"
+    port: int = 10259
+    """Of the service's own pages; 0 takes any that is free."""
+    detail: Literal["brief", "savings", "full"] = "savings"
+    seed: int | None = None
+    """Decides between nodes of equal score; None: chance does."""
+    identity: str = ""
+    """Who this instance is among others; empty: host name and a random number."""

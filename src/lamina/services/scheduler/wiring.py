@@ -1,0 +1,255 @@
+"""
+Puts a scheduler together, runs it, and takes it apart again.
+
+On SIGTERM or SIGINT nothing more is decided, bindings on their way are given a moment to end, events are sent, the lease
+is given back. SIGUSR2 writes down what is believed.
+"""
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import random
+import signal
+import socket
+import uuid
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from lamina.clients.kube.lease import Leadership, Terms
+from lamina.clients.kube.recorder import Recorder
+from lamina.clients.kube.transport import KubeClient
+from lamina.model.duration import seconds
+from lamina.model.errors import InputError
+from lamina.model.events import Event, LayersReported
+from lamina.model.reports import LayerReport
+from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.loop.state import Settings
+from lamina.services.intake.inbox import Inbox
+from lamina.services.intake.intake import Intake
+from lamina.services.intake.watched import EVERYTHING, NODE_LAYERS, PODS, Watched
+from lamina.services.scheduler.attempts import Attempts
+from lamina.services.scheduler.clock import Clock
+from lamina.services.scheduler.dump import dump
+from lamina.services.scheduler.executor import Executor
+from lamina.services.scheduler.host import Host
+from lamina.services.scheduler.journal import Journal
+from lamina.services.scheduler.metrics import Metrics
+from lamina.services.scheduler.observing import Observer
+from lamina.services.scheduler.options import Options
+from lamina.services.scheduler.pages import Pages
+from lamina.services.scheduler.parts import Parts
+from lamina.services.scheduler.telling import ApiTeller
+from lamina.services.scheduler.throttle import Throttle
+
+LAST_BINDINGS: Final = 10.0
+"""Seconds for bindings on their way to end once the process is asked to stop."""
+LAST_EVENTS: Final = 2.0
+LAST_PAGES: Final = 1.0
+GC_THRESHOLDS: Final = (100_000, 50, 100)
+"""What is kept for long is frozen after the first look; the rest is short-lived and seldom forms cycles."""
+
+log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """One scheduler process."""
+
+    def __init__(self, options: Options) -> None:
+        """Put everything together; nothing runs and nothing is connected yet."""
+        self.options = options
+        self._stop = asyncio.Event()
+        self.clock = Clock()
+        self.client = KubeClient(options.access, user_agent="lamina-scheduler")
+        # Events have connections of their own: they may be slow, and a binding must not stand behind one.
+        self._talking = KubeClient(options.access, connections=8, user_agent="lamina-scheduler")
+        config = options.configuration.config
+        settings = Settings(backoff=options.configuration.backoff, detail=options.detail)
+        self.loop = Loop(options.configuration.profiles, random.Random(options.seed).randrange, settings)
+        self.inbox = Inbox()
+        self.metrics = Metrics(self.clock, config.leader_election.resource_name)
+        self.journal = Journal()
+        attempts = Attempts(self.metrics, self.journal)
+        self.identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4()}"
+        self.leadership = self._election()
+        connection = config.client_connection
+        name = next(iter(self.loop.state.profiles))
+        self.recorder = Recorder(self._talking, name, f"{name}-{socket.gethostname()}")
+        self.observer: Observer | None = None
+        replaced: dict[Watched[Any], Watched[Any]] = {
+            NODE_LAYERS: msgspec.structs.replace(NODE_LAYERS, seen=self._reported)
+        }
+        if options.observe:
+            self.observer = Observer(self.inbox.put, self.clock)
+            self.observer.connect(self.loop)
+            replaced[PODS] = msgspec.structs.replace(PODS, seen=self.observer.seen, gone=self.observer.gone)
+        self.teller = ApiTeller(
+            self._talking, self.recorder, Throttle(connection.qps, connection.burst), self._may_act, self.clock
+        )
+        self.executor = Executor(
+            self.client,
+            self.inbox.put,
+            self.teller,
+            attempts,
+            may_act=self._may_act,
+            throttle=Throttle(connection.qps, connection.burst),
+            clock=self.clock,
+            ring=self.inbox.ring,
+        )
+        self.intake = Intake(self.client, self.inbox, [replaced.get(one, one) for one in EVERYTHING])
+        self.host = Host(self.loop, self.inbox, self.observer or self.executor, attempts, self.clock)
+        self.host.allowed = self._may_decide
+        self.metrics.watch(self.loop, self.intake)
+        self.parts = Parts(
+            client=self.client,
+            intake=self.intake,
+            loop=self.loop,
+            host=self.host,
+            metrics=self.metrics,
+            journal=self.journal,
+            observer=self.observer,
+        )
+        self.port = options.port
+
+    def _election(self) -> Leadership | None:
+        election = self.options.configuration.config.leader_election
+        wanted = election.leader_elect if self.options.leader_elect is None else self.options.leader_elect
+        if not wanted or self.options.observe:
+            return None
+        return Leadership(
+            self._talking,
+            election.resource_namespace,
+            election.resource_name,
+            self.identity,
+            terms=Terms(
+                lease=seconds(election.lease_duration),
+                renew=seconds(election.renew_deadline),
+                retry=seconds(election.retry_period),
+            ),
+        )
+
+    def _reported(self, report: LayerReport) -> Event:
+        self.metrics.reported(report)
+        return LayersReported(report)
+
+    # -- what is allowed ---------------------------------------------------------------------------------------------
+
+    def _may_act(self) -> bool:
+        return self.leadership is None or self.leadership.may_act()
+
+    def _may_decide(self) -> bool:
+        return self.intake.synced and not self._stop.is_set() and self._may_act()
+
+    def _leading(self, leads: bool) -> None:
+        election = self.options.configuration.config.leader_election
+        self.metrics.leading.labels(election.resource_name).set(int(leads))
+        log.info("leading from now on" if leads else "not leading any more", extra={"fields": {"id": self.identity}})
+        self.inbox.ring()
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Schedule until asked to stop."""
+        gc.disable()
+        try:
+            await self._run()
+        finally:
+            gc.enable()
+
+    async def _run(self) -> None:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.client.close)
+            stack.push_async_callback(self._talking.close)
+            await self._open_pages(stack)
+            self._heed_signals(stack)
+            async with asyncio.TaskGroup() as tasks:
+                running = [
+                    tasks.create_task(part, name=name)
+                    for name, part in (
+                        ("intake", self.intake.run()),
+                        ("host", self.host.run()),
+                        ("executor", self.executor.run()),
+                        ("teller", self.teller.run()),
+                        ("recorder", self.recorder.run()),
+                        ("settling in", self._settle_in()),
+                    )
+                ]
+                if self.leadership is not None:
+                    running.append(tasks.create_task(self.leadership.run(self._leading), name="leadership"))
+                await self._stop.wait()
+                await self._wind_up()
+                # Leadership gives its lease back when it is cancelled.
+                for task in running:
+                    task.cancel()
+        if self.observer is not None:
+            log.info(self.observer.summary())
+        log.info("stopped")
+
+    def stop(self) -> None:
+        """Ask to stop; asked a second time, stop at once."""
+        if self._stop.is_set():
+            log.warning("stopping at once")
+            logging.shutdown()
+            # Not by an exception: whoever is in the middle of something would try to end it in order.
+            os._exit(1)
+        log.info("stopping")
+        self._stop.set()
+        self.inbox.ring()
+
+    async def _settle_in(self) -> None:
+        """Say when everything was seen, and take what is kept for long out of the garbage collector's rounds."""
+        while not (self.intake.synced and self.host.caught_up):
+            await asyncio.sleep(0.02)
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        gc.enable()
+        state = self.loop.state
+        fields = {"nodes": state.columns.count, "pods": len(state.cache), "waiting": len(state.queue)}
+        log.info("everything was seen", extra={"fields": fields})
+        self.inbox.ring()
+
+    async def _wind_up(self) -> None:
+        try:
+            async with asyncio.timeout(LAST_BINDINGS):
+                while self.executor.underway:
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            log.warning("%d bindings were not finished", self.executor.underway)
+        await self.recorder.drain(LAST_EVENTS)
+
+    async def _open_pages(self, stack: AsyncExitStack) -> None:
+        runner = web.AppRunner(
+            Pages(self.parts).app(), access_log=None, handle_signals=False, shutdown_timeout=LAST_PAGES
+        )
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        host, port = self.options.host, self.options.port
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except (OSError, UnicodeError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise InputError.one("--listen", f"cannot listen on {host}:{port}: {why}") from error
+        self.port = runner.addresses[0][1]
+        log.info("pages are served", extra={"fields": {"at": f"http://{host}:{self.port}"}})
+
+    def _heed_signals(self, stack: AsyncExitStack) -> None:
+        loop = asyncio.get_running_loop()
+        for number, act in (
+            (signal.SIGTERM, self.stop),
+            (signal.SIGINT, self.stop),
+            (signal.SIGUSR2, self._write_down),
+        ):
+            loop.add_signal_handler(number, act)
+            stack.callback(loop.remove_signal_handler, number)
+
+    def _write_down(self) -> None:
+        log.info("dump of what is believed: %s", json.dumps(dump(self.loop.state)))
+
+
+async def serve(options: Options) -> None:
+    """Run a scheduler until it is asked to stop."""
+    await Scheduler(options).run()

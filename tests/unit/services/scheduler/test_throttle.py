@@ -1,0 +1,73 @@
+"""How many requests a second: never more than was agreed, in the order they came."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lamina.services.scheduler.throttle import Throttle
+from tests.unit.services.fakes import leaping
+
+
+def passes(rate: float, burst: int, arrivals: list[float]) -> list[tuple[int, float]]:
+    """Who passes when; arrivals are seconds since the one before."""
+
+    async def story() -> list[tuple[int, float]]:
+        throttle, loop = Throttle(rate, burst), asyncio.get_running_loop()
+        passed: list[tuple[int, float]] = []
+
+        async def come(number: int) -> None:
+            await throttle.pass_by()
+            passed.append((number, loop.time()))
+
+        tasks = []
+        for number, later in enumerate(arrivals):
+            if later:
+                await asyncio.sleep(later)
+            tasks.append(asyncio.create_task(come(number)))
+        await asyncio.gather(*tasks)
+        return passed
+
+    return leaping(story())
+
+
+@given(
+    st.floats(0.5, 200.0),
+    st.integers(-1, 20),
+    st.lists(st.one_of(st.just(0.0), st.floats(0.001, 3.0)), min_size=1, max_size=40),
+)
+@settings(max_examples=60)
+def test_in_no_stretch_of_time_do_more_pass_than_burst_and_rate_allow(rate, burst, arrivals):
+    passed = passes(rate, burst, arrivals)
+
+    assert list(range(len(arrivals))) == [number for number, _ in passed], "first come, first served"
+    times = [at for _, at in passed]
+    for first, begin in enumerate(times):
+        for last in range(first, len(times)):
+            assert last - first + 1 <= max(burst, 1) + rate * (times[last] - begin) + 1e-6
+
+
+@given(st.floats(0.5, 200.0), st.integers(1, 20), st.integers(1, 60))
+@settings(max_examples=40)
+def test_nobody_waits_longer_than_the_agreed_rate_makes_them(rate, burst, crowd):
+    passed = passes(rate, burst, [0.0] * crowd)
+
+    assert max(crowd - burst, 0) / rate == pytest.approx(passed[-1][1] - 1000.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0])
+def test_without_a_rate_nobody_waits(rate):
+    assert [1000.0] * 50 == [at for _, at in passes(rate, 0, [0.0] * 50)]
+
+
+def test_who_stops_waiting_lets_the_others_pass_all_the_same():
+    async def story() -> bool:
+        throttle = Throttle(10.0, 1)
+        tasks = [asyncio.create_task(throttle.pass_by()) for _ in range(3)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return tasks[2].exception() is None
+
+    assert leaping(story())
