@@ -9,6 +9,8 @@ import math
 import os
 import random
 
+import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from lamina.layers import index as index_room
 from lamina.layers.catalog import Catalog, folded
 from lamina.layers.inventory import Inventory
 from lamina.layers.lacking import look
-from lamina.layers.sheets import FIRST_ROWS
+from lamina.layers.sheets import FIRST_LINES, FIRST_ROWS, Sheet, SparseSheet
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer, Platform
 from lamina.model.reports import HeldImage, LayerReport
@@ -25,8 +27,10 @@ from lamina.testing import a_digest
 from tests.property.layer_histories import (
     ARM,
     ASKED,
+    FIGURES,
     IMAGES,
     LINUX,
+    MB,
     OPENING,
     SIZES,
     STEP,
@@ -34,6 +38,7 @@ from tests.property.layer_histories import (
     close,
     few_images,
     image,
+    layer,
     play,
     thrown,
 )
@@ -97,6 +102,33 @@ def test_an_index_counts_what_sets_count(steps, wants):
         index.expect(row, ())
     assert (0, 1 + len(index._spare)) == (len(index), len(index._line_uses))
     assert not any(sheet.any() for sheet in index._sheets)
+
+
+sheet_steps = st.tuples(
+    st.sampled_from(["set", "clear", "grow"]),
+    st.lists(st.integers(1, 2 * FIRST_LINES - 1), min_size=1, max_size=6),
+    st.sampled_from([0, 1, 8, FIRST_ROWS - 1]),
+)
+
+
+@given(st.lists(sheet_steps, max_size=20))
+def test_a_sheet_that_keeps_only_lines_with_a_bit_says_what_one_that_keeps_all_says(steps):
+    """And has no place for a line without one."""
+    every = np.arange(2 * FIRST_LINES, dtype=np.intp)
+    sheets = (Sheet(), SparseSheet())
+    rows = FIRST_ROWS
+    for sheet in sheets:
+        sheet.reach(2 * FIRST_LINES, rows)
+    for deed, some, row in steps:
+        rows += FIRST_ROWS if deed == "grow" else 0
+        for sheet in sheets:
+            if deed == "grow":
+                sheet.reach(2 * FIRST_LINES, rows)
+            else:
+                getattr(sheet, deed)(np.array(some, dtype=np.intp), row)
+        plain, sparse = (sheet.of(every) for sheet in sheets)
+        assert (plain == sparse).all()
+        assert plain.any(axis=1).sum() == (sheets[1]._places != 0).sum()
 
 
 # ------------------------------------------------------------------------------------------------------------- catalog
@@ -178,6 +210,66 @@ def test_the_order_in_which_things_become_known_does_not_matter(order, holdings,
             seconds.append(ready.seconds.tolist())
         assert all(map(close, seconds[0][:4], seconds[1][:4]))
         assert math.isnan(seconds[0][4])
+
+
+# A layer of which two manifests tell different sizes; whoever holds both can have no more than the larger.
+LIAR = Image(a_digest("liar"), (Layer(layer("os").digest, 1500 * MB), layer("tool")), ("liar:1",))
+TOLD = [*IMAGES, LIAR]
+few_told = st.lists(st.integers(0, len(TOLD) - 1), max_size=4, unique=True)
+
+
+@given(
+    st.permutations(range(len(TOLD) + 3)),
+    st.lists(st.tuples(few_told, st.sampled_from(FIGURES), st.booleans()), min_size=3, max_size=3),
+    st.lists(st.booleans(), min_size=len(TOLD), max_size=len(TOLD)),
+)
+def test_the_order_of_reports_and_images_does_not_matter(order, holdings, alone):
+    """Images become known one by one or together, before or after the reports: what is held is what reports say."""
+    shuffled, straight = Inventory(), Inventory()
+    reports = [
+        LayerReport(
+            node=f"n{number}",
+            images=tuple(HeldImage(TOLD[one].digest, 1, TOLD[one].names) for one in some),
+            reuse="set" if loose else "prefix",
+            **figures,
+        )
+        for number, (some, figures, loose) in enumerate(holdings)
+    ]
+    for inventory in (shuffled, straight):
+        for row in range(3):
+            inventory.join(f"n{row}", "", row, ARM if row == 2 else LINUX)
+    portion: list[Image] = []
+    for place in order:
+        if place < len(TOLD):
+            portion.append(msgspec.structs.replace(TOLD[place], names=()))
+        if place >= len(TOLD) or alone[place]:
+            shuffled.learn(portion)
+            portion = []
+        if place >= len(TOLD):
+            shuffled.report(reports[place - len(TOLD)])
+    shuffled.learn(portion)
+    straight.learn([msgspec.structs.replace(one, names=()) for one in TOLD])
+    for report in reports:
+        straight.report(report)
+
+    assert (straight.conditions, straight.complaints) == (shuffled.conditions, shuffled.complaints)
+    assert straight.index.reported.tolist() == shuffled.index.reported.tolist()
+    assert [straight.index.held(row) for row in range(3)] == [shuffled.index.held(row) for row in range(3)]
+    assert len(straight.index) == len(shuffled.index)
+    for names in (
+        [
+            "liar:1",
+        ],
+        *ASKED[:-1],
+    ):
+        ready = [inventory.wants.readiness(tuple(names)) for inventory in (straight, shuffled)]
+        assert (ready[0] is None) == (ready[1] is None)
+        for inventory, one in zip((straight, shuffled), ready, strict=True):
+            if one is not None:
+                inventory.wants.look(one, 3)
+        if ready[0] is not None and ready[1] is not None:
+            assert np.array_equal(ready[0].seconds, ready[1].seconds, equal_nan=True)
+            assert (ready[0].download == ready[1].download).all()
 
 
 def test_the_images_of_these_laws_share_what_images_share():

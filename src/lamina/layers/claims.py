@@ -39,16 +39,18 @@ class Claims:
         old, new = self._named(before), self._named(after)
         names = self._counts.setdefault(platform, {})
         meant: dict[str, Digest | None] = {}
-        for name, digest in new.items():
-            if old.get(name) == digest:
-                continue
-            counts = names.setdefault(name, {})
-            if len(counts) != 1 or digest not in counts:
+        # A report names a hundred images and changes one; a scheduler that starts gets thousands of such reports.
+        for name, digest in _without(new, old):
+            counts = names.get(name)
+            if counts is None:
+                meant[name] = None
+                names[name] = {digest: 1}
+            elif len(counts) == 1 and digest in counts:
+                counts[digest] += 1
+            else:
                 meant[name] = _most(counts)
-            counts[digest] = counts.get(digest, 0) + 1
-        for name, digest in old.items():
-            if new.get(name) == digest:
-                continue
+                counts[digest] = counts.get(digest, 0) + 1
+        for name, digest in _without(old, new):
             counts = names[name]
             if len(counts) != 1 or counts[digest] == 1:
                 meant.setdefault(name, _most(counts))
@@ -59,6 +61,12 @@ class Claims:
         """On one node a name means one image, however often it is listed: nobody counts twice."""
         spelled = self._spelled
         return {spelled(name): image.digest for image in images for name in image.names}
+
+
+def _without(some: dict[str, Digest], others: dict[str, Digest]) -> Iterable[tuple[str, Digest]]:
+    if not others:
+        return some.items()
+    return [(name, digest) for name, digest in some.items() if others.get(name) != digest]
 
 
 def _most(counts: Counts | None) -> Digest | None:

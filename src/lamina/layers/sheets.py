@@ -63,11 +63,13 @@ class Sheet:
 
     def set(self, lines: Lines, row: int) -> None:
         """Set the bits of a row in some lines."""
-        self._bits[lines, row >> 3] |= np.uint8(128 >> (row & 7))
+        column = self._bits[:, row >> 3]
+        column[lines] |= np.uint8(128 >> (row & 7))
 
     def clear(self, lines: Lines, row: int) -> None:
         """Clear the bits of a row in some lines."""
-        self._bits[lines, row >> 3] &= np.uint8(255 - (128 >> (row & 7)))
+        column = self._bits[:, row >> 3]
+        column[lines] &= np.uint8(255 - (128 >> (row & 7)))
 
     def set_rows(self, lines: Lines, rows: list[int]) -> None:
         """Set the bits of many rows in the same lines."""
@@ -78,7 +80,8 @@ class Sheet:
     def of(self, lines: Lines, where: slice | Lines = EVERYWHERE) -> Bits:
         """Return bytes of some lines, a copy."""
         if isinstance(where, slice):
-            return self._bits[lines, where]
+            # Whole lines are copied in one go each, and there are hardly more bytes in them than anybody asks for.
+            return self._bits.take(lines, axis=0)[:, where]
         return self._bits[lines[:, np.newaxis], where]
 
 

@@ -409,6 +409,14 @@ def test_nodes_speak_for_their_own_platform():
     assert (None, renamed(NGINX)) == (known.find("web:1"), known.find("web:1", ARM))
 
 
+def test_nodes_of_another_platform_do_not_change_for_which_one_an_image_was_described():
+    """They may hold it under its name; there it helps nobody. Under any other name nobody has said for whom it is."""
+    known = catalog(NGINX)
+
+    assert {"docker.io/library/web:1"} == claimed(known, NGINX, "nginx:1.27", "web:1", platform=ARM)
+    assert (None, NGINX) == (known.find("nginx:1.27", ARM), known.find("web:1", ARM))
+
+
 @pytest.mark.parametrize(
     "asked",
     [

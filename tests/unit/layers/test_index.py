@@ -64,6 +64,23 @@ def test_there_may_be_any_number_of_layers():
     assert made.nbytes >= 4 * FIRST_LINES * FIRST_ROWS // 8
 
 
+def test_rows_gain_images_beside_those_they_said():
+    """As if they had said so at once; each of them counts as changed once."""
+    made, whole = index(r0=OS, r9=TOOL), index(r0=OS, r9=TOOL)
+    position = made.position
+    made.gain({9: [APP, OS], 0: [APP, OS]})
+    whole.hold(9, [TOOL, APP, OS])
+    whole.hold(0, [OS, APP])
+
+    assert [9, 0] == made.changed_since(position)
+    for image in (OS, APP, TOOL):
+        assert rows_with(whole, image) == rows_with(made, image)
+    assert [whole.held(row) for row in (0, 9)] == [made.held(row) for row in (0, 9)]
+    for row in (0, 9):
+        made.hold(row, ())
+    assert (0, False) == (len(made), made._sheets[HELD].any())
+
+
 def test_what_a_row_holds_replaces_what_it_held():
     """What the images that remain share with those that went stays."""
     made = LayerIndex()

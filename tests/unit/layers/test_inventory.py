@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lamina.layers import inventory as room
-from lamina.layers.intake import ANOTHER_MACHINE, MORE_THAN_DISK
+from lamina.layers.intake import ANOTHER_MACHINE, MORE_THAN_DISK, TOO_EARLY
 from lamina.layers.inventory import Inventory
 from lamina.layers.sheets import FIRST_ROWS
 from lamina.model.image import Platform
@@ -205,7 +205,20 @@ def test_reports_for_nodes_that_never_come_are_kept_for_so_many(monkeypatch):
     for name in ("a", "b", "c", "a", "d"):
         made.report(held(name, APP))
 
+    assert {TOO_EARLY: 1} == made.complaints
     assert [True, False, True, True] == [made.join(name, "", row) for row, name in enumerate("abcd")]
+
+
+def test_all_nodes_of_a_large_cluster_may_come_after_their_reports():
+    """Lists of reports and of nodes are asked for at the same time."""
+    made = Inventory()
+    made.learn([APP])
+    names = [f"n{number}" for number in range(6_000)]
+    for name in names:
+        made.report(held(name, APP))
+
+    assert all(made.join(name, "", row) for row, name in enumerate(names))
+    assert {} == made.complaints
 
 
 # -------------------------------------------------------------------------------------------------------- coming and going
@@ -256,6 +269,21 @@ def test_learning_an_image_tells_about_every_node_that_reported_it():
         made.report(held(name, APP))
 
     assert (True, [1, 2, 0]) == made.learn([APP])
+
+
+def test_learning_an_image_looks_at_nothing_else_that_nodes_reported(inventory, monkeypatch):
+    """A scheduler that starts learns thousands of images, and has thousands of reports that wait for each of them."""
+    inventory.report(but(held("n1", NEW, APP, OS), disk=1000 * MB, renews_within=60.0))
+    for part, deed in [
+        (inventory.index, "hold"),
+        (inventory.rates, "observe"),
+        (inventory.trust, "renew"),
+        (inventory.catalog, "claim"),
+    ]:
+        monkeypatch.delattr(type(part), deed)
+
+    assert (True, [4]) == inventory.learn([NEW])
+    assert {APP.digest, OS.digest, NEW.digest} == inventory.index.held(4)
 
 
 def test_learning_what_is_known_is_no_news(inventory):

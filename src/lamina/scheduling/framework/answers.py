@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
@@ -40,18 +41,60 @@ def a_few_of(columns: NodeColumns) -> int:
 
 
 class Kept:
-    """An answer, and where the logs stood when it was given."""
+    """Where the logs stood when something was answered."""
 
-    __slots__ = ("positions", "tell", "values", "version")
+    __slots__ = ("positions", "version")
 
-    def __init__(self, version: Version, positions: list[int], values: Ints | Bools | None) -> None:
-        """Keep codes or scores; None when all nodes passed."""
+    def __init__(self, version: Version, positions: list[int]) -> None:
+        """Note the positions of what is read as one (with the structure), and of what is read row by row."""
         self.version = version
         self.positions = positions
-        """Of what is read row by row."""
-        self.values = values
-        self.tell: Callable[[int], Refusal] | None = None
-        """What a filter's codes mean."""
+
+
+class KeptCodes(Kept):
+    """What a filter said."""
+
+    __slots__ = ("codes", "tell")
+
+    def __init__(self, version: Version, positions: list[int], verdicts: Verdicts | None) -> None:
+        """Keep verdicts; None when all nodes passed."""
+        super().__init__(version, positions)
+        self.codes: Ints | Bools | None = None if verdicts is None else verdicts.codes
+        """Never written to: shapes look at them."""
+        self.tell: Callable[[int], Refusal] | None = None if verdicts is None else verdicts.tell
+
+    def verdicts(self, rows: npt.NDArray[np.intp] | slice | None = None) -> Verdicts | None:
+        """Return what was said of all nodes, or of some."""
+        if self.codes is None or self.tell is None:
+            return None
+        return Verdicts(self.codes if rows is None else self.codes[rows], self.tell)
+
+    def replace(self, rows: list[int], verdicts: Verdicts | None, size: int) -> bool:
+        """Say something else of some rows; False when it was said in other terms."""
+        if verdicts is None and self.codes is None:
+            return True
+        if self.codes is None:
+            codes: Ints | Bools = np.zeros(size, dtype=np.int64)
+        elif verdicts is not None and verdicts.codes.dtype != self.codes.dtype:
+            return False
+        else:
+            codes = self.codes.copy()
+        codes[rows] = 0 if verdicts is None else verdicts.codes
+        self.codes = codes
+        if verdicts is not None:
+            self.tell = verdicts.tell
+        return True
+
+
+class KeptScores(Kept):
+    """What a scorer gave."""
+
+    __slots__ = ("scores",)
+
+    def __init__(self, version: Version, positions: list[int], scores: Ints) -> None:
+        """Keep scores."""
+        super().__init__(version, positions)
+        self.scores = scores
 
 
 class Answers:
@@ -60,8 +103,8 @@ class Answers:
     def __init__(self, columns: NodeColumns) -> None:
         """Keep answers about these columns."""
         self._columns = columns
-        self._verdicts: dict[Key, Kept] = {}
-        self._scores: dict[Key, Kept] = {}
+        self._verdicts: dict[Key, KeptCodes] = {}
+        self._scores: dict[Key, KeptScores] = {}
 
     # -- filters -----------------------------------------------------------------------------------------------------
 
@@ -74,65 +117,44 @@ class Answers:
         kept = self._verdicts.pop(key, None)
         if kept is None or not self._update_codes(kept, part, state, pod):
             self._make_room(self._verdicts)
-            kept = Kept(self._version(part), self._positions(part), None)
             verdicts = part.plugin.filter(state, pod, nodes)
-            if verdicts is not None:
-                if verdicts.codes.shape != (len(nodes),) or verdicts.codes.dtype not in CODES:
-                    return verdicts
-                kept.values, kept.tell = verdicts.codes, verdicts.tell
+            if verdicts is not None and not (verdicts.codes.shape == (len(nodes),) and verdicts.codes.dtype in CODES):
+                return verdicts
+            kept = KeptCodes(self._version(part), self._positions(part), verdicts)
         self._verdicts[key] = kept
-        return None if kept.values is None or kept.tell is None else Verdicts(kept.values, kept.tell)
+        return kept.verdicts()
 
     def filter_some(self, part: FilterPart, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
         """Return what a filter says of some nodes: looked up where somebody has asked about most of them already."""
-        key = self._nearly_known(self._verdicts, part, pod, len(nodes))
-        if key is not None:
-            kept = self._verdicts.pop(key)
-            if self._update_codes(kept, part, state, pod):
-                self._verdicts[key] = kept
-                if kept.values is None or kept.tell is None:
-                    return None
-                return Verdicts(kept.values[nodes.rows], kept.tell)
+        if part.signer is not None:
+            key = (part.name, part.signer.sign(pod))
+            kept = self._verdicts.get(key)
+            if kept is not None and self._nearly(part, kept, len(nodes)):
+                del self._verdicts[key]
+                if self._update_codes(kept, part, state, pod):
+                    self._verdicts[key] = kept
+                    return kept.verdicts(nodes.rows)
         return part.plugin.filter(state, pod, nodes)
 
-    def _update_codes(self, kept: Kept, part: FilterPart, state: CycleState, pod: Pod) -> bool:
+    def _update_codes(self, kept: KeptCodes, part: FilterPart, state: CycleState, pod: Pod) -> bool:
         """Ask a filter about the rows that changed; False when it has to be asked about all of them."""
+        columns = self._columns
         rows = self._behind(part, kept)
         if not rows:
             return rows is not None
-        if len(rows) > FEW or part.by_node is None:
-            return self._replace_codes(kept, rows, part.plugin.filter(state, pod, only(self._columns, rows)))
-        refused: list[int] = []
-        for row in rows:
+        if len(rows) <= FEW and part.by_node is not None:
             # What is said of a row without a node is void; a node that takes the row over touches every facet.
-            if not self._columns.alive.item(row):
-                continue
-            code = part.by_node.filter_node(state, pod, NodeRow(self._columns, row))
-            if kept.values is None:
-                if code:
-                    refused.append(row)
-            elif code != kept.values.item(row):
-                # Not in place: shapes look at the old ones.
-                kept.values = kept.values.copy()
-                kept.values[row] = code
-        if refused:
-            # The first refusals of a filter that passed every node so far: asked as an array, for its words.
-            return self._replace_codes(kept, refused, part.plugin.filter(state, pod, only(self._columns, refused)))
-        return True
-
-    def _replace_codes(self, kept: Kept, rows: list[int], verdicts: Verdicts | None) -> bool:
-        if verdicts is None and kept.values is None:
-            return True
-        if kept.values is None:
-            kept.values = np.zeros(self._columns.size, dtype=np.int64)
-        elif verdicts is not None and verdicts.codes.dtype != kept.values.dtype:
-            return False
-        else:
-            kept.values = kept.values.copy()
-        kept.values[rows] = 0 if verdicts is None else verdicts.codes
-        if verdicts is not None:
-            kept.tell = verdicts.tell
-        return True
+            codes = {
+                row: part.by_node.filter_node(state, pod, NodeRow(columns, row))
+                for row in rows
+                if columns.alive.item(row)
+            }
+            was = kept.codes
+            rows = [row for row, code in codes.items() if code != (0 if was is None else was.item(row))]
+            if not rows:
+                return True
+        # A row of which something else is said now is asked about as an array, for the words.
+        return kept.replace(rows, part.plugin.filter(state, pod, only(columns, rows)), columns.size)
 
     # -- scorers -----------------------------------------------------------------------------------------------------
 
@@ -147,35 +169,34 @@ class Answers:
             scores = part.plugin.score(state, pod, nodes)
             if scores.shape != (len(nodes),) or scores.dtype != SCORES:
                 return scores
-            kept = Kept(self._version(part), self._positions(part), scores)
+            kept = KeptScores(self._version(part), self._positions(part), scores)
         self._scores[key] = kept
-        assert kept.values is not None, "whoever scores says something"
-        return kept.values
+        return kept.scores
 
     def score_some(self, part: ScorePart, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Return what a scorer gives some nodes, likewise."""
-        key = self._nearly_known(self._scores, part, pod, len(nodes))
-        if key is not None:
-            kept = self._scores.pop(key)
-            if self._update_scores(kept, part, state, pod):
-                self._scores[key] = kept
-                assert kept.values is not None, "whoever scores says something"
-                return kept.values[nodes.rows]
+        if part.signer is not None:
+            key = (part.name, part.signer.sign(pod))
+            kept = self._scores.get(key)
+            if kept is not None and self._nearly(part, kept, len(nodes)):
+                del self._scores[key]
+                if self._update_scores(kept, part, state, pod):
+                    self._scores[key] = kept
+                    return kept.scores[nodes.rows]
         return part.plugin.score(state, pod, nodes)
 
-    def _update_scores(self, kept: Kept, part: ScorePart, state: CycleState, pod: Pod) -> bool:
+    def _update_scores(self, kept: KeptScores, part: ScorePart, state: CycleState, pod: Pod) -> bool:
+        """Ask a scorer likewise. In place: whoever was handed them has read them."""
         rows = self._behind(part, kept)
         if not rows:
             return rows is not None
-        values = kept.values
-        assert values is not None, "whoever scores says something"
         if len(rows) > FEW or part.by_node is None:
             scores = part.plugin.score(state, pod, only(self._columns, rows))
-            values[rows] = scores
+            kept.scores[rows] = scores
             return scores.dtype == SCORES
         for row in rows:
             if self._columns.alive.item(row):
-                values[row] = part.by_node.score_node(state, pod, NodeRow(self._columns, row))
+                kept.scores[row] = part.by_node.score_node(state, pod, NodeRow(self._columns, row))
         return True
 
     # -- keeping -----------------------------------------------------------------------------------------------------
@@ -199,19 +220,14 @@ class Answers:
         rows = sorted(set(rows))
         return rows if len(rows) <= a_few_of(self._columns) else None
 
-    def _nearly_known(self, among: dict[Key, Kept], part: FilterPart | ScorePart, pod: Pod, count: int) -> Key | None:
-        """Find an answer that is so much newer than *count* rows that bringing it up to date is less work than asking."""
-        if part.signer is None:
-            return None
-        key = (part.name, part.signer.sign(pod))
-        kept = among.get(key)
-        if kept is None:
-            return None
-        logs = self._columns.logs
-        behind = sum([logs[facet].position - at for facet, at in zip(part.by_row, kept.positions, strict=True)])
-        return key if 2 * behind <= count else None
+    def _nearly(self, part: FilterPart | ScorePart, kept: Kept, count: int) -> bool:
+        """Say whether bringing an answer up to date is less work than asking about *count* rows."""
+        logs, behind = self._columns.logs, 0
+        for place, facet in enumerate(part.by_row):
+            behind += logs[facet].position - kept.positions[place]
+        return 2 * behind <= count
 
-    def _make_room(self, among: dict[Key, Kept]) -> None:
+    def _make_room(self, among: dict[Key, KeptCodes] | dict[Key, KeptScores]) -> None:
         if len(among) >= max(KEPT_AT_LEAST, KEPT_BYTES // (8 * max(1, self._columns.size))):
             del among[next(iter(among))]
 

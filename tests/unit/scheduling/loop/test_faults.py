@@ -194,7 +194,8 @@ def test_an_evaluation_left_half_done_is_not_used_again() -> None:
 
     assert ["a plugin raised ZeroDivisionError: twitch"] == told(failure)
     assert [("second", "n2")] == bound(loop.feed(events.TimePassed(1.0)))
-    assert [2, 1, 2] == Twitchy.calls
+    # What it said about both nodes before still holds for one of them.
+    assert [2, 1, 1] == Twitchy.calls
 
 
 class Jammed:
