@@ -286,6 +286,32 @@ def test_learning_an_image_looks_at_nothing_else_that_nodes_reported(inventory, 
     assert {APP.digest, OS.digest, NEW.digest} == inventory.index.held(4)
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["images first", "the report first"])
+@pytest.mark.parametrize(
+    ("disk", "fits"),
+    [
+        pytest.param(0, True, id="nobody told of the disk"),
+        pytest.param(500 * MB, True, id="just as much as fits: 250 + 125 + 125, the base once"),
+        pytest.param(500 * MB - 1, False, id="a byte too much"),
+        pytest.param(1, False, id="far too much"),
+    ],
+)
+def test_images_have_to_fit_on_the_disk_whenever_they_become_known(disk, fits, late):
+    """Each distinct layer counts once; what cannot be true is complained of once."""
+    made = Inventory()
+    made.join("n1", "", 4)
+    steps = [
+        lambda: made.learn([APP]),
+        lambda: made.learn([OS, TOOL]),
+        lambda: made.report(but(held("n1", APP, TOOL, OS), disk=disk)),
+    ]
+    for step in steps[::-1] if late else steps:
+        step()
+
+    assert (fits, {} if fits else {MORE_THAN_DISK: 1}) == (bool(made.index.reported[4]), made.complaints)
+    assert {} == made._waiting
+
+
 def test_learning_what_is_known_is_no_news(inventory):
     """Nothing has to be judged anew."""
     before = inventory.wants.readiness(("app:1",))

@@ -5,6 +5,9 @@ A new shape is seldom new to everybody: another image with the same requests and
 four. What was answered is kept with the positions the logs had then. Where the plugin looks at each node by itself it is
 asked about the rows that changed since, and the rest of the answer holds; where anything else it reads has changed, it
 answers anew. What shapes are handed is shared: they read it, and copy it before they write.
+
+What every placement changes is kept from the second time on that a signature is asked about: of requests that never come
+again nothing is kept.
 """
 
 from collections.abc import Callable, Hashable
@@ -27,6 +30,8 @@ FEW: Final = 8
 # What the answers of one kind may use; beyond that the one not asked for longest is let go.
 KEPT_BYTES: Final = 32 * 1024 * 1024
 KEPT_AT_LEAST: Final = 64
+# Signatures seen once; beyond this many the list starts anew.
+SEEN: Final = 4096
 # What an answer must be made of for rows of it to be replaced.
 SCORES: Final = np.dtype(np.int64)
 CODES: Final = (SCORES, np.dtype(np.bool_))
@@ -105,6 +110,8 @@ class Answers:
         self._columns = columns
         self._verdicts: dict[Key, KeptCodes] = {}
         self._scores: dict[Key, KeptScores] = {}
+        self._seen: set[Key] = set()
+        """What was asked once by those who are kept from the second time on."""
 
     # -- filters -----------------------------------------------------------------------------------------------------
 
@@ -116,10 +123,13 @@ class Answers:
         # Taken out first: one that a plugin left half done by raising must not be found again.
         kept = self._verdicts.pop(key, None)
         if kept is None or not self._update_codes(kept, part, state, pod):
-            self._make_room(self._verdicts)
             verdicts = part.plugin.filter(state, pod, nodes)
             if verdicts is not None and not (verdicts.codes.shape == (len(nodes),) and verdicts.codes.dtype in CODES):
                 return verdicts
+            # When all pass there is nothing to keep but that.
+            if verdicts is not None and part.placing and not self._comes_again(("filter", key)):
+                return verdicts
+            self._make_room(self._verdicts)
             kept = KeptCodes(self._version(part), self._positions(part), verdicts)
         self._verdicts[key] = kept
         return kept.verdicts()
@@ -165,10 +175,12 @@ class Answers:
         key = (part.name, part.signer.sign(pod))
         kept = self._scores.pop(key, None)
         if kept is None or not self._update_scores(kept, part, state, pod):
-            self._make_room(self._scores)
             scores = part.plugin.score(state, pod, nodes)
             if scores.shape != (len(nodes),) or scores.dtype != SCORES:
                 return scores
+            if part.placing and not self._comes_again(("score", key)):
+                return scores
+            self._make_room(self._scores)
             kept = KeptScores(self._version(part), self._positions(part), scores)
         self._scores[key] = kept
         return kept.scores
@@ -226,6 +238,14 @@ class Answers:
         for place, facet in enumerate(part.by_row):
             behind += logs[facet].position - kept.positions[place]
         return 2 * behind <= count
+
+    def _comes_again(self, key: Key) -> bool:
+        if key in self._seen:
+            return True
+        if len(self._seen) >= SEEN:
+            self._seen.clear()
+        self._seen.add(key)
+        return False
 
     def _make_room(self, among: dict[Key, KeptCodes] | dict[Key, KeptScores]) -> None:
         if len(among) >= max(KEPT_AT_LEAST, KEPT_BYTES // (8 * max(1, self._columns.size))):

@@ -51,7 +51,7 @@ EVERYTHING: Final = Reads(whole=frozenset(Facet))
 class FilterPart:
     """A filter and what the evaluation needs to know about it."""
 
-    __slots__ = ("as_one", "by_node", "by_row", "name", "plugin", "prepares", "reads", "signer")
+    __slots__ = ("as_one", "by_node", "by_row", "name", "placing", "plugin", "prepares", "reads", "signer")
 
     def __init__(self, plugin: FilterPlugin) -> None:
         """Look the plugin over once, so that no cycle has to."""
@@ -61,6 +61,7 @@ class FilterPart:
         self.by_node = plugin if isinstance(plugin, FilterNodePlugin) else None
         self.prepares = plugin if isinstance(plugin, PreFilterPlugin) else None
         self.by_row, self.as_one = _facets(self.reads)
+        self.placing = not PLACING.isdisjoint(self.by_row)
         self.signer = _signer(plugin, self.as_one)
 
 
@@ -73,6 +74,7 @@ class ScorePart:
         "by_row",
         "name",
         "normalizer",
+        "placing",
         "plugin",
         "prepares",
         "reads",
@@ -90,6 +92,8 @@ class ScorePart:
         self.by_node = plugin if isinstance(plugin, ScoreNodePlugin) else None
         self.prepares = plugin if isinstance(plugin, PreScorePlugin) else None
         self.by_row, self.as_one = _facets(self.reads)
+        self.placing = not PLACING.isdisjoint(self.by_row)
+        """Whether it reads row by row what every placement changes."""
         # Whoever normalises may go by what it noted when it last scored: after every placement it scores anew.
         self.signer = _signer(plugin, self.as_one if self.normalizer is None else self.by_row + self.as_one)
 

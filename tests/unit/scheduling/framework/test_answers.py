@@ -157,6 +157,11 @@ class Asking:
         for row in rows:
             self.bench.columns.release(row, a_pod("placed", cpu=cpu))
 
+    def begin(self, sign="a"):
+        """Ask for the first and the second time, after which answers are kept."""
+        self.ask(sign)
+        return self.ask(sign)
+
     def ask(self, sign="a"):
         """Return what is said now: which nodes are refused, and what each gets; and who was asked about what."""
         self.plugin.asked.clear()
@@ -184,7 +189,7 @@ class Asking:
 def test_a_plugin_is_asked_about_the_rows_that_changed(plugin, rows, want):
     """However often, and only about as many as is less work than all of them."""
     asking = Asking(plugin())
-    asking.ask()
+    asking.begin()
     asking.place(*rows)
     _, scores, asked = asking.ask()
 
@@ -192,11 +197,31 @@ def test_a_plugin_is_asked_about_the_rows_that_changed(plugin, rows, want):
     assert [8 - list(rows).count(row) for row in range(4 * HEAP)] == scores
 
 
+def test_what_is_asked_about_once_is_not_kept():
+    """Requests that never come again would only take memory. That all nodes passed takes none."""
+    asking = Asking(RoomyByNode())
+    every = 4 * HEAP
+
+    assert [("filter", every), ("score", every)] == asking.ask()[2]
+    assert [("score", every)] == asking.ask()[2]
+    assert [] == asking.ask()[2]
+
+
+def test_only_so_many_are_remembered_to_have_been_asked_about_once(monkeypatch):
+    """Memory is bounded by that as well."""
+    monkeypatch.setattr(room, "SEEN", 1)
+    asking = Asking(Roomy())
+    for sign in "aba":
+        asking.ask(sign)
+
+    assert [("score", 4 * HEAP)] == asking.ask("b")[2]
+
+
 @pytest.mark.parametrize("plugin", [Roomy, RoomyByNode])
 def test_nodes_are_refused_and_taken_back_as_they_fill_and_empty(plugin):
     """The first one, many more, one less, and none again."""
     asking = Asking(plugin())
-    refused = [asking.ask()[0]]
+    refused = [asking.begin()[0]]
     asking.place(2, cpu=8)
     refused.append(asking.ask()[0])
     asking.place(5, *range(20, 32), cpu=8)
@@ -213,7 +238,7 @@ def test_nodes_are_refused_and_taken_back_as_they_fill_and_empty(plugin):
 def test_a_filter_that_refuses_for_the_first_time_is_asked_for_its_words():
     """A code by itself says nothing."""
     asking = Asking(RoomyByNode())
-    asking.ask()
+    asking.begin()
     asking.place(2, cpu=8)
     verdicts = asking.answers.filter(
         FilterPart(asking.plugin), CycleState(), a_pod(labels={"sign": "a"}), asking.bench.view
@@ -226,6 +251,7 @@ def test_what_was_handed_out_does_not_change():
     """A shape that has the codes of before still has them when another one asks."""
     asking = Asking(RoomyByNode())
     asking.place(1, cpu=8)
+    asking.begin()
     part, pod = FilterPart(asking.plugin), a_pod(labels={"sign": "a"})
     before = asking.answers.filter(part, CycleState(), pod, asking.bench.view).codes
     asking.place(2, cpu=8)
@@ -238,7 +264,7 @@ def test_what_was_handed_out_does_not_change():
 def test_rows_without_a_node_are_not_asked_about():
     """There is nothing to ask about, and a node that takes the row over is asked about."""
     asking = Asking(RoomyByNode())
-    asking.ask()
+    asking.begin()
     asking.bench.remove("n3")
     _, _, gone = asking.ask()
     asking.bench.put(a_node("other", cpu=2))
@@ -251,7 +277,7 @@ def test_rows_without_a_node_are_not_asked_about():
 def test_a_new_row_makes_every_answer_void():
     """Arrays are longer then."""
     asking = Asking(RoomyByNode(), nodes=3)
-    asking.ask()
+    asking.begin()
     asking.bench.put(a_node("n3", cpu=8))
 
     assert [("filter", 4), ("score", 4)] == asking.ask()[2]
@@ -260,11 +286,11 @@ def test_a_new_row_makes_every_answer_void():
 def test_a_plugin_that_raises_half_way_is_asked_anew():
     """What it left half done is not found again."""
     asking = Asking(RoomyByNode())
-    asking.ask()
+    asking.begin()
     asking.place(1, 2)
     asking.plugin.broken = True
     with pytest.raises(ZeroDivisionError):
-        asking.ask()
+        asking.begin()
     asking.plugin.broken = False
 
     assert [7, 7] == asking.ask()[1][1:3]
@@ -284,6 +310,7 @@ class Small(Roomy):
 def test_answers_that_are_not_wide_enough_are_not_kept():
     """Slower, and just as right."""
     asking = Asking(Small())
+    asking.begin()
 
     assert [[("filter", 4 * HEAP), ("score", 4 * HEAP)]] * 2 == [asking.ask()[2], asking.ask()[2]]
 
@@ -298,7 +325,7 @@ class Stretching(Roomy):
 def test_whoever_normalises_what_placements_change_scores_for_every_shape():
     """It may have noted something for the shape it scored."""
     asking = Asking(Stretching())
-    asking.ask()
+    asking.begin()
 
     assert [("score", 4 * HEAP)] == asking.ask()[2]
 
@@ -309,7 +336,7 @@ def test_the_answers_not_asked_for_longest_are_let_go(monkeypatch):
     monkeypatch.setattr(room, "KEPT_AT_LEAST", 2)
     asking = Asking(Roomy())
     for sign in "abac":
-        asking.ask(sign)
+        asking.begin(sign)
 
     assert [[], 2] == [asking.ask("a")[2], len(asking.ask("b")[2])]
 
@@ -328,6 +355,7 @@ def test_a_shape_that_comes_again_uses_what_was_answered_about_another(ages, wan
     profile = a_profile(bench.context, ["PrioritySort", RoomyByNode, "NodeName", "DefaultBinder"])
     plugin: Any = profile.plugins["Roomy"]
     kept = Evaluations(profile, bench.columns)
+    kept.of(0, a_pod())
     kept.of(1, a_pod())
     if ages[0]:
         for row in range(ages[0]):

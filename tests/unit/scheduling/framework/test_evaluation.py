@@ -5,6 +5,7 @@ import pytest
 
 from lamina.model.pod import Pod
 from lamina.scheduling.framework import evaluation as room
+from lamina.scheduling.framework.answers import Answers
 from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
 from lamina.scheduling.framework.profile import Profile
 from lamina.testing import a_node, a_pod, a_profile
@@ -234,6 +235,37 @@ def test_the_shapes_not_seen_for_longest_are_dropped(monkeypatch):
 
     assert first is kept.of("first", a_pod())
     assert second is not kept.of("second", a_pod())
+
+
+def test_codes_that_other_shapes_look_at_are_copied_before_they_are_written_to():
+    """Each is brought up to date when a pod of its shape comes, not before."""
+    bench, pod = a_bench(), a_pod(labels={"zone": "1"})
+    answers, plugins = Answers(bench.columns), profile(bench, Zone)
+    one, other = (Evaluation(plugins, bench.columns, pod, answers) for _ in range(2))
+    assert one.codes[0] is other.codes[0]
+    bench.put(a_node("a", labels={"zone": "2"}))
+    one.refresh(pod)
+
+    assert [[3, 3, 0], [0, 3, 0]] == [evaluation.codes[0].tolist() for evaluation in (one, other)]
+
+
+def test_how_many_shapes_are_kept_follows_from_what_one_takes(monkeypatch):
+    """Two lines of four bytes (a scorer and the totals) and what is noted beside, for each of three nodes."""
+    monkeypatch.setattr(room, "KEPT_BYTES", 4 * 3 * (2 * 4 + room.NOTED_BYTES))
+    monkeypatch.setattr(room, "KEPT_AT_LEAST", 1)
+    bench = a_bench()
+    kept = Evaluations(profile(bench, Points), bench.columns)
+    first = kept.of(0, a_pod())
+    for shape in range(1, 4):
+        kept.of(shape, a_pod())
+    assert first is kept.of(0, a_pod())
+    second = kept.of(1, a_pod())
+    kept.of(2, a_pod())
+    kept.of(3, a_pod())
+    kept.of(4, a_pod())
+
+    assert second is kept.of(1, a_pod())
+    assert first is not kept.of(0, a_pod())
 
 
 def test_a_plugin_that_leaves_the_range_later_stops_the_pod_then():
