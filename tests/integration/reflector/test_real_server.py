@@ -76,6 +76,8 @@ async def test_what_was_deleted_while_nobody_watched_and_history_was_compacted_v
         await asyncio.to_thread(bed.compact_etcd)
         await asyncio.to_thread(crash, bed)
         following.client._base = base
+        # Whatever was opened meanwhile was opened to nowhere.
+        await following.client.close()
         await following.settle()
 
         assert {"expired": 1} == following.reflector.counts.relists

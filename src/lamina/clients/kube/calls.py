@@ -25,6 +25,8 @@ REFUSAL_LIMIT: Final = 64 * 1024
 """Bytes of an answer that is a refusal; what is longer is cut."""
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds until a connection stands, TLS included."""
+TURNS: Final = 100
+"""Of the event loop, within which a connection that is cut is gone; three or four do."""
 KEPT: Final = 60.0
 """Seconds an unused connection is kept; an API server closes it after 90 or more."""
 
@@ -218,11 +220,16 @@ class Calls:
                     connection.idle_since = asyncio.get_running_loop().time()
                     self._idle.append(connection)
 
-    def close(self) -> None:
-        """End every connection."""
-        for connection in (*self._idle, *self._busy):
-            connection.close()
+    async def close(self) -> None:
+        """End every connection, and wait until the event loop has done so too."""
+        ending = [*self._idle, *self._busy]
         self._idle.clear()
+        for connection in ending:
+            connection.close()
+        for _ in range(TURNS):
+            if all(connection.transport is None for connection in ending):
+                return
+            await asyncio.sleep(0)
 
     def _question(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
         # Credentials seldom change, so what is made of them is kept; a few, for those that just did.

@@ -151,12 +151,10 @@ class KubeClient:
     async def close(self) -> None:
         """End everything that is open."""
         if self._calls is not None:
-            self._calls.close()
+            await self._calls.close()
         if self._streams is not None:
             await self._streams.close()
         self._calls = self._streams = None
-        # Connections are ended by the event loop's next turns.
-        await asyncio.sleep(0)
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
         url = URL(self._base + path, encoded=True)
