@@ -37,7 +37,7 @@ PODS: Final = 2_000
 PODS_ALL_NODES: Final = 1_000
 """kube-scheduler takes long when it scores every node."""
 LAMINA: Final = "lamina"
-GOALS: Final = {"throughput_ratio_goal": 1.5, "throughput_ratio_all_nodes_goal": 4.0, "cpu_ratio_goal": 0.25}
+GOALS: Final = {"throughput_ratio_goal": 2.0, "throughput_ratio_all_nodes_goal": 5.0, "cpu_ratio_goal": 0.25}
 
 
 class Round(msgspec.Struct, frozen=True):
