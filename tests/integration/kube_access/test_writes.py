@@ -4,12 +4,18 @@ import pytest
 
 from lamina.clients.kube import writes
 from lamina.clients.kube.errors import ApiError
-from lamina.clients.kube.writes import Blocked, PodKey, bind, binding, delete_pod, evict, patch_pod_status, preempt_pod
+from lamina.clients.kube.writes import Blocked, PodKey, bind, delete_pod, evict, patch_pod_status, preempt_pod
+from lamina.model.pod import Pod, PodUid
+from lamina.wire.kube import encode_binding
 from tests.integration.kube_access.pods import add_pod, condition, get_pod
 
 pytestmark = pytest.mark.slow
 
 NOW = 1772368205.0  # 2026-03-01T12:30:05Z
+
+
+def binding(pod: PodKey, node: str, annotations: dict[str, str] | None = None) -> bytes:
+    return encode_binding(Pod(uid=PodUid(pod.uid), name=pod.name, namespace=pod.namespace), node, annotations)
 
 
 def later(pod: PodKey) -> PodKey:

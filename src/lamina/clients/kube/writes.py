@@ -100,21 +100,6 @@ def preempted(scheduler: str) -> Condition:
     return Condition(DISRUPTION_TARGET, "True", PREEMPTED, message)
 
 
-def binding(pod: PodKey, node: str, annotations: Mapping[str, str] | None = None) -> bytes:
-    """Write a binding; the server copies its annotations onto the pod in the same step."""
-    metadata: dict[str, object] = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
-    if annotations:
-        metadata["annotations"] = dict(annotations)
-    return msgspec.json.encode(
-        {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": metadata,
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
-    )
-
-
 def status_patch(
     pod: PodKey,
     now: float,
