@@ -219,6 +219,9 @@ class Calls:
                 if connection.open:
                     connection.idle_since = asyncio.get_running_loop().time()
                     self._idle.append(connection)
+                else:
+                    # The server said that this was the last answer; it may leave the hanging up to us.
+                    connection.close()
 
     async def close(self) -> None:
         """End every connection, and wait until the event loop has done so too."""

@@ -81,6 +81,18 @@ async def test_a_connection_serves_many_requests():
         assert (20, 1) == (len(visit.server.asked), visit.server.connections)
 
 
+async def test_a_connection_the_server_will_not_use_again_is_hung_up():
+    """Whether or not the server does so itself."""
+    async with Visit(saying(b"{}", Connection="close")) as visit:
+        await visit.client.request("GET", "/x")
+        await visit.client.request("GET", "/x")
+        calls = visit.client._calls
+
+        assert calls is not None
+        assert (2, 0) == (visit.server.connections, len(calls._idle))
+        assert not calls._busy
+
+
 async def test_no_more_connections_are_open_than_allowed():
     async def slowly(asked: Asked, reply: Answer) -> None:
         await asyncio.sleep(0.01)
