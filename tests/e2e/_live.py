@@ -1,15 +1,9 @@
-"""What stories on a real control plane have in common: the scheduler as its own account, a node that reports, waiting."""
+"""Nodes that report their layers, and pods that come and go, on a real control plane without agents and kubelets."""
 
-import contextlib
 import json
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
-
-import yaml
 
 from lamina.model.digest import Digest, digest_of
 from lamina.model.reports import HeldImage, LayerReport
@@ -19,68 +13,8 @@ from testbed import Testbed
 
 T = TypeVar("T")
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-DEPLOY: Final = ROOT / "deploy"
-SYSTEM: Final = "lamina-system"
 CUSTOM: Final = "/apis/lamina.dev/v1alpha1"
 MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
-
-
-def install(bed: Testbed) -> Path:
-    """Apply what the project ships, and return a kubeconfig of the scheduler's own account."""
-    bed.kubectl("apply", "-f", str(DEPLOY / "namespaces.yaml"))
-    for folder in ("crds", "rbac", "policy"):
-        bed.kubectl("apply", "-f", str(DEPLOY / folder))
-    bed.kubectl("wait", "--for=condition=Established", "crd/nodelayers.lamina.dev", "crd/imagelayers.lamina.dev")
-    return account(bed, bed.service_account_token(SYSTEM, "lamina-scheduler"), "lamina-scheduler")
-
-
-def shipped_configuration() -> str:
-    """Return the configuration that the project ships."""
-    (found,) = yaml.safe_load((DEPLOY / "scheduler" / "configuration.yaml").read_text(encoding="utf-8"))[
-        "data"
-    ].values()
-    return str(found)
-
-
-def account(bed: Testbed, token: str, name: str) -> Path:
-    """Write a kubeconfig for a token."""
-    path = bed.folder / f"{name}.kubeconfig"
-    path.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "bed",
-                "clusters": [
-                    {"name": "bed", "cluster": {"server": bed.url, "certificate-authority": str(bed.ca_file)}}
-                ],
-                "users": [{"name": name, "user": {"token": token}}],
-                "contexts": [{"name": "bed", "context": {"cluster": "bed", "user": name}}],
-            }
-        ),
-        encoding="utf-8",
-    )
-    return path
-
-
-@contextlib.contextmanager
-def scheduler(kubeconfig: Path, log: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `lamina scheduler` as a process of its own, and end it politely."""
-    command = [sys.executable, "-m", "lamina.cli.main", "scheduler", "--kubeconfig", str(kubeconfig)]
-    with log.open("ab") as file:
-        process = subprocess.Popen([*command, "--listen", "127.0.0.1:0", *options], stdout=file, stderr=file)
-    try:
-        yield process
-        if process.poll() is not None:
-            raise AssertionError(f"the scheduler ended by itself:\n{log.read_text(encoding='utf-8')[-4000:]}")
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def until(what: str, ask: Callable[[], T | None], seconds: float = 30.0) -> T:

@@ -17,19 +17,16 @@ from lamina.simulator.run import simulate
 from lamina.simulator.workloads import load_scenario
 from testbed import Testbed
 from tests.e2e._live import (
-    ROOT,
     Reporter,
-    install,
     make_pod,
     manifest_of,
     node_of,
     publish_image,
     remove_pod,
     run_pod,
-    scheduler,
-    shipped_configuration,
     until,
 )
+from tests.integration.scheduler.live import DEPLOY, ROOT, Lamina, configuration, install
 
 NAME = "founding-api"
 SUMMARY = "The founding scenario on a real kube-apiserver: the same placements as in simulation."
@@ -56,16 +53,14 @@ def play(version: str = "1.36.3") -> dict[str, Any]:
     began = time.monotonic()
     expected = simulated()
     with Testbed.start(version) as bed:
-        kubeconfig = install(bed)
+        install(bed)
+        bed.kubectl("apply", "-f", str(DEPLOY / "policy"))
         bed.add_nodes({"name": name, "cpu": "4", "memory": "16Gi"} for name in ("n1", "n2", "n3"))
-        log = bed.folder / "lamina.log"
-        config = bed.folder / "config.yaml"
-        config.write_text(shipped_configuration(), encoding="utf-8")
-        with scheduler(kubeconfig, log, "--config", str(config), "--seed", str(SEED), "-v", "2"):
+        with Lamina(bed, config=configuration(), words=("--seed", str(SEED))) as lamina:
             placed = live(bed)
             pending = waits(bed)
             told = described(bed, "p3")
-        said = log.read_text(encoding="utf-8")
+        said = lamina.log.read_text(encoding="utf-8")
     told_as_usual = "Successfully assigned default/p3 to " + placed["p3"] in told and " lamina " in told
     for pod, node in placed.items():
         print(f"  {version}  {pod} on {node}, in simulation on {expected[pod]}")

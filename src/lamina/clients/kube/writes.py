@@ -8,7 +8,7 @@ Anything else raises ApiError or Unreachable, as the client does; nothing here i
 Words and fields are kube-scheduler's (1.36: schedule_one.go, framework/preemption/executor.go), as tools parse them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 from urllib.parse import quote
 
@@ -142,17 +142,31 @@ async def delete_pod(client: Client, pod: PodKey, grace: int | None = None) -> b
     return await _unless_gone(client, "DELETE", pod.path, msgspec.json.encode(options))
 
 
-async def preempt_pod(client: Client, pod: PodKey, scheduler: str, now: float, old: Condition | None = None) -> bool:
-    """Make a pod leave for a more important one: say why, then delete it. False if that pod is gone."""
+async def preempt_pod(
+    client: Client,
+    pod: PodKey,
+    scheduler: str,
+    now: float,
+    old: Condition | None = None,
+    *,
+    may_act: Callable[[], bool] = lambda: True,
+) -> bool:
+    """
+    Make a pod leave for a more important one: say why, then delete it. False if it was not deleted or is gone.
+
+    *may_act* is asked once more between the two, because leadership may have ended meanwhile.
+    """
     patch = status_patch(pod, now, condition=preempted(scheduler), old=old)
-    return (patch is None or await patch_pod_status(client, pod, patch)) and await delete_pod(client, pod)
+    if patch is not None and not await patch_pod_status(client, pod, patch):
+        return False
+    return may_act() and await delete_pod(client, pod)
 
 
 async def evict(client: Client, pod: PodKey, grace: int | None = None) -> bool | Blocked:
     """
     Ask to evict a pod, which respects disruption budgets; False if that pod is gone.
 
-    For a pod of another UID the server answers only after ten seconds: it takes the conflict for a passing one.
+    For a pod of another UID a real server was seen to answer only after ten seconds.
     """
     body = {
         "apiVersion": "policy/v1",

@@ -145,7 +145,12 @@ class Executor:
                 else:
                     self._not_bound(command, refused)
             case Evict(pod, preemptor, _):
-                await self._try("evict", pod, lambda: self._preempt(pod, preemptor))
+                told = (preemptor.scheduler_name, self._clock.now())
+                await self._try(
+                    "evict",
+                    pod,
+                    lambda: writes.preempt_pod(self._client, key_of(pod), *told, may_act=self._may_act),
+                )
             case Nominate(pod, node):
                 await self._try("nominate", pod, lambda: self._nominate(pod, node))
 
@@ -212,15 +217,6 @@ class Executor:
         raise AssertionError("counting has no end")
 
     # -- making room -------------------------------------------------------------------------------------------------
-
-    async def _preempt(self, pod: Pod, preemptor: Pod) -> None:
-        """Say why a pod has to go, then delete it; leadership may end between the two."""
-        condition = writes.preempted(preemptor.scheduler_name)
-        patch = writes.status_patch(key_of(pod), self._clock.now(), condition=condition)
-        if patch is not None and not await writes.patch_pod_status(self._client, key_of(pod), patch):
-            return
-        if self._may_act():
-            await writes.delete_pod(self._client, key_of(pod))
 
     async def _nominate(self, pod: Pod, node: str) -> None:
         patch = writes.status_patch(key_of(pod), self._clock.now(), node=node)
