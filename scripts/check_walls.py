@@ -76,6 +76,12 @@ VIOLATIONS: tuple[Violation, ...] = (
     imports("pure", "a decision waits for the network", "scheduling/framework/offender.py", "asyncio"),
     imports("pure", "a profile decodes JSON of the API", "scheduling/config/offender.py", "lamina.wire"),
     imports("pure", "the engine sleeps for real", "simulator/engine/offender.py", "threading"),
+    imports(
+        "clients-independent", "a registry asks the API server", "clients/oci/offender.py", "lamina.clients.kube.access"
+    ),
+    imports("clients-independent", "a runtime asks a registry", "clients/cri/offender.py", "lamina.clients.oci"),
+    imports("light-agent", "the agent computes with arrays", "services/agent/offender.py", "numpy"),
+    imports("light-agent", "the agent asks a registry", "services/agent/offender.py", "lamina.clients.oci"),
     imports("simulator-rooms", "pulls know the cluster", "simulator/pulls/offender.py", "lamina.simulator.cluster"),
     imports(
         "simulator-rooms",

@@ -1,0 +1,1 @@
+"""What container runtimes hold: containerd by its own API, CRI-O by its files, any other by CRI."""

@@ -1,0 +1,1 @@
+"""What images consist of, asked of registries."""

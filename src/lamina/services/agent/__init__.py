@@ -1,0 +1,1 @@
+"""The node agent: what a runtime holds, written down for the cluster."""
