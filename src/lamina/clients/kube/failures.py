@@ -1,8 +1,8 @@
 """
-What the network library raises, in our words.
+What the network raises, in our words.
 
-Its exceptions are many, and some carry the request they belong to, credentials included; so none of them leaves this
-package, not even as the cause of ours.
+Exceptions of a network library are many, and some carry the request they belong to, credentials included; so none of
+them leaves this package, not even as the cause of ours. What aiohttp raises is put in words where it is used.
 """
 
 import socket
@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-import aiohttp
-
 from lamina.clients.kube.calls import BrokenOffError, NotConnectedError, TooLongError
 from lamina.clients.kube.errors import AnswerTooLongError, Unreachable, one_line
+
+
+class ToldError(Exception):
+    """A failure that has been put in words already."""
 
 
 @contextmanager
@@ -24,58 +26,45 @@ def in_words(what: str, seconds: float) -> Iterator[None]:
         yield
     except TooLongError as error:
         raise AnswerTooLongError(what, str(error)) from None
-    except (aiohttp.ConnectionTimeoutError, NotConnectedError):
+    except NotConnectedError:
         problem = "no connection in time; is the address right, and no firewall in between?"
     except TimeoutError:
         problem = f"no answer within {seconds:g} seconds; is the server overloaded?"
-    except (aiohttp.ClientError, BrokenOffError, OSError, ValueError) as error:
-        problem = _problem(error)
+    except ToldError as error:
+        problem = str(error)
+    except (BrokenOffError, OSError, ValueError) as error:
+        problem = worded(error, WORDS)
     else:
         return
     raise Unreachable(what, problem) from None
 
 
-def _problem(error: Exception) -> str:
-    words = next((words for kind, words in WORDS if isinstance(error, kind)), None)
+def worded(error: Exception, table: "Words") -> str:
+    """Say what went wrong, as the first fitting line of a table has it."""
+    words = next((words for kind, words in table if isinstance(error, kind)), None)
     return words(error) if words is not None else f"the connection broke ({type(error).__name__})"
 
 
-def _certificate(error: Exception) -> str:
+def certificate_words(error: Exception) -> str:
+    """Say why a certificate is not accepted."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return one_line(error.verify_message)
     return type(error).__name__
 
 
-def _ssl_words(error: Exception) -> str:
+def tls_words(error: Exception) -> str:
+    """Say why there is no TLS connection."""
     cause = getattr(error, "os_error", error)
     return one_line(getattr(cause, "reason", None) or type(cause).__name__)
 
 
-WORDS: Final[tuple[tuple[type[Exception], Callable[[Any], str]], ...]] = (
-    (
-        aiohttp.ClientConnectorDNSError,
-        lambda error: f"the name {error.host:.253} is not known; check the server's address",
-    ),
-    (
-        aiohttp.ClientConnectorCertificateError,
-        lambda error: f"its certificate is not accepted ({_certificate(error.certificate_error)}); check the CA",
-    ),
-    (aiohttp.ClientSSLError, lambda error: f"no TLS connection ({_ssl_words(error)}); is this an https server?"),
-    (
-        aiohttp.ClientConnectorError,
-        lambda error: f"no connection ({error.os_error.strerror or 'refused'}); is the server running?",
-    ),
-    (aiohttp.ServerDisconnectedError, lambda error: "the server closed the connection before it answered"),
-    (aiohttp.ClientPayloadError, lambda error: "the connection broke in the middle of the answer"),
-    (
-        aiohttp.ClientResponseError,
-        lambda error: f"this is not HTTP as a server speaks it ({one_line(error.message)})",
-    ),
-    (aiohttp.InvalidURL, lambda error: "the server's address is no URL; write https://host:port"),
+Words = tuple[tuple[type[Exception], Callable[[Any], str]], ...]
+
+WORDS: Final[Words] = (
     (BrokenOffError, lambda error: one_line(str(error))),
     (socket.gaierror, lambda error: "the server's name is not known; check its address"),
-    (ssl.CertificateError, lambda error: f"its certificate is not accepted ({_certificate(error)}); check the CA"),
-    (ssl.SSLError, lambda error: f"no TLS connection ({_ssl_words(error)}); is this an https server?"),
+    (ssl.CertificateError, lambda error: f"its certificate is not accepted ({certificate_words(error)}); check the CA"),
+    (ssl.SSLError, lambda error: f"no TLS connection ({tls_words(error)}); is this an https server?"),
     (
         ConnectionRefusedError,
         lambda error: f"no connection ({error.strerror or 'refused'}); is the server running?",

@@ -5,14 +5,17 @@ import gzip
 import json
 import socket
 import ssl
+import subprocess
+import sys
 import traceback
 
 import pytest
 import trustme
 
-from lamina.clients.kube import transport
+from lamina.clients.kube import streams
 from lamina.clients.kube.errors import AnswerTooLongError, ApiError, SilenceError, Unreachable
-from lamina.clients.kube.transport import ERROR_LIMIT, KubeClient
+from lamina.clients.kube.streams import ERROR_LIMIT
+from lamina.clients.kube.transport import KubeClient
 from tests.unit.clients.kube.loopback import Answer, Asked, Handler, Loopback, Stub
 from tests.unit.clients.kube.model_cluster import status
 
@@ -457,7 +460,7 @@ async def test_a_server_without_tls_is_said_so():
 
 
 async def test_a_server_that_never_greets_is_said_so(monkeypatch):
-    monkeypatch.setattr(transport, "CONNECT_TIMEOUT", 0.1)
+    monkeypatch.setattr(streams, "CONNECT_TIMEOUT", 0.1)
     async with Visit(never) as visit:
         client = KubeClient(Stub(visit.server.url.replace("http:", "https:"), trusting(trustme.CA())))
         with pytest.raises(Unreachable, match="no connection in time"):
@@ -498,3 +501,10 @@ async def test_a_client_that_was_never_used_can_be_closed():
     client = KubeClient(Stub("http://127.0.0.1:1"))
     await client.close()
     await client.close()
+
+
+def test_a_process_that_only_asks_questions_does_not_load_aiohttp():
+    """The publisher of a node agent has little memory, and no watches."""
+    code = "import sys, lamina.clients.kube.transport, lamina.clients.kube.access; sys.exit('aiohttp' in sys.modules)"
+
+    assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode
