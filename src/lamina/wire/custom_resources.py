@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from lamina.model.digest import Digest, DigestError, parse_digest
-from lamina.wire.errors import WireError
+from lamina.wire.errors import NothingSaidError, WireError
 from lamina.wire.kube_meta import ListMeta, ObjectMeta
 
 GROUP: Final = "lamina.dev"
@@ -87,6 +87,8 @@ class CustomReader(Generic[W, M]):
             raise self._refusal(f"this is a {found.kind:.80}; ask for {self.kind.lower()}")
         try:
             return self._convert(found)
+        except NothingSaidError:
+            raise
         except WireError as error:
             raise self._refusal(error.problem, found.metadata.name) from error
         except ValueError as error:
@@ -110,6 +112,8 @@ class CustomReader(Generic[W, M]):
         for item in page.items or ():
             try:
                 items.append(self.one(item))
+            except NothingSaidError:
+                continue
             except WireError as error:
                 # A new one, because the one that was raised remembers all that was received.
                 refused.append(WireError(*error.args))

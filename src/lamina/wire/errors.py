@@ -2,7 +2,8 @@
 What goes wrong between the outside and the model.
 
     LaminaError
-    └── WireError         somebody sent an object that cannot be read
+    └── WireError             somebody sent an object that cannot be read
+        └── NothingSaidError  it can be read, and says nothing yet
 
 One such object is no reason to stop: whoever reads a stream of them counts it, says so and goes on with the next.
 """
@@ -20,3 +21,7 @@ class WireError(LaminaError):
     def __str__(self) -> str:
         which = f"{self.kind} {self.name}" if self.name else self.kind
         return f"cannot read {which}: {self.problem}"
+
+
+class NothingSaidError(WireError):
+    """An object that is there and has not been filled in: no mistake, and the same as if it were not there."""

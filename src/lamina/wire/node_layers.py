@@ -19,6 +19,7 @@ from lamina.model.digest import parse_digest
 from lamina.model.image import Platform
 from lamina.model.reports import HeldImage, LayerReport, Pull, Reuse, Runtime
 from lamina.wire.custom_resources import METADATA_LIMIT, CustomReader, Page
+from lamina.wire.errors import NothingSaidError
 from lamina.wire.kube_meta import ObjectMeta
 from lamina.wire.repeats import NULL, remembered
 from lamina.wire.timestamps import seconds
@@ -105,7 +106,7 @@ _PULLS: Final = msgspec.json.Decoder(tuple[PullEntry, ...] | None)
 
 
 def decode_node_layers(data: bytes | Raw) -> LayerReport:
-    """Read a NodeLayers; `WireError` also for one whose agent has not reported yet, which says nothing."""
+    """Read a NodeLayers; `NothingSaidError` for one whose agent has not reported yet."""
     return _NODE_LAYERS.one(data)
 
 
@@ -120,7 +121,7 @@ def _report(found: NodeLayersObject) -> LayerReport:
         raise ValueError("it has no name")
     if status is None or not status.observed_at:
         # Not the same as a node that holds nothing.
-        raise ValueError("its agent has not reported yet")
+        raise NothingSaidError(KIND, "its agent has not reported yet", found.metadata.name)
     return LayerReport(
         node=found.metadata.name,
         node_uid=_text("status.nodeUID", status.node_uid),

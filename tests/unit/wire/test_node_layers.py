@@ -246,3 +246,11 @@ def test_what_is_no_such_list_is_refused(data, words):
     with pytest.raises(WireError, match=words) as caught:
         decode_node_layers_list(data)
     assert str(caught.value).startswith("cannot read NodeLayersList: ")
+
+
+def test_a_list_leaves_out_whoever_has_not_reported_yet():
+    data = json.dumps({"items": [{"metadata": {"name": "n1"}}, an_object(name="n2")]}).encode()
+
+    page = decode_node_layers_list(data)
+
+    assert (["n2"], ()) == ([report.node for report in page.items], page.refused)

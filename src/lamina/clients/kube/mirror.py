@@ -19,6 +19,7 @@ import msgspec
 
 from lamina.clients.kube.counts import Counts
 from lamina.clients.kube.errors import one_line
+from lamina.wire.errors import NothingSaidError
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -96,6 +97,9 @@ class Mirror(Generic[T]):
         try:
             item = self._decode(data)
             key = self._key(item)
+        except NothingSaidError:
+            self.forget(name)
+            return
         except Exception as error:  # noqa: BLE001 - whatever a stranger's object does, the watch goes on
             self._pass_over(name, version, error)
             return

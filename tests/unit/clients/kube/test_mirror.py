@@ -7,6 +7,7 @@ import pytest
 
 from lamina.clients.kube.counts import Counts
 from lamina.clients.kube.mirror import Mirror
+from lamina.wire.errors import NothingSaidError
 from tests.unit.clients.kube.mirrored import Keeper, Thing, decode
 
 
@@ -153,3 +154,17 @@ def test_what_a_sink_raises_is_its_own_affair():
     told.keeper.put = refuse  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="a bug"):
         told.see("a", 1, 1)
+
+
+def test_an_object_that_says_nothing_yet_is_as_if_it_were_not_there(caplog):
+    told = Told()
+    told.see("a", 1, 1)
+
+    def silent(data: bytes) -> Thing:
+        raise NothingSaidError("Thing", "nobody filled it in")
+
+    told.mirror._decode = silent
+    told.see("a", 2, 2)
+    told.see("b", 3, 3)
+
+    assert (["put d/a=1", "remove d/a"], 0, []) == (told.keeper.log, told.counts.undecodable, caplog.records)
