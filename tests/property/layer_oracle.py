@@ -144,8 +144,8 @@ class Row:
     claimed: dict[str, list[Digest]] = field(default_factory=dict)
     """Pod → what it found missing here."""
     report: LayerReport | None = None
-    observed: tuple[float, float, int, int] = (DOWNLOAD, UNPACK, 0, 0)
-    """Download and unpack rate, disk and used, of the last report that was believed."""
+    observed: tuple[float, float, int, int] = (0.0, 0.0, 0, 0)
+    """Download and unpack rate (0: not told), disk and used, of the last report that was believed."""
     promise: tuple[float, float] | None = None
     """Until when that report is believed in full, and in how long belief halves."""
 
@@ -207,7 +207,26 @@ class Model:
     def pull(self, row: Row, image: Image, coming: Iterable[Image] | None = None) -> float:
         """Return how long an image takes once its turn has come, after all that is there or comes before it."""
         download, unpack, _ = need_of(image).lacking(self.store(row, coming), by_prefix=self.by_prefix(row))
-        return _pull(row, download, unpack)
+        return self.transfer(row, download, unpack)
+
+    def rates(self, row: Row) -> list[float]:
+        """Return how fast a row downloads and unpacks: as it told, or as the middle of those that told, in steps of 5 %."""
+        found = []
+        for which, usual in enumerate((DOWNLOAD, UNPACK)):
+            told = sorted(told for one in self.rows.values() if (told := self.observed(one)[which]))
+            if told:
+                usual = 1.05 ** round(math.log(told[(len(told) - 1) // 2], 1.05))
+            found.append(self.observed(row)[which] or usual)
+        return found
+
+    def observed(self, row: Row) -> tuple[float, float, int, int]:
+        """Return rates, disk and what is used of it, as far as they are believed."""
+        return (0.0, 0.0, 0, 0) if self.held(row) is None else row.observed
+
+    def transfer(self, row: Row, download: int, unpack: int) -> float:
+        """Return how long bytes take to come and to be unpacked."""
+        one, other = (size / rate for size, rate in zip((download, unpack), self.rates(row), strict=True))
+        return max(one, other) + 0.15 * min(one, other) + 0.04
 
     def seconds(self, row: Row, need: Need, *, whole_only: bool) -> tuple[float, float, float]:
         """Return seconds until ready, seconds of download, and the share of bytes to download."""
@@ -215,7 +234,8 @@ class Model:
         download, unpack, complete = need.lacking(self.store(row), by_prefix=by_prefix)
         if whole_only and not complete:
             download, unpack, _ = need.lacking(store_of(), by_prefix=False)
-        rate, _, disk, used = row.observed
+        _, _, disk, used = self.observed(row)
+        rate = self.rates(row)[0]
         if complete:
             wanted = {image.digest for image in need.images}
             etas = [one.eta for one in row.queue if one.ran_at is None and one.image.digest in wanted]
@@ -223,7 +243,7 @@ class Model:
         else:
             over = used + (0 if by_prefix else download) + unpack - 0.85 * disk
             room = max(over, 0.0) / ((2.3 if by_prefix else 3.3) * rate) if disk else 0.0
-            ready = max(row.queue_end - self.clock, 0.0) + _pull(row, download, unpack) + room
+            ready = max(row.queue_end - self.clock, 0.0) + self.transfer(row, download, unpack) + room
         return ready, 0.0 if complete else download / rate, download / max(need.total, 1)
 
     def trust(self, row: Row) -> float:
@@ -269,8 +289,8 @@ class Model:
         coming = {one.image.digest for one in row.queue}
         surprising = before is None or bool((store_of(*before).images ^ store_of(*held).images) - coming)
         row.observed = (
-            report.download_rate or DOWNLOAD,
-            report.unpack_rate or UNPACK,
+            report.download_rate,
+            report.unpack_rate,
             report.disk,
             report.disk - report.disk_free,
         )
@@ -389,11 +409,6 @@ class Model:
         if one.ran_at is not None:
             return self.now > one.ran_at + 600
         return self.now > one.begins + one.seconds + max(3 * one.seconds, 60.0)
-
-
-def _pull(row: Row, download: int, unpack: int) -> float:
-    one, other = download / row.observed[0], unpack / row.observed[1]
-    return max(one, other) + 0.15 * min(one, other) + 0.04
 
 
 def _foreign(report: LayerReport, uid: str) -> bool:

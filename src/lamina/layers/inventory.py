@@ -60,6 +60,8 @@ class Inventory:
         """The images of each node whose names count, and on which platform."""
         self._renamed: set[str] = set()
         """Names that mean something else since pods were last told."""
+        self._followed: list[int] = []
+        """Rows that did not say how fast they are, and count as something else since pods were last told."""
         self._waiting: dict[Digest, set[str]] = {}
         """Images of which nobody knows what they consist of, and the nodes that hold them and are believed."""
         self._room: dict[str, int] = {}
@@ -98,6 +100,7 @@ class Inventory:
         self.arrivals.forget(row)
         self.index.forget(row)
         self.rates.observe(row, 0.0, 0.0, 0, 0)
+        self._let_others_follow()
         self.trust.forget(row)
         self.conditions.pop(node, None)
         self._forget(node)
@@ -146,6 +149,7 @@ class Inventory:
         known = bool(self.index.reported[row])
         self.index.forget(row)
         self.rates.observe(row, 0.0, 0.0, 0, 0)
+        self._let_others_follow()
         self.trust.forget(row)
         return [*([row] if known else []), *self._tell_pods()]
 
@@ -183,6 +187,7 @@ class Inventory:
         news = self.rates.observe(row, report.download_rate, report.unpack_rate, report.disk, report.disk_free)
         if news:
             self.index.touch(row)
+            self._let_others_follow()
         news = self.trust.renew(row, report.observed_at, report.renews_within, self.now) or news
         first, before, coming = not self.index.reported[row], self.index.held(row), self.index.expected(row)
         news = self.index.hold(row, images, by_prefix=report.reuse == "prefix") or news
@@ -192,6 +197,16 @@ class Inventory:
         # Pulls that wait were planned without what has come or gone unexpectedly.
         surprising = first or not (after ^ before) <= coming
         return self.arrivals.reported(row, report.observed_at, anew=surprising) or news
+
+    def _let_others_follow(self) -> None:
+        """A node was seen to be faster or slower; those that have not been seen at all may count as something else now."""
+        moved = self.rates.follow()
+        if moved is not None:
+            # Rows beyond have never been looked at.
+            rows = [row for row, _ in self._rows.values() if row < len(moved) and moved[row]]
+            for row in rows:
+                self.index.touch(row)
+            self._followed += rows
 
     def _add(self, found: dict[str, list[Image]]) -> list[int]:
         """Images that nodes were waiting for became known: add them and nothing else. Return the rows of those nodes."""
@@ -235,6 +250,9 @@ class Inventory:
         row, _ = self._rows[node]
         known = bool(self.index.reported[row])
         self.index.forget(row)
+        # Who says what cannot be true is not believed about its rates either.
+        self.rates.observe(row, 0.0, 0.0, 0, 0)
+        self._let_others_follow()
         return known
 
     # -- names -------------------------------------------------------------------------------------------------------
@@ -252,13 +270,14 @@ class Inventory:
             self._claimed[node] = (platform, images)
 
     def _tell_pods(self) -> list[int]:
-        """Look again at what waits by name, if names have moved; return the rows about which more is known now."""
+        """Look again at what waits by name, if names have moved; return all rows about which more is known now."""
+        followed, self._followed = self._followed, []
         if not self._renamed:
-            return []
+            return followed
         renamed, self._renamed = self._renamed, set()
         self.meanings += 1
         self.wants.clear()
-        return self._look_again(self._unstarted.concerned(renamed))
+        return [*followed, *self._look_again(self._unstarted.concerned(renamed))]
 
     # -- images ------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,8 @@
 """
-How fast each row downloads and unpacks, and how full its disk is: as its agent observed it, or as was assumed.
+How fast each row downloads and unpacks, and how full its disk is: as its agent observed it, or as others did.
+
+A row that has not been seen to download counts as the middle of those that have; only while none has, what was configured
+holds. Otherwise a new node would look faster than any that is known to be slow, and draw pods away from their layers.
 
     pull = max(d, u) + 0.15 · min(d, u) + 0.04 s      d = bytes / download rate, u = unpacked bytes / unpack rate
 
@@ -7,6 +10,7 @@ Runtimes unpack one layer while the next ones download, so the longer of the two
 at the ends; the constants are those of `docs/decisions/0006`.
 """
 
+import math
 from typing import Final
 
 import numpy as np
@@ -23,10 +27,18 @@ SLOWEST: Final = 1e4
 FASTEST: Final = 1e11
 OVERLAP: Final = 0.15
 RESOLVE: Final = 0.04
+# What rows are taken for that did not say moves in steps of 5 %: it is looked up by all of them, and whenever it moves,
+# all of them have changed.
+STEP: Final = math.log(1.05)
+STEPS: Final = round(math.log(FASTEST) / STEP) + 1
 # Where a kubelet begins to remove images.
 FULL: Final = 0.85
 
 Rows = Lines | slice
+
+
+def _step(rate: float) -> int:
+    return round(math.log(rate) / STEP)
 
 
 class Rates:
@@ -35,6 +47,10 @@ class Rates:
     def __init__(self, rows: int) -> None:
         """Assume the usual everywhere."""
         self._assumed: tuple[float, float] | None = None
+        self._usual = [DOWNLOAD, UNPACK]
+        """What rows count as that did not say."""
+        self._tally = np.zeros((2, STEPS), dtype=np.intp)
+        """How many rows were seen at each step. So the middle is found without sorting, and is the same in any order."""
         self.download: Floats = np.full(rows, DOWNLOAD)
         self.unpack: Floats = np.full(rows, UNPACK)
         self.disk: Floats = np.zeros(rows)
@@ -47,20 +63,40 @@ class Rates:
         if self._assumed not in (None, (download, unpack)):
             raise WiringError("all profiles share one inventory and must assume the same bandwidth and unpack rate")
         self._assumed = (download, unpack)
-        self.download[~self._observed[0]] = download
-        self.unpack[~self._observed[1]] = unpack
+        self.follow()
 
     def observe(self, row: int, download: float, unpack: float, disk: int, free: int) -> bool:
         """Take over what an agent observed (0: nothing); say whether that changed anything."""
         self._reach(row)
         before = self._at(row)
-        usual = self._assumed or (DOWNLOAD, UNPACK)
-        self.download[row] = min(max(download, SLOWEST), FASTEST) if download > 0 else usual[0]
-        self.unpack[row] = min(max(unpack, SLOWEST), FASTEST) if unpack > 0 else usual[1]
-        self._observed[:, row] = (download > 0, unpack > 0)
+        for which, (rates, told) in enumerate(((self.download, download), (self.unpack, unpack))):
+            if self._observed[which, row]:
+                self._tally[which, _step(rates[row])] -= 1
+            rates[row] = min(max(told, SLOWEST), FASTEST) if told > 0 else self._usual[which]
+            self._observed[which, row] = told > 0
+            if told > 0:
+                self._tally[which, _step(rates[row])] += 1
         self.disk[row] = max(disk, 0)
         self.used[row] = max(disk - free, 0) if disk > 0 else 0.0
         return before != self._at(row)
+
+    def follow(self) -> Bools | None:
+        """Let rows that did not say follow those that did; return which rows are of another rate now, None: none."""
+        moved: Bools | None = None
+        for which, rates in enumerate((self.download, self.unpack)):
+            usual = self._middle(which)
+            if usual != self._usual[which]:
+                self._usual[which] = usual
+                others = ~self._observed[which]
+                rates[others] = usual
+                moved = others if moved is None else moved | others
+        return moved
+
+    def _middle(self, which: int) -> float:
+        seen = self._tally[which].cumsum()
+        if not seen[-1]:
+            return (self._assumed or (DOWNLOAD, UNPACK))[which]
+        return math.exp(STEP * int(seen.searchsorted((seen[-1] + 1) // 2)))
 
     def pull_seconds(self, rows: Rows, download: Floats, unpack: Floats) -> Floats:
         """Return how long a pull takes once its turn has come."""
@@ -90,9 +126,8 @@ class Rates:
             return
         while len(self.download) + more <= row:
             more *= 2
-        usual = self._assumed or (DOWNLOAD, UNPACK)
-        self.download = np.pad(self.download, (0, more), constant_values=usual[0])
-        self.unpack = np.pad(self.unpack, (0, more), constant_values=usual[1])
+        self.download = np.pad(self.download, (0, more), constant_values=self._usual[0])
+        self.unpack = np.pad(self.unpack, (0, more), constant_values=self._usual[1])
         self.disk = np.pad(self.disk, (0, more))
         self.used = np.pad(self.used, (0, more))
         self._observed = np.pad(self._observed, ((0, 0), (0, more)))

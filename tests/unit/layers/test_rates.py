@@ -1,7 +1,11 @@
 """Rates: how fast rows download and unpack, and how full their disks are."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lamina.layers.rates import DOWNLOAD, FASTEST, SLOWEST, UNPACK, Rates
 from lamina.model.errors import WiringError
@@ -40,6 +44,7 @@ def test_a_pull_takes_as_long_as_its_own_row_makes_it():
     """Row 1 was seen to download at 25 MB/s and to unpack at 200 MB/s: 10 + 0.15*1 + 0.04."""
     rates = Rates(2)
     rates.observe(1, 25e6, 200e6, 0, 0)
+    # Without `follow` the other row is still as was assumed.
     seconds = rates.pull_seconds(slice(None), np.full(2, 250e6), np.full(2, 200e6))
 
     assert [2 + 0.15 * 2 + 0.04, 10.19] == pytest.approx(seconds.tolist())
@@ -94,9 +99,11 @@ def test_what_is_assumed_can_be_set_for_rows_that_did_not_tell():
     rates.observe(2, 0.0, 4e7, 0, 0)
     rates.assume(1e6, 2e6)
 
-    assert ([1e6, 3e7, 1e6], [2e6, 2e6, 4e7]) == (rates.download.tolist(), rates.unpack.tolist())
+    assert ([*near(3e7), 3e7, *near(3e7)], [*near(4e7, 4e7), 4e7]) == (rates.download.tolist(), rates.unpack.tolist())
     rates.observe(1, 0.0, 0.0, 0, 0)
-    assert (1e6, 2e6) == (rates.download[1], rates.unpack[1])
+    rates.observe(2, 0.0, 0.0, 0, 0)
+    rates.follow()
+    assert ([1e6] * 3, [2e6] * 3) == (rates.download.tolist(), rates.unpack.tolist())
 
 
 def test_everybody_has_to_assume_the_same():
@@ -160,3 +167,68 @@ def test_a_disk_nobody_told_of_has_room():
 
     assert seconds is not None
     assert (0.0, True) == (seconds[0], seconds[1] > 0)
+
+
+def near(*rates: float) -> list[Any]:
+    """What is assumed moves in steps of 5 %."""
+    return [pytest.approx(rate, rel=0.03) for rate in rates]
+
+
+def test_who_has_not_been_seen_to_download_counts_as_the_middle_of_those_who_have():
+    rates = Rates(5)
+    for row, rate in enumerate((8e6, 9e6, 100e6)):
+        rates.observe(row, rate, 0.0, 0, 0)
+    rates.follow()
+
+    assert [8e6, 9e6, 100e6, *near(9e6, 9e6)] == rates.download.tolist()
+    assert [UNPACK] * 5 == rates.unpack.tolist()
+
+
+def test_what_was_configured_holds_only_until_somebody_was_seen_to_download():
+    rates = Rates(2)
+    rates.assume(50e6, 60e6)
+
+    assert [50e6, 50e6] == rates.download.tolist()
+    rates.observe(0, 10e6, 0.0, 0, 0)
+    assert [False, True] == rates.follow().tolist()
+    assert [10e6, *near(10e6)] == rates.download.tolist()
+    rates.observe(0, 0.0, 0.0, 0, 0)
+    rates.follow()
+    assert [50e6, 50e6] == rates.download.tolist()
+
+
+def test_a_row_that_comes_later_counts_as_the_others_do():
+    rates = Rates(1)
+    rates.observe(0, 10e6, 20e6, 0, 0)
+    rates.follow()
+    rates.reach(3)
+
+    assert [10e6, *near(10e6, 10e6)] == rates.download.tolist()[:3]
+
+
+def test_a_middle_that_hardly_moves_changes_nobody():
+    rates = Rates(2)
+    rates.observe(0, 10e6, 0.0, 0, 0)
+    rates.follow()
+    rates.observe(0, 10.01e6, 0.0, 0, 0)
+
+    assert rates.follow() is None
+
+
+@given(st.lists(st.floats(SLOWEST, FASTEST), min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_what_is_assumed_does_not_depend_on_the_order_of_reports(told, rng):
+    """Also not on what was told in between."""
+    plain, other = Rates(13), Rates(13)
+    for row, rate in enumerate(told):
+        plain.observe(row, rate, rate, 0, 0)
+    rows = list(enumerate(told))
+    rng.shuffle(rows)
+    for row, rate in rows:
+        other.observe(row, FASTEST, 0.0, 0, 0)
+        other.follow()
+        other.observe(row, rate, rate, 0, 0)
+    plain.follow()
+    other.follow()
+
+    assert (plain.download.tolist(), plain.unpack.tolist()) == (other.download.tolist(), other.unpack.tolist())
+    assert near(sorted(told)[(len(told) - 1) // 2]) == [plain.download[12]]
