@@ -11,6 +11,7 @@ from testbed.errors import (
     MissingError,
     PartError,
     RefusedError,
+    RootError,
     TestbedError,
 )
 from testbed.nodes import Node
@@ -22,6 +23,7 @@ __all__ = [
     "Node",
     "PartError",
     "RefusedError",
+    "RootError",
     "Testbed",
     "TestbedError",
 ]

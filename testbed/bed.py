@@ -9,18 +9,17 @@ Everything it writes lies in one folder, everything it starts carries one mark; 
 block ends well, raises, or the process is killed (a guard sees to that; `testbed.leftovers`).
 """
 
-import os
 import secrets
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from testbed import building, control_plane, etcd_gateway, images, leftovers, nodes, ports, real_nodes
+from testbed import building, containerd, control_plane, etcd_gateway, images, leftovers, nodes, ports, real_nodes
 from testbed import parts as catalogue
 from testbed.errors import KubectlError, PartError, TestbedError
+from testbed.guarding import Guard
 from testbed.launching import LAUNCHERS, Order
 from testbed.processes import Program
 from testbed.requests import Requests
@@ -49,7 +48,7 @@ class Testbed:
         self.parts: dict[str, Program] = {}
         """What was started, by name, in the order of starting."""
         self._requests: Requests | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._guard: Guard | None = None
 
     # ------------------------------------------------------------------------------------------------ coming and going
 
@@ -74,7 +73,7 @@ class Testbed:
         building.build([catalogue.find(name, version) for name in wanted])
         bed = cls(Site(version, own_folder(folder), secrets.token_hex(8)))
         try:
-            bed._watch()
+            bed._guard = Guard(bed.site.mark, bed.folder)
             bed.site.with_service_accounts = "kube-controller-manager" in wanted
             for name in wanted:
                 bed.start_part(name, flags=(flags or {}).get(name, ()))
@@ -107,15 +106,9 @@ class Testbed:
     ) -> None:
         self.stop()
 
-    def _watch(self) -> None:
-        """Start the guard, without the mark: it is what outlives the rest."""
-        command = [sys.executable, "-I", "-S", leftovers.__file__, self.site.mark, str(self.folder), str(os.getpid())]
-        self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-
     def _dismiss_guard(self) -> None:
         if self._guard is not None:
-            self._guard.communicate(b".")
-            self._guard = None
+            self._guard.dismiss()
 
     # ----------------------------------------------------------------------------------------------------------- parts
 
@@ -269,7 +262,7 @@ class Testbed:
 
     def add_real_node(self, name: str) -> real_nodes.RealNode:
         """Add a node that runs containers, with a containerd and a kubelet of its own; Ready when this returns."""
-        real_nodes.check()
+        containerd.check()
         building.build([catalogue.find(part, self.version) for part in real_nodes.PARTS])
         self.push_image(real_nodes.PAUSE)
         node = real_nodes.prepare(self.site, name)

@@ -69,7 +69,8 @@ def fingerprint(part: Part) -> str:
 
 def flags(part: Part) -> list[str]:
     """What `go build` is told."""
-    return ["-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", part.link_flags]
+    tags = ["-tags", ",".join(part.tags)] if part.tags else []
+    return ["-trimpath", "-buildvcs=false", "-mod=readonly", *tags, "-ldflags", part.link_flags]
 
 
 def settings(part: Part) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from testbed import building, runs
+from testbed import building, containerd, runs
 from testbed import parts as catalogue
 from testbed import real_nodes as kubelets
 from testbed.bed import SMALLEST, Testbed
@@ -58,7 +58,7 @@ def up(name: str, version: str, nodes: int, real_nodes: int, wanted: str) -> Non
     folder = runs.folder(name)
     needed = [*SMALLEST, "kubectl", *asked]
     if real_nodes:
-        kubelets.check()
+        containerd.check()
         needed += kubelets.PARTS
     building.build([catalogue.find(part, version) for part in dict.fromkeys(needed)])
     bed = Testbed.start(version, asked, folder=folder)

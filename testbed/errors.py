@@ -3,6 +3,7 @@ What goes wrong with a testbed, in words a person can act on.
 
     TestbedError
     ├── MissingError      a part cannot be had on this machine; says what to install
+    │   └── RootError     or who to be: nothing that is installed helps
     ├── BuildError        Go was there and refused
     ├── PartError         a part did not start, or died; carries the last lines of its log
     ├── RefusedError      the API server answered a request with an error
@@ -19,6 +20,10 @@ class TestbedError(Exception):
 
 class MissingError(TestbedError):
     """Something has to be installed first; one line says what and how."""
+
+
+class RootError(MissingError):
+    """Only root may do this."""
 
 
 class BuildError(TestbedError):

@@ -15,3 +15,11 @@ def compact(url: str) -> int:
         revision = int(header["revision"])
         requests.send("POST", "/v3/kv/compaction", {"revision": str(revision), "physical": True})
         return revision
+
+
+def shrink(url: str) -> int:
+    """Make etcd forget old revisions and give back their room; the answer is how large its file is then, in bytes."""
+    compact(url)
+    with contextlib.closing(Requests(url)) as requests:
+        requests.send("POST", "/v3/maintenance/defragment", {})
+        return int(requests.send("POST", "/v3/maintenance/status", {})["dbSize"])

@@ -4,10 +4,14 @@ Control planes for tests: a pytest plugin.
 - `control_plane`: one for the whole session, with etcd and an API server. Tests share it, so each keeps to a namespace
   and to names of its own, and breaks nothing.
 - `bed_factory`: starts a testbed of any make for one test, which may do to it what it likes.
+- `registry_server`: an image registry for the whole session; each test keeps to repositories of its own.
+- `containerd_factory`: a container runtime without a control plane for one test; `version="debian"` is the installed one.
 - `@pytest.mark.testbed("kube-scheduler", version="1.33.13")`: what a test starts besides etcd and API server. It is
-  built before the first test runs, because a build takes longer than a test may.
+  built before the first test runs, because a build takes longer than a test may. With nothing of Kubernetes in it, as
+  in `testbed("containerd", "registry")`, it is all that the test starts.
 
 Where a part cannot be built because something is not installed, the test is skipped and says what; in CI it fails.
+Where only root could have it the test is skipped in CI too.
 """
 
 import os
@@ -20,10 +24,14 @@ import pytest
 from testbed import building
 from testbed import parts as catalogue
 from testbed.bed import SMALLEST, Testbed
-from testbed.errors import MissingError, TestbedError
+from testbed.errors import MissingError, RootError, TestbedError
+from testbed.registry_server import RegistryServer
+from testbed.runtimes import Containerd
 
 IN_CI: Final = os.environ.get("CI", "").lower() in {"true", "1"}
 FIXTURES: Final = frozenset({"control_plane", "bed_factory"})
+ALONE: Final = {"registry_server": "registry", "containerd_factory": "containerd"}
+"""Fixtures that need no control plane, and what they start."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -60,15 +68,17 @@ def wanted(item: pytest.Item) -> list[catalogue.Part]:
     names: list[tuple[str, str]] = []
     if FIXTURES.intersection(getattr(item, "fixturenames", ())):
         names += [(name, catalogue.KUBERNETES) for name in (*SMALLEST, "kubectl")]
+    names += [(part, catalogue.KUBERNETES) for name, part in ALONE.items() if name in getattr(item, "fixturenames", ())]
     for mark in item.iter_markers("testbed"):
         version = mark.kwargs.get("version", catalogue.KUBERNETES)
-        names += [(name, version) for name in (*SMALLEST, *mark.args)]
+        alone = mark.args and not any(catalogue.find(name, version).is_kubernetes for name in mark.args)
+        names += [(name, version) for name in (*(() if alone else SMALLEST), *mark.args)]
     return [catalogue.find(name, version) for name, version in dict.fromkeys(names)]
 
 
 def do_without(error: MissingError) -> NoReturn:
     """Skip the test; where things are to be installed, fail it."""
-    if IN_CI:
+    if IN_CI and not isinstance(error, RootError):
         pytest.fail(f"{error}; CI has to have it", pytrace=False)
     pytest.skip(str(error))
 
@@ -93,3 +103,28 @@ def bed_factory() -> Iterator[Callable[..., Testbed]]:
     """`Testbed.start` with its keywords; everything is stopped at the end of the test."""
     with ExitStack() as stack:
         yield lambda **keywords: stack.enter_context(started(**keywords))
+
+
+@pytest.fixture(scope="session")
+def registry_server() -> Iterator[RegistryServer]:
+    """An image registry, shared by all tests of the session."""
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(RegistryServer())
+        except MissingError as error:
+            do_without(error)
+        yield server
+
+
+@pytest.fixture
+def containerd_factory() -> Iterator[Callable[..., Containerd]]:
+    """`Containerd` with its keywords, started; everything is stopped at the end of the test."""
+    with ExitStack() as stack:
+
+        def start(**keywords: Any) -> Containerd:
+            try:
+                return stack.enter_context(Containerd(**keywords))
+            except MissingError as error:
+                do_without(error)
+
+        yield start

@@ -24,6 +24,7 @@ CONTAINERD: Final = "2.4.2"
 RUNC: Final = "1.5.2"
 CNI: Final = "1.9.1"
 REGISTRY: Final = "3.1.2"
+CRIO: Final = "1.36.3"
 
 CONTROL_PLANE: Final = ("kube-apiserver", "kubectl", "kube-scheduler", "kube-controller-manager", "kubelet")
 SKEWED_PROGRAMS: Final = ("kube-apiserver", "kubectl", "kube-scheduler")
@@ -45,6 +46,8 @@ class Part:
 
     cgo: bool = False
     """Whether it holds C, so that a C compiler is needed too."""
+    tags: tuple[str, ...] = ()
+    """Go's build tags: what is left out of it."""
 
     @property
     def is_kubernetes(self) -> bool:
@@ -79,6 +82,18 @@ def _containerd() -> Part:
     )
 
 
+def _crio() -> Part:
+    # Signatures by Go's own library, and none of the storage drivers that need one of C.
+    tags = (
+        "containers_image_openpgp",
+        "containers_image_ostree_stub",
+        "exclude_graphdriver_btrfs",
+        "exclude_graphdriver_devicemapper",
+    )
+    package = "github.com/cri-o/cri-o/cmd/crio"
+    return Part("cri-o", CRIO, f"cri-o-{CRIO}", (package,), "-s -w", 100, tags=tags)
+
+
 def _plain(name: str, version: str, package: str, seconds: int, *, cgo: bool = False) -> Part:
     return Part(name, version, f"{name}-{version}", (package,), "-s -w", seconds, cgo)
 
@@ -94,6 +109,7 @@ CATALOGUE: Final[tuple[Part, ...]] = (
     _plain("runc", RUNC, "github.com/opencontainers/runc", 25, cgo=True),
     _plain("cni", CNI, "github.com/containernetworking/plugins/plugins/main/loopback", 10),
     _plain("registry", REGISTRY, "github.com/distribution/distribution/v3/cmd/registry", 80),
+    _crio(),
     # Ours: what a container of the testbed runs.
     _plain("idle", "1", "lamina/testbed/idle", 2),
     *(

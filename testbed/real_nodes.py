@@ -6,10 +6,6 @@ services. What is set below makes kubelets bear each other, a machine with eithe
 lowering an out-of-memory score is forbidden.
 """
 
-import json
-import os
-import shlex
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +13,9 @@ from typing import Any, Final
 
 import yaml
 
-from testbed import ports, unconfined
-from testbed.errors import MissingError, PartError, TestbedError
+from testbed import containerd, ports
+from testbed.containerd import Setup
+from testbed.errors import PartError
 from testbed.images import PROGRAM
 from testbed.launching import once
 from testbed.processes import Program
@@ -28,7 +25,6 @@ from testbed.site import Command, Site
 PARTS: Final = ("kubelet", "containerd", "runc", "cni", "registry", PROGRAM)
 """What has to be built for real nodes."""
 PAUSE: Final = "pause:1"
-LONGEST_SOCKET: Final = 100
 NODES: Final = "system:nodes"
 READY_WITHIN: Final = 60.0
 PAUSE_BETWEEN: Final = 0.1
@@ -46,82 +42,22 @@ class RealNode:
     kubelet: Program
 
 
-def check() -> None:
-    """Object when this process may not run containers."""
-    if os.geteuid() != 0:
-        raise MissingError("needs root to run containers: a node with a kubelet cannot be had otherwise")
-
-
 def prepare(site: Site, name: str) -> RealNode:
     """Write what a node needs; both of its programs are ready to start."""
     folder = site.folder / "nodes" / name
-    socket = folder / "c.sock"
-    if len(str(socket)) > LONGEST_SOCKET:
-        raise TestbedError(f"{socket} is too long a path for a socket: choose a shorter name or folder")
-    folder.mkdir(parents=True)
-    return RealNode(name, folder, socket, containerd(site, name, folder, socket), kubelet(site, name, folder, socket))
-
-
-def containerd(site: Site, name: str, folder: Path, socket: Path) -> Program:
-    """A containerd that shares nothing with others on this machine."""
-    hosts = folder / "hosts" / site.registry
-    networks = folder / "cni"
-    for new in (hosts, networks):
-        new.mkdir(parents=True)
-    (hosts / "hosts.toml").write_text(
-        f'server = "http://{site.registry}"\n[host."http://{site.registry}"]\ncapabilities = ["pull", "resolve"]\n',
-        encoding="utf-8",
+    setup = Setup(
+        folder,
+        {site.registry: site.registry},
+        sandbox=f"{site.registry}/{PAUSE}",
+        runc=site.program_path("runc"),
+        network_plugins=site.program_path("cni", "loopback").parent,
     )
-    loopback = {"cniVersion": "1.0.0", "name": "loopback", "plugins": [{"type": "loopback"}]}
-    (networks / "10-loopback.conflist").write_text(json.dumps(loopback), encoding="utf-8")
-    runtime = folder / "runtime"
-    words = [sys.executable, "-I", "-S", unconfined.__file__, str(site.program_path("runc"))]
-    runtime.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
-    runtime.chmod(0o755)
-    config = folder / "containerd.toml"
-    config.write_text(containerd_config(site, folder, socket), encoding="utf-8")
+    config = containerd.write(setup, 3)
     program = site.program_path("containerd")
     # The shim is found on the PATH, beside containerd itself.
     path = f"{program.parent}:{site.environment()['PATH']}"
-    return site.program(f"containerd-{name}", [program, "--config", config], socket.exists, PATH=path)
-
-
-def containerd_config(site: Site, folder: Path, socket: Path) -> str:
-    """What containerd reads."""
-    return f"""version = 3
-root = "{folder}/root"
-state = "{folder}/state"
-
-[grpc]
-address = "{socket}"
-
-[ttrpc]
-address = "{socket}.ttrpc"
-
-[plugins.'io.containerd.cri.v1.images']
-snapshotter = "overlayfs"
-
-[plugins.'io.containerd.cri.v1.images'.pinned_images]
-sandbox = "{site.registry}/{PAUSE}"
-
-[plugins.'io.containerd.cri.v1.images'.registry]
-config_path = "{folder}/hosts"
-
-[plugins.'io.containerd.cri.v1.runtime']
-# Lowering the score needs a right that containers of a build machine often lack.
-restrict_oom_score_adj = true
-
-[plugins.'io.containerd.cri.v1.runtime'.cni]
-bin_dirs = ["{site.program_path("cni", "loopback").parent}"]
-conf_dir = "{folder}/cni"
-
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
-runtime_type = "io.containerd.runc.v2"
-
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-BinaryName = "{folder}/runtime"
-Root = "{folder}/runc"
-"""
+    runtime = site.program(f"containerd-{name}", [program, "--config", config], setup.socket.exists, PATH=path)
+    return RealNode(name, folder, setup.socket, runtime, kubelet(site, name, folder, setup.socket))
 
 
 def kubelet(site: Site, name: str, folder: Path, socket: Path) -> Program:

@@ -3,6 +3,7 @@ What holds for every test: hypothesis profiles, parts a test needs, and silence 
 
 - Profiles: `steady` (the default: the same examples in every run) and `soak` (`make soak`: many, and new ones).
 - `@pytest.mark.needs("skopeo")`: skipped where it is missing; in CI, which installs it, that is a failure.
+- `@pytest.mark.needs("containerd", root=True)`: for root only, who alone could install and use it; skipped elsewhere.
 - Tests under tests/unit/{model,layers,scheduling} may open no socket, start no process and write no file. The import
   contracts forbid the modules one would do it with; this catches the rest, such as a plain open().
 """
@@ -36,6 +37,8 @@ settings.load_profile("steady")
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose parts are missing, or fail it where they should have been installed."""
     for mark in item.iter_markers("needs"):
+        if mark.kwargs.get("root", False) and os.geteuid() != 0:
+            pytest.skip(f"needs root for {', '.join(mark.args) or 'what it does'}")
         missing = [name for name in mark.args if not present(name)]
         if not missing:
             continue

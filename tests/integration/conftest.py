@@ -2,10 +2,20 @@
 
 from testbed.fixtures import (
     bed_factory,
+    containerd_factory,
     control_plane,
     pytest_collection_finish,
     pytest_configure,
     pytest_runtest_setup,
+    registry_server,
 )
 
-__all__ = ["bed_factory", "control_plane", "pytest_collection_finish", "pytest_configure", "pytest_runtest_setup"]
+__all__ = [
+    "bed_factory",
+    "containerd_factory",
+    "control_plane",
+    "pytest_collection_finish",
+    "pytest_configure",
+    "pytest_runtest_setup",
+    "registry_server",
+]

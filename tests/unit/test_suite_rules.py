@@ -43,6 +43,7 @@ def test_it(text):
     "unit/wire/test_module.py": NEEDS.format("'json', 'sh'"),
     "unit/wire/test_missing.py": NEEDS.format("'sh', 'no-such-program'"),
     "unit/wire/test_optional.py": NEEDS.format("'no-such-program', ci=False"),
+    "unit/wire/test_of_root.py": "import os\nos.geteuid = lambda: 1000\n" + NEEDS.format("'sh', root=True"),
 }
 
 
@@ -129,6 +130,10 @@ def test_a_missing_part_skips_by_hand_and_fails_in_ci(by_hand, in_ci):
 
 def test_what_ci_does_not_install_is_skipped_there_too(in_ci):
     assert in_ci["unit/wire/test_optional.py"] == ("skipped", "needs no-such-program")
+
+
+def test_what_only_root_can_have_is_skipped_for_others_in_ci_too(in_ci):
+    assert in_ci["unit/wire/test_of_root.py"] == ("skipped", "needs root for sh")
 
 
 def test_the_suite_was_run_as_a_whole(by_hand):

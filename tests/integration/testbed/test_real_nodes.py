@@ -1,12 +1,11 @@
 """Nodes with a kubelet and a containerd of their own run pods from the testbed's registry."""
 
 import functools
-import os
 from pathlib import Path
 
 import pytest
 
-from testbed import MissingError, leftovers, real_nodes
+from testbed import leftovers, real_nodes
 from tests.integration.testbed.waiting import eventually
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -39,7 +38,7 @@ def traces(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it runs containers")
+@pytest.mark.needs(root=True)
 @pytest.mark.testbed(*real_nodes.PARTS)
 def test_two_real_nodes_run_pods_and_leave_nothing_behind(bed_factory):
     bed = bed_factory()
@@ -63,10 +62,3 @@ def test_two_real_nodes_run_pods_and_leave_nothing_behind(bed_factory):
     assert traces(bed.folder) == []
     assert not bed.folder.exists()
     assert list(leftovers.members(bed.site.mark)) == []
-
-
-def test_somebody_who_is_not_root_is_told_so(monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-
-    with pytest.raises(MissingError, match=r"^needs root to run containers"):
-        real_nodes.check()

@@ -1,0 +1,94 @@
+"""
+Container runtimes without a control plane, for what reads them.
+
+    with RegistryServer() as registry, Containerd(registry=registry.host) as runtime:
+        runtime.pull(made.push(registry.host, "web:1", image))
+
+Needs root. They pull and keep images as on a node, and run no containers.
+"""
+
+import functools
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from testbed import building, containerd, cri
+from testbed import parts as catalogue
+from testbed.errors import MissingError
+from testbed.processes import Program
+from testbed.standalone import Standalone
+
+DEBIAN: Final = "debian"
+"""In place of a version: the one that is installed, which on Debian 12 is 1.6."""
+
+
+class Containerd(Standalone):
+    """A containerd with a root, a state and a socket of its own."""
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        registry: str = "",
+        version: str = catalogue.CONTAINERD,
+        *,
+        discard: bool = False,
+        registries: Mapping[str, str] | None = None,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
+        """
+        Prepare; *registry* is a host and port that serves plain HTTP.
+
+        Further *registries* say for the beginning of image names which host and port has them, and *more* tables of
+        the configuration are added as they are.
+        """
+        super().__init__(folder)
+        self.version = version
+        self._registries = {**({registry: registry} if registry else {}), **(registries or {})}
+        self._discard, self._more = discard, more or {}
+        self._setup: containerd.Setup
+
+    def __enter__(self) -> "Containerd":
+        containerd.check()
+        self._command()
+        return super().__enter__()
+
+    def prepare(self) -> Program:
+        """A containerd that knows the registries."""
+        self._setup = containerd.Setup(self.site.folder, self._registries, discard=self._discard, more=self._more)
+        config = containerd.write(self._setup, 2 if self.version == DEBIAN else 3)
+        program = self._command()
+        # The shim is found on the PATH, beside containerd itself.
+        path = f"{program.parent}:{self.site.environment()['PATH']}"
+        ready = functools.partial(cri.answers, self.socket)
+        return self.site.program("containerd", [program, "--config", config], ready, PATH=path)
+
+    @property
+    def socket(self) -> Path:
+        """For CRI and for its own API."""
+        return self._setup.socket
+
+    @property
+    def root(self) -> Path:
+        """Where it keeps contents and snapshots."""
+        return self.site.folder / "root"
+
+    def pull(self, reference: str) -> str:
+        """Pull an image as a kubelet does; the answer is what the runtime calls it."""
+        return cri.pull(self.socket, reference)
+
+    def remove(self, reference: str) -> None:
+        """Remove an image as a kubelet does: with all its names."""
+        cri.remove(self.socket, reference)
+
+    def allow(self, name: str, server: str) -> None:
+        """Say where images whose names begin with *name* come from, from now on."""
+        containerd.allow(self.site.folder, name, server)
+
+    def _command(self) -> Path:
+        if self.version != DEBIAN:
+            return building.programs(catalogue.find("containerd")) / "containerd"
+        found = shutil.which("containerd")
+        if found is None:
+            raise MissingError("needs an installed containerd: `apt-get install containerd` on Debian")
+        return Path(found)
