@@ -1,0 +1,110 @@
+"""
+Finds out what is being downloaded, for which image, and how fast.
+
+Usually that is one question. Only when a layer comes that no known manifest lists, the store is asked for the manifests it
+has, and the newest of those that are not known yet are read.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from lamina.clients.cri.containerd import contents, pulls
+from lamina.clients.cri.containerd.calls import Calls
+from lamina.clients.cri.containerd.documents import Documents, Known, UnusableError
+from lamina.clients.cri.containerd.ledger import Ledger
+from lamina.clients.cri.containerd.snapshots import Snapshots
+from lamina.clients.cri.rates import DownloadMeter, Rate
+from lamina.model.reports import Pull
+
+CANDIDATES: Final = 16
+"""Manifests that one look reads to find out what a download belongs to."""
+ATTEMPTS: Final = 3
+"""Looks that search for the manifest of one download; some have none."""
+
+
+class Downloads:
+    """The downloads of one containerd."""
+
+    def __init__(self, calls: Calls, ledger: Ledger, documents: Documents, snapshots: Snapshots) -> None:
+        self.rate = Rate()
+        """Compressed bytes per second."""
+        self._calls, self._ledger, self._documents, self._snapshots = calls, ledger, documents, snapshots
+        self._pulls = pulls.Pulls(ledger)
+        self._meter = DownloadMeter(self.rate)
+        self._tried: set[str] = set()
+        self._attempts: Counter[str] = Counter()
+
+    def needed(self) -> set[str]:
+        """Manifests that must not be forgotten while something is pulled."""
+        return self._tried | set(self._pulls.going)
+
+    async def look(self, images: Mapping[str, Known], names: Mapping[str, list[str]]) -> tuple[Pull, ...]:
+        """Ask how far everything has come; *images* are those that have *names*, by what these stand for."""
+        found = pulls.downloads(await self._calls.statuses(), time.time())
+        self._meter_up(found)
+        if any(self._attempts[download.ref] < ATTEMPTS for download in self._pulls.orphans(found)):
+            await self._explain(found, images, names)
+        if not found:
+            self._tried.clear()
+            self._attempts.clear()
+        now = time.time()
+        unpacked = {chain for going in self._pulls.going.values() for chain in self._there(going.image)}
+        self._pulls.progress(found, unpacked, now)
+        return self._pulls.told(found, unpacked)
+
+    def _meter_up(self, found: Collection[pulls.Download]) -> None:
+        begun = [*self._ledger.begun]
+        self._ledger.begun.clear()
+        if begun:
+            self._meter.begin(min(begun))
+        for digest, size, at in self._ledger.downloaded():
+            self._meter.finished(digest, size, at)
+        self._meter.seen({one.digest or one.ref: one.offset for one in found}, time.time())
+
+    async def _explain(
+        self, found: list[pulls.Download], images: Mapping[str, Known], names: Mapping[str, list[str]]
+    ) -> None:
+        """Find the manifests of downloads that no pull explains: images that have a name, or else what is new."""
+        named = ((image, min(names[target], default="")) for target, image in images.items())
+        fitting = self._fitting(named, found)
+        if not fitting:
+            self._attempts.update(download.ref for download in self._pulls.orphans(found))
+            fitting = self._fitting(await self._newest(), found)
+        if not fitting:
+            return
+        layers = {str(layer.digest) for image, _ in fitting for layer in image.layers}
+        present = (await contents.survey(self._calls, (), layers)).present
+        coming = {download.digest for download in found}
+        since = {digest: blob.since for digest, blob in present.items() if digest not in coming}
+        for image, name in fitting:
+            digests = {layer.digest for layer in image.layers}
+            start = min(download.started for download in found if download.digest in digests)
+            self._pulls.begin(image, name, since, self._there(image), start)
+
+    async def _newest(self) -> list[tuple[Known, str]]:
+        """Read the newest manifests that were not read for this, and say where they came from."""
+        survey = await contents.survey(self._calls, (), manifests=True)
+        images = []
+        for blob in [blob for blob in survey.manifests if blob.digest not in self._tried][:CANDIDATES]:
+            self._tried.add(blob.digest)
+            try:
+                images.append((await self._documents.read(blob.digest), blob.name))
+            except UnusableError:
+                continue
+        return images
+
+    def _fitting(self, images: Iterable[tuple[Known, str]], found: Iterable[pulls.Download]) -> list[tuple[Known, str]]:
+        """Those of *images* that are not there yet and that something *found* belongs to."""
+        coming = {download.digest for download in found}
+        return [
+            (image, name)
+            for image, name in images
+            if any(layer.digest in coming for layer in image.layers)
+            and image.digest not in self._pulls.going
+            and not self._snapshots.holders(image.top)
+        ]
+
+    def _there(self, image: Known) -> set[str]:
+        return {chain for chain in image.chain() if self._snapshots.holders(chain)}

@@ -1,0 +1,99 @@
+"""
+A containerd as a source of holdings.
+
+A look asks only for what may have changed since the last one, as events say; everything is asked for every five minutes.
+Used by the node agent's reader. Nothing here writes, pulls or removes.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from lamina.clients.cri import disk as disks
+from lamina.clients.cri.containerd import contents
+from lamina.clients.cri.containerd.calls import NAME, AbsentError, Calls
+from lamina.clients.cri.containerd.ledger import Ledger
+from lamina.clients.cri.containerd.listening import Listening
+from lamina.clients.cri.containerd.looking import Looking
+from lamina.clients.cri.containerd.rhythm import Rhythm
+from lamina.clients.cri.source import RuntimeTrouble
+from lamina.model.holdings import Holdings
+
+NAMESPACE: Final = contents.PLAIN_NAME
+
+
+class ContainerdSource:
+    """Looks at the containerd behind *socket*; *disk* is a folder on the file system that images are on."""
+
+    def __init__(self, socket: Path, *, namespace: str = "k8s.io", disk: Path | None = None) -> None:
+        if not NAMESPACE.fullmatch(namespace):
+            raise RuntimeTrouble(NAME, f"{namespace!r:.80} is not a namespace: try k8s.io")
+        self._calls = Calls(socket, namespace)
+        self._disk = disk
+        self._ledger = Ledger()
+        self._rhythm = Rhythm()
+        self._wake = asyncio.Event()
+        self._listening = Listening(self._calls, self._ledger, self._happened)
+        self._looking = Looking(self._calls, self._ledger)
+
+    @property
+    def complaints(self) -> Counter[str]:
+        """Images that are left out at the moment, by reason."""
+        return self._looking.complaints
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How often each method of containerd was called."""
+        return self._calls.counts
+
+    async def look(self) -> Holdings:
+        """Look at everything that may have changed; raises `RuntimeTrouble`."""
+        now = time.monotonic()
+        self._listening.start()
+        whole = self._rhythm.whole_due(now)
+        # Early versions do not say which snapshots went with an image.
+        if self._rhythm.began(now) or whole:
+            self._ledger.missed()
+        complete = False
+        try:
+            holdings = await self._looking.look(whole=whole, room=self._room)
+            complete = True
+        except AbsentError as error:
+            raise RuntimeTrouble(NAME, f"{error}: see whether this is the socket of a containerd") from error
+        finally:
+            if not complete:
+                self._ledger.missed()
+                self._rhythm.failed(time.monotonic())
+        self._rhythm.ended(
+            time.monotonic(),
+            whole=whole,
+            pulling=bool(holdings.pulling),
+            unfinished=self._looking.unfinished,
+            deaf=self._listening.deaf,
+        )
+        return holdings
+
+    async def changed(self) -> None:
+        """Return when looking again may be worth it."""
+        while (wait := self._rhythm.due() - time.monotonic()) > 0:
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
+            except TimeoutError:
+                return
+
+    async def close(self) -> None:
+        """Let go of containerd."""
+        await self._listening.stop()
+        await self._calls.close()
+
+    def _room(self, root: str) -> tuple[int, int]:
+        """Where images are: the folder that was named, or the one containerd names if it can be seen from here."""
+        return disks.room(self._disk or (Path(root) if root.startswith("/") else None))
+
+    def _happened(self, *, removal: bool) -> None:
+        self._rhythm.happened(time.monotonic(), removal=removal)
+        self._wake.set()

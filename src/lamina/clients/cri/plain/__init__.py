@@ -1,0 +1,1 @@
+"""Any runtime that speaks CRI v1 and nothing better."""

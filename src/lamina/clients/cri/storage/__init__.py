@@ -1,0 +1,1 @@
+"""CRI-O's images, read from the files of containers/storage."""

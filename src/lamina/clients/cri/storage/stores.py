@@ -1,0 +1,119 @@
+"""
+One store on disk: a folder of images and one of layers, named after the driver that unpacks.
+
+    <root>/overlay-images/images.json                 every image that is all there
+    <root>/overlay-images/<image>/manifest            its documents
+    <root>/overlay-layers/{layers,volatile-layers}.json
+
+Images are read before layers: what an image stands on was there before it, so an image never lacks its layers because it
+came while we looked. One that went meanwhile is noticed, because its file was replaced.
+"""
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from lamina.clients.cri.storage import files, records
+from lamina.clients.cri.storage.files import Mark, Unsettled
+from lamina.clients.cri.storage.records import ImageRecord, LayerRecord
+from lamina.wire.oci import MANIFEST_LIMIT
+
+DRIVERS: Final = ("overlay", "vfs", "btrfs", "zfs")
+"""In the order in which they are looked for; CRI-O's own default comes first."""
+LIST_LIMIT: Final = 32 * 1024 * 1024
+"""Bytes a list may have: a layer takes about 600 of them, an image about 2,000."""
+IMAGES: Final = "images.json"
+LAYERS: Final = ("layers.json", "volatile-layers.json")
+
+T = TypeVar("T")
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """The state of a store's lists."""
+
+    images: Mark | None
+    layers: tuple[Mark | None, ...]
+
+
+class Store(msgspec.Struct, frozen=True):
+    """Where a store is, and by which driver."""
+
+    root: Path
+    driver: str
+
+    @property
+    def images_folder(self) -> str:
+        """Relative to the root."""
+        return f"{self.driver}-images"
+
+    @property
+    def layers_folder(self) -> str:
+        """Relative to the root."""
+        return f"{self.driver}-layers"
+
+    def marks(self) -> Marks:
+        """The state of its lists, by their stamps alone. Raises OSError."""
+        with files.folder(str(self.root)) as root:
+            with files.folder(self.images_folder, root) as images:
+                mark = files.mark(IMAGES, images)
+            with files.folder(self.layers_folder, root) as layers:
+                return Marks(mark, tuple(files.mark(name, layers) for name in LAYERS))
+
+    def images(self) -> list[ImageRecord]:
+        """All images, in the order in which they came. Raises `Refused` and OSError."""
+        with files.folder(str(self.root)) as root, files.folder(self.images_folder, root) as folder:
+            return _listed(IMAGES, folder, records.decode_images)
+
+    def layers(self) -> list[LayerRecord]:
+        """All layers, those of containers too. Raises `Refused` and OSError."""
+        with files.folder(str(self.root)) as root, files.folder(self.layers_folder, root) as folder:
+            return [layer for name in LAYERS for layer in _listed(name, folder, records.decode_layers)]
+
+    def document(self, image: ImageRecord, name: str) -> bytes:
+        """One of the documents that are kept for an image. Raises `Refused` and OSError."""
+        with (
+            files.folder(str(self.root)) as root,
+            files.folder(self.images_folder, root) as images,
+            files.folder(image.id, images) as folder,
+        ):
+            return files.read(records.document_file(name), folder, MANIFEST_LIMIT)
+
+
+def find_store(root: Path) -> Store | None:
+    """The store at *root*; None when there is none. Raises OSError when one cannot look."""
+    with files.folder(str(root)) as descriptor:
+        for driver in DRIVERS:
+            store = Store(root, driver)
+            if all(_is_folder(name, descriptor) for name in (store.images_folder, store.layers_folder)):
+                return store
+    return None
+
+
+def _is_folder(name: str, within: int) -> bool:
+    try:
+        with files.folder(name, within):
+            return True
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        if error.errno != errno.ELOOP:  # a link, and we follow none
+            raise
+        return False
+
+
+def _listed(name: str, folder: int, decode: Callable[[bytes], list[T]]) -> list[T]:
+    try:
+        data = files.read(name, folder, LIST_LIMIT)
+    except FileNotFoundError:
+        # The first image makes the file.
+        return []
+    if not data:
+        raise Unsettled(name, "is empty")
+    try:
+        return decode(data)
+    except (ValueError, RecursionError) as error:
+        # Half of a list is no list.
+        raise Unsettled(name, f"cannot be understood: {error}") from error
