@@ -1,0 +1,135 @@
+"""
+Programs that know credentials: ``docker-credential-NAME get``, asked by name of a server on standard input.
+
+A program is looked up on the absolute folders of the PATH and started without a shell, with nothing of a stranger's on
+its command line; its time and its output are bounded. What it prints is never shown. What it gave is kept for some
+minutes, what it failed at for one.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from lamina.clients.oci.answers import REFUSED, RegistryError
+from lamina.clients.oci.docker_config import is_helper_name
+from lamina.clients.oci.keyring import Credential, Helper
+
+PATIENCE: Final = 5.0
+PRINTED: Final = 64 * 1024
+KEPT: Final = 300.0
+KEPT_FAILURE: Final = 60.0
+MOST_KEPT: Final = 1_000
+_TOKEN_USER: Final = "<token>"  # noqa: S105 - what helpers write in place of a name beside an identity token
+
+
+class _Given(msgspec.Struct, frozen=True):
+    """What a helper prints."""
+
+    username: str = msgspec.field(name="Username", default="")
+    secret: str = msgspec.field(name="Secret", default="")
+
+    def __repr__(self) -> str:
+        return "_Given(...)"
+
+
+class Helpers:
+    """Asks helpers, one run at a time for each question."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Run nothing yet."""
+        self._clock = clock
+        self._kept: dict[Helper, tuple[float, Credential | RegistryError]] = {}
+        self._running: dict[Helper, asyncio.Lock] = {}
+
+    async def ask(self, helper: Helper) -> Credential:
+        """Return what a helper knows. Raises RegistryError."""
+        async with self._running.setdefault(helper, asyncio.Lock()):
+            until, given = self._kept.get(helper, (0.0, None))
+            if given is None or self._clock() >= until:
+                given = await self._ask(helper)
+        if isinstance(given, RegistryError):
+            raise given
+        return given
+
+    async def _ask(self, helper: Helper) -> Credential | RegistryError:
+        given: Credential | RegistryError
+        try:
+            given = _judge(await run(helper))
+        except (OSError, ValueError) as error:
+            said = "it did not answer in time" if isinstance(error, TimeoutError) else str(error)
+            given = RegistryError(REFUSED, f"docker-credential-{helper.name}: {said}")
+        if len(self._kept) >= MOST_KEPT:
+            self._kept.clear()
+            self._running = {one: lock for one, lock in self._running.items() if lock.locked()}
+        self._kept[helper] = (self._clock() + (KEPT if isinstance(given, Credential) else KEPT_FAILURE), given)
+        return given
+
+
+async def run(helper: Helper) -> bytes:
+    """Run a helper and return what it printed. Raises OSError or ValueError in our own words."""
+    process = await asyncio.create_subprocess_exec(
+        _program(helper.name),
+        "get",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            process.stdin.write(helper.server.encode())
+            with suppress(ConnectionError):  # one that does not want to know has closed it
+                await process.stdin.drain()
+            process.stdin.close()
+            printed = await _read(process.stdout)
+            code = await process.wait()
+    finally:
+        if process.returncode is None:
+            # Its children too: some helpers are scripts that start another.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        # asyncio waits for the pipes as well, which others may hold open, and offers no other way to close them.
+        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+        await process.wait()
+    if code != 0:
+        raise ValueError(f"it knows nothing, or failed (exit code {code})")
+    return printed
+
+
+def _program(name: str) -> str:
+    """Find a helper in the folders that do not depend on where we were started."""
+    folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if Path(folder).is_absolute()]
+    found = shutil.which(f"docker-credential-{name}", path=os.pathsep.join(folders)) if is_helper_name(name) else None
+    if found is None or not folders:
+        raise ValueError("there is no such program on the PATH: install it, or correct credHelpers or credsStore")
+    return found
+
+
+async def _read(stream: asyncio.StreamReader) -> bytes:
+    printed = bytearray()
+    while piece := await stream.read(64 * 1024):
+        printed += piece
+        if len(printed) > PRINTED:
+            raise ValueError(f"it printed more than {PRINTED // 1024} KiB")
+    return bytes(printed)
+
+
+def _judge(printed: bytes) -> Credential:
+    try:
+        given = msgspec.json.decode(printed, type=_Given)
+    except (ValueError, RecursionError):
+        raise ValueError("what it printed is no credential in JSON") from None
+    if not given.secret or any(ord(sign) < 32 or ord(sign) == 127 for sign in given.username + given.secret):
+        raise ValueError("what it printed is no credential")
+    if given.username == _TOKEN_USER:
+        return Credential(identity_token=given.secret)
+    return Credential(given.username, given.secret)

@@ -1,0 +1,94 @@
+"""
+Names of hosts, with ports, as they stand in image names and in configurations.
+
+    host := name [":" port]        name: DNS name, IPv4 address, or IPv6 address in square brackets
+
+Names are compared in small letters. Only what is written in ASCII is a name: letters that look like others do not get
+here. Nothing in this module looks a name up.
+"""
+
+import ipaddress
+import re
+from typing import Final
+
+import msgspec
+
+HUB: Final = "docker.io"
+HUB_API: Final = "registry-1.docker.io"
+HUB_REALM: Final = "auth.docker.io"
+HTTPS_PORT: Final = 443
+HTTP_PORT: Final = 80
+
+_LONGEST_NAME: Final = 253
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
+
+
+class Host(msgspec.Struct, frozen=True, order=True):
+    """A host, and a port if one was named."""
+
+    name: str
+    """In small letters; an IPv6 address without its brackets."""
+    port: int | None = None
+
+    def __str__(self) -> str:
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return name if self.port is None else f"{name}:{self.port}"
+
+
+def parse_host(text: str) -> Host:
+    """Read ``host`` or ``host:port``. Raises ValueError in words."""
+    if "@" in text:
+        raise ValueError("this is no host: leave out the user, and never write a password into it")
+    if "/" in text or "%" in text:
+        raise ValueError(f"{text[:100]!r} is no host: leave out the protocol, the path and the zone")
+    name, port = _split(text.lower())
+    if port is not None and (not _PORT.fullmatch(port) or int(port) > 65_535):
+        raise ValueError(f"{text[:100]!r}: a port is a number from 1 to 65535")
+    if ":" in name:
+        try:
+            name = str(ipaddress.IPv6Address(name))
+        except ValueError:
+            raise ValueError(f"{text[:100]!r} is no IPv6 address in square brackets") from None
+    elif not name or len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in name.split(".")):
+        raise ValueError(f"{text[:100]!r} is no host: write host or host:port, as in an image name")
+    elif _NUMBER.fullmatch(name.rpartition(".")[2]) and not is_address(name):
+        # The C library reads 127.1, 2130706433 and 0x7f.1 as addresses; no other name ends in a number.
+        raise ValueError(f"{text[:100]!r} is no host: write an IPv4 address as four numbers")
+    return Host(name, int(port) if port is not None else None)
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    if text.startswith("["):
+        name, bracket, rest = text[1:].partition("]")
+        if not bracket or ":" not in name or (rest and rest[0] != ":"):
+            raise ValueError(f"{text[:100]!r} is no IPv6 address in square brackets")
+        return name, rest[1:] if rest else None
+    name, colon, port = text.partition(":")
+    return name, port if colon else None
+
+
+def of_one_house(one: str, other: str) -> bool:
+    """
+    Whether two names certainly belong together: the same, or one directly or further below the other.
+
+    Who has a domain decides what the names below it mean, so either can be told what the other may know. That two names
+    stand side by side under a third says nothing: under co.uk or azurecr.io live strangers. The upper one must have a dot:
+    nobody is found under a top-level domain alone.
+    """
+    if one == other:
+        return True
+    if is_address(one) or is_address(other):
+        return False
+    upper, lower = sorted((one, other), key=len)
+    return "." in upper and lower.endswith(f".{upper}")
+
+
+def is_address(name: str) -> bool:
+    """Whether this is an address and needs no looking up."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

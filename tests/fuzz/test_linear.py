@@ -1,0 +1,133 @@
+"""
+Ten times the input takes at most twelve times as long: no parser that strangers reach goes over its input again and again.
+
+Processor time of this thread, the least of several runs, and the whole comparison again if it fails: a busy machine makes
+some runs slower, and none faster.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from lamina.clients.oci.challenge import parse_challenges
+from lamina.clients.oci.docker_config import decode_docker_config
+from lamina.clients.oci.documents import Manifest, describe, read
+from lamina.clients.oci.hosts import parse_host
+from lamina.model.digest import digest_of
+from lamina.model.errors import InputError
+from lamina.model.reference import ReferenceFormatError, parse_reference
+from lamina.wire.errors import WireError
+from tests.fuzz.targets import PARENT
+from tests.unit.clients.oci.registry_stub import INDEX, MANIFEST, a_config, a_digest, a_manifest, docker_config, encode
+
+FACTOR: Final = 10
+MOST: Final = 12.0
+ATTEMPTS: Final = 5
+LEAST: Final = 0.002
+"""Seconds that the small input is worked on, over and over, so that the clock can tell."""
+
+
+def manifest(data: bytes) -> None:
+    read(data, digest_of(data), MANIFEST)
+
+
+def index(data: bytes) -> None:
+    read(data, digest_of(data), INDEX)
+
+
+def config(data: bytes) -> None:
+    describe(Manifest(PARENT.image, digest_of(data)), data)
+
+
+def an_index_of(count: int) -> bytes:
+    return encode({"manifests": [{"digest": a_digest("x"), "annotations": {"a": "b"}}] * count})
+
+
+JSON: Final = [
+    pytest.param(manifest, lambda n: a_manifest(a_config(1), n), 100, id="manifest: layers"),
+    pytest.param(
+        manifest, lambda n: a_manifest(a_config(1), annotations={"a": "b" * n}), 10_000, id="manifest: a long text"
+    ),
+    pytest.param(manifest, lambda n: a_manifest(a_config(1), x=["\\"] * n), 3_000, id="manifest: escapes"),
+    pytest.param(manifest, lambda n: b'{"layers":' + b"[" * n, 10_000, id="manifest: depth"),
+    pytest.param(manifest, lambda n: b'{"schemaVersion":' + b"9" * n, 10_000, id="manifest: digits"),
+    pytest.param(index, an_index_of, 200, id="index: manifests"),
+    pytest.param(config, lambda n: encode({"rootfs": {"diff_ids": ["x"] * n}}), 3_000, id="config: layers"),
+    pytest.param(
+        config, lambda n: a_config(3, x={str(number): number for number in range(n)}), 3_000, id="config: fields"
+    ),
+    pytest.param(
+        lambda data: decode_docker_config(data, "x"),
+        lambda n: docker_config({f"r{number}.example": "a:b" for number in range(n)}),
+        500,
+        id="docker config: entries",
+    ),
+]
+
+TEXTS: Final = [
+    pytest.param(parse_reference, lambda n: "a/" * (n // 2) + "a", 400, id="reference: slashes"),
+    pytest.param(parse_reference, lambda n: "a" + "-" * n + "a", 400, id="reference: dashes"),
+    pytest.param(parse_reference, lambda n: "a." * (n // 2) + "a/b", 400, id="reference: dots"),
+    pytest.param(parse_reference, lambda n: "a" + "_" * n + "b", 400, id="reference: underscores"),
+    pytest.param(parse_reference, lambda n: "a:" * (n // 2), 400, id="reference: colons"),
+    pytest.param(parse_reference, lambda n: "a@" * (n // 2), 400, id="reference: ats"),
+    pytest.param(parse_reference, lambda n: "[" + ":" * n, 400, id="reference: a bracket"),
+    *(
+        pytest.param(lambda text: parse_challenges([text]), make, 800, id=f"challenge: {name}")
+        for name, make in (
+            ("words", lambda n: "a " * (n // 2)),
+            ("parameters", lambda n: "Bearer " + "a=b," * (n // 4)),
+            ("quotes", lambda n: "Bearer " + 'a="b",' * (n // 6)),
+            ("open quotes", lambda n: 'a="' * (n // 3)),
+            ("escapes", lambda n: 'Bearer a="' + "\\" * n),
+            ("escaped quotes", lambda n: 'Bearer a="' + '\\"' * (n // 2)),
+            ("spaces", lambda n: "a" + " " * n + "b"),
+            ("equals", lambda n: "a" + "=" * n),
+            ("one word", lambda n: "a" * n),
+        )
+    ),
+    pytest.param(parse_host, lambda n: "a." * (n // 2) + "a", 400, id="host: labels"),
+    pytest.param(parse_host, lambda n: "1" * n, 400, id="host: digits"),
+]
+
+
+def least(run: Callable[[object], object], data: object, times: int) -> float:
+    """The least time of several, for one run."""
+    best = float("inf")
+    for _ in range(5):
+        began = time.thread_time()
+        for _ in range(times):
+            try:
+                run(data)
+            except (WireError, ReferenceFormatError, InputError, ValueError):
+                continue
+        best = min(best, (time.thread_time() - began) / times)
+    return best
+
+
+def growth(run: Callable[[object], object], make: Callable[[int], object], size: int) -> float:
+    """How many times as long the larger input takes."""
+    small, large = make(size), make(size * FACTOR)
+    times = max(1, int(LEAST / max(least(run, small, 1), 1e-7)))
+    return least(run, large, max(1, times // FACTOR)) / least(run, small, times)
+
+
+@pytest.mark.parametrize(("run", "make", "size"), [*JSON, *TEXTS])
+def test_ten_times_the_input_takes_at_most_twelve_times_as_long(run, make, size):
+    seen = []
+    for _ in range(ATTEMPTS):
+        seen.append(growth(run, make, size))
+        if seen[-1] <= MOST:
+            return
+    pytest.fail(f"{', '.join(f'{one:.1f}' for one in seen)} times as long")
+
+
+def test_work_that_grows_with_the_square_is_noticed():
+    def quadratic(data: object) -> None:
+        assert isinstance(data, str)
+        for _ in data:
+            data.count("x")
+
+    assert growth(quadratic, lambda n: "a" * n, 1_000) > MOST
