@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamina.cli.catalog_asking import Manners
+    from lamina.clients.oci.rules import Rules
     from lamina.model.image import Image, Platform
     from lamina.wire.gathering import Gathering
 
 EXAMPLES: Final = """\b
 Examples:
   lamina catalog add images.jsonl.zst saved.tar layout/
+  lamina catalog from-registry images.jsonl.zst nginx:1.27 registry.example/app:2
+  lamina catalog from-cluster images.jsonl.zst
   lamina catalog show images.jsonl.zst
   lamina catalog generate made.jsonl.zst --images 1000 --seed 7
 """
@@ -21,6 +27,17 @@ Examples:
   skopeo copy --all docker://nginx:1.27 oci:nginx:nginx:1.27 && lamina catalog add images.jsonl nginx
   crane manifest nginx@$(crane digest --platform linux/arm64 nginx:1.27) > m.json
   lamina catalog add images.jsonl m.json --name nginx:1.27 --platform linux/arm64
+"""
+REGISTRY_EXAMPLES: Final = """\b
+Examples:
+  lamina catalog from-registry images.jsonl.zst nginx:1.27 redis:7 --platform linux/amd64 --platform linux/arm64
+  lamina catalog from-registry images.jsonl.zst ghcr.io/team/app:2 --docker-config ~/.docker/config.json
+  lamina catalog from-registry images.jsonl.zst 127.0.0.1:5000/app:1 --private --plain-http
+"""
+CLUSTER_EXAMPLES: Final = """\b
+Examples:
+  lamina catalog from-cluster images.jsonl.zst
+  lamina catalog from-cluster images.jsonl.zst --context staging --resolve
 """
 
 
@@ -59,16 +76,13 @@ def add(file: Path, source: tuple[Path, ...], name: str, platform: str | None) -
     from lamina.cli.counting import counted
     from lamina.model.errors import InputError, Mistake
     from lamina.trace.writer import atomic_write
-    from lamina.wire.catalog_file import encode_catalog, read_catalog
-    from lamina.wire.gathering import Gathering
+    from lamina.wire.catalog_file import encode_catalog
     from lamina.wire.image_sources import read_sources
 
     _check_name(name)
     asked = _platform(platform)
-    gathering = Gathering(names_move=True)
-    for image in read_catalog(file) if file.exists() else ():
-        gathering.add(image, str(file))
-    before, other, absent = len(gathering), 0, 0
+    gathering, before = _begun(file)
+    other, absent = 0, 0
     mistakes: list[Mistake] = []
     for path, found in counted(read_sources(source, name, asked), len(source), "sources"):
         mistakes += found.mistakes
@@ -80,6 +94,144 @@ def add(file: Path, source: tuple[Path, ...], name: str, platform: str | None) -
         raise InputError(mistakes)
     atomic_write(file, encode_catalog(gathering.images(), file.name))
     _tell(file, gathering, len(gathering) - before, other, absent)
+
+
+_registries = click.option(
+    "--registries", type=click.Path(path_type=Path), help="Which registries may be asked, and how."
+)
+_docker_config = click.option(
+    "--docker-config", type=click.Path(path_type=Path), help="Docker's config.json, with its credentials."
+)
+
+
+@catalog.command("from-registry", epilog=REGISTRY_EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("reference", nargs=-1, required=True)
+@click.option("--platform", metavar="OS/ARCH", multiple=True, help="Which; may be repeated.  [default: linux/amd64]")
+@_registries
+@_docker_config
+@click.option("--private", is_flag=True, help="Their registries may lie on private addresses.")
+@click.option("--plain-http", is_flag=True, help="Their registries are asked without TLS.")
+def from_registry(  # noqa: PLR0913, PLR0917 - one argument for each option
+    file: Path,
+    reference: tuple[str, ...],
+    platform: tuple[str, ...],
+    registries: Path | None,
+    docker_config: Path | None,
+    private: bool,
+    plain_http: bool,
+) -> None:
+    """
+    Ask registries what each REFERENCE consists of, and collect it into the catalogue FILE.
+
+    Nothing is downloaded but manifests and configurations. What could not be found is told, a line each; the rest is
+    written all the same, and the exit code is 1.
+    """
+    from lamina.cli.catalog_asking import Manners, wrong
+    from lamina.model.errors import InputError, Mistake
+
+    mistakes = [Mistake("REFERENCE", problem) for one in reference if (problem := wrong(one))]
+    platforms = [found for one in platform or ("linux/amd64",) if (found := _platform(one)) is not None]
+    if mistakes:
+        raise InputError(mistakes)
+    manners = Manners(registries, docker_config, plain_http, private)
+    wanted = list(dict.fromkeys(reference))
+    gathering, before = _begun(file)
+    failed = _ask(gathering, wanted, platforms, manners, manners.rules(wanted))
+    _finish(file, gathering, before, failed)
+
+
+@catalog.command("from-cluster", epilog=CLUSTER_EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Which context of the kubeconfig.")
+@click.option("--resolve", is_flag=True, help="Ask registries about images of pods that no node has told of.")
+@_registries
+@_docker_config
+def from_cluster(
+    file: Path,
+    kubeconfig: Path | None,
+    context: str,
+    resolve: bool,
+    registries: Path | None,
+    docker_config: Path | None,
+) -> None:
+    """
+    Collect what agents have told a cluster about images into the catalogue FILE.
+
+    With --resolve the registries of pods' images are asked too, as the scheduler would: those that a node has pulled
+    from, and those that --registries allows.
+    """
+    from lamina.cli import catalog_cluster
+    from lamina.cli.catalog_asking import Manners
+
+    manners = Manners(registries, docker_config)
+    known = catalog_cluster.ask(kubeconfig, context, pods=resolve)
+    gathering, before = _begun(file)
+    failed = list(known.mistakes)
+    for image in known.images:
+        failed += (f"the cluster: {problem}" for problem in gathering.add(image, "the cluster"))
+    if known.unknown:
+        rules = manners.rules((), from_nodes=True)
+        failed += _ask(gathering, known.unknown, known.platforms, manners, rules, known.registries)
+    _finish(file, gathering, before, failed)
+
+
+def _begun(file: Path) -> "tuple[Gathering, int]":
+    """Read what the file has already."""
+    from lamina.wire.catalog_file import read_catalog
+    from lamina.wire.gathering import Gathering
+
+    gathering = Gathering(names_move=True)
+    for image in read_catalog(file) if file.exists() else ():
+        gathering.add(image, str(file))
+    return gathering, len(gathering)
+
+
+def _ask(
+    gathering: "Gathering",
+    references: "Sequence[str]",
+    platforms: "Sequence[Platform]",
+    manners: "Manners",
+    rules: "Rules",
+    on_nodes: "Sequence[str]" = (),
+) -> list[str]:
+    """Add what registries know of these; return a line for each that was not found."""
+    from lamina.cli.catalog_asking import asked
+    from lamina.cli.counting import counted
+    from lamina.clients.oci.answers import NotFound
+
+    answers = asked(references, platforms, rules, manners.keyring(), on_nodes)
+    by_reference = dict(counted(answers, len(references), "images"))
+    failed = []
+    # In the order they were named, whoever answered first: the same input, the same file.
+    for reference in references:
+        answer = by_reference[reference]
+        if isinstance(answer, NotFound):
+            failed.append(f"{reference}: {answer.detail}")
+            continue
+        for image in answer.images:
+            failed += (f"{reference}: {problem}" for problem in gathering.add(image, reference))
+    return failed
+
+
+def _finish(file: Path, gathering: "Gathering", before: int, failed: "Sequence[str]") -> None:
+    """Write what there is, and tell what is missing."""
+    from lamina.trace.writer import atomic_write
+    from lamina.wire.catalog_file import encode_catalog
+
+    for line in failed:
+        click.echo(_plain(line), err=True)
+    if len(gathering) or not failed:
+        atomic_write(file, encode_catalog(gathering.images(), file.name))
+        _tell(file, gathering, len(gathering) - before, 0, 0)
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+def _plain(line: str) -> str:
+    """Let nothing through that would begin another line or mean something to a terminal."""
+    return "".join(one if one.isprintable() else "?" for one in line)
 
 
 def _tell(file: Path, gathering: "Gathering", new: int, other: int, absent: int) -> None:

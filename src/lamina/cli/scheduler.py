@@ -12,9 +12,11 @@ Examples:
   lamina scheduler --config my-scheduler-config.yaml -v 2
   lamina scheduler --observe
   lamina scheduler --listen 0.0.0.0:10259 --log-format json
+  lamina scheduler --registries registries.yaml --docker-config ~/.docker/config.json
 
 Without --config, pods with `schedulerName: lamina` are placed by the profile lamina-balanced. With --observe every pod
-is looked at, whatever its scheduler, and none is bound. Pages: /livez /readyz /metrics, and for this machine
+is looked at, whatever its scheduler, and none is bound. What an image consists of that nobody here has told is asked of
+its registry, if some node has pulled from there or --registries allows it. Pages: /livez /readyz /metrics, and for this machine
 /debug/cache /debug/dump /debug/observed /debug/decisions/NAMESPACE/POD.
 """
 
@@ -31,6 +33,16 @@ NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 @click.option("--observe", is_flag=True, help="Decide and write down what would have been saved; bind nothing.")
 @click.option("--leader-elect/--no-leader-elect", default=None, help="Override the configuration.")
 @click.option("--listen", default="127.0.0.1:10259", show_default=True, help="Where to serve the pages.")
+@click.option("--registries", type=click.Path(path_type=Path), help="Which registries may be asked, and how.")
+@click.option("--no-registries", is_flag=True, help="Ask no registry, ever.")
+@click.option(
+    "--registry-deadline",
+    type=click.FloatRange(0.0, 60.0),
+    default=2.0,
+    show_default=True,
+    help="Seconds that a pod waits for a registry at most.",
+)
+@click.option("--docker-config", type=click.Path(path_type=Path), help="Docker's config.json, with its credentials.")
 @click.option("--seed", type=int, help="Decides between nodes of equal score; default: chance does.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-v", "verbosity", type=click.IntRange(0, 10), default=0, show_default=True, help="How much to say.")
@@ -43,6 +55,10 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     observe: bool,
     leader_elect: bool | None,
     listen: str,
+    registries: Path | None,
+    no_registries: bool,
+    registry_deadline: float,
+    docker_config: Path | None,
     seed: int | None,
     log_format: str,
     verbosity: int,
@@ -52,6 +68,8 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
 
     from lamina.cli.profile_option import configuration
     from lamina.clients.kube.access import load_access
+    from lamina.clients.oci.keyring import Keyring
+    from lamina.clients.oci.rules import Rules, load_rules
     from lamina.model.errors import InputError
     from lamina.scheduling.config.named import DEFAULT
     from lamina.services.scheduler import logs
@@ -62,6 +80,9 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
         raise InputError.one("--profile", "not together with --config: the file has profiles of its own")
     if config is not None and scheduler_name is not None:
         raise InputError.one("--scheduler-name", "not together with --config: the file names its schedulers")
+    if no_registries and (registries is not None or docker_config is not None):
+        other = "--registries" if registries is not None else "--docker-config"
+        raise InputError.one("--no-registries", f"not together with {other}: nobody would be asked")
     name = scheduler_name if scheduler_name is not None else SCHEDULER_NAME
     if not NAME.fullmatch(name) or len(name) > 253:
         raise InputError.one("--scheduler-name", f"{name!r:.80} cannot be a name: use a-z, 0-9, with - or . between")
@@ -71,6 +92,8 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     else:
         chosen = configuration(profile or DEFAULT).called(name)
     host, port = _address(listen)
+    rules = Rules() if registries is None else load_rules(registries)
+    keyring = None if docker_config is None else Keyring.from_file(docker_config)
     logs.set_up(verbosity, "json" if log_format == "json" else "text")
     options = Options(
         configuration=chosen,
@@ -79,6 +102,9 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
         leader_elect=leader_elect,
         host=host,
         port=port,
+        rules=None if no_registries else rules,
+        keyring=keyring,
+        registry_deadline=registry_deadline,
         seed=seed,
         detail="full" if verbosity >= logs.SCORES else "savings",
     )

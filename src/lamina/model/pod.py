@@ -128,6 +128,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     tolerations: tuple[Toleration, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     gates: tuple[str, ...] = ()
+    pull_secrets: tuple[str, ...] = ()
+    """Secrets of its namespace with which its images are pulled."""
     unmet: tuple[str, ...] = ()
     """What it asks for and Lamina cannot do yet, in words; it is not placed as if it had not asked."""
     ignored: tuple[str, ...] = ()

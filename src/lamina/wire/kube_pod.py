@@ -57,6 +57,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     priority: int | None = None
     scheduler_name: str | None = None
     scheduling_gates: list[Gate] | None = None
+    image_pull_secrets: list[Named] | None = None
     resource_claims: list[Named] | None = None
     scheduling_group: SchedulingGroup | None = None
     workload_ref: Named | None = None
@@ -140,6 +141,7 @@ def _convert(pod: PodObject) -> Pod:
         tolerations=kube_placement.tolerations(spec.tolerations),
         spread=kube_placement.spread(spec.topology_spread_constraints),
         gates=tuple([gate.name for gate in spec.scheduling_gates or ()]),
+        pull_secrets=tuple([secret.name for secret in spec.image_pull_secrets]) if spec.image_pull_secrets else (),
         unmet=_unmet(spec, volumes, placement.unmet),
         ignored=placement.ignored,
         owner=controller(metadata.owner_references),

@@ -16,6 +16,7 @@ from lamina.cli import scheduler as command
 from lamina.cli.main import run
 from lamina.cli.profile_option import configuration
 from lamina.clients.kube.access import load_access
+from lamina.clients.oci.rules import Registry, Rules
 from lamina.model.errors import InputError, WiringError
 from lamina.scheduling.config.load import load
 from lamina.scheduling.plugins.in_tree import registry
@@ -219,6 +220,9 @@ def test_without_options_pods_of_lamina_are_placed(monkeypatch, kubeconfig, serv
         (["-v", "9"], {"detail": "savings"}),
         (["--seed", "7"], {"seed": 7}),
         (["--listen", "[::1]:0"], {"host": "::1", "port": 0}),
+        ([], {"rules": Rules(), "keyring": None, "registry_deadline": 2.0}),
+        (["--no-registries"], {"rules": None}),
+        (["--registry-deadline", "0.5"], {"registry_deadline": 0.5}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -229,6 +233,32 @@ def test_options_are_heeded(monkeypatch, kubeconfig, served, arguments, expected
     found: dict[str, Any] = {"name": options.configuration.config.profiles[0].scheduler_name}
     found |= {name: getattr(options, name) for name in expected if name != "name"}
     assert expected == {name: found[name] for name in expected}
+
+
+def test_registries_and_credentials_come_from_files(monkeypatch, tmp_path, kubeconfig, served):
+    (tmp_path / "r.yaml").write_text("fromNodes: false\nregistries: [{host: quay.io}]\n", encoding="utf-8")
+    (tmp_path / "d.json").write_text('{"auths": {"quay.io": {"auth": "dTpw"}}}', encoding="utf-8")
+    words = ("--registries", tmp_path / "r.yaml", "--docker-config", tmp_path / "d.json")
+
+    assert 0 == lamina(monkeypatch, "--kubeconfig", kubeconfig, *words)
+    assert Rules(registries=(Registry("quay.io"),), from_nodes=False) == served[0].rules
+    assert 1 == len(served[0].keyring.for_registry("quay.io"))
+    assert "dTpw" not in repr(served[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--registries", "no-such-file"), "no-such-file: cannot be read"),
+        (("--docker-config", "no-such-file"), "no-such-file: cannot be read"),
+        (("--no-registries", "--registries", "r.yaml"), "--no-registries: not together with --registries"),
+        (("--no-registries", "--docker-config", "d.json"), "--no-registries: not together with --docker-config"),
+    ],
+    ids=["no rules", "no login", "none and some", "none and a login"],
+)
+def test_a_mistake_about_registries_is_one_line(monkeypatch, capsys, kubeconfig, served, words, told):
+    assert 2 == lamina(monkeypatch, "--kubeconfig", kubeconfig, *words)
+    assert told in one_line(capsys)
 
 
 def test_the_kubeconfig_of_the_configuration_is_used_unless_another_is_named(monkeypatch, tmp_path, kubeconfig, served):

@@ -8,8 +8,19 @@ cluster does not hold everything else up.
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from typing import Protocol
 
 from lamina.model.events import Event, ImagesLearned
+
+
+class Entrance(Protocol):
+    """Where events go in: the inbox itself, or whoever stands in front of it."""
+
+    def put(self, event: Event, /) -> None:
+        """Take an event."""
+
+    def ring(self) -> None:
+        """Wake whoever waits inside, although nothing came."""
 
 
 class Inbox:

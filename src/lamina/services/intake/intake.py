@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from lamina.clients.kube.reflector import Reflector
 from lamina.clients.kube.transport import KubeClient
-from lamina.services.intake.inbox import Inbox
+from lamina.services.intake.inbox import Entrance
 from lamina.services.intake.watched import EVERYTHING, Watched
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 class Sink(Generic[T]):
     """Turns what one reflector says into events."""
 
-    def __init__(self, watched: Watched[T], inbox: Inbox) -> None:
+    def __init__(self, watched: Watched[T], inbox: Entrance) -> None:
         """Put events in *inbox*."""
         self._watched = watched
         self._inbox = inbox
@@ -54,7 +54,7 @@ class Sink(Generic[T]):
 class Intake:
     """The reflectors of a service that decides."""
 
-    def __init__(self, client: KubeClient, inbox: Inbox, watched: Iterable[Watched[Any]] = EVERYTHING) -> None:
+    def __init__(self, client: KubeClient, inbox: Entrance, watched: Iterable[Watched[Any]] = EVERYTHING) -> None:
         """Watch through *client*; what is seen lands in *inbox*."""
         self._inbox = inbox
         self.watched: dict[str, Watched[Any]] = {one.resource.kind: one for one in watched}

@@ -13,7 +13,7 @@ import msgspec
 
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.node import Node
-from lamina.model.pod import Pod
+from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.loop.state import LoopState
 from lamina.services.intake.watched import UNFINISHED
 from lamina.wire.kube import Listing, decode_node_list, decode_pod_list
@@ -46,25 +46,36 @@ class Comparison(msgspec.Struct, frozen=True):
     """Differences beyond those that are listed."""
 
 
-async def compare(client: KubeClient, state: LoopState, *, observing: bool = False) -> Comparison:
+async def compare(
+    client: KubeClient,
+    state: LoopState,
+    *,
+    observing: bool = False,
+    held: Callable[[], Iterable[PodUid]] = lambda: (),
+) -> Comparison:
     """
     List nodes and pods and compare them with the cache, twice if they differ.
 
-    While *observing*, pods count where they would have gone, which is no difference.
+    While *observing*, pods count where they would have gone, which is no difference. Nor is a pod that is *held* before
+    it comes in.
     """
-    nodes, pods, first = await _look(client, state, observing)
+    nodes, pods, first = await _look(client, state, observing, held)
     if first:
         await asyncio.sleep(SECOND_LOOK_AFTER)
-        nodes, pods, second = await _look(client, state, observing)
+        nodes, pods, second = await _look(client, state, observing, held)
         first &= second
     found = sorted(first)
     return Comparison(nodes, pods, tuple(found[:MOST]), max(len(found) - MOST, 0))
 
 
-async def _look(client: KubeClient, state: LoopState, observing: bool) -> tuple[int, int, set[Difference]]:
+async def _look(
+    client: KubeClient, state: LoopState, observing: bool, held: Callable[[], Iterable[PodUid]]
+) -> tuple[int, int, set[Difference]]:
     nodes = [node async for node in _listed(client, "/api/v1/nodes", {}, decode_node_list)]
     pods = [pod async for pod in _listed(client, "/api/v1/pods", {"fieldSelector": UNFINISHED}, decode_pod_list)]
-    return len(nodes), len(pods), {*_nodes(nodes, state), *_pods(pods, state, observing)}
+    outside = frozenset(held())
+    inside = [pod for pod in pods if pod.uid not in outside]
+    return len(nodes), len(pods), {*_nodes(nodes, state), *_pods(inside, state, observing)}
 
 
 async def _listed(

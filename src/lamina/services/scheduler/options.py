@@ -5,6 +5,8 @@ from typing import Literal
 import msgspec
 
 from lamina.clients.kube.access import Access
+from lamina.clients.oci.keyring import Keyring
+from lamina.clients.oci.rules import Rules
 from lamina.scheduling.config.load import Configuration
 
 
@@ -23,5 +25,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     detail: Literal["brief", "savings", "full"] = "savings"
     seed: int | None = None
     """Decides between nodes of equal score; None: chance does."""
+    rules: Rules | None = None
+    """Which registries may be asked what an image consists of; None: none, ever."""
+    keyring: Keyring | None = None
+    """Who we are to them."""
+    registry_deadline: float = 2.0
+    """Seconds that a pod waits for such an answer at most."""
     identity: str = ""
     """Who this instance is among others; empty: host name and a random number."""

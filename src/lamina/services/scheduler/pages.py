@@ -72,8 +72,10 @@ class Pages:
         """Compare the cache with the API server."""
         # One at a time: each holds all pods of the cluster once more.
         async with self._comparing:
-            observing = self._parts.observer is not None
-            return _json(await compare(self._parts.client, self._parts.loop.state, observing=observing))
+            parts = self._parts
+            held = (lambda: ()) if parts.door is None else parts.door.held
+            observing = parts.observer is not None
+            return _json(await compare(parts.client, parts.loop.state, observing=observing, held=held))
 
     async def dump(self, _: web.Request) -> web.Response:
         """Tell what is believed."""

@@ -4,6 +4,7 @@ import msgspec
 
 from lamina.clients.kube.transport import KubeClient
 from lamina.scheduling.loop.loop import Loop
+from lamina.services.intake.doorkeeper import Doorkeeper
 from lamina.services.intake.intake import Intake
 from lamina.services.scheduler.host import Host
 from lamina.services.scheduler.journal import Journal
@@ -21,3 +22,4 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     metrics: Metrics
     journal: Journal
     observer: Observer | None = None
+    door: Doorkeeper | None = None

@@ -23,20 +23,26 @@ from aiohttp import web
 from lamina.clients.kube.lease import Leadership, Terms
 from lamina.clients.kube.recorder import Recorder
 from lamina.clients.kube.transport import KubeClient
+from lamina.clients.oci.resolver import Resolver
 from lamina.model.duration import seconds
 from lamina.model.errors import InputError
 from lamina.model.events import Event, LayersReported
 from lamina.model.reports import LayerReport
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.state import Settings
+from lamina.services.intake.doorkeeper import Doorkeeper
 from lamina.services.intake.inbox import Inbox
 from lamina.services.intake.intake import Intake
+from lamina.services.intake.pull_secrets import PullSecrets
+from lamina.services.intake.resolving import Resolving
 from lamina.services.intake.watched import EVERYTHING, NODE_LAYERS, PODS, Watched
 from lamina.services.scheduler.attempts import Attempts
 from lamina.services.scheduler.clock import Clock
+from lamina.services.scheduler.custodian import Custodian
 from lamina.services.scheduler.dump import dump
 from lamina.services.scheduler.executor import Executor
 from lamina.services.scheduler.host import Host
+from lamina.services.scheduler.image_metrics import ImageMetrics
 from lamina.services.scheduler.journal import Journal
 from lamina.services.scheduler.metrics import Metrics
 from lamina.services.scheduler.observing import Observer
@@ -100,10 +106,22 @@ class Scheduler:
             clock=self.clock,
             ring=self.inbox.ring,
         )
-        self.intake = Intake(self.client, self.inbox, [replaced.get(one, one) for one in EVERYTHING])
+        self.image_metrics = ImageMetrics(self.metrics.registry)
+        self.resolver: Resolver | None = None
+        self.resolving: Resolving | None = None
+        self.door = self._doorkeeper()
+        entrance = self.inbox if self.door is None else self.door
+        self.intake = Intake(self.client, entrance, [replaced.get(one, one) for one in EVERYTHING])
         self.host = Host(self.loop, self.inbox, self.observer or self.executor, attempts, self.clock)
         self.host.allowed = self._may_decide
         self.metrics.watch(self.loop, self.intake)
+        self.custodian = Custodian(
+            self._talking,
+            self.intake,
+            self.loop.state.inventory,
+            may_act=self._may_act,
+            watch=self.image_metrics,
+        )
         self.parts = Parts(
             client=self.client,
             intake=self.intake,
@@ -112,8 +130,30 @@ class Scheduler:
             metrics=self.metrics,
             journal=self.journal,
             observer=self.observer,
+            door=self.door,
         )
         self.port = options.port
+
+    def _doorkeeper(self) -> Doorkeeper | None:
+        """Stand before the inbox, if registries may be asked."""
+        options = self.options
+        if options.rules is None:
+            return None
+        self.resolver = Resolver(options.rules, options.keyring)
+        find = self.loop.state.inventory.catalog.find
+        self.resolving = Resolving(find, self.resolver, PullSecrets(self._talking))
+        door = Doorkeeper(
+            self.inbox,
+            self.resolving,
+            ours=lambda pod: pod.scheduler_name in self.loop.state.profiles,
+            # Whom we observe does not wait either; a pod that is held would be placed before we have decided on it.
+            deadline=0.0 if options.observe else options.registry_deadline,
+            watch=self.image_metrics,
+        )
+        door.may_open = lambda: self.intake.synced and self.host.caught_up
+        door.may_ask = self._may_act
+        self.image_metrics.watch(door.__len__, self.resolving.counts, self.resolver.counts)
+        return door
 
     def _election(self) -> Leadership | None:
         election = self.options.configuration.config.leader_election
@@ -164,6 +204,7 @@ class Scheduler:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.client.close)
             stack.push_async_callback(self._talking.close)
+            stack.push_async_callback(self._close_registries)
             await self._open_pages(stack)
             self._heed_signals(stack)
             async with asyncio.TaskGroup() as tasks:
@@ -178,6 +219,10 @@ class Scheduler:
                         ("settling in", self._settle_in()),
                     )
                 ]
+                if self.door is not None:
+                    running.append(tasks.create_task(self.door.run(), name="door"))
+                if self.observer is None:
+                    running.append(tasks.create_task(self.custodian.run(), name="custodian"))
                 if self.leadership is not None:
                     running.append(tasks.create_task(self.leadership.run(self._leading), name="leadership"))
                 await self._stop.wait()
@@ -202,7 +247,7 @@ class Scheduler:
 
     async def _settle_in(self) -> None:
         """Say when everything was seen, and take what is kept for long out of the garbage collector's rounds."""
-        while not (self.intake.synced and self.host.caught_up):
+        while not (self.intake.synced and self.host.caught_up and (self.door is None or self.door.opened)):
             await asyncio.sleep(0.02)
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
@@ -220,6 +265,12 @@ class Scheduler:
         except TimeoutError:
             log.warning("%d bindings were not finished", self.executor.underway)
         await self.recorder.drain(LAST_EVENTS)
+
+    async def _close_registries(self) -> None:
+        if self.resolving is not None:
+            await self.resolving.close()
+        if self.resolver is not None:
+            await self.resolver.close()
 
     async def _open_pages(self, stack: AsyncExitStack) -> None:
         runner = web.AppRunner(

@@ -7,6 +7,7 @@ import pytest
 
 from lamina.clients.kube.errors import ApiError
 from lamina.model.events import BindDone, NodeSeen, PodSeen
+from lamina.model.pod import PodUid
 from lamina.scheduling.loop.loop import Loop
 from lamina.services.scheduler import comparer
 from lamina.services.scheduler.comparer import Comparison, Difference, compare
@@ -206,3 +207,11 @@ def test_what_is_only_observed_is_no_difference():
     found = leaping(compare(ScriptedClient(*look, *look), loop.state, observing=True))
 
     assert () == found.differences
+
+
+def test_a_pod_that_is_held_at_the_door_is_no_difference():
+    held, late = a_pod("held"), a_pod("late")
+    client = ScriptedClient(*served([N1], [held, late]) * 2)
+    found = leaping(compare(client, cached([N1], []).state, held=lambda: [PodUid("uid of held")]))
+
+    assert ((Difference("Pod", "shop/late", "not waiting", "waits for a node"),), 2) == (found.differences, found.pods)

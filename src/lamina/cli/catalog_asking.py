@@ -1,0 +1,116 @@
+"""
+Images asked for at their registries, one answer after the other, for commands that a person runs.
+
+Who names a registry on the command line has allowed it to be asked: that is what the rules are for. On a private address
+it is asked only with leave, and without TLS as well.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from lamina.clients.oci.answers import Found, NotFound
+from lamina.clients.oci.hosts import HUB
+from lamina.clients.oci.keyring import Keyring
+from lamina.clients.oci.resolver import Resolver
+from lamina.clients.oci.rules import Registry, Rules, load_rules
+from lamina.model.image import Platform
+from lamina.model.reference import ReferenceFormatError, parse_reference
+
+AT_A_TIME: Final = 4
+
+Answer = tuple[str, Found | NotFound]
+
+
+class Manners(msgspec.Struct, frozen=True):
+    """How registries are asked."""
+
+    registries: Path | None = None
+    docker_config: Path | None = None
+    plain_http: bool = False
+    private: bool = False
+
+    def rules(self, named: Iterable[str], *, from_nodes: bool = False) -> Rules:
+        """Allow the registries of these references beside those of the file. Raises InputError."""
+        rules = Rules() if self.registries is None else load_rules(self.registries)
+        entries = {one.host: one for one in rules.registries}
+        for host in sorted({parse_reference(reference).registry for reference in named}):
+            entry = entries.get(host, Registry(host))
+            entries[host] = msgspec.structs.replace(
+                entry,
+                plain_http=entry.plain_http or (self.plain_http and host != HUB),
+                private=entry.private or self.private,
+            )
+        return msgspec.structs.replace(
+            rules, registries=tuple(entries.values()), from_nodes=rules.from_nodes and from_nodes
+        )
+
+    def keyring(self) -> Keyring | None:
+        """Read the credentials. Raises InputError."""
+        return None if self.docker_config is None else Keyring.from_file(self.docker_config)
+
+
+def asked(
+    references: Sequence[str],
+    platforms: Collection[Platform],
+    rules: Rules,
+    keyring: Keyring | None,
+    on_nodes: Collection[str] = (),
+) -> Iterator[Answer]:
+    """Yield what is known about each reference, as answers come."""
+    with asyncio.Runner() as runner:
+        questions = runner.run(_begin(references, platforms, rules, keyring, on_nodes))
+        try:
+            for _ in references:
+                yield runner.run(questions.next())
+        finally:
+            runner.run(questions.close())
+
+
+async def _begin(
+    references: Sequence[str],
+    platforms: Collection[Platform],
+    rules: Rules,
+    keyring: Keyring | None,
+    on_nodes: Collection[str],
+) -> "_Questions":
+    resolver = Resolver(rules, keyring)
+    resolver.seen_on_nodes(on_nodes)
+    return _Questions(resolver, references, platforms)
+
+
+class _Questions:
+    """What is being asked; lives on one event loop that runs whenever somebody waits for an answer."""
+
+    def __init__(self, resolver: Resolver, references: Sequence[str], platforms: Collection[Platform]) -> None:
+        self._resolver = resolver
+        self._platforms = platforms
+        self._answers: asyncio.Queue[Answer] = asyncio.Queue()
+        self._turns = asyncio.Semaphore(AT_A_TIME)
+        self._tasks = [asyncio.create_task(self._ask(reference)) for reference in references]
+
+    async def next(self) -> Answer:
+        return await self._answers.get()
+
+    async def _ask(self, reference: str) -> None:
+        async with self._turns:
+            answer = await self._resolver.find(reference, self._platforms)
+        self._answers.put_nowait((reference, answer))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._resolver.close()
+
+
+def wrong(reference: str) -> str:
+    """Say why this is no reference; empty when it is one."""
+    try:
+        parse_reference(reference)
+    except ReferenceFormatError as error:
+        return str(error)
+    return ""
