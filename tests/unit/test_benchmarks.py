@@ -179,3 +179,25 @@ def test_a_scripted_server_streams_what_the_cluster_has(benchmark, cluster):
 
     assert list(server(stand, "/api/v1/namespaces")) == [b"one", b"two"]
     assert list(islice(server(stand, "/api/v1/pods"), 3)) == list(islice(cluster.events("/api/v1/pods"), 3))
+
+
+# ------------------------------------------------------------------------------------------------------ what reports weigh
+
+
+def test_heartbeats_come_as_often_as_agents_promise(benchmark):
+    beats = benchmark("node_layers_objects").beats(600, 1.0)
+
+    assert sorted(beats) == beats
+    # Ten minutes each, give or take a fifth: none within the first eight, and one a second of 600 nodes after that.
+    assert 480.0 <= beats[0]
+    assert 6 * 600 * 0.75 <= len(beats) <= 6 * 600
+
+
+def test_the_reports_that_are_weighed_name_each_image_as_a_runtime_does(benchmark):
+    reports = benchmark("node_layers_objects").Reports(2)
+    status = reports.status(1, 7)["status"]
+    held = {image.digest for image in reports.cluster.held_by(1)}
+
+    assert held == {image["digest"] for image in status["images"]}
+    assert (7, len(held)) == (status["sequence"], status["imageCount"])
+    assert all(image["names"][0].startswith("registry.example.com/shop/") for image in status["images"])

@@ -8,6 +8,7 @@ What every way of looking at a runtime has in common.
 Nobody here tries again: who asks decides what a failure means.
 """
 
+from pathlib import Path
 from typing import Protocol
 
 from lamina.model.errors import LaminaError
@@ -27,6 +28,9 @@ class RuntimeTrouble(LaminaError):  # noqa: N818 - it says what it is
 
 class RuntimeSource(Protocol):
     """A runtime that can be looked at."""
+
+    place: Path
+    """Its socket, or the folder of its files."""
 
     async def look(self) -> Holdings:
         """Look at everything; raises `RuntimeTrouble`."""

@@ -30,6 +30,7 @@ class ContainerdSource:
     def __init__(self, socket: Path, *, namespace: str = "k8s.io", disk: Path | None = None) -> None:
         if not NAMESPACE.fullmatch(namespace):
             raise RuntimeTrouble(NAME, f"{namespace!r:.80} is not a namespace: try k8s.io")
+        self.place = socket
         self._calls = Calls(socket, namespace)
         self._disk = disk
         self._ledger = Ledger()

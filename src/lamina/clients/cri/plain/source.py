@@ -40,6 +40,7 @@ class CriSource:
     """The runtime that listens on *socket*; its images are on the file system of *disk*, if that is given."""
 
     def __init__(self, socket: Path, *, disk: Path | None = None) -> None:
+        self.place = socket
         self._calls, self._disk = Calls(socket), disk
         self._details: dict[str, Details] = {}
         self._seen: Glance = ()

@@ -42,6 +42,7 @@ class StorageSource:
     """The images at *root*, and in further stores that are only read: *additional*."""
 
     def __init__(self, root: Path, *, additional: Sequence[Path] = ()) -> None:
+        self.place = root
         self._root, self._additional = root, tuple(additional)
         self._documents = Documents()
         self._seen: tuple[Marks | None, ...] = ()

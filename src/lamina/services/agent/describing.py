@@ -1,0 +1,185 @@
+"""
+Writes down what images consist of: one ImageLayers for each, once in the life of a cluster.
+
+    offered --asked for--> there                                          nothing to do, for a day
+                 |
+                 +-------> missing --sizes known, or waited--> posted --> there
+                                                                 |
+                                                                 +------> refused    not tried again for an hour
+
+What is posted is never changed, so an image that was just unpacked waits a little until the sizes of its layers are known.
+At most `PACE` requests a second are made, and none while the API server asks for a rest. What waits is bounded in bytes;
+what is turned away is offered again by the reader.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+
+from lamina.clients.kube.errors import ApiError, Unreachable
+from lamina.model.digest import Digest, digest_of
+from lamina.services.agent import logs
+from lamina.services.agent.node_object import Api
+from lamina.services.agent.patience import Patience
+from lamina.wire.agent_frames import Describe, platform
+from lamina.wire.custom_resources import API_VERSION, object_name
+from lamina.wire.errors import WireError
+from lamina.wire.image_layers import PLURAL, encode_image_layers
+
+PATH: Final = f"/apis/{API_VERSION}/{PLURAL}"
+PACE: Final = 0.2
+"""Seconds between two requests."""
+SIZES_WITHIN: Final = 60.0
+"""Seconds an image waits for the sizes of its layers."""
+THERE_FOR: Final = 24 * 3600.0
+"""Seconds until it is worth asking again whether an object is still there, give or take a tenth."""
+REFUSED_FOR: Final = 3600.0
+WAITING_BYTES: Final = 4 * 1024**2
+"""Of manifests that wait."""
+KNOWN_LIMIT: Final = 10_000
+"""Images about which it is remembered what became of them."""
+ANSWER_LIMIT: Final = 256 * 1024
+TIMEOUT: Final = 20.0
+
+log = logging.getLogger(__name__)
+
+
+class _Waiting(msgspec.Struct):
+    describe: Describe
+    since: float
+    missing: bool = False
+    """Whether the server has said that it has none."""
+
+
+class Describer:
+    """Creates the ImageLayers that are missing."""
+
+    def __init__(self, api: Api, rng: random.Random) -> None:
+        """Ask *api*; throw *rng*'s dice."""
+        self._api, self._rng = api, rng
+        self._patience = Patience(rng)
+        self._waiting: dict[Digest, _Waiting] = {}
+        self._bytes = 0
+        self._settled: dict[Digest, float] = {}
+        """Until when an image needs no further thought."""
+        self._held: frozenset[Digest] | None = None
+        self._wake = asyncio.Event()
+        self._problem = ""
+
+    def hold(self, held: Collection[Digest]) -> None:
+        """Hear which images the node holds; of others nothing is written."""
+        self._held = frozenset(held)
+        for digest in [digest for digest in self._waiting if digest not in self._held]:
+            self._drop(digest)
+
+    def offer(self, describe: Describe) -> None:
+        """Hear what an image consists of, or hear it again with sizes."""
+        digest = digest_of(describe.manifest)
+        now = asyncio.get_running_loop().time()
+        if self._held is None or digest not in self._held or self._settled.get(digest, 0.0) > now:
+            return
+        waiting = self._waiting.get(digest)
+        if waiting is not None:
+            waiting.describe = describe if describe.unpacked else waiting.describe
+        elif self._bytes + len(describe.manifest) <= WAITING_BYTES:
+            self._waiting[digest] = _Waiting(describe, now)
+            self._bytes += len(describe.manifest)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._wake.clear()
+            digest = self._next(loop.time())
+            if digest is None:
+                try:
+                    async with asyncio.timeout(1.0 if self._waiting else None):
+                        await self._wake.wait()
+                except TimeoutError:
+                    pass
+                continue
+            await asyncio.sleep(await self._go_on(digest))
+
+    def _next(self, now: float) -> Digest | None:
+        """Choose the first about which something can be done: in the order in which they were offered."""
+        for digest, waiting in self._waiting.items():
+            if not waiting.missing or waiting.describe.unpacked or now - waiting.since >= SIZES_WITHIN:
+                return digest
+        return None
+
+    async def _go_on(self, digest: Digest) -> float:
+        """Take an image one step further; return how many seconds to rest."""
+        waiting = self._waiting[digest]
+        try:
+            await (self._post(digest, waiting) if waiting.missing else self._ask(digest, waiting))
+        except WireError as error:
+            self._settle(digest, REFUSED_FOR, f"refused: {error.problem}")
+        except ApiError as error:
+            if error.status == 429 or error.status >= 500:
+                return self._rest(error, error.retry_after)
+            self._settle(digest, REFUSED_FOR, f"refused: {error.status} {error.message}")
+        except Unreachable as error:
+            return self._rest(error, None)
+        self._patience.went_well()
+        if self._problem:
+            log.info("images are described again")
+            self._problem = ""
+        return PACE
+
+    async def _ask(self, digest: Digest, waiting: _Waiting) -> None:
+        try:
+            await self._api.request("GET", f"{PATH}/{object_name(digest)}", timeout=TIMEOUT, limit=ANSWER_LIMIT)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            waiting.missing = True
+        else:
+            self._settle(digest, self._a_day(), "there already")
+
+    async def _post(self, digest: Digest, waiting: _Waiting) -> None:
+        told = waiting.describe
+        body = encode_image_layers(
+            told.manifest,
+            media_type=told.media_type,
+            platform=platform(told.platform),
+            diff_ids=[Digest(one) for one in told.diff_ids],
+            unpacked_sizes=told.unpacked,
+        )
+        words = "written"
+        try:
+            await self._api.request("POST", PATH, body=body, timeout=TIMEOUT, limit=ANSWER_LIMIT)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            words = "there already"
+        self._settle(digest, self._a_day(), words)
+
+    def _rest(self, error: ApiError | Unreachable, asked: float | None) -> float:
+        wait = self._patience.after_failure(asked)
+        if str(error) != self._problem:
+            log.warning("images are not described", extra={"problem": str(error), "again_in": round(wait, 1)})
+        self._problem = str(error)
+        return wait
+
+    def _settle(self, digest: Digest, seconds: float, words: str) -> None:
+        self._drop(digest)
+        while len(self._settled) >= KNOWN_LIMIT:
+            del self._settled[next(iter(self._settled))]
+        self._settled[digest] = asyncio.get_running_loop().time() + seconds
+        if words.startswith("refused"):
+            log.warning("an image is not described", extra={"digest": digest, "problem": words})
+        elif logs.verbose(logs.IMAGES):
+            log.info("an image is described", extra={"digest": digest, "how": words})
+
+    def _drop(self, digest: Digest) -> None:
+        waiting = self._waiting.pop(digest, None)
+        if waiting is not None:
+            self._bytes -= len(waiting.describe.manifest)
+
+    def _a_day(self) -> float:
+        return THERE_FOR * (0.9 + 0.2 * self._rng.random())

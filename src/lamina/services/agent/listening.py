@@ -1,0 +1,155 @@
+"""
+The publisher's end of the pipe: hears what the reader says, and what it means when the reader says nothing.
+
+    opened --first frame--> heard --nothing for `SILENT` seconds, or hung up and not back--> trouble
+                              |
+                              +-----what is no frame: hung up on, trouble at once, opened again after a while
+
+The reader may have been taken over. Nothing it says is believed before it fits the schema, it cannot make this process
+hold more than one frame, and it is read no faster than `WINDOW_BYTES` in `WINDOW` seconds.
+"""
+
+import asyncio
+import logging
+import os
+import random
+from typing import Final, Protocol
+
+from lamina.model.digest import Digest
+from lamina.services.agent.describing import Describer
+from lamina.services.agent.patience import Patience
+from lamina.services.agent.readiness import readable
+from lamina.services.agent.reporter import Reporter
+from lamina.wire.agent_frames import Alive, Describe, FrameCutter, FrameError, Look, Trouble
+
+CHUNK: Final = 64 * 1024
+SILENT: Final = 60.0
+"""Seconds without a word from a reader that says something every 15."""
+BACK_WITHIN: Final = 15.0
+"""Seconds for a reader that is gone to come back before anybody is told."""
+WINDOW: Final = 10.0
+WINDOW_BYTES: Final = 16 * 1024**2
+
+IS_SILENT: Final = "the agent's reader says nothing; look at its container"
+IS_GONE: Final = "the agent's reader is gone; look at its container"
+
+log = logging.getLogger(__name__)
+
+
+class Door(Protocol):
+    """Where the reader comes in: a named pipe, or a child process."""
+
+    async def open(self) -> int:
+        """Open a new pipe to read from, without waiting for anybody to come."""
+
+    async def close(self) -> None:
+        """Let go of whoever is behind it; the pipe itself is closed by who reads it."""
+
+
+class Listener:
+    """Hears the reader."""
+
+    def __init__(self, door: Door, reporter: Reporter, describer: Describer, rng: random.Random) -> None:
+        """Let readers in at *door*, and pass on what they say."""
+        self._door, self._reporter, self._describer = door, reporter, describer
+        self._patience = Patience(rng)
+        self._runtime_trouble = ""
+        self._own_trouble = ""
+        self._deadline = 0.0
+        self._why = IS_GONE
+
+    async def run(self) -> None:
+        """Listen for ever."""
+        self._expect(BACK_WITHIN, IS_GONE)
+        minding = asyncio.create_task(self._mind_silence())
+        try:
+            await self._listen()
+        finally:
+            minding.cancel()
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self._let_in()
+                self._expect(BACK_WITHIN, IS_GONE)
+                log.info("the reader has hung up")
+            except FrameError as error:
+                self._tell(f"the agent's reader cannot be understood: {error.problem}")
+            except OSError as error:
+                self._tell(f"there is no pipe for the agent's reader: {error.strerror or type(error).__name__}")
+            await asyncio.sleep(self._patience.after_failure())
+
+    async def _let_in(self) -> None:
+        pipe = await self._door.open()
+        try:
+            await self._hear_out(pipe)
+        finally:
+            os.close(pipe)
+            await self._door.close()
+
+    async def _hear_out(self, pipe: int) -> None:
+        """Hear what comes until the reader hangs up."""
+        loop = asyncio.get_running_loop()
+        cutter = FrameCutter()
+        ends, allowed = loop.time() + WINDOW, WINDOW_BYTES
+        while data := await _read(pipe):
+            for frame in cutter.feed(data):
+                self._hear(frame)
+            allowed -= len(data)
+            now = loop.time()
+            if allowed <= 0 and now < ends:
+                await asyncio.sleep(ends - now)
+            if allowed <= 0 or now >= ends:
+                ends, allowed = loop.time() + WINDOW, WINDOW_BYTES
+
+    def _hear(self, frame: Look | Describe | Trouble | Alive) -> None:
+        self._expect(SILENT, IS_SILENT)
+        self._patience.went_well()
+        match frame:
+            case Look():
+                self._end_trouble()
+                self._runtime_trouble = ""
+                self._describer.hold([Digest(image.digest) for image in frame.images])
+                self._reporter.look(frame)
+            case Describe():
+                self._describer.offer(frame)
+            case Trouble():
+                self._own_trouble = ""
+                self._runtime_trouble = frame.problem
+                self._reporter.trouble(frame.problem)
+            case Alive():
+                self._end_trouble()
+                self._reporter.alive(frame.observed_at)
+
+    def _expect(self, seconds: float, why: str) -> None:
+        self._deadline, self._why = asyncio.get_running_loop().time() + seconds, why
+
+    def _tell(self, problem: str) -> None:
+        if problem != self._own_trouble:
+            log.warning("the reader is in trouble", extra={"problem": problem})
+        self._own_trouble = problem
+        self._reporter.trouble(problem)
+
+    def _end_trouble(self) -> None:
+        """The reader speaks again: what counts is what it says of the runtime."""
+        if self._own_trouble:
+            log.info("the reader is heard again")
+            self._own_trouble = ""
+            self._reporter.trouble(self._runtime_trouble)
+
+    async def _mind_silence(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(max(self._deadline - loop.time(), 1.0))
+            if loop.time() >= self._deadline and not self._own_trouble:
+                self._tell(self._why)
+
+
+async def _read(pipe: int) -> bytes:
+    """Read what has come, or wait for it; nothing means that whoever wrote has hung up."""
+    await readable(pipe)
+    try:
+        return os.read(pipe, CHUNK)
+    except BlockingIOError:
+        # Somebody opened it and has not said anything yet.
+        return await _read(pipe)

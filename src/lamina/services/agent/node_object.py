@@ -1,0 +1,166 @@
+"""
+The NodeLayers of this node, as far as its agent has to do with it: there, owned by the right node, and up to date.
+
+    find        what is stored, or None
+    create      the object, without a status
+    adopt       make it belong to the node as it is now: garbage collection deletes what belongs to an earlier one
+    patch       its status
+
+Nothing is tried again here. What is stored tells where the sequence goes on and since when conditions hold.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from lamina.clients.kube.errors import ApiError
+from lamina.services.agent.whoami import Who
+from lamina.wire.custom_resources import API_VERSION
+from lamina.wire.errors import WireError
+from lamina.wire.node_layers import LARGEST, PLURAL
+from lamina.wire.node_layers_status import (
+    MESSAGE_LENGTH,
+    Condition,
+    decode_conditions,
+    encode_node_layers,
+    written_time,
+)
+
+PATH: Final = f"/apis/{API_VERSION}/{PLURAL}"
+MERGE: Final = "application/merge-patch+json"
+ANSWER_LIMIT: Final = 1024 * 1024
+"""Bytes of an answer: an object of 256 KiB, and what the server adds."""
+TIMEOUT: Final = 20.0
+
+
+class Api(Protocol):
+    """What an agent needs of `lamina.clients.kube.transport.KubeClient`."""
+
+    async def request(  # noqa: PLR0913 - the parts of an HTTP request
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout: float = 30.0,
+        limit: int = 0,
+    ) -> bytes:
+        """Send a request and give the body of a 2xx answer."""
+        ...
+
+
+class _Owner(msgspec.Struct, frozen=True):
+    uid: str = ""
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    owner_references: tuple[_Owner, ...] | None = None
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    sequence: int = 0
+    observed_at: str = ""
+    node_uid: str = msgspec.field(default="", name="nodeUID")
+
+
+class _Object(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+    status: _Status | None = None
+
+
+_OBJECT: Final = msgspec.json.Decoder(_Object)
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What the API server has."""
+
+    owners: tuple[str, ...] = ()
+    sequence: int = 0
+    conditions: tuple[Condition, ...] = ()
+    node_uid: str = ""
+    """Of the node that reported; empty: none did."""
+
+
+class NodeObject:
+    """The NodeLayers of one node."""
+
+    def __init__(self, api: Api) -> None:
+        """Ask *api*."""
+        self._api = api
+
+    async def find(self, who: Who) -> Stored | None:
+        """Read it; None when it is not there."""
+        try:
+            return _stored(await self._ask("GET", _path(who)))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def create(self, who: Who) -> Stored:
+        """Create it; somebody else may have been first."""
+        try:
+            return _stored(await self._ask("POST", PATH, encode_node_layers(who.name, who.uid)))
+        except ApiError as error:
+            if error.status != 409:
+                raise
+        return await self.find(who) or Stored()
+
+    async def adopt(self, who: Who) -> Stored:
+        """Let it belong to this node and no other."""
+        owners = msgspec.json.decode(encode_node_layers(who.name, who.uid))["metadata"]["ownerReferences"]
+        body = msgspec.json.encode({"metadata": {"ownerReferences": owners}})
+        return _stored(await self._ask("PATCH", _path(who), body, MERGE))
+
+    async def patch(self, who: Who, body: bytes) -> Stored:
+        """Change its status; 404 when it is gone."""
+        return _stored(await self._ask("PATCH", f"{_path(who)}/status", body, MERGE))
+
+    async def _ask(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
+        return await self._api.request(method, path, body=body, content_type=kind, timeout=TIMEOUT, limit=ANSWER_LIMIT)
+
+
+def next_sequence(stored: int, wall: float) -> int:
+    """Number a report: above the last one, also of an agent that ran before this one and of one whose clock was ahead."""
+    return min(max(stored + 1, int(wall * 1000)), LARGEST)
+
+
+def trouble_patch(before: Iterable[Condition], problem: str, wall: float, sequence: int, renews_within: float) -> bytes:
+    """
+    Say that the runtime cannot be asked, and leave everything else as it was reported last.
+
+    ``observedAt`` above all: whoever reads the report sees how old it is.
+    """
+    known = {condition.type: condition for condition in before}
+    for name in ("Ready", "RuntimeReachable"):
+        old = known.get(name)
+        since = old.last_transition_time if old is not None and old.status == "False" else ""
+        known[name] = Condition(
+            name, "False", "RuntimeUnreachable", problem[:MESSAGE_LENGTH], since or written_time(wall)
+        )
+    status = {"sequence": sequence, "renewSeconds": round(renews_within), "conditions": list(known.values())}
+    return msgspec.json.encode({"status": status})
+
+
+def _path(who: Who) -> str:
+    return f"{PATH}/{quote(who.name, safe='')}"
+
+
+def _stored(data: bytes) -> Stored:
+    """Read what the server has; what cannot be read is as good as nothing, for it is written anew."""
+    try:
+        found = _OBJECT.decode(data)
+        conditions = decode_conditions(data)
+    except (ValueError, RecursionError, WireError):
+        return Stored()
+    status = found.status or _Status()
+    return Stored(
+        tuple(owner.uid for owner in found.metadata.owner_references or ()),
+        max(status.sequence, 0),
+        conditions,
+        status.node_uid if status.observed_at else "",
+    )

@@ -1,0 +1,212 @@
+"""
+Writes what the node holds: one object, whenever something worth telling changed, and now and then when nothing did.
+
+Told by the pipe (`listening`), it keeps the newest look and whether there is a trouble, and writes when the timetable says
+so. A trouble changes conditions and nothing else: the images stay those of the last good look, and so does the time of
+it, so that everybody sees how old they are.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import msgspec
+
+from lamina.clients.kube.errors import ApiError, Unreachable
+from lamina.model.errors import InputError
+from lamina.model.reports import LayerReport
+from lamina.services.agent import logs
+from lamina.services.agent.node_object import NodeObject, Stored, next_sequence, trouble_patch
+from lamina.services.agent.patience import Patience
+from lamina.services.agent.timetable import Timetable
+from lamina.services.agent.whoami import Who, Whoami
+from lamina.wire import agent_frames
+from lamina.wire.agent_frames import Look
+from lamina.wire.node_layers_status import Totals, encode_node_layers_status
+
+FREE_SHARE: Final = 0.02
+"""Of the disk: as much has to come or go before that alone is worth a report."""
+RATE_SHARE: Final = 0.25
+WAVERING: Final = frozenset({"observed_at", "disk_free", "download_rate", "unpack_rate"})
+FOR_PEOPLE: Final = frozenset({"pulling", "layers", "size"})
+"""Fields of a look that nobody places pods by."""
+NOTHING, PROGRESS, CHANGE = 0, 1, 2
+"""How much two looks differ: not worth a report, worth one by and by, worth one at once."""
+LONGEST_WAIT: Final = 300.0
+"""Seconds between two attempts at most, when the API server says no or nothing."""
+
+State: TypeAlias = tuple[Look | None, str]
+"""The last good look, and the trouble if there is one."""
+
+log = logging.getLogger(__name__)
+
+
+class Reporter:
+    """Keeps the NodeLayers of this node up to date."""
+
+    def __init__(
+        self,
+        node: NodeObject,
+        whoami: Whoami,
+        heartbeat: float,
+        rng: random.Random,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Write to *node*, which is whatever *whoami* says; *wall* tells seconds since 1970."""
+        self._node, self._whoami, self._wall = node, whoami, wall
+        self._times = Timetable(heartbeat, rng, Patience(rng, longest=LONGEST_WAIT))
+        self._wake = asyncio.Event()
+        self._look: Look | None = None
+        self._trouble = ""
+        self._told: State = (None, "")
+        self._who: Who | None = None
+        self._stored: Stored | None = None
+        self._problem = ""
+
+    # -- the pipe calls these ----------------------------------------------------------------------------------------
+
+    def look(self, look: Look) -> None:
+        """Hear of a look that went well."""
+        self._look, self._trouble = self._sober(look), ""
+        self._consider()
+
+    def alive(self, observed_at: float) -> None:
+        """Hear that the last look is as good as one at *observed_at*; a trouble with the reader itself is over."""
+        if self._look is not None and observed_at > self._look.observed_at:
+            self._look = self._sober(msgspec.structs.replace(self._look, observed_at=observed_at))
+
+    def trouble(self, problem: str) -> None:
+        """Hear that the runtime cannot be asked, or its reader not be heard; empty: it can again."""
+        self._trouble = problem
+        self._consider()
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Write for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            wait = self._times.due - loop.time()
+            if wait > 0:
+                self._wake.clear()
+                try:
+                    async with asyncio.timeout(None if wait == float("inf") else wait):
+                        await self._wake.wait()
+                except TimeoutError:
+                    pass
+                continue
+            await self._try()
+
+    async def _try(self) -> None:
+        loop = asyncio.get_running_loop()
+        telling = self._look, self._trouble
+        try:
+            await self._write(*telling)
+        except (ApiError, Unreachable, InputError) as error:
+            asked = error.retry_after if isinstance(error, ApiError) else None
+            wait = self._times.failed(loop.time(), asked)
+            # Whatever is stored may have changed meanwhile.
+            self._stored = None
+            if str(error) != self._problem:
+                log.warning("the report was not written", extra={"problem": str(error), "again_in": round(wait, 1)})
+            self._problem = str(error)
+            return
+        if self._problem:
+            log.info("reports are written again")
+        self._problem = ""
+        told, self._told = self._told, telling
+        self._times.written(loop.time(), at_leisure=_worth(told, telling) != CHANGE)
+        self._consider()
+
+    async def _write(self, look: Look | None, trouble: str) -> None:
+        who = await self._whoami.now()
+        if who != self._who:
+            log.info("this node", extra={"node": who.name, "uid": who.uid})
+            self._who, self._stored = who, None
+        stored = self._stored or await self._node.find(who) or await self._node.create(who)
+        if who.uid not in stored.owners:
+            stored = await self._node.adopt(who)
+        body = self._body(who, look, trouble, stored)
+        if body is None:
+            self._stored = stored
+            return
+        try:
+            self._stored = await self._node.patch(who, body)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            # Deleted by somebody, or by garbage collection when its node was: what is written next is a new one.
+            stored = await self._node.create(who)
+            body = self._body(who, look, trouble, stored)
+            self._stored = await self._node.patch(who, body) if body is not None else stored
+        if logs.verbose(logs.REPORTS):
+            count = 0 if look is None else len(look.images)
+            log.info("reported", extra={"images": count, "bytes": len(body or b""), "trouble": trouble})
+
+    def _body(self, who: Who, look: Look | None, trouble: str, stored: Stored) -> bytes | None:
+        """Write the patch; None when there is nothing that could be said."""
+        sequence = next_sequence(stored.sequence, self._wall())
+        renews = self._times.renews_within
+        # What an agent before this one reported still stands, but not what another node did.
+        standing = stored.node_uid == who.uid and (look is None or look is self._told[0])
+        if trouble and standing:
+            return trouble_patch(stored.conditions, trouble, self._wall(), sequence, renews)
+        if look is None:
+            return None
+        report = report_of(look, who, sequence, renews)
+        totals = Totals(look.layers, look.size)
+        return encode_node_layers_status(report, totals, trouble=trouble, before=stored.conditions)
+
+    def _consider(self) -> None:
+        if self._look is None and not self._trouble:
+            return
+        worth = _worth(self._told, (self._look, self._trouble))
+        if worth == NOTHING:
+            self._times.unchanged()
+        else:
+            self._times.changed(asyncio.get_running_loop().time(), at_leisure=worth == PROGRESS)
+            self._wake.set()
+
+    def _sober(self, look: Look) -> Look:
+        """Believe no look that is yet to come."""
+        return look if look.observed_at <= self._wall() else msgspec.structs.replace(look, observed_at=self._wall())
+
+
+def _worth(before: State, now: State) -> int:
+    return CHANGE if before[1] != now[1] else difference(before[0], now[0])
+
+
+def difference(before: Look | None, now: Look | None) -> int:
+    """Judge whether two looks differ in more than what wavers all the while."""
+    if before is None or now is None:
+        return NOTHING if before is now else CHANGE
+    fields = [name for name in Look.__struct_fields__ if getattr(before, name) != getattr(now, name)]
+    if any(name not in FOR_PEOPLE and name not in WAVERING for name in fields):
+        return CHANGE
+    if any(name in FOR_PEOPLE for name in fields) or abs(before.disk_free - now.disk_free) > FREE_SHARE * now.disk:
+        return PROGRESS
+    rates = ((before.download_rate, now.download_rate), (before.unpack_rate, now.unpack_rate))
+    return PROGRESS if any(abs(one - other) > RATE_SHARE * max(one, other) for one, other in rates) else NOTHING
+
+
+def report_of(look: Look, who: Who, sequence: int, renews_within: float) -> LayerReport:
+    """Put a look in the words of a report."""
+    return LayerReport(
+        node=who.name,
+        node_uid=who.uid,
+        sequence=sequence,
+        observed_at=look.observed_at,
+        images=agent_frames.held_images(look),
+        reuse=look.reuse,
+        renews_within=renews_within,
+        download_rate=look.download_rate,
+        unpack_rate=look.unpack_rate,
+        disk=look.disk,
+        disk_free=look.disk_free,
+        pulling=agent_frames.pulls(look),
+        runtime=agent_frames.runtime(look),
+        platform=agent_frames.platform(look.platform),
+    )

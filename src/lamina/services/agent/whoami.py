@@ -1,0 +1,86 @@
+"""
+Which node this is: what the pod's token says, because that is what the API server goes by.
+
+A token that the kubelet asked for carries the name and the uid of its node. They are read here and verified by the
+server, which refuses a report about any other node. The token is replaced now and then, and a node that was deleted and
+came back under its name has another uid in the next one; so it is asked for before every write.
+"""
+
+import base64
+from typing import Final, Protocol
+
+import msgspec
+
+from lamina.model.errors import InputError
+
+NAME_LENGTH: Final = 253
+UID_LENGTH: Final = 128
+HINT: Final = (
+    "use the token of a pod (Kubernetes 1.30 and newer name the node in it), or say --node NAME and --node-uid UID"
+)
+
+
+class Who(msgspec.Struct, frozen=True):
+    """One node."""
+
+    name: str
+    uid: str
+
+
+class Access(Protocol):
+    """What is needed of `lamina.clients.kube.access.Access`."""
+
+    async def headers(self) -> dict[str, str]:
+        """Headers that say who we are."""
+
+
+class _Node(msgspec.Struct, frozen=True):
+    name: str = ""
+    uid: str = ""
+
+
+class _Kubernetes(msgspec.Struct, frozen=True):
+    node: _Node | None = None
+
+
+class _Claims(msgspec.Struct, frozen=True):
+    kubernetes: _Kubernetes | None = msgspec.field(default=None, name="kubernetes.io")
+
+
+_CLAIMS: Final = msgspec.json.Decoder(_Claims)
+
+
+class Whoami:
+    """Asks the access what its token says."""
+
+    def __init__(self, access: Access, name: str = "", uid: str = "") -> None:
+        """What is given as *name* and *uid* counts for more than what the token says."""
+        self._access, self._name, self._uid = access, name, uid
+
+    async def now(self) -> Who:
+        """Name the node. Raises InputError when nobody says which it is, and what asking for a credential raises."""
+        claimed = _Node()
+        if not (self._name and self._uid):
+            claimed = node_in((await self._access.headers()).get("Authorization", ""))
+        # A uid that belongs to another name is of no use.
+        uid = self._uid or (claimed.uid if self._name in ("", claimed.name) else "")
+        found = Who(self._name or claimed.name, uid)
+        if not found.name or not found.uid:
+            raise InputError.one("--node" if not found.name else "--node-uid", f"this node is not known: {HINT}")
+        if len(found.name) > NAME_LENGTH or "/" in found.name or len(found.uid) > UID_LENGTH:
+            raise InputError.one("--node", f"{found.name!r:.80} cannot be the name of a node")
+        return found
+
+
+def node_in(header: str) -> _Node:
+    """Read the node in a bearer token; nothing where there is none."""
+    _, _, token = header.partition("Bearer ")
+    parts = token.split(".")
+    if len(parts) != 3:
+        return _Node()
+    text = parts[1]
+    try:
+        claims = _CLAIMS.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except (ValueError, RecursionError):
+        return _Node()
+    return (claims.kubernetes and claims.kubernetes.node) or _Node()

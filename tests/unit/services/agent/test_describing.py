@@ -1,0 +1,232 @@
+"""Descriptions of images: created where they are missing, complete if that is soon, slowly, and never for nothing."""
+
+import asyncio
+import itertools
+import json
+import random
+from typing import Any
+
+import pytest
+
+from lamina.clients.kube.errors import ApiError, Unreachable
+from lamina.model.digest import digest_of
+from lamina.services.agent.describing import REFUSED_FOR, SIZES_WITHIN, THERE_FOR, WAITING_BYTES, Describer
+from lamina.services.agent.looks import described
+from lamina.wire.agent_frames import Describe
+from lamina.wire.custom_resources import object_name
+from lamina.wire.image_layers import decode_image_layers
+from tests.unit.services.agent.scripted import an_image, unmeasured
+from tests.unit.services.fakes import Asked, leaping
+
+
+class Server:
+    """Keeps ImageLayers as an API server would, and does what *refusals* say before."""
+
+    def __init__(self, *stored: str) -> None:
+        self.stored: dict[str, bytes] = dict.fromkeys(stored, b"{}")
+        self.refusals: list[BaseException | None] = []
+        self.asked: list[Asked] = []
+
+    @property
+    def verbs(self) -> list[str]:
+        return [one.method for one in self.asked]
+
+    async def request(self, method, path, *, query=None, body=None, content_type="", timeout=0.0, limit=0) -> bytes:
+        self.asked.append(Asked(method, path, {}, body or b"", asyncio.get_running_loop().time()))
+        if self.refusals and (refusal := self.refusals.pop(0)) is not None:
+            raise refusal
+        name = path.rpartition("/")[2] if method == "GET" else json.loads(body)["metadata"]["name"]
+        if method == "GET" and name not in self.stored:
+            raise ApiError(f"GET {path}", 404)
+        if method == "POST" and name in self.stored:
+            raise ApiError(f"POST {path}", 409)
+        self.stored[name] = body or b""
+        return b"{}"
+
+
+def describe(server: Server, *steps: Any, holds: range | None = range(100)) -> Describer:
+    """Offer one image after the other; numbers are seconds in between."""
+    found: list[Describer] = []
+
+    async def story() -> None:
+        describer = Describer(server, random.Random(1))
+        found.append(describer)
+        if holds is not None:
+            describer.hold([an_image(one).digest for one in holds])
+        running = asyncio.create_task(describer.run())
+        for step in steps:
+            match step:
+                case Describe():
+                    describer.offer(step)
+                case int() | float():
+                    await asyncio.sleep(step)
+                case _:
+                    step(describer)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    leaping(story())
+    return found[0]
+
+
+def offer(number: int) -> Describe:
+    found = described(an_image(number))
+    assert found is not None
+    return found
+
+
+def half(number: int) -> Describe:
+    found = described(unmeasured(an_image(number)))
+    assert found is not None
+    return found
+
+
+def named(number: int) -> str:
+    return object_name(an_image(number).digest)
+
+
+def test_what_is_missing_is_created_with_everything_that_is_known():
+    server = Server()
+    describe(server, offer(1), 5)
+    image = decode_image_layers(server.stored[named(1)])
+
+    assert ["GET", "POST"] == server.verbs
+    assert (an_image(1).digest, an_image(1).layers) == (image.digest, image.layers)
+    assert an_image(1).platform == image.platform
+
+
+def test_what_is_there_is_left_alone_and_not_asked_for_again_for_a_day():
+    server = Server(named(1))
+    describe(server, offer(1), 5, offer(1), 3600, offer(1), 0.85 * THERE_FOR, offer(1), 5)
+    assert ["GET"] == server.verbs
+
+    server = Server(named(1))
+    describe(server, offer(1), 1.2 * THERE_FOR, offer(1), 5)
+    assert ["GET", "GET"] == server.verbs
+
+
+def test_whether_it_is_there_is_asked_before_sizes_are_waited_for():
+    server = Server(named(1))
+    describe(server, half(1), 5)
+
+    assert ["GET"] == server.verbs
+
+
+def test_an_image_waits_for_its_sizes():
+    server = Server()
+    describe(server, half(1), 20, offer(1), 5)
+
+    assert [("GET", 1000.0), ("POST", 1020.0)] == [(one.method, one.at) for one in server.asked]
+    # Twice 5001 and 1001.
+    assert 12_004 == sum(layer.unpacked or 0 for layer in decode_image_layers(server.stored[named(1)]).layers)
+
+
+def test_an_image_does_not_wait_for_ever():
+    server = Server()
+    describe(server, half(1), SIZES_WITHIN + 5)
+
+    assert SIZES_WITHIN <= server.asked[1].at - server.asked[0].at <= SIZES_WITHIN + 2
+    assert {None} == {layer.unpacked for layer in decode_image_layers(server.stored[named(1)]).layers}
+
+
+def test_sizes_that_were_known_are_not_forgotten_when_an_image_is_offered_without():
+    server = Server()
+    server.refusals = [Unreachable("x", "down")]
+    describe(server, offer(1), half(1), 5)
+
+    assert None not in {layer.unpacked for layer in decode_image_layers(server.stored[named(1)]).layers}
+
+
+def test_somebody_else_may_have_been_first():
+    server = Server()
+    server.refusals = [ApiError("GET", 404), ApiError("POST", 409)]
+    describe(server, offer(1), 5, offer(1), 100)
+
+    assert ["GET", "POST"] == server.verbs
+
+
+def test_at_most_five_requests_a_second_are_made():
+    server = Server()
+    describe(server, *(offer(one) for one in range(50)), 60)
+    times = [one.at for one in server.asked]
+
+    assert 100 == len(times)
+    assert all(later - earlier >= 0.2 - 1e-9 for earlier, later in itertools.pairwise(times))
+
+
+@pytest.mark.parametrize("status", [400, 403, 413, 422])
+@pytest.mark.parametrize("verb", ["GET", "POST"])
+def test_a_refusal_is_remembered_for_an_hour(status, verb):
+    server = Server()
+    server.refusals = [*([ApiError("GET", 404)] if verb == "POST" else []), ApiError(verb, status, "No", "no")]
+    describe(server, offer(1), 5, offer(1), REFUSED_FOR / 2, offer(1), REFUSED_FOR / 2, offer(1), 5)
+
+    assert [*(["GET"] if verb == "POST" else []), verb, "GET", "POST"] == server.verbs
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(ApiError("x", 429, "", "", 7.0), id="asked to wait"),
+        pytest.param(ApiError("x", 500), id="server error"),
+        pytest.param(Unreachable("x", "down"), id="nobody there"),
+    ],
+)
+def test_a_server_in_trouble_is_left_in_peace(refusal):
+    server = Server()
+    server.refusals = [refusal] * 3
+    describe(server, *(offer(one) for one in range(3)), 120)
+    gaps = [later.at - earlier.at for earlier, later in zip(server.asked, server.asked[1:4], strict=False)]
+
+    assert all(gap >= (7.0 if isinstance(refusal, ApiError) and refusal.retry_after else 1.0) for gap in gaps)
+    assert 3 == len(server.stored)
+
+
+def test_what_the_node_does_not_hold_is_not_described():
+    server = Server()
+    describe(server, offer(1), offer(2), 5, holds=range(2))
+
+    assert [named(1)] == list(server.stored)
+
+
+def test_nothing_is_described_before_a_look():
+    server = Server()
+    describe(server, offer(1), 5, holds=None)
+
+    assert [] == server.asked
+
+
+def test_an_image_that_is_gone_while_it_waits_is_not_described():
+    server = Server()
+    describe(server, half(1), 5, lambda describer: describer.hold([]), 100)
+
+    assert ["GET"] == server.verbs
+
+
+@pytest.mark.parametrize("manifest", [b"{}", b"not json", b'{"manifests": [], "layers": []}'])
+def test_a_manifest_that_cannot_be_used_is_not_posted(manifest):
+    server = Server()
+    odd = Describe(manifest=manifest, unpacked=(1,))
+    describe(server, lambda describer: describer.hold([digest_of(manifest)]), odd, 5, odd, 5)
+
+    assert ["GET"] == server.verbs
+
+
+def test_what_waits_is_bounded():
+    """And what is turned away is taken when it is offered again."""
+    many = [an_image(one, filling=40_000) for one in range(120)]
+    offers = [found for image in many if (found := described(image)) is not None]
+    server = Server()
+    server.refusals = [Unreachable("x", "down")]
+    most: list[int] = []
+
+    def hold(describer: Describer) -> None:
+        describer.hold([image.digest for image in many])
+
+    def weigh(describer: Describer) -> None:
+        most.append(describer._bytes)
+
+    describe(server, hold, *offers, weigh, 100, *offers, 100, weigh)
+
+    assert WAITING_BYTES - 50_000 < most[0] <= WAITING_BYTES
+    assert (0, 120) == (most[1], len(server.stored))
