@@ -23,6 +23,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "image": ("lamina.cli.image", "Show the layers of an image, and which nodes hold how much of it."),
     "catalog": ("lamina.cli.catalog", "Collect what images consist of, look at it, or generate some."),
     "scheduler": ("lamina.cli.scheduler", "Bind pods in a real cluster, or observe what would have been saved."),
+    "agent": ("lamina.cli.agent", "Tell the cluster which image layers this node holds, or print them."),
+    "doctor": ("lamina.cli.doctor", "Look whether runtime, cluster and registries are as they should be."),
     "profiles": ("lamina.cli.profiles", "List the profiles that come with Lamina, or print one."),
 }
 
