@@ -71,8 +71,8 @@ testbed: dev ## Build the real Kubernetes parts the tests run against, and say w
 	@$(PY) -m testbed build
 
 .PHONY: soak
-soak: dev ## Run for long what CI runs briefly: laws with many examples, tests marked soak
-	@LAMINA_SCHEDULES=100000 LAMINA_HISTORIES=10000 $(PY) -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=soak --timeout=0 -m "soak or hypothesis"
+soak: dev ## Run for long what CI runs briefly: laws with many examples, tests marked soak, ten minutes of fuzzing each
+	@LAMINA_SCHEDULES=100000 LAMINA_HISTORIES=10000 LAMINA_FUZZ_SECONDS=600 $(PY) -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=soak --timeout=0 -m "soak or hypothesis or fuzz"
 
 .PHONY: walls
 walls: dev ## Break every import contract on purpose and see it caught
