@@ -20,7 +20,9 @@ class WireError(LaminaError):
 
     def __str__(self) -> str:
         which = f"{self.kind} {self.name}" if self.name else self.kind
-        return f"cannot read {which}: {self.problem}"
+        told = f"cannot read {which}: {self.problem}"
+        # What is quoted comes from strangers: it stays on one line, and sends nothing to a terminal.
+        return " ".join("".join(letter if letter.isprintable() else " " for letter in told).split())
 
 
 class NothingSaidError(WireError):

@@ -81,7 +81,9 @@ class Lamina(Program):
         path = bed.folder / f"{name}.yaml"
         path.write_text(yaml.safe_dump(dict(config or configuration())), encoding="utf-8")
         command = [sys.executable, "-m", "lamina.cli.main", "scheduler", "--config", path, "--kubeconfig", access]
-        command += ["--listen", f"127.0.0.1:{self.port}", "--log-format", "json", "-v", "2", *words]
+        # Names in tests are made up; nobody has to be asked what they mean.
+        asks = () if "--registries" in words else ("--no-registries",)
+        command += ["--listen", f"127.0.0.1:{self.port}", "--log-format", "json", "-v", "2", *asks, *words]
         log = bed.site.logs / f"{name}.log"
         # Another test may have had one of the same name.
         log.unlink(missing_ok=True)

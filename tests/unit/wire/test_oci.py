@@ -186,3 +186,11 @@ def test_an_index_is_recognised_by_what_the_registry_calls_it():
     problem = refusal(a_manifest(mediaType=None), content_type=sorted(INDEXES)[0])
 
     assert problem.startswith("this is an index")
+
+
+def test_what_a_stranger_calls_a_document_sends_nothing_to_a_terminal():
+    data = a_manifest(mediaType="a\x1b[2J\nb")
+
+    with pytest.raises(WireError, match=r"a \[2J b is not an image manifest") as caught:
+        decode_manifest(data, digest_of(data))
+    assert str(caught.value).isprintable()
