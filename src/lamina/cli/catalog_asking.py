@@ -15,6 +15,7 @@ import msgspec
 from lamina.clients.oci.answers import Found, NotFound
 from lamina.clients.oci.hosts import HUB
 from lamina.clients.oci.keyring import Keyring
+from lamina.clients.oci.places import spelled
 from lamina.clients.oci.resolver import Resolver
 from lamina.clients.oci.rules import Registry, Rules, load_rules
 from lamina.model.image import Platform
@@ -36,8 +37,9 @@ class Manners(msgspec.Struct, frozen=True):
     def rules(self, named: Iterable[str], *, from_nodes: bool = False) -> Rules:
         """Allow the registries of these references beside those of the file. Raises InputError."""
         rules = Rules() if self.registries is None else load_rules(self.registries)
-        entries = {one.host: one for one in rules.registries}
-        for host in sorted({parse_reference(reference).registry for reference in named}):
+        # In one spelling: an entry for Registry.Example is one for registry.example.
+        entries = {spelled(one.host): one for one in rules.registries}
+        for host in sorted({spelled(parse_reference(reference).registry) for reference in named}):
             entry = entries.get(host, Registry(host))
             entries[host] = msgspec.structs.replace(
                 entry,

@@ -88,6 +88,11 @@ def doctor(  # noqa: PLR0913, PLR0917 - one argument for each option
 def show(finding: "Finding") -> None:
     """Print one line, and below it what to do."""
     verdict = click.style(f"{finding.verdict:<5}", fg=COLORS[finding.verdict])
-    click.echo(f"{verdict} {finding.subject:<{WIDTH}} {finding.told}")
+    click.echo(f"{verdict} {finding.subject:<{WIDTH}} {_plain(finding.told)}")
     if finding.advice:
         click.echo(f"{'':<{6 + WIDTH}} → {finding.advice}")
+
+
+def _plain(told: str) -> str:
+    """Let nothing through that would begin another line or mean something to a terminal: some of it others wrote."""
+    return "".join(one if one.isprintable() else " " for one in told)

@@ -1,5 +1,6 @@
 """``lamina scheduler``: bind real pods through an API server, or only say what would have been done."""
 
+import math
 import re
 from pathlib import Path
 from typing import Final
@@ -83,6 +84,8 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     if no_registries and (registries is not None or docker_config is not None):
         other = "--registries" if registries is not None else "--docker-config"
         raise InputError.one("--no-registries", f"not together with {other}: nobody would be asked")
+    if math.isnan(registry_deadline):
+        raise InputError.one("--registry-deadline", "nan is no number of seconds: write one from 0 to 60")
     name = scheduler_name if scheduler_name is not None else SCHEDULER_NAME
     if not NAME.fullmatch(name) or len(name) > 253:
         raise InputError.one("--scheduler-name", f"{name!r:.80} cannot be a name: use a-z, 0-9, with - or . between")

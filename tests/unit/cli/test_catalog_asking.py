@@ -55,6 +55,14 @@ def test_what_the_file_says_of_a_registry_holds(tmp_path):
     assert [("quay.io", ("m.example",)), ("gcr.io", ())] == [(one.host, one.mirrors) for one in rules.registries]
 
 
+def test_what_the_file_says_holds_in_whatever_spelling(tmp_path):
+    """Two entries for one registry would leave it to chance which of them counts."""
+    file = rules_file(tmp_path, "registries: [{host: Registry.Example, private: true}]")
+    rules = Manners(registries=file).rules(["registry.example/a:1", "REGISTRY.example/b:1"])
+
+    assert [("Registry.Example", True)] == [(one.host, one.private) for one in rules.registries]
+
+
 @pytest.mark.parametrize(("text", "expected"), [("{}", True), ("fromNodes: false", False)], ids=["unsaid", "forbidden"])
 def test_registries_of_nodes_are_asked_unless_the_file_forbids_it(tmp_path, text, expected):
     assert expected == Manners(registries=rules_file(tmp_path, text)).rules((), from_nodes=True).from_nodes

@@ -251,10 +251,11 @@ def test_registries_and_credentials_come_from_files(monkeypatch, tmp_path, kubec
     [
         (("--registries", "no-such-file"), "no-such-file: cannot be read"),
         (("--docker-config", "no-such-file"), "no-such-file: cannot be read"),
+        (("--registry-deadline", "nan"), "--registry-deadline: nan is no number of seconds"),
         (("--no-registries", "--registries", "r.yaml"), "--no-registries: not together with --registries"),
         (("--no-registries", "--docker-config", "d.json"), "--no-registries: not together with --docker-config"),
     ],
-    ids=["no rules", "no login", "none and some", "none and a login"],
+    ids=["no rules", "no login", "no number", "none and some", "none and a login"],
 )
 def test_a_mistake_about_registries_is_one_line(monkeypatch, capsys, kubeconfig, served, words, told):
     assert 2 == lamina(monkeypatch, "--kubeconfig", kubeconfig, *words)

@@ -19,9 +19,21 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MACHINE_DATA: Final = frozenset(
-    ipaddress.ip_address(text) for text in ("169.254.169.254", "169.254.170.2", "100.100.100.200", "fd00:ec2::254")
+    ipaddress.ip_address(text)
+    for text in (
+        "169.254.169.254",  # AWS, Azure, Google and most others
+        "169.254.170.2",  # AWS: containers
+        "169.254.170.23",  # AWS: identities of pods
+        "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd20:ce::254",  # Google
+        "168.63.129.16",  # Azure: a public number, and answered by every machine's own host
+        "169.254.0.23",  # Tencent
+        "100.100.100.200",  # Alibaba
+        "192.0.0.192",  # Oracle
+    )
 )
-"""Instance metadata, whose answers are credentials: AWS, Azure, Google; ECS; Alibaba; AWS on IPv6."""
+"""Where machines are told about themselves; many of the answers are credentials."""
 
 # Not "global" in the sense of the registries, whatever a version of ipaddress says.
 _SPECIAL: Final = tuple(

@@ -12,11 +12,12 @@ import asyncio
 import ipaddress
 import socket
 import ssl
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Final
+from typing import Final, TypeAlias
 
 import aiohttp
 import msgspec
@@ -32,9 +33,12 @@ CONNECT_TIMEOUT: Final = 5.0
 HEADER_SIZE: Final = 8_190
 HEADERS: Final = 64
 """Of an answer, and the bytes each may have."""
-LOOKUPS: Final = 8
+LOOKUPS: Final = 32
 """Names that are looked up at a time. The C library cannot be told to stop, so others must not wait for it."""
 MOST_ADDRESSES: Final = 32
+
+Named: TypeAlias = Sequence[tuple[int, int, int, str, tuple[str | int | bytes, ...]]]
+"""What the system says about a name."""
 
 ASKED: Final = {"Accept-Encoding": "identity", "User-Agent": "lamina"}
 
@@ -61,19 +65,28 @@ async def _reused(_: aiohttp.ClientSession, context: SimpleNamespace, __: object
 
 
 class JudgingResolver(AbstractResolver):
-    """Looks names up, and hands on only addresses that may be connected to."""
+    """
+    Looks names up, and hands on only addresses that may be connected to.
+
+    Whoever asks for a name that is being looked up waits for the same answer. So a name whose servers say nothing costs
+    one thread, however many ask for it, and keeps no other name from being looked up. Threads end with the process.
+    """
 
     def __init__(self, *, private: bool, refused: Sequence[Network]) -> None:
         """Start no thread yet."""
         self._private, self._refused = private, tuple(refused)
-        self._threads = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="registry-names")
+        self._free = asyncio.Semaphore(LOOKUPS)
+        self._under_way: dict[tuple[str, int, int], asyncio.Task[Named]] = {}
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Look a name up. Raises OSError, RefusedAddressError among them."""
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, look_up, host, port, family)
+        key = (host, port, int(family))
+        if (task := self._under_way.get(key)) is None:
+            task = self._under_way[key] = asyncio.create_task(self._look_up(*key), name="registry name")
+            task.add_done_callback(lambda done: self._over(key, done))
+        found = await asyncio.shield(task)
         for _, _, _, _, address in found:
             if word := judge_text(str(address[0]), private=self._private, refused=self._refused):
                 raise RefusedAddressError(host, word)
@@ -91,10 +104,46 @@ class JudgingResolver(AbstractResolver):
 
     async def close(self) -> None:
         """Wait for nobody."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for task in list(self._under_way.values()):
+            task.cancel()
+
+    async def _look_up(self, host: str, port: int, family: int) -> Named:
+        async with self._free:
+            return await _in_a_thread(host, port, family)
+
+    def _over(self, key: tuple[str, int, int], task: asyncio.Task[Named]) -> None:
+        del self._under_way[key]
+        if not task.cancelled():
+            task.exception()  # whoever asked has been told, or does not wait any more
 
 
-def look_up(host: str, port: int, family: int) -> Sequence[tuple[int, int, int, str, tuple[str | int | bytes, ...]]]:
+def _in_a_thread(host: str, port: int, family: int) -> asyncio.Future[Named]:
+    """Ask the system in a thread that nobody waits for when the process ends, which those of an executor are."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Named] = loop.create_future()
+
+    def tell(found: Named | None, error: Exception | None) -> None:
+        if answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(found or ())
+
+    def run() -> None:
+        found, problem = None, None
+        try:
+            found = look_up(host, port, family)
+        except Exception as error:  # noqa: BLE001 - it is raised where the answer is awaited
+            problem = error
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(tell, found, problem)
+
+    threading.Thread(target=run, name="registry-names", daemon=True).start()
+    return answer
+
+
+def look_up(host: str, port: int, family: int) -> Named:
     """Ask the system what addresses a name has."""
     return socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
 

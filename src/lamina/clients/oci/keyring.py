@@ -13,6 +13,7 @@ of them only *auths* count: nobody else's text ever names a program to run.
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,6 +29,7 @@ MOST_ENTRIES: Final = 1_000
 MOST_LOGINS: Final = 4
 """Credentials that are tried for one image."""
 _HUB_NAMES: Final = frozenset({HUB, "index.docker.io", HUB_API, "registry.hub.docker.com"})
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _HUB_KEY: Final = "https://index.docker.io/v1/"
 
 
@@ -125,6 +127,13 @@ class Keyring:
             unreadable += wrong
         return cls(entries, unreadable=unreadable)
 
+    @classmethod
+    def joined(cls, rings: Iterable["Keyring"]) -> "Keyring":
+        """Put keyrings of pull secrets together: of entries for the same images those of the first are tried first."""
+        rings = list(rings)
+        entries = [entry for ring in rings for entry in ring._entries][:MOST_ENTRIES]  # noqa: SLF001 - of our own
+        return cls(entries, unreadable=sum(ring.unreadable for ring in rings))
+
     def for_registry(self, host: str, repository: str = "") -> tuple[Login, ...]:
         """Return what to try for an image on *host*, the most fitting first; nothing when it is to be anonymous."""
         labels, port, _ = _split(host)
@@ -168,7 +177,7 @@ def _credential(auth: Auth) -> Credential | None:
         if not colon:
             raise ValueError("no colon between name and password")
     credential = Credential(username, password.rstrip("\0"), auth.identity_token or "")
-    if any(ord(sign) < 32 or ord(sign) == 127 for text in msgspec.structs.astuple(credential) for sign in text):
+    if any(map(_CONTROL.search, msgspec.structs.astuple(credential))):
         raise ValueError("control characters")
     return credential if credential != Credential() else None
 

@@ -20,6 +20,8 @@ from lamina.clients.oci.hosts import HTTP_PORT, HTTPS_PORT, HUB, HUB_API, HUB_RE
 from lamina.clients.oci.rules import Registry, Rules
 
 _LONGEST_URL: Final = 8_192
+_FIRST_FREE_PORT: Final = 1_024
+"""Below it, on machines that follow IANA's list, are services of the system: mail, remote shells and the like."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -57,7 +59,7 @@ class Places:
     def __init__(self, rules: Rules) -> None:
         """Look the registries up by their hosts."""
         self._rules = rules
-        self._entries = {_spelled(one.host): one for one in rules.registries}
+        self._entries = {spelled(one.host): one for one in rules.registries}
         self._from_nodes: frozenset[str] = frozenset()
 
     def seen_on_nodes(self, hosts: Collection[str]) -> None:
@@ -70,6 +72,10 @@ class Places:
         entry = self._entries.get(name)
         if entry is None and not (self._rules.from_nodes and name in self._from_nodes):
             told = "no node has pulled from it" if self._rules.from_nodes else "only configured registries are asked"
+            raise RegistryError(NOT_ALLOWED, f"{name} is not configured and {told}: add it to the registries")
+        if entry is None and not _usual_port(parse_host(name)):
+            # A node can claim to have pulled from anywhere, and must not make us knock at every door of a machine.
+            told = f"only port {HTTPS_PORT} and those from {_FIRST_FREE_PORT} on are asked because a node names them"
             raise RegistryError(NOT_ALLOWED, f"{name} is not configured and {told}: add it to the registries")
         mirrors = entry.mirrors if entry is not None else ()
         return (*(self._place(str(parse_host(mirror))) for mirror in mirrors), self._place(name))
@@ -126,12 +132,16 @@ class Places:
         return Place(_with_port(host, plain=entry.plain_http), name, entry.plain_http, entry.private, entry.ca_file)
 
 
-def _spelled(host: str) -> str:
+def spelled(host: str) -> str:
     """Return the one spelling of a host; what is none stands for itself, and is refused when it is asked."""
     try:
         return str(parse_host(host))
     except ValueError:
         return host
+
+
+def _usual_port(host: Host) -> bool:
+    return host.port is None or host.port == HTTPS_PORT or host.port >= _FIRST_FREE_PORT
 
 
 def _with_port(host: Host, *, plain: bool) -> Host:

@@ -11,13 +11,14 @@ from pathlib import Path
 import msgspec
 
 from lamina.clients.kube.access import load_access
-from lamina.clients.kube.errors import ApiError, Unreachable
+from lamina.clients.kube.errors import Unreachable
 from lamina.clients.kube.transport import KubeClient
 from lamina.clients.oci.keyring import Keyring
 from lamina.clients.oci.rules import Rules
-from lamina.model.errors import InputError
+from lamina.model.errors import InputError, LaminaError
 from lamina.services.doctor import cluster, registries, reports, rights, runtime
 from lamina.services.doctor.finding import Finding, broken, unseen
+from lamina.services.doctor.registries import Sample
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +45,7 @@ async def examine(order: Order, tell: Callable[[Finding], None]) -> None:
             tell(finding)
 
 
-async def _cluster(order: Order, tell: Callable[[Finding], None]) -> dict[str, str]:
+async def _cluster(order: Order, tell: Callable[[Finding], None]) -> dict[str, Sample]:
     """Look at the cluster; return an image of each registry that its nodes pulled from."""
     try:
         access = load_access(order.kubeconfig, order.context)
@@ -54,7 +55,7 @@ async def _cluster(order: Order, tell: Callable[[Finding], None]) -> dict[str, s
         tell(unseen("API server", f"{error}".splitlines()[0], "name one with --kubeconfig"))
         return {}
     client = KubeClient(access, connections=2, user_agent="lamina-doctor")
-    images: dict[str, str] = {}
+    images: dict[str, Sample] = {}
 
     async def clocks_and_reports() -> list[Finding]:
         finding, ahead = await cluster.clock(client)
@@ -82,7 +83,8 @@ async def _cluster(order: Order, tell: Callable[[Finding], None]) -> dict[str, s
             except Unreachable as error:
                 tell(broken(subject, f"{error}", "is the address in the kubeconfig right, and the server up?"))
                 break
-            except (ApiError, msgspec.DecodeError) as error:
+            except (LaminaError, ValueError, RecursionError) as error:
+                # Also what is no JSON, no text, no time: something else answers in the server's place.
                 tell(broken(subject, f"{error}", "is this a Kubernetes API server? See what its log says"))
     finally:
         await client.close()

@@ -7,9 +7,11 @@ import msgspec
 
 from lamina.clients.kube.errors import ApiError
 from lamina.clients.kube.transport import KubeClient
+from lamina.model.image import Platform
 from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.model.reports import LayerReport
 from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
+from lamina.services.doctor.registries import Sample
 from lamina.wire.kube_meta import ListMeta, ObjectMeta
 from lamina.wire.node_layers import decode_node_layers_list
 
@@ -31,7 +33,7 @@ class _Names(msgspec.Struct, frozen=True):
     items: tuple[_Item, ...] | None = None
 
 
-async def look(client: KubeClient, server_time: float) -> tuple[list[Finding], dict[str, str]]:
+async def look(client: KubeClient, server_time: float) -> tuple[list[Finding], dict[str, Sample]]:
     """Look at all reports; also return, for each registry that nodes have pulled from, an image they hold of it."""
     try:
         nodes = [name async for page in _node_names(client) for name in page]
@@ -90,16 +92,19 @@ def _troubles(reports: list[LayerReport]) -> Iterable[Finding]:
         yield fine("reuse", f"nodes: {told}")
 
 
-def _an_image_of_each(reports: list[LayerReport]) -> dict[str, str]:
+def _an_image_of_each(reports: list[LayerReport]) -> dict[str, Sample]:
     """For each registry the first name with a tag, or any."""
-    found: dict[str, str] = {}
-    for name in (name for report in reports for image in report.images for name in image.names):
-        try:
-            registry = parse_reference(name).registry
-        except ReferenceFormatError:
-            continue
-        found.setdefault(registry, name)
-    return found
+    found: dict[str, Sample] = {}
+    pinned: dict[str, Sample] = {}
+    for report in reports:
+        for name in (name for image in report.images for name in image.names):
+            try:
+                reference = parse_reference(name)
+            except ReferenceFormatError:
+                continue
+            kind = found if reference.digest is None else pinned
+            kind.setdefault(reference.registry, Sample(name, report.platform or Platform()))
+    return pinned | found
 
 
 async def _node_names(client: KubeClient) -> AsyncIterator[list[str]]:

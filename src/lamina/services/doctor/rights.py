@@ -74,7 +74,8 @@ ACCOUNTS: Final = (
             Right("delete", "imagelayers", LAMINA),
             Right("create", "leases", "coordination.k8s.io", "lamina-system"),
         ),
-        (Right("list", "secrets"), Right("update", "nodes"), Right("create", "pods")),
+        # Pull secrets are for single namespaces to open, by a RoleBinding.
+        (Right("get", "secrets"), Right("list", "secrets"), Right("update", "nodes"), Right("create", "pods")),
     ),
 )
 

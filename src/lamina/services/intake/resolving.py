@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from lamina.clients.oci.answers import Found, NotFound
+from lamina.clients.oci.answers import BUSY, NOT_ALLOWED, Found, NotFound
 from lamina.clients.oci.keyring import Keyring
 from lamina.model.events import Event, ImagesLearned
 from lamina.model.image import Image, Platform
@@ -125,6 +125,14 @@ class Resolving:
             return []
         if self._finder is None:
             return []
+        try:
+            return self._unknown(pod)
+        except Exception as error:  # noqa: BLE001 - whatever is written in a pod, it goes its way
+            self._failed(error)
+            return []
+
+    def _unknown(self, pod: Pod) -> list[Question]:
+        assert self._finder is not None, "nobody would be asked"
         if self._nodes_told != self.nodes.version:
             self._nodes_told = self.nodes.version
             self._finder.seen_on_nodes(self.nodes.registries)
@@ -141,18 +149,21 @@ class Resolving:
         if not registry_of(name):
             self.counts[CATALOGUE, NO_REFERENCE] += 1
             return None
+        question = Question(pod.namespace, name, secrets)
+        if question in self._underway:
+            return question
         answer = self._finder.known(name, self.nodes.platforms)
         if isinstance(answer, Found):
             self._learn(name, answer)
             self.counts[CACHE, FOUND] += 1
             return None
-        if answer is not None and not secrets:
+        if answer is not None and (not secrets or answer.reason == NOT_ALLOWED):
+            # Where nobody may go, secrets are of no use, and so not even read.
             self.counts[CACHE, answer.reason] += 1
             return None
-        question = Question(pod.namespace, name, secrets)
         if self._refused.get(question, -math.inf) > _now():
             return None
-        if question not in self._underway and len(self._underway) >= MOST_ASKED:
+        if len(self._underway) >= MOST_ASKED:
             self.counts[REGISTRY, NOT_ASKED] += 1
             return None
         return question
@@ -179,9 +190,7 @@ class Resolving:
             if not self._is_known(question.name):
                 await self._ask_registry(question)
         except Exception as error:  # noqa: BLE001 - whatever a registry does, the pod goes its way
-            # None of its words: they may be anybody's.
-            self.counts[REGISTRY, FAILED] += 1
-            log.warning("cannot find out what an image is: %s", type(error).__name__)
+            self._failed(error)
         finally:
             del self._underway[question]
             self._answered(question)
@@ -203,10 +212,15 @@ class Resolving:
             "not known what an image is",
             extra={"fields": {"namespace": question.namespace, "image": question.name[:200], "why": answer.reason}},
         )
-        if question.secrets:
+        if question.secrets and answer.reason != BUSY:
             self._refused[question] = _now() + REFUSED_FOR
             if len(self._refused) > MOST_REFUSED:
                 del self._refused[next(iter(self._refused))]
+
+    def _failed(self, error: Exception) -> None:
+        # None of its words: they may be anybody's.
+        self.counts[REGISTRY, FAILED] += 1
+        log.warning("cannot find out what an image is: %s", type(error).__name__)
 
     async def close(self) -> None:
         """Give up what is being asked."""
@@ -214,6 +228,8 @@ class Resolving:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._secrets is not None:
+            await self._secrets.close()
 
 
 def _now() -> float:

@@ -46,6 +46,8 @@ MOST_UNUSED: Final = 50
 SHARE: Final = 5
 """One in so many may go in one round because nobody refers to it."""
 PAGE: Final = 250
+TOLD_AFTER: Final = 3
+"""Rounds in which there were reports that we do not have, after which somebody should look at them."""
 
 # Why an object went.
 NOT_ITS_NAME: Final = "not-its-name"
@@ -120,6 +122,8 @@ class Custodian:
         """By uid."""
         self._reports: dict[str, LayerReport] = {}
         """The newest report of each node that is there, also of those that have fallen silent."""
+        self._rounds_without = 0
+        """In a row, in which there were reports that we do not have."""
 
     async def run(self) -> None:
         """Look round until cancelled."""
@@ -141,6 +145,8 @@ class Custodian:
     async def look_round(self) -> None:
         """Delete what is to go now."""
         if not self._follows():
+            # Who referred to what meanwhile is not known, and those who did may be about to say so.
+            self._unused_since.clear()
             return
         listed = [one async for one in self._list()]
         wrong = [one for one in listed if one.digest is None]
@@ -198,7 +204,12 @@ class Custodian:
         if not ours:
             return False
         counted = _COUNT.decode(await self._client.request("GET", NODE_LAYERS.resource.path, query={"limit": "1"}))
-        return ours == len(counted.items) + (counted.metadata.remaining_item_count or 0)
+        there = len(counted.items) + (counted.metadata.remaining_item_count or 0)
+        self._rounds_without = self._rounds_without + 1 if there != ours else 0
+        if self._rounds_without == TOLD_AFTER:
+            told = "unused image layers stay: some NodeLayers are empty or cannot be read; lamina doctor names them"
+            log.warning(told, extra={"fields": {"there": there, "read": ours}})
+        return there == ours
 
     def _meant(self, name: str, platforms: Iterable[Platform]) -> Iterable[Digest]:
         digest = pinned(name)

@@ -3,6 +3,10 @@
 import asyncio
 import socket
 import ssl
+import subprocess
+import sys
+import threading
+import time
 
 import pytest
 import trustme
@@ -94,6 +98,7 @@ async def test_the_next_connection_is_judged_again(monkeypatch, dialled):
         pytest.param(["::ffff:10.0.0.1"], id="one inside another"),
         pytest.param(["fe80::1%eth0"], id="with a zone"),
         pytest.param(["198.51.100.1"], id="documentation"),
+        pytest.param(["168.63.129.16"], id="what Azure tells its machines, on a public number"),
     ],
 )
 async def test_a_name_with_a_refused_address_is_not_connected_to(monkeypatch, dialled, addresses):
@@ -147,6 +152,63 @@ async def test_a_name_without_addresses_has_a_reason(monkeypatch):
     answer = await find(PUBLIC)
 
     assert (UNREACHABLE, "registry.example: its name has no address") == (answer.reason, answer.detail)
+
+
+class Silent:
+    """Names whose servers say nothing until they are told to; all others are known at once."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.answered = threading.Event()
+        self.asked: list[str] = []
+        monkeypatch.setattr(dialing, "look_up", self.look_up)
+
+    def look_up(self, host, port, family):
+        self.asked.append(host)
+        if host.startswith("slow"):
+            self.answered.wait(30.0)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", port))]
+
+
+async def test_names_that_are_not_answered_keep_nobody_else_from_being_looked_up(monkeypatch, dialled):
+    """Eight look-ups of one name are under way, and two of another; the third name is known at once."""
+    names = Silent(monkeypatch)
+    hosts = ("slow1.example", "slow2.example", "quick.example")
+    async with Asking(Rules(tuple(map(Registry, hosts)))) as resolver:
+        waiting = [asyncio.create_task(resolver.find(f"slow1.example/a:{one}", [AMD64])) for one in range(8)]
+        waiting += [asyncio.create_task(resolver.find(f"slow2.example/a:{one}", [AMD64])) for one in range(2)]
+        await asyncio.sleep(0.05)
+        async with asyncio.timeout(2.0):
+            answer = await resolver.find("quick.example/a:1", [AMD64])
+        names.answered.set()
+        await asyncio.gather(*waiting)
+
+    assert UNREACHABLE == answer.reason
+    assert ["quick.example", "slow1.example", "slow2.example"] == sorted(names.asked)
+
+
+def test_the_process_ends_although_a_name_is_still_being_looked_up(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(ENDS_WHILE_A_NAME_IS_LOOKED_UP)
+    began = time.monotonic()
+    subprocess.run([sys.executable, str(program)], check=True, timeout=60)
+
+    assert time.monotonic() - began < 15.0
+
+
+ENDS_WHILE_A_NAME_IS_LOOKED_UP = """
+import asyncio, time
+from lamina.clients.oci import dialing
+
+async def story():
+    dialing.look_up = lambda *_: time.sleep(20)
+    resolver = dialing.JudgingResolver(private=False, refused=())
+    asking = asyncio.create_task(resolver.resolve("slow.example", 443))
+    await asyncio.sleep(0.1)
+    await resolver.close()
+    await asyncio.gather(asking, return_exceptions=True)
+
+asyncio.run(story())
+"""
 
 
 async def test_proxies_of_the_environment_are_not_used(monkeypatch, dialled):

@@ -71,6 +71,28 @@ def test_a_registry_that_is_no_host_is_not_asked_even_if_it_is_configured(host):
     refusal(Places(Rules((Registry(host, private=True),))).ways, host)
 
 
+@pytest.mark.parametrize(
+    ("registry", "asked"),
+    [
+        pytest.param("seen.example:443", True, id="the usual port"),
+        pytest.param("seen.example:1024", True, id="the first that anybody may use"),
+        pytest.param("seen.example:22", False, id="remote shells"),
+        pytest.param("seen.example:80", False, id="plain HTTP, which is not spoken there"),
+        pytest.param("[2001:4860:4860::8888]:25", False, id="mail, on an address"),
+    ],
+)
+def test_a_node_cannot_make_us_knock_at_the_doors_of_system_services(registry, asked):
+    named = Places(Rules())
+    named.seen_on_nodes({registry})
+    configured = Places(Rules((Registry(registry),)))
+
+    if asked:
+        assert 1 == len(named.ways(registry))
+    else:
+        assert "because a node names them" in refusal(named.ways, registry)
+    assert 1 == len(configured.ways(registry))
+
+
 def test_what_nodes_have_pulled_from_counts_only_if_the_rules_say_so():
     strict = Places(Rules(from_nodes=False))
     strict.seen_on_nodes({"ghcr.io"})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lamina.model.image import Platform
 from lamina.services.doctor import reports
 from lamina.services.doctor.finding import anything_broken
 from tests.unit.services.doctor.asked import Asked, refused
@@ -74,12 +75,19 @@ async def test_reports_are_judged(asked, at, expected):
     assert any((subject, verdict) == (one.subject, one.verdict) and told in one.told for one in found), found
 
 
-async def test_one_image_of_each_registry_is_found():
-    images = [{"digest": DIGEST, "names": ["nginx:1", "quay.example/a/b:2", "quay.example/a/c:3", "not a name"]}]
+async def test_one_image_of_each_registry_is_found_with_a_tag_if_there_is_one():
+    names = [f"quay.example/a@{DIGEST}", "nginx:1", "quay.example/a/b:2", "quay.example/a/c:3", "not a name"]
+    images = [{"digest": DIGEST, "names": [*names, f"pinned.example/x@{DIGEST}"]}]
+    arm = {"os": "linux", "architecture": "arm64"}
 
-    _, held = await reports.look(server([node("a")], [report("a", images=images)]), NOON)
+    _, held = await reports.look(server([node("a")], [report("a", images=images, platform=arm)]), NOON)
 
-    assert {"docker.io": "nginx:1", "quay.example": "quay.example/a/b:2"} == held
+    assert {
+        "docker.io": "nginx:1",
+        "quay.example": "quay.example/a/b:2",
+        "pinned.example": f"pinned.example/x@{DIGEST}",
+    } == {host: sample.name for host, sample in held.items()}
+    assert {Platform("linux", "arm64")} == {sample.platform for sample in held.values()}
 
 
 @pytest.mark.parametrize("status", [403, 404])

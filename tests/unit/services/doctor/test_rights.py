@@ -55,6 +55,13 @@ async def test_an_account_needs_all_of_its_rights_and_no_more(server, verdicts, 
     assert told in found[0].told
 
 
+async def test_whoever_opened_all_pull_secrets_to_the_scheduler_is_told():
+    agent, scheduler = await rights.look(answering(plus=["get secrets"]))
+
+    assert ("ok", "warn") == (agent.verdict, scheduler.verdict)
+    assert "may get secrets, which it never needs" in scheduler.told
+
+
 async def test_a_long_list_of_missing_rights_is_cut():
     found = await rights.look(Asked(subjectaccessreviews=lambda body, query: {}))
 

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from lamina.clients.kube.errors import ApiError, Unreachable
-from lamina.clients.oci.answers import REFUSED, NotFound
+from lamina.clients.oci.answers import BUSY, NOT_ALLOWED, REFUSED, NotFound
+from lamina.clients.oci.keyring import Keyring
 from lamina.model.events import NamespaceSeen, PodSeen
-from lamina.services.intake.pull_secrets import KEPT_FOR, LARGEST, MOST_OF_A_POD, PullSecrets, Secret
+from lamina.services.intake.pull_secrets import AT_ONCE, KEPT_FOR, LARGEST, MOST_OF_A_POD, PullSecrets, Secret
 from lamina.testing import a_pod
 from tests.unit.services.fakes import Answer, ScriptedClient, leaping
 from tests.unit.services.intake.asking import Entry, found
@@ -142,6 +143,75 @@ def test_a_secret_is_read_once_a_minute_whatever_it_says():
     assert ["GET s1", "GET s2", "GET s1"] == client.short
 
 
+def test_many_who_wait_for_the_same_secret_read_it_once_and_one_who_gives_up_ends_it_for_nobody():
+    client = ScriptedClient(then=a_secret(), pause=1.0)
+
+    async def story():
+        secrets = PullSecrets(client)
+        secrets.namespace("team", {}, OPEN)
+        impatient = asyncio.create_task(secrets.keyring("team", ("s1",)))
+        await asyncio.sleep(0.5)
+        others = [asyncio.create_task(secrets.keyring("team", ("s1", "s2"))) for _ in range(100)]
+        await asyncio.sleep(0)
+        impatient.cancel()
+        rings = await asyncio.gather(*others)
+        return {len(ring.for_registry("registry.example")) for ring in rings if ring is not None}
+
+    assert {1} == leaping(story())
+    assert ["GET s1", "GET s2"] == client.short
+
+
+def test_only_a_few_are_read_at_a_time_however_many_are_named():
+    client = ScriptedClient(then=a_secret(), pause=1.0)
+
+    async def story():
+        secrets = PullSecrets(client)
+        secrets.namespace("team", {}, OPEN)
+        await asyncio.gather(*(secrets.keyring("team", (f"s{number}",)) for number in range(40)))
+
+    leaping(story())
+    assert (AT_ONCE, 40) == (client.most_underway, len(client.asked))
+
+
+def test_a_secret_is_looked_through_once_a_minute_however_large_it_is(monkeypatch):
+    """Whoever may write secrets could else make every image of every pod cost as much as they like."""
+    looked_through = []
+    from_secrets = Keyring.from_secrets
+
+    def noted(said):
+        looked_through.append(1)
+        return from_secrets(said)
+
+    monkeypatch.setattr(Keyring, "from_secrets", noted)
+
+    async def story():
+        secrets = PullSecrets(ScriptedClient(then=a_secret()))
+        secrets.namespace("team", {}, OPEN)
+        for _ in range(50):
+            await secrets.keyring("team", ("s1", "s2"))
+
+    leaping(story())
+    assert 2 == len(looked_through)
+
+
+def test_a_namespace_that_changes_its_mind_while_a_secret_is_read_is_heeded():
+    client = ScriptedClient(then=a_secret(), pause=1.0)
+
+    async def story():
+        secrets = PullSecrets(client)
+        secrets.namespace("team", {}, OPEN)
+        reading = asyncio.create_task(secrets.keyring("team", ("s1",)))
+        await asyncio.sleep(0.5)
+        secrets.namespace("team", {}, {})
+        opened = await reading
+        secrets.namespace("team", {}, OPEN)
+        await secrets.keyring("team", ("s1",))
+        return opened
+
+    assert leaping(story()) is None
+    assert ["GET s1", "GET s1"] == client.short
+
+
 def test_nothing_prints_a_secret():
     assert PASSWORD not in repr(Secret("x", {".dockerconfigjson": PASSWORD.encode()}))
 
@@ -175,6 +245,33 @@ def test_what_is_refused_to_others_may_be_open_to_these_secrets_and_if_not_is_no
             return entry.finder.asked, entry.told
 
     assert (["app:1", "app:1"], [(0.1, "p1"), (20.0, "p2"), (80.1, "p3")]) == leaping(story())
+
+
+def test_secrets_are_not_read_for_a_registry_that_nobody_may_ask():
+    client = ScriptedClient(then=a_secret())
+
+    async def story():
+        async with Entry(secrets=PullSecrets(client)) as entry:
+            entry.finder.remembered["app:1"] = NotFound(NOT_ALLOWED, "no rule names it")
+            entry.door.put(NamespaceSeen("team", {}, OPEN))
+            entry.door.put(PodSeen(wanting("s1")))
+            await asyncio.sleep(1.0)
+            return entry.told
+
+    assert ([(0.0, "p1")], []) == (leaping(story()), client.short)
+
+
+def test_who_asked_too_often_with_secrets_is_asked_again_like_anybody_else():
+    async def story():
+        answers = {"app:1": (0.1, NotFound(BUSY, "later"))}
+        async with Entry(answers, secrets=PullSecrets(ScriptedClient(then=a_secret()))) as entry:
+            entry.door.put(NamespaceSeen("team", {}, OPEN))
+            for name in ("p1", "p2"):
+                entry.door.put(PodSeen(msgspec.structs.replace(wanting("s1"), name=name, uid=name)))
+                await asyncio.sleep(5.0)
+            return entry.finder.asked
+
+    assert ["app:1", "app:1"] == leaping(story())
 
 
 def test_a_slow_api_server_delays_nobody_past_the_deadline():

@@ -100,3 +100,19 @@ def test_what_became_known_meanwhile_is_not_asked():
 
     entry = played(play)
     assert ([], [(0.0, "p1")]) == (entry.finder.asked, entry.told)
+
+
+def test_a_pod_about_which_even_memory_breaks_goes_its_way(caplog):
+    """It comes from a watch, and whatever gets out there ends the scheduler."""
+
+    async def play(entry):
+        def broken(*_):
+            raise RuntimeError("hunter2")
+
+        entry.finder.known = broken
+        entry.door.put(PodSeen(a_pod()))
+
+    entry = played(play)
+    assert [(0.0, "p1")] == entry.told
+    assert 1 == entry.resolving.counts[REGISTRY, FAILED]
+    assert "hunter2" not in caplog.text

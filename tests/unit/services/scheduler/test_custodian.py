@@ -269,6 +269,23 @@ def test_while_anything_was_not_seen_nothing_goes(kind, how):
     assert [] == leaping(story())
 
 
+def test_after_a_time_out_of_touch_the_grace_begins_anew():
+    """An image that came to a node meanwhile is reported a moment after we are in touch again."""
+
+    async def story():
+        house = House("a", "b")
+        house.report("n1")
+        await house.look()
+        reflector = house.intake.reflectors["NodeLayers"]
+        reflector.stale_since = 5.0
+        await house.look(GRACE - 1.0)
+        reflector.stale_since = None
+        again = list(await house.look(10.0))
+        return again, len(await house.look(GRACE))
+
+    assert ([], 1) == leaping(story())
+
+
 def test_where_nobody_has_reported_nothing_is_unused():
     async def story():
         house = House("a", "b")
@@ -291,6 +308,24 @@ def test_reports_that_we_do_not_have_keep_everything(served):
         return await house.look(1.0)
 
     assert [] == leaping(story())
+
+
+def test_a_report_that_stays_unreadable_is_told_once(caplog):
+    """It keeps everything, and would keep it for ever without a word."""
+
+    async def story():
+        house = House("a", "b")
+        house.report("n1")
+        house.api.reports = 2
+        counts = []
+        for _ in range(6):
+            await house.look(custodian.BETWEEN_ROUNDS)
+            counts.append(len(caplog.records))
+        return counts
+
+    with caplog.at_level("WARNING"):
+        assert [0, 0, 1, 1, 1, 1] == leaping(story())
+    assert "some NodeLayers are empty or cannot be read" in caplog.text
 
 
 def test_who_does_not_lead_deletes_nothing_and_forgets_since_when_nobody_refers():
