@@ -32,6 +32,8 @@ MOST_ASKED: Final = 2000
 """Images that are asked for at a time; beyond that they count as not known."""
 SHORTEST: Final = 1.0
 """Seconds for which an answer counts at least."""
+LONGEST: Final = 86_400.0
+"""And at most: a digest means the same for ever, but whoever may create pods can name it in ways without end."""
 REFUSED_FOR: Final = 60.0
 """Seconds for which an image that pull secrets did not open is not asked for again."""
 MOST_REFUSED: Final = 10_000
@@ -172,9 +174,8 @@ class Resolving:
         """Let in what is not known inside; an image that exists for some platforms only never is for the others."""
         new = [image for image in found.images if self._find(name, image.platform) is None]
         if new:
-            # For ever is 0 inside; what is no longer good at all is good for this one pod.
-            good_for = max(found.good_for, SHORTEST) if math.isfinite(found.good_for) else 0.0
-            self._learned(ImagesLearned(found.images, good_for))
+            # What is no longer good at all is good for this one pod.
+            self._learned(ImagesLearned(found.images, min(max(found.good_for, SHORTEST), LONGEST)))
 
     # -- asking ------------------------------------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ def test_everything_that_is_looked_at_is_counted_once():
     ("good_for", "inside"),
     [
         pytest.param(300.0, 300.0, id="minutes"),
-        pytest.param(float("inf"), 0.0, id="for ever"),
+        pytest.param(float("inf"), 86_400.0, id="for ever: a day, then it is asked for again"),
         pytest.param(0.0, 1.0, id="no longer good is not for ever"),
     ],
 )
