@@ -5,11 +5,8 @@ The protocol is client.authentication.k8s.io v1 and v1beta1, never interactive. 
 but for the last line of its standard error, with everything taken out that is long enough to be a secret.
 """
 
-import asyncio
 import os
 import re
-import signal
-from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -18,6 +15,7 @@ import msgspec
 from lamina.clients.kube.credentials import Pair, bearer, checked_token
 from lamina.clients.kube.rereading import FILE_LIMIT
 from lamina.clients.kube.trust import Trust, build
+from lamina.clients.programs import run
 from lamina.model.plain import Plain
 
 VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -85,42 +83,15 @@ async def _run(command: Command, patience: float) -> bytes:
     if command.cluster is not None:
         spec["cluster"] = command.cluster
     info = {"apiVersion": command.version, "kind": "ExecCredential", "spec": spec}
-    process = await asyncio.create_subprocess_exec(
-        command.program,
-        *command.arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **command.environment, INFO: msgspec.json.encode(info).decode()},
-        start_new_session=True,
+    ran = await run(
+        (command.program, *command.arguments),
+        patience=patience,
+        limit=FILE_LIMIT,
+        environment={**os.environ, **command.environment, INFO: msgspec.json.encode(info).decode()},
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    try:
-        async with asyncio.timeout(patience):
-            printed, told = await asyncio.gather(_read_to(process.stdout), _read_to(process.stderr))
-            code = await process.wait()
-    finally:
-        if process.returncode is None:
-            # Its children too: some plugins are scripts that start another.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-        # asyncio waits for the pipes as well, which others may hold open, and offers no other way to close them.
-        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
-        await process.wait()
-    if code != 0:
-        raise ValueError(f"it ended with exit code {code}{_last_line(told)}")
-    return printed
-
-
-async def _read_to(stream: asyncio.StreamReader) -> bytes:
-    """Read all, up to a bound."""
-    chunks = bytearray()
-    while chunk := await stream.read(64 * 1024):
-        chunks += chunk
-        if len(chunks) > FILE_LIMIT:
-            raise ValueError(f"it printed more than {FILE_LIMIT // 1024} KiB")
-    return bytes(chunks)
+    if ran.code != 0:
+        raise ValueError(f"it ended with exit code {ran.code}{_last_line(ran.told)}")
+    return ran.printed
 
 
 def _last_line(told: bytes) -> str:

@@ -9,14 +9,13 @@ minutes, what it failed at for one.
 import asyncio
 import os
 import shutil
-import signal
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from lamina.clients import programs
 from lamina.clients.oci.answers import REFUSED, RegistryError
 from lamina.clients.oci.docker_config import is_helper_name
 from lamina.clients.oci.keyring import Credential, Helper
@@ -74,35 +73,11 @@ class Helpers:
 
 async def run(helper: Helper) -> bytes:
     """Run a helper and return what it printed. Raises OSError or ValueError in our own words."""
-    process = await asyncio.create_subprocess_exec(
-        _program(helper.name),
-        "get",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(PATIENCE):
-            process.stdin.write(helper.server.encode())
-            with suppress(ConnectionError):  # one that does not want to know has closed it
-                await process.stdin.drain()
-            process.stdin.close()
-            printed = await _read(process.stdout)
-            code = await process.wait()
-    finally:
-        if process.returncode is None:
-            # Its children too: some helpers are scripts that start another.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-        # asyncio waits for the pipes as well, which others may hold open, and offers no other way to close them.
-        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
-        await process.wait()
-    if code != 0:
-        raise ValueError(f"it knows nothing, or failed (exit code {code})")
-    return printed
+    command = (_program(helper.name), "get")
+    ran = await programs.run(command, patience=PATIENCE, limit=PRINTED, said=helper.server.encode())
+    if ran.code != 0:
+        raise ValueError(f"it knows nothing, or failed (exit code {ran.code})")
+    return ran.printed
 
 
 def _program(name: str) -> str:
@@ -112,15 +87,6 @@ def _program(name: str) -> str:
     if found is None or not folders:
         raise ValueError("there is no such program on the PATH: install it, or correct credHelpers or credsStore")
     return found
-
-
-async def _read(stream: asyncio.StreamReader) -> bytes:
-    printed = bytearray()
-    while piece := await stream.read(64 * 1024):
-        printed += piece
-        if len(printed) > PRINTED:
-            raise ValueError(f"it printed more than {PRINTED // 1024} KiB")
-    return bytes(printed)
 
 
 def _judge(printed: bytes) -> Credential:
