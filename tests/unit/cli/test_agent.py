@@ -17,8 +17,8 @@ from lamina.clients.cri import find
 from lamina.clients.cri.source import RuntimeTrouble
 from lamina.model.reports import Pull
 from lamina.services.agent import wiring
-from lamina.services.agent.logs import Verbosity
 from lamina.services.agent.looks import Looks
+from lamina.services.log_lines import Verbosity
 from tests.unit.clients.kube.kubeconfigs import config, saved
 from tests.unit.services.agent.scripted import ScriptedSource, an_image, holding, unmeasured
 from tests.unit.services.fakes import leaping

@@ -20,8 +20,8 @@ from lamina.clients.oci.rules import Registry, Rules
 from lamina.model.errors import InputError, WiringError
 from lamina.scheduling.config.load import load
 from lamina.scheduling.plugins.in_tree import registry
+from lamina.services.log_lines import Verbosity
 from lamina.services.scheduler import wiring
-from lamina.services.scheduler.logs import Verbosity
 from lamina.services.scheduler.options import Options
 from tests.unit.clients.kube.kubeconfigs import config, saved
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lamina.services.log_lines import Json, Plain, Verbosity, set_up, verbose
 from lamina.services.scheduler import logs
-from lamina.services.scheduler.logs import Json, Plain, Verbosity, set_up, verbose
 
 HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\n\r\t\x00\x1b\x85\u2028\ud800\"'= {}%")), max_size=30)
 VALUES = st.one_of(HOSTILE, st.integers(), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False))
