@@ -28,7 +28,9 @@ CHILD: Final = "fd:"
 
 @click.command(epilog=EXAMPLES)
 @click.option("--once", is_flag=True, help="Print what this node holds, and end. Needs no cluster.")
-@click.option("--watch", is_flag=True, help="Print it whenever it changes. Needs no cluster.")
+@click.option(
+    "--watch", is_flag=True, help="Print it whenever it changes. Needs no cluster; a reader logs what comes and goes."
+)
 @click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option(
     "--runtime",
@@ -90,10 +92,10 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option
 
         return await find_source(runtime, socket=socket, storage=storage, disk=disk)
 
-    if once or watch:
+    if once or (watch and role != "reader"):
         _print(open_source, node, watch=watch, output=output)
     elif role == "reader":
-        _read(open_source, pipe or "")
+        _read(open_source, pipe or "", watch=watch)
     else:
         from lamina.clients.kube.access import load_access
         from lamina.services.agent.doors import Child, NamedPipe
@@ -113,8 +115,12 @@ def _check(once: bool, watch: bool, role: str, pipe: str | None) -> None:
 
     if once and watch:
         raise InputError.one("--once", "not together with --watch: choose one")
-    if (once or watch) and (role != "both" or pipe is not None):
-        raise InputError.one("--once" if once else "--watch", "not together with --role or --pipe: it prints, alone")
+    if once and (role != "both" or pipe is not None):
+        raise InputError.one("--once", "not together with --role or --pipe: it prints, alone")
+    if watch and role == "publisher":
+        raise InputError.one("--watch", "is for the reader: the publisher sees no runtime")
+    if watch and role == "both" and pipe is not None:
+        raise InputError.one("--watch", "not together with --pipe: it prints, alone")
     if role == "both" and pipe is not None:
         raise InputError.one("--pipe", "belongs to --role reader or --role publisher")
     if role != "both" and not pipe:
@@ -129,7 +135,7 @@ def _child(number: int, words: list[str]) -> list[str]:
     return [sys.executable, "-m", "lamina.cli.main", "agent", "--role=reader", f"--pipe={CHILD}{number}", *words]
 
 
-def _read(open_source: "OpenSource", pipe: str) -> None:
+def _read(open_source: "OpenSource", pipe: str, *, watch: bool) -> None:
     import os
 
     from lamina.model.errors import InputError
@@ -139,7 +145,7 @@ def _read(open_source: "OpenSource", pipe: str) -> None:
     if not pipe.startswith(CHILD):
         wiring.refuse_token()
         wiring.confined()
-        wiring.run(wiring.serve_reader(open_source, lambda: open_fifo(Path(pipe))))
+        wiring.run(wiring.serve_reader(open_source, lambda: open_fifo(Path(pipe)), watch=watch))
         return
     # Started by an agent that is both: its pipe is open already, and there will be no other.
     number = pipe.removeprefix(CHILD)

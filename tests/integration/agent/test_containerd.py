@@ -8,8 +8,10 @@ import pytest
 
 from lamina.clients.cri.containerd import calls
 from lamina.clients.cri.containerd.source import ContainerdSource
+from lamina.clients.cri.find import find_source
 from lamina.clients.cri.source import RuntimeTrouble
-from testbed import containerd, made
+from testbed import containerd, cri, made
+from testbed.errors import TestbedError
 from testbed.slow_proxy import SlowProxy
 
 pytestmark = [pytest.mark.testbed("containerd", "registry"), pytest.mark.needs(root=True)]
@@ -247,3 +249,35 @@ async def answered(source):
                 return await source.look()
             except RuntimeTrouble:
                 await asyncio.sleep(0.5)
+
+
+@each_version
+async def test_a_pull_that_was_cut_off_is_not_told_for_long(registry_server, containerd_factory, look_at, version):
+    image = made.image([made.layer({"cut/off": made.noise(77, 2 * MIB)})])
+    made.push(registry_server.host, "agent/cut:1", image)
+    with SlowProxy(registry_server.host, bytes_per_second=200_000) as road:
+        runtime = containerd_factory(registry=registry_server.host, version=version, registries={road.host: road.host})
+        source = look_at(runtime)
+        await source.look()
+        pull = asyncio.create_task(asyncio.to_thread(cri.pull, runtime.socket, f"{road.host}/agent/cut:1", 5.0))
+        await until(source, lambda holdings: any(one.digest == image.digest for one in holdings.pulling), within=10)
+        with pytest.raises(TestbedError):
+            await pull
+        seen = await until(source, lambda holdings: not holdings.pulling, within=20)
+
+    assert () == seen[-1].images
+
+
+async def test_a_containerd_that_hangs_while_it_is_looked_for_is_not_taken_for_less(
+    registry_server, containerd_factory, monkeypatch
+):
+    """It wakes up between the question that containerd answers and the one that every runtime answers."""
+    monkeypatch.setattr(calls, "DEADLINE", 1.0)
+    runtime = containerd_factory(registry=registry_server.host)
+    runtime.program.pause()
+    waking = asyncio.create_task(asyncio.sleep(1.5))
+    waking.add_done_callback(lambda _: runtime.program.resume())
+    source = await find_source("auto", socket=runtime.socket, storage=None, disk=None)
+    await source.close()
+
+    assert ContainerdSource is type(source)

@@ -74,7 +74,12 @@ def one_line(capsys) -> str:
     [
         pytest.param(["--once", "--watch"], "--once: not together with --watch", id="once and watch"),
         pytest.param(["--once", "--role", "reader"], "--once: not together with --role", id="once and a role"),
-        pytest.param(["--watch", "--pipe", "x"], "--watch: not together with --role or --pipe", id="watch and a pipe"),
+        pytest.param(["--watch", "--pipe", "x"], "--watch: not together with --pipe", id="watch and a pipe"),
+        pytest.param(
+            ["--watch", "--role", "publisher", "--pipe", "x"],
+            "--watch: is for the reader",
+            id="a publisher that watches",
+        ),
         pytest.param(["--pipe", "x"], "--pipe: belongs to --role", id="a pipe without a role"),
         pytest.param(["--role", "reader"], "--role: reader needs --pipe", id="a reader without a pipe"),
         pytest.param(["--role", "publisher"], "--role: publisher needs --pipe", id="a publisher without a pipe"),

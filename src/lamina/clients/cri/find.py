@@ -6,6 +6,9 @@ Finds the container runtime of this node, and the best way to look at it.
     cri          what a kubelet sees: names, and layers at best by their diff ids
     auto         CRI-O's store where CRI-O is, else a containerd that answers, else whatever speaks CRI
 
+A containerd that was too busy to answer is no other runtime: it may answer a moment later over CRI, and is then asked again
+for its own API. Whoever settled for less would do without manifests for as long as the runtime runs.
+
 What is asked for and cannot be had is no reason to take something else: it is said, place by place. gRPC is loaded only
 where a socket is asked, so that reading CRI-O's files needs nothing but Lamina.
 """
@@ -93,7 +96,7 @@ def _attempts(wanted: str, socket: Path | None, storage: Path | None, disk: Path
     if wanted in (AUTO, CONTAINERD):
         attempts += [partial(_containerd, path, disk) for path in sockets if path not in CRIO_SOCKETS]
     if wanted in (AUTO, CRI):
-        attempts += [partial(_any, path, disk) for path in sockets]
+        attempts += [partial(_any if wanted == CRI else _other, path, disk) for path in sockets]
     return attempts
 
 
@@ -143,14 +146,33 @@ async def _containerd(socket: Path, disk: Path | None) -> RuntimeSource:
 
 
 async def _any(socket: Path, disk: Path | None) -> RuntimeSource:
+    source, _ = await _cri(socket, disk)
+    return source
+
+
+async def _other(socket: Path, disk: Path | None) -> RuntimeSource:
+    """Take what speaks CRI, but not a containerd that would tell more."""
+    source, runtime = await _cri(socket, disk)
+    if runtime != CONTAINERD:
+        return source
+    from lamina.clients.cri.containerd.calls import AnswerTrouble
+
+    try:
+        return await _containerd(socket, disk)
+    except AnswerTrouble:
+        return source  # it answers, and says no: something stands before it that lets only CRI through
+
+
+async def _cri(socket: Path, disk: Path | None) -> tuple[RuntimeSource, str]:
     try:
         from lamina.clients.cri.plain.calls import Calls
         from lamina.clients.cri.plain.source import CriSource
     except ModuleNotFoundError as error:
         raise _missing(CRI, socket, error) from error
     _insist_on_a_socket(socket)
-    await _ask(Calls(socket))
-    return CriSource(socket, disk=disk)
+    calls = Calls(socket)
+    await _ask(calls)
+    return CriSource(socket, disk=disk), calls.name
 
 
 def _insist_on_a_socket(path: Path) -> None:

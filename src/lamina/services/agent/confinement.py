@@ -11,6 +11,9 @@ away from there, so before the runtime is opened the kernel is told, for this pr
     io_uring_*                       not at all: it would open sockets past this filter
     calls of other machines (i386, x32, arm)    end the process: numbers mean something else there
 
+It is no wall around the files of the same user, of which the memory of a process is one (/proc/PID/mem): what the reader
+must not see must not be there to be seen, as in a container of its own. And whoever runs code here has the runtime's socket.
+
 What is refused answers EPERM. The filter is classic BPF, as seccomp(2) has it, and needs no right: only the promise never
 to gain any (no_new_privs).
 """

@@ -8,8 +8,9 @@ Writes down what images consist of: one ImageLayers for each, once in the life o
                                                                  +------> refused    not tried again for an hour
 
 What is posted is never changed, so an image that was just unpacked waits a little until the sizes of its layers are known.
-At most `PACE` requests a second are made, and none while the API server asks for a rest. What waits is bounded in bytes;
-what is turned away is offered again by the reader.
+At most one request in `PACE` seconds is made, and none while the API server asks for a rest or does not know us. `AT_ONCE`
+images are taken up, and `PER_HOUR` more every hour: no node comes by more. What waits is bounded in bytes; what is turned
+away is offered again by the reader.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ import msgspec
 from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.model.digest import Digest, digest_of
 from lamina.services.agent import logs
+from lamina.services.agent.allowance import Allowance
 from lamina.services.agent.node_object import Api
 from lamina.services.agent.patience import Patience
 from lamina.wire.agent_frames import Describe, platform
@@ -38,8 +40,12 @@ SIZES_WITHIN: Final = 60.0
 THERE_FOR: Final = 24 * 3600.0
 """Seconds until it is worth asking again whether an object is still there, give or take a tenth."""
 REFUSED_FOR: Final = 3600.0
+AT_ONCE: Final = 1000
+PER_HOUR: Final = 200
 WAITING_BYTES: Final = 4 * 1024**2
-"""Of manifests that wait."""
+"""Of what waits, in memory."""
+DIFF_ID_BYTES: Final = 150
+SIZE_BYTES: Final = 40
 KNOWN_LIMIT: Final = 10_000
 """Images about which it is remembered what became of them."""
 ANSWER_LIMIT: Final = 256 * 1024
@@ -64,6 +70,7 @@ class Describer:
         self._patience = Patience(rng)
         self._waiting: dict[Digest, _Waiting] = {}
         self._bytes = 0
+        self._allowance = Allowance(AT_ONCE, PER_HOUR)
         self._settled: dict[Digest, float] = {}
         """Until when an image needs no further thought."""
         self._held: frozenset[Digest] | None = None
@@ -83,11 +90,12 @@ class Describer:
         if self._held is None or digest not in self._held or self._settled.get(digest, 0.0) > now:
             return
         waiting = self._waiting.get(digest)
-        if waiting is not None:
-            waiting.describe = describe if describe.unpacked else waiting.describe
-        elif self._bytes + len(describe.manifest) <= WAITING_BYTES:
+        if waiting is not None and describe.unpacked:
+            self._bytes += _weight(describe) - _weight(waiting.describe)
+            waiting.describe = describe
+        elif waiting is None and self._bytes + _weight(describe) <= WAITING_BYTES:
             self._waiting[digest] = _Waiting(describe, now)
-            self._bytes += len(describe.manifest)
+            self._bytes += _weight(describe)
         self._wake.set()
 
     async def run(self) -> None:
@@ -107,8 +115,10 @@ class Describer:
 
     def _next(self, now: float) -> Digest | None:
         """Choose the first about which something can be done: in the order in which they were offered."""
+        may_ask = self._allowance.enough(now)
         for digest, waiting in self._waiting.items():
-            if not waiting.missing or waiting.describe.unpacked or now - waiting.since >= SIZES_WITHIN:
+            known = waiting.describe.unpacked or now - waiting.since >= SIZES_WITHIN
+            if known if waiting.missing else may_ask:
                 return digest
         return None
 
@@ -120,7 +130,9 @@ class Describer:
         except WireError as error:
             self._settle(digest, REFUSED_FOR, f"refused: {error.problem}")
         except ApiError as error:
-            if error.status == 429 or error.status >= 500:
+            # Who may not even ask is not known, or has no right yet; that is no matter of this image.
+            unknown = error.status == 401 or (error.status == 403 and not waiting.missing)
+            if unknown or error.status == 429 or error.status >= 500:
                 return self._rest(error, error.retry_after)
             self._settle(digest, REFUSED_FOR, f"refused: {error.status} {error.message}")
         except Unreachable as error:
@@ -140,6 +152,7 @@ class Describer:
             waiting.missing = True
         else:
             self._settle(digest, self._a_day(), "there already")
+        self._allowance.take()
 
     async def _post(self, digest: Digest, waiting: _Waiting) -> None:
         told = waiting.describe
@@ -179,7 +192,12 @@ class Describer:
     def _drop(self, digest: Digest) -> None:
         waiting = self._waiting.pop(digest, None)
         if waiting is not None:
-            self._bytes -= len(waiting.describe.manifest)
+            self._bytes -= _weight(waiting.describe)
 
     def _a_day(self) -> float:
         return THERE_FOR * (0.9 + 0.2 * self._rng.random())
+
+
+def _weight(describe: Describe) -> int:
+    """Bytes it takes while it waits, about."""
+    return len(describe.manifest) + DIFF_ID_BYTES * len(describe.diff_ids) + SIZE_BYTES * len(describe.unpacked)

@@ -6,7 +6,8 @@ The publisher's end of the pipe: hears what the reader says, and what it means w
                               +-----what is no frame: hung up on, trouble at once, opened again after a while
 
 The reader may have been taken over. Nothing it says is believed before it fits the schema, it cannot make this process
-hold more than one frame, and it is read no faster than `WINDOW_BYTES` in `WINDOW` seconds.
+hold more than one frame, and it is read no faster than `WINDOW_BYTES` in `WINDOW` seconds. One that ends soon after each
+start is let in less and less often, and that it has started is no news that would end a trouble: what it saw is.
 """
 
 import asyncio
@@ -29,6 +30,11 @@ BACK_WITHIN: Final = 15.0
 """Seconds for a reader that is gone to come back before anybody is told."""
 WINDOW: Final = 10.0
 WINDOW_BYTES: Final = 16 * 1024**2
+FRAME_COST: Final = 2048
+"""Bytes that a frame counts for beside its own: the smallest ones, too, have to be understood."""
+LASTING: Final = 60.0
+"""Seconds a reader has to be heard before it counts as one that works."""
+LONGEST_WAIT: Final = 30.0
 
 IS_SILENT: Final = "the agent's reader says nothing; look at its container"
 IS_GONE: Final = "the agent's reader is gone; look at its container"
@@ -52,7 +58,8 @@ class Listener:
     def __init__(self, door: Door, reporter: Reporter, describer: Describer, rng: random.Random) -> None:
         """Let readers in at *door*, and pass on what they say."""
         self._door, self._reporter, self._describer = door, reporter, describer
-        self._patience = Patience(rng)
+        self._patience = Patience(rng, longest=LONGEST_WAIT)
+        self._heard_since: float | None = None
         self._runtime_trouble = ""
         self._own_trouble = ""
         self._deadline = 0.0
@@ -77,9 +84,13 @@ class Listener:
                 self._tell(f"the agent's reader cannot be understood: {error.problem}")
             except OSError as error:
                 self._tell(f"there is no pipe for the agent's reader: {error.strerror or type(error).__name__}")
+            since, now = self._heard_since, asyncio.get_running_loop().time()
+            if since is not None and now - since >= LASTING:
+                self._patience.went_well()
             await asyncio.sleep(self._patience.after_failure())
 
     async def _let_in(self) -> None:
+        self._heard_since = None
         pipe = await self._door.open()
         try:
             await self._hear_out(pipe)
@@ -95,6 +106,7 @@ class Listener:
         while data := await _read(pipe):
             for frame in cutter.feed(data):
                 self._hear(frame)
+                allowed -= FRAME_COST
             allowed -= len(data)
             now = loop.time()
             if allowed <= 0 and now < ends:
@@ -104,7 +116,8 @@ class Listener:
 
     def _hear(self, frame: Look | Describe | Trouble | Alive) -> None:
         self._expect(SILENT, IS_SILENT)
-        self._patience.went_well()
+        if self._heard_since is None:
+            self._heard_since = asyncio.get_running_loop().time()
         match frame:
             case Look():
                 self._end_trouble()
@@ -117,7 +130,7 @@ class Listener:
                 self._own_trouble = ""
                 self._runtime_trouble = frame.problem
                 self._reporter.trouble(frame.problem)
-            case Alive():
+            case Alive() if frame.observed_at:
                 self._end_trouble()
                 self._reporter.alive(frame.observed_at)
 
@@ -147,9 +160,9 @@ class Listener:
 
 async def _read(pipe: int) -> bytes:
     """Read what has come, or wait for it; nothing means that whoever wrote has hung up."""
-    await readable(pipe)
-    try:
-        return os.read(pipe, CHUNK)
-    except BlockingIOError:
-        # Somebody opened it and has not said anything yet.
-        return await _read(pipe)
+    while True:
+        await readable(pipe)
+        try:
+            return os.read(pipe, CHUNK)
+        except BlockingIOError:
+            continue  # somebody opened it and has not said anything yet

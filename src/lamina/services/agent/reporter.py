@@ -74,8 +74,8 @@ class Reporter:
         self._consider()
 
     def alive(self, observed_at: float) -> None:
-        """Hear that the last look is as good as one at *observed_at*; a trouble with the reader itself is over."""
-        if self._look is not None and observed_at > self._look.observed_at:
+        """Hear that the last look is as good as one at *observed_at*, 0 if there was none; the clock may have gone back."""
+        if self._look is not None and observed_at:
             self._look = self._sober(msgspec.structs.replace(self._look, observed_at=observed_at))
 
     def trouble(self, problem: str) -> None:

@@ -48,13 +48,17 @@ def confined() -> None:
         log.warning("this process is not confined: the calls of this kind of processor are not known")
 
 
-async def serve_reader(open_source: "OpenSource", open_pipe: Callable[[], int | None], *, once: bool = False) -> None:
-    """Read until asked to stop; with *once*, until the publisher is gone."""
+async def serve_reader(
+    open_source: "OpenSource", open_pipe: Callable[[], int | None], *, once: bool = False, watch: bool = False
+) -> None:
+    """Read until asked to stop; with *once*, until the publisher is gone; with *watch*, say what comes and goes."""
+    from lamina.services.agent.changes import Changes
     from lamina.services.agent.outlet import Outlet
     from lamina.services.agent.reader import Reader
 
     outlet = Outlet(open_pipe)
-    await until_stopped(Reader(open_source, outlet, random.Random()).run(), outlet.run(once=once))
+    reader = Reader(open_source, Changes(outlet) if watch else outlet, random.Random())
+    await until_stopped(reader.run(), outlet.run(once=once))
 
 
 async def serve_publisher(
@@ -114,6 +118,9 @@ async def _heed(stopped: asyncio.Event) -> None:
 
 def run(service: Awaitable[None]) -> None:
     """Run a service to its end."""
+    from lamina.services.agent.frugality import be_frugal
+
+    be_frugal()
 
     async def main() -> None:
         await service

@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from lamina.clients.cri import find
+from lamina.clients.cri.containerd import calls
+from lamina.clients.cri.containerd.source import ContainerdSource
 from lamina.clients.cri.find import KNOWN_SOCKETS, find_source
 from lamina.clients.cri.plain.source import CriSource
 from lamina.clients.cri.source import RuntimeTrouble
@@ -77,6 +79,42 @@ async def test_whoever_asks_for_cri_o_gets_its_files(store):
 @pytest.mark.parametrize("wanted", ["auto", "cri"])
 async def test_whatever_speaks_cri_is_taken_when_nothing_better_is_there(wanted, places, runtime):
     assert CriSource is await kind(wanted, socket=runtime.socket)
+
+
+async def test_a_containerd_that_lets_only_cri_through_is_taken_as_it_is(places, runtime):
+    runtime.name = "containerd"
+
+    assert CriSource is await kind("auto", socket=runtime.socket)
+
+
+async def test_a_containerd_that_answers_too_late_is_asked_again_and_not_taken_for_less(runtime, monkeypatch):
+    """One that hung lets the first question pass, and answers the next one, which is CRI's."""
+    runtime.name = "containerd"
+    asked = []
+
+    async def version(self):
+        asked.append(self.socket)
+        if len(asked) == 1:
+            raise RuntimeTrouble("containerd", "Version: no answer within 10 s")
+        return "2.4.2"
+
+    monkeypatch.setattr(calls.Calls, "version", version)
+
+    assert ContainerdSource is await kind("auto", socket=runtime.socket)
+    assert [runtime.socket] * 2 == asked
+
+
+async def test_a_containerd_that_never_answers_for_itself_is_no_runtime(runtime, monkeypatch):
+    runtime.name = "containerd"
+
+    async def version(self):
+        raise RuntimeTrouble("containerd", "Version: no answer within 10 s")
+
+    monkeypatch.setattr(calls.Calls, "version", version)
+
+    with pytest.raises(RuntimeTrouble, match="no answer within 10 s"):
+        await kind("auto", socket=runtime.socket)
+    assert CriSource is await kind("cri", socket=runtime.socket)
 
 
 async def test_a_runtime_is_found_at_a_usual_place(places, runtime):

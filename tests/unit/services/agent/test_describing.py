@@ -10,7 +10,15 @@ import pytest
 
 from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.model.digest import digest_of
-from lamina.services.agent.describing import REFUSED_FOR, SIZES_WITHIN, THERE_FOR, WAITING_BYTES, Describer
+from lamina.services.agent.describing import (
+    AT_ONCE,
+    PER_HOUR,
+    REFUSED_FOR,
+    SIZES_WITHIN,
+    THERE_FOR,
+    WAITING_BYTES,
+    Describer,
+)
 from lamina.services.agent.looks import described
 from lamina.wire.agent_frames import Describe
 from lamina.wire.custom_resources import object_name
@@ -154,9 +162,10 @@ def test_at_most_five_requests_a_second_are_made():
     assert all(later - earlier >= 0.2 - 1e-9 for earlier, later in itertools.pairwise(times))
 
 
-@pytest.mark.parametrize("status", [400, 403, 413, 422])
-@pytest.mark.parametrize("verb", ["GET", "POST"])
-def test_a_refusal_is_remembered_for_an_hour(status, verb):
+@pytest.mark.parametrize(
+    ("verb", "status"), [*(("GET", one) for one in (400, 422)), *(("POST", one) for one in (400, 403, 413, 422))]
+)
+def test_a_refusal_is_remembered_for_an_hour(verb, status):
     server = Server()
     server.refusals = [*([ApiError("GET", 404)] if verb == "POST" else []), ApiError(verb, status, "No", "no")]
     describe(server, offer(1), 5, offer(1), REFUSED_FOR / 2, offer(1), REFUSED_FOR / 2, offer(1), 5)
@@ -170,6 +179,8 @@ def test_a_refusal_is_remembered_for_an_hour(status, verb):
         pytest.param(ApiError("x", 429, "", "", 7.0), id="asked to wait"),
         pytest.param(ApiError("x", 500), id="server error"),
         pytest.param(Unreachable("x", "down"), id="nobody there"),
+        pytest.param(ApiError("x", 401), id="a token that is not known"),
+        pytest.param(ApiError("x", 403), id="no right to ask"),
     ],
 )
 def test_a_server_in_trouble_is_left_in_peace(refusal):
@@ -180,6 +191,33 @@ def test_a_server_in_trouble_is_left_in_peace(refusal):
 
     assert all(gap >= (7.0 if isinstance(refusal, ApiError) and refusal.retry_after else 1.0) for gap in gaps)
     assert 3 == len(server.stored)
+
+
+def test_who_may_not_ask_does_not_ask_for_every_image():
+    """A role that was forgotten on a thousand nodes is trouble enough."""
+    server = Server()
+    server.refusals = [ApiError("x", 403)] * 1000
+    describe(server, *(offer(one) for one in range(300)), 3600, holds=range(300))
+
+    assert 60 <= len(server.asked) < 100
+
+
+def test_what_is_described_in_an_hour_is_bounded():
+    """However many images a reader invents; first as many as a node may have, and then some every hour."""
+    server = Server()
+    counts: list[int] = []
+    rounds: list[Any] = []
+    for start in range(0, 3000, 500):
+        images = [an_image(one) for one in range(start, start + 500)]
+        rounds += [
+            lambda describer, images=images: describer.hold([image.digest for image in images]),
+            *(described(image) for image in images),
+            600,
+        ]
+    describe(server, *rounds, lambda _: counts.append(len(server.stored)), 7200, holds=None)
+
+    assert AT_ONCE <= counts[0] <= AT_ONCE + PER_HOUR + 1
+    assert len(server.stored) - counts[0] <= 2 * PER_HOUR + 1
 
 
 def test_what_the_node_does_not_hold_is_not_described():
@@ -210,6 +248,23 @@ def test_a_manifest_that_cannot_be_used_is_not_posted(manifest):
     describe(server, lambda describer: describer.hold([digest_of(manifest)]), odd, 5, odd, 5)
 
     assert ["GET"] == server.verbs
+
+
+def test_hints_count_for_what_they_weigh():
+    """A short manifest may come with as many diff ids as there can be layers."""
+    manifests = [f'{{"schemaVersion": 2, "layers": [], "x": {one}}}'.encode() for one in range(1000)]
+    server = Server()
+    server.refusals = [Unreachable("x", "down")] * 9
+    waiting: list[int] = []
+
+    def hold(describer: Describer) -> None:
+        describer.hold([digest_of(manifest) for manifest in manifests])
+
+    diff_ids = tuple(digest_of(bytes([one])) for one in range(256))
+    offers = [Describe(manifest=manifest, diff_ids=diff_ids, unpacked=(2**40,) * 256) for manifest in manifests]
+    describe(server, hold, *offers, lambda describer: waiting.append(len(describer._waiting)), 1)
+
+    assert 80 < waiting[0] < 100
 
 
 def test_what_waits_is_bounded():

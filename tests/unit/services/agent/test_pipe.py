@@ -16,6 +16,7 @@ from lamina.services.agent.doors import Child, NamedPipe
 from lamina.services.agent.listening import IS_GONE, Listener
 from lamina.services.agent.looks import Looks, described
 from lamina.services.agent.outlet import Outlet, open_fifo
+from lamina.services.agent.patience import Patience
 from lamina.wire.agent_frames import Alive, Describe, FrameCutter, Look, Trouble, encode_frame
 from tests.unit.services.agent.scripted import an_image, holding, unmeasured
 
@@ -320,6 +321,52 @@ async def test_a_reader_that_comes_back_soon_was_never_gone(path, listener, note
     assert [1.0, 2.0] == notes.heard
 
 
+class Impatience(Patience):
+    """Waits hardly at all, and writes down what it would have waited."""
+
+    def __init__(self) -> None:
+        super().__init__(random.Random(1), longest=listening.LONGEST_WAIT)
+        self.waits: list[float] = []
+
+    def after_failure(self, asked: float | None = None) -> float:
+        self.waits.append(super().after_failure(asked))
+        return 0.01
+
+
+@pytest.mark.parametrize(("lasting", "longest"), [(60.0, 16.0), (0.0, 1.5)], ids=["and ends soon", "and works"])
+async def test_a_reader_that_ends_soon_after_each_start_is_let_in_less_often(
+    path, listener, notes, monkeypatch, lasting, longest
+):
+    """One that dies at its first look has said by then that it is there; that it is there ends no trouble."""
+    monkeypatch.setattr(listening, "LASTING", lasting)
+    listener._patience = impatience = Impatience()
+    listener._own_trouble = IS_GONE
+    async with running(listener.run()):
+        for times in range(1, 6):
+            pipe = await connected(path)
+            os.write(pipe, encode_frame(Alive()))
+            os.close(pipe)
+            await until(lambda times=times: len(impatience.waits) == times)
+
+    assert [] == notes.heard
+    assert longest <= max(impatience.waits[-1], 1.5) <= 1.5 * longest
+
+
+async def test_a_flood_of_small_frames_is_slowed_down_as_well(path, listener, notes, monkeypatch):
+    """They cost more than their bytes."""
+    monkeypatch.setattr(listening, "WINDOW_BYTES", 100 * listening.FRAME_COST)
+    flood = encode_frame(Alive(1.0)) * 500
+    async with running(listener.run()):
+        pipe = await connected(path)
+        assert len(flood) == os.write(pipe, flood)
+        await until(lambda: len(notes.heard) == 500)
+        os.write(pipe, flood)
+        await asyncio.sleep(0.3)
+        os.close(pipe)
+
+    assert 500 == len(notes.heard)
+
+
 async def test_a_reader_that_stays_away_or_silent_is_told(path, listener, notes, monkeypatch):
     monkeypatch.setattr(listening, "BACK_WITHIN", 0.2)
     monkeypatch.setattr(listening, "SILENT", 0.5)
@@ -338,7 +385,7 @@ async def test_a_reader_that_stays_away_or_silent_is_told(path, listener, notes,
 async def test_a_reader_that_never_stops_talking_is_slowed_down(path, listener, notes, monkeypatch):
     monkeypatch.setattr(listening, "WINDOW_BYTES", 1_000_000)
     monkeypatch.setattr(listening, "WINDOW", 0.5)
-    flood, sent = encode_frame(Trouble("x" * 256)) * 200, 0
+    flood, sent = encode_frame(Describe(manifest=b"x" * 40_000)) * 5, 0
     whole = len(flood)
     async with running(listener.run()):
         pipe = await connected(path)

@@ -267,6 +267,19 @@ def test_a_look_from_the_future_is_taken_for_one_of_now():
     assert "2026-03-01T12:00:00Z" == server.stored["status"]["observedAt"]
 
 
+def test_a_clock_that_went_back_is_believed_at_once():
+    """Else the time of a look would lie in the future until the clock has come there again."""
+    server = report(Server(), LOOK, 5, lambda reporter: reporter.alive(NOON - 3600.0), 700)
+
+    assert "2026-03-01T11:00:00Z" == server.stored["status"]["observedAt"]
+
+
+def test_a_reader_that_has_seen_nothing_yet_says_nothing_of_the_last_look():
+    server = report(Server(), LOOK, 5, lambda reporter: reporter.alive(0.0), 700)
+
+    assert "2026-03-01T12:00:00Z" == server.stored["status"]["observedAt"]
+
+
 # -------------------------------------------------------------------------------------------------------------- sequence
 
 

@@ -49,8 +49,9 @@ OPTIONS: Final = (
     ("grpc.enable_retries", 0),
     # A runtime that is restarted is back in a second; who asks decides how often to try.
     ("grpc.initial_reconnect_backoff_ms", 500),
-    ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 2000),
+    # How long one attempt may take, whatever its name says: a runtime on a busy node is slow to pick up.
+    ("grpc.min_reconnect_backoff_ms", int(DEADLINE * 1000)),
 )
 SERVICES: Final = "/containerd.services"
 

@@ -72,12 +72,20 @@ async def survey(
 
 
 def reuse(sample: Collection[Known], present: Mapping[str, Blob]) -> Reuse:
-    """Judge by images that are unpacked: where most keep their top layer as a blob, any blob is of use."""
-    kept = 0
+    """
+    Judge by images that are unpacked: where most keep their top layer as a blob, any blob is of use.
+
+    An image that keeps its layers and has no top layer says nothing: the same was unpacked before, from another blob, so
+    this one was never fetched.
+    """
+    kept = dropped = 0
     for image in sample:
         manifest = present.get(image.digest)
-        kept += manifest is not None and manifest.keeps_layers and image.layers[-1].digest in present
-    return "set" if kept * 2 > len(sample) else "prefix"
+        if manifest is None or not manifest.keeps_layers:
+            dropped += 1
+        elif image.layers[-1].digest in present:
+            kept += 1
+    return "set" if kept > dropped else "prefix"
 
 
 def _file(info: content_pb2.Info, wanted: set[str], result: Survey, *, manifests: bool) -> None:

@@ -2,7 +2,8 @@
 Finds out what is being downloaded, for which image, and how fast.
 
 Usually that is one question. Only when a layer comes that no known manifest lists, the store is asked for the manifests it
-has, and the newest of those that are not known yet are read.
+has, and the newest of those that are not known yet are read; and when a pull has no download any more, once, whether its
+layers are there.
 """
 
 import time
@@ -52,6 +53,10 @@ class Downloads:
         now = time.time()
         unpacked = {chain for going in self._pulls.going.values() for chain in self._there(going.image)}
         self._pulls.progress(found, unpacked, now)
+        if doubtful := self._pulls.doubtful():
+            missing = {digest for going in doubtful for digest in going.missing}
+            here = await contents.survey(self._calls, (), missing)
+            self._pulls.drop_given_up(here.present, unpacked)
         return self._pulls.told(found, unpacked)
 
     def _meter_up(self, found: Collection[pulls.Download]) -> None:

@@ -106,7 +106,9 @@ class Ledger:
         """Blobs that were completed since this was asked last: digest, size and when."""
         sizes, self.sizes = self.sizes, {}
         for digest, size in sizes.items():
-            yield digest, size, self.created[digest]
+            # Of very many at once the times of the first are forgotten.
+            if digest in self.created:
+                yield digest, size, self.created[digest]
 
     def _blob(self, event: happenings_pb2.ContentCreate, at: float) -> bool:
         _remember(self.created, event.digest, at)

@@ -1,8 +1,8 @@
 """
 Listens to containerd's events, for as long as somebody looks.
 
-A stream that breaks is opened again, at first soon and then less often. Whatever happened in between was not heard, so
-everything counts as changed. Until a new stream has proved to last, whoever looks should not rely on it.
+A stream that breaks is opened again, at first soon and then less often, and at once when containerd is known to be back.
+Whatever happened in between was not heard, so everything counts as changed. Until a new stream has proved to last, whoever looks should not rely on it.
 """
 
 import asyncio
@@ -42,11 +42,19 @@ class Listening:
         self._task: asyncio.Task[None] | None = None
         self._opened = 0.0
         self._pause = SOON
+        self._back = asyncio.Event()
 
     def start(self) -> None:
         """Begin, unless that was done and still goes on."""
+        if self._task is not None and self._task.done():
+            # It ended by itself, in a way that nobody foresaw, and nobody has listened since.
+            self.deaf = True
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._listen(), name="containerd events")
+
+    def back(self) -> None:
+        """Containerd answers again: whoever waits before opening the next stream need not wait any longer."""
+        self._back.set()
 
     async def stop(self) -> None:
         """Hang up."""
@@ -65,7 +73,10 @@ class Listening:
             if not self.deaf:
                 self.deaf = True
                 self._tell(removal=False)
-            await asyncio.sleep(self._pause)
+            self._back.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pause):
+                    await self._back.wait()
 
     async def _hear_one_stream(self) -> None:
         self._opened = time.monotonic()

@@ -8,9 +8,11 @@ of all layers that were missing when it began.
     downloads seen --manifest found--> going --top layer unpacked--> an image
           |                              |
           +--> told by its own name      +--given up, or nothing for a while--> forgotten
+
+Not every version says that a pull was given up. Where no download is left and layers are neither here nor unpacked, it was.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -28,6 +30,8 @@ FORGOTTEN: Final = 600.0
 PULL_LIMIT: Final = 64
 NAME_LIMIT: Final = 512
 LAYER: Final = "layer-"
+DOUBTFUL: Final = 2
+"""Looks in a row that found no download of a pull; between two downloads there may be one."""
 
 
 class Download(msgspec.Struct, frozen=True, gc=False):
@@ -57,6 +61,8 @@ class Going(msgspec.Struct):
     alive: float
     seen: set[str] = msgspec.field(default_factory=set)
     """Of what was missing, what was downloading at some time."""
+    quiet: int = 0
+    """Looks in a row that found no download."""
 
 
 def downloads(statuses: Iterable[content_pb2.Status], now: float) -> list[Download]:
@@ -108,6 +114,7 @@ class Pulls:
         given_up, self._ledger.given_up = self._ledger.given_up, set()
         for digest, going in list(self.going.items()):
             active = going.missing.keys() & offsets.keys()
+            going.quiet = 0 if active else going.quiet + 1
             if active:
                 going.alive = now
                 going.seen |= active
@@ -115,6 +122,17 @@ class Pulls:
             unpacked_now = going.image.top in unpacked and not active
             if unpacked_now or stopped or now - going.alive > FORGOTTEN:
                 del self.going[digest]
+
+    def doubtful(self) -> list[Going]:
+        """Pulls of which nothing is downloading any more; either they are being unpacked, or they were given up."""
+        return [going for going in self.going.values() if going.seen and going.quiet == DOUBTFUL]
+
+    def drop_given_up(self, here: Container[str], unpacked: set[str]) -> None:
+        """Strike out those of the doubtful whose layers are not all *here* or *unpacked*."""
+        for going in self.doubtful():
+            chain = dict(zip((str(layer.digest) for layer in going.image.layers), going.image.chain(), strict=True))
+            if not all(digest in here or chain[digest] in unpacked for digest in going.missing):
+                del self.going[going.image.digest]
 
     def told(self, found: Iterable[Download], unpacked: set[str]) -> tuple[Pull, ...]:
         """Return every pull, those of known images first."""

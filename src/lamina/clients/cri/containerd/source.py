@@ -38,6 +38,7 @@ class ContainerdSource:
         self._wake = asyncio.Event()
         self._listening = Listening(self._calls, self._ledger, self._happened)
         self._looking = Looking(self._calls, self._ledger)
+        self._was_away = False
 
     @property
     def complaints(self) -> Counter[str]:
@@ -67,6 +68,10 @@ class ContainerdSource:
             if not complete:
                 self._ledger.missed()
                 self._rhythm.failed(time.monotonic())
+                self._was_away = True
+        if self._was_away:
+            self._was_away = False
+            self._listening.back()
         self._rhythm.ended(
             time.monotonic(),
             whole=whole,

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from lamina.clients.cri.pace import Pace
 from lamina.clients.cri.protos import cri_pb2
@@ -33,8 +34,9 @@ OPTIONS: Final = (
     ("grpc.enable_retries", 0),
     # A runtime that is restarted is back in a second; who asks decides how often to try.
     ("grpc.initial_reconnect_backoff_ms", 500),
-    ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 2000),
+    # How long one attempt may take, whatever its name says: a runtime on a busy node is slow to pick up.
+    ("grpc.min_reconnect_backoff_ms", int(DEADLINE * 1000)),
 )
 IMAGES: Final = "/runtime.v1.ImageService"
 RUNTIME: Final = "/runtime.v1.RuntimeService"
@@ -95,13 +97,17 @@ class Calls:
     async def _ask(self, method: str, request: Message, answer: Any) -> Any:
         if self._channel is None:
             self._channel = grpc.aio.insecure_channel(f"unix:{self.socket}", options=OPTIONS)
-        call = self._channel.unary_unary(
-            method, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
-        )
+        call: Any = self._channel.unary_unary(method, request_serializer=type(request).SerializeToString)
         try:
-            return await call(request, timeout=DEADLINE)
+            # Not left to gRPC, which logs what it cannot read and answers with nothing.
+            return answer.FromString(await call(request, timeout=DEADLINE))
         except grpc.aio.AioRpcError as error:
             raise RuntimeTrouble(self.name, self._said(method.rpartition("/")[2], error)) from error
+        except DecodeError as error:
+            problem = (
+                f"{method.rpartition('/')[2]}: the answer of {self.socket} cannot be read: see whether it speaks CRI"
+            )
+            raise RuntimeTrouble(self.name, problem) from error
 
     def _said(self, method: str, error: grpc.aio.AioRpcError) -> str:
         match error.code():

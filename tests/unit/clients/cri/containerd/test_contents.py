@@ -40,6 +40,12 @@ A, B, C = (an_image(name) for name in "abc")
             [A], {A.digest: Blob(A.digest, 0.0, keeps_layers=True)}, "prefix", id="meant to be kept, but gone"
         ),
         pytest.param(
+            [A, B],
+            {**records(A), B.digest: Blob(B.digest, 0.0, keeps_layers=True)},
+            "set",
+            id="one was unpacked from another's blobs, in another compression",
+        ),
+        pytest.param(
             [A],
             {A.digest: Blob(A.digest, 0.0), A.layers[-1].digest: Blob(A.layers[-1].digest, 0.0)},
             "prefix",

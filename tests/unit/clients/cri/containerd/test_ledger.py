@@ -137,6 +137,16 @@ def test_a_blob_says_when_it_was_complete_and_how_large_it_is(ledger):
     assert [] == list(ledger.downloaded())
 
 
+def test_more_blobs_than_times_are_kept_of_are_no_trouble(ledger):
+    """Between two looks; and then the store says of another one when it came, for which an old one is forgotten."""
+    for number in range(REMEMBERED):
+        blob = happenings_pb2.ContentCreate(digest=f"sha256:{number:064x}", size=5)
+        ledger.enter(an_event("/content/create", blob, at=7.0))
+    ledger.complete(BLOB, 8.0)
+
+    assert [f"sha256:{number:064x}" for number in range(1, REMEMBERED)] == [one for one, _, _ in ledger.downloaded()]
+
+
 def test_unpacking_that_is_broken_off_is_written_down(ledger):
     assert ledger.enter(remove(f"extract-1-x {CHAIN}"))
 

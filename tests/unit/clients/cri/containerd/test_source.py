@@ -6,7 +6,7 @@ import time
 import grpc
 import pytest
 
-from lamina.clients.cri.containerd import calls, documents, looking, rhythm, snapshots
+from lamina.clients.cri.containerd import calls, documents, looking, snapshots
 from lamina.clients.cri.containerd.source import ContainerdSource
 from lamina.clients.cri.protos import happenings_pb2, introspection_pb2, types_pb2
 from lamina.clients.cri.source import RuntimeTrouble
@@ -14,17 +14,11 @@ from lamina.model.image import Layer, Platform
 from lamina.model.reports import Pull, Runtime
 from testbed import made
 from tests.unit.clients.cri.containerd.fake_containerd import commit, downloading
+from tests.unit.clients.cri.containerd.patience import answered, settle
 
 BASE, APP, MORE = (made.layer({f"{name}": name.encode() * 100}) for name in ("base", "app", "more"))
 WEB = made.image([BASE, APP], architecture="amd64")
 JOB = made.image([BASE, MORE], architecture="amd64")
-
-
-async def settle(fake):
-    """Wait until the source listens."""
-    async with asyncio.timeout(5):
-        while not fake.listeners:
-            await asyncio.sleep(0.01)
 
 
 async def heard(source, event):
@@ -172,18 +166,6 @@ async def test_an_image_that_comes_is_seen(fake, source):
     assert 1 == fake.asked["Snapshots/List"]
 
 
-async def test_where_events_do_not_say_which_snapshotter_they_are_listed(fake, source):
-    await source.look()
-    await settle(fake)
-    fake.pulled("web:1", WEB)
-    fake.happen("/snapshot/commit", commit(next(iter(fake.snapshots["overlayfs"])), ""))
-    fake.happen("/images/create")
-    await source.changed()
-
-    assert 1 == len((await source.look()).images)
-    assert 2 == fake.asked["Snapshots/List"]
-
-
 async def test_an_image_that_goes_is_forgotten(fake, source):
     fake.pulled("web:1", WEB)
     await source.look()
@@ -236,6 +218,26 @@ async def test_a_pull_of_an_image_that_has_a_name_is_told_by_it(fake, source):
     assert ["r.example/job:1"] == [pull.name for pull in (await source.look()).pulling]
 
 
+@pytest.mark.parametrize(("came", "count"), [(False, 0), (True, 1)], ids=["given up", "being unpacked"])
+async def test_a_pull_without_downloads_goes_on_only_if_its_layers_are_there(fake, source, came, count):
+    """Early versions do not say that it was given up; it would be told for ten minutes."""
+    fake.store(JOB)
+    fake.blobs.pop(MORE.digest)
+    fake.statuses = [downloading(MORE.digest, 7, MORE.size, now=time.time())]
+    assert 1 == len((await source.look()).pulling)
+    fake.statuses.clear()
+    if came:
+        fake.blob(MORE.blob)
+    # Between two downloads there may be none for a moment.
+    assert 1 == len((await source.look()).pulling)
+    for _ in range(2):
+        await source.look()
+
+    assert count == len((await source.look()).pulling)
+    # At the first look twice, for records and for the manifest, once for its layers, and once in doubt.
+    assert 4 == fake.asked["Content/List"]
+
+
 async def test_a_download_that_nothing_explains_is_searched_for_a_few_times(fake, source):
     fake.statuses = [downloading(made.digest(b"stray"), 7, 9, now=time.time())]
     for _ in range(5):
@@ -281,16 +283,6 @@ async def test_where_no_event_says_when_a_download_ended_the_store_does(fake, so
 
 
 # ------------------------------------------------------------------------------------------------------- what goes wrong
-
-
-async def answered(source):
-    """Look until there is an answer."""
-    async with asyncio.timeout(10):
-        while True:
-            try:
-                return await source.look()
-            except RuntimeTrouble:
-                await asyncio.sleep(0.2)
 
 
 async def problem(source):
@@ -362,16 +354,6 @@ async def test_a_size_that_containerd_cannot_tell_is_not_asked_for_again_and_aga
     assert 2 == fake.asked["Snapshots/Usage"]
 
 
-async def test_events_that_are_no_message_break_the_stream(fake, source):
-    await source.look()
-    await settle(fake)
-    fake.garbled.add("Events/Subscribe")
-    fake.happen("/images/create")
-    await source.changed()
-
-    assert source._listening.deaf
-
-
 async def test_an_answer_that_is_too_large_is_trouble(fake, source):
     fake.names = {f"{number:04}" + "x" * 4000: WEB.digest for number in range(4500)}
 
@@ -396,35 +378,6 @@ async def test_a_snapshot_that_goes_while_its_size_is_asked_for_is_not_held(fake
     fake.faults["Snapshots/Usage"] = lambda context: context.abort(grpc.StatusCode.NOT_FOUND, "gone")
 
     assert () == (await source.look()).images
-
-
-async def test_events_that_break_off_are_made_up_for_by_looking(fake, source):
-    await source.look()
-    await settle(fake)
-    fake.pulled("web:1", WEB)
-    fake.faults["Events/Subscribe"] = lambda context: context.abort(grpc.StatusCode.UNAVAILABLE, "still down")
-    fake.break_streams()
-    await source.changed()
-
-    assert 1 == len((await source.look()).images)
-    assert source._listening.deaf
-    pause = source._rhythm.due() - time.monotonic()
-    assert rhythm.QUIET < pause <= rhythm.DEAF
-
-
-async def test_events_are_listened_to_again(fake, source):
-    await source.look()
-    await settle(fake)
-    fake.break_streams()
-    await source.changed()
-    await source.look()
-    async with asyncio.timeout(10):
-        while not fake.listeners:
-            await asyncio.sleep(0.05)
-    fake.happen("/images/create")
-    await source.changed()
-
-    assert not source._listening.deaf
 
 
 async def test_a_containerd_that_was_restarted_is_looked_at_again(fake, source):

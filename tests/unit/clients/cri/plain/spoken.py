@@ -32,6 +32,8 @@ class Spoken:
         self.gone: set[str] = set()
         """Images that are listed and not there any longer when they are asked for."""
         self.failing: dict[str, grpc.StatusCode] = {}
+        self.garbled: set[str] = set()
+        """Methods that answer with bytes that are no message."""
         self.delay = 0.0
         self.calls: Counter[str] = Counter()
         self.socket = Path()
@@ -45,7 +47,7 @@ class Spoken:
                 name: grpc.unary_unary_rpc_method_handler(
                     self._handler(name),
                     request_deserializer=request.FromString,
-                    response_serializer=lambda answer: answer.SerializeToString(),
+                    response_serializer=self._encoder(name),
                 )
                 for name, request in methods.items()
             }
@@ -57,6 +59,9 @@ class Spoken:
     async def __aexit__(self, *_: object) -> None:
         await self._server.stop(None)
         self._folder.cleanup()
+
+    def _encoder(self, name: str) -> Any:
+        return lambda answer: b"\xff\xff\xff" if name in self.garbled else answer.SerializeToString()
 
     def _handler(self, name: str) -> Any:
         async def handle(request: Any, context: Any) -> Any:

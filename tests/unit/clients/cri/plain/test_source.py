@@ -161,6 +161,15 @@ async def test_a_runtime_that_refuses_is_said_in_one_line(runtime, looking, meth
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("method", ["Version", "ListImages", "ImageStatus", "ImageFsInfo"])
+async def test_bytes_that_are_no_message_are_trouble(runtime, looking, method):
+    runtime.images = [an_image("x", A)]
+    runtime.garbled = {method}
+
+    with pytest.raises(RuntimeTrouble, match=f"{method}: the answer of .* cannot be read: see whether it speaks CRI"):
+        await looking.look()
+
+
 async def test_a_runtime_that_does_not_answer_is_given_up(runtime, looking, monkeypatch):
     monkeypatch.setattr(calls, "DEADLINE", 0.1)
     runtime.delay = 5.0
