@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import grpc
 import grpc.aio
 from google.protobuf import empty_pb2
 from google.protobuf.message import DecodeError
 
+from lamina.clients.cri.channel import ASKED_PER_SECOND, DEADLINE, READ_PER_SECOND, Message, open_channel
 from lamina.clients.cri.pace import Pace
 from lamina.clients.cri.protos import (
     content_pb2,
@@ -31,28 +32,12 @@ from lamina.clients.cri.source import RuntimeTrouble
 from lamina.model.errors import LaminaError
 
 NAME: Final = "containerd"
-DEADLINE: Final = 10.0
-MESSAGE_LIMIT: Final = 16 * 1024 * 1024
 LIST_LIMIT: Final = 200_000
 """Entries a streamed list may have."""
-ASKED_PER_SECOND: Final = 1.0
 ASKED_AT_ONCE: Final = 6
-READ_PER_SECOND: Final = 200.0
 READ_AT_ONCE: Final = 20
 """A tenth of a second's worth: what a busy machine loses in one answer it may catch up with."""
 
-OPTIONS: Final = (
-    # Some servers object to the path of a socket as a host name.
-    ("grpc.default_authority", "localhost"),
-    ("grpc.max_receive_message_length", MESSAGE_LIMIT),
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.enable_retries", 0),
-    # A runtime that is restarted is back in a second; who asks decides how often to try.
-    ("grpc.initial_reconnect_backoff_ms", 500),
-    ("grpc.max_reconnect_backoff_ms", 2000),
-    # How long one attempt may take, whatever its name says: a runtime on a busy node is slow to pick up.
-    ("grpc.min_reconnect_backoff_ms", int(DEADLINE * 1000)),
-)
 SERVICES: Final = "/containerd.services"
 
 
@@ -66,13 +51,6 @@ class AnswerTrouble(RuntimeTrouble):
 
 class OversizeError(LaminaError):
     """A document has more bytes than one of its kind may have."""
-
-
-class Message(Protocol):
-    """What a request is."""
-
-    def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
-        """As bytes."""
 
 
 class Calls:
@@ -218,7 +196,7 @@ class Calls:
 
     def _open(self) -> grpc.aio.Channel:
         if self._channel is None:
-            self._channel = grpc.aio.insecure_channel(f"unix:{self.socket}", options=OPTIONS)
+            self._channel = open_channel(self.socket)
         return self._channel
 
     def _refusal(self, method: str, error: grpc.aio.AioRpcError) -> LaminaError:

@@ -10,43 +10,21 @@ here in one message, which is far more than the images that are told of.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
+from lamina.clients.cri.channel import ASKED_PER_SECOND, DEADLINE, READ_PER_SECOND, Message, open_channel
 from lamina.clients.cri.pace import Pace
 from lamina.clients.cri.protos import cri_pb2
 from lamina.clients.cri.source import RuntimeTrouble
 
-DEADLINE: Final = 10.0
-MESSAGE_LIMIT: Final = 16 * 1024 * 1024
-ASKED_PER_SECOND: Final = 1.0
 ASKED_AT_ONCE: Final = 4
-READ_PER_SECOND: Final = 200.0
 
-OPTIONS: Final = (
-    # Some servers object to the path of a socket as a host name.
-    ("grpc.default_authority", "localhost"),
-    ("grpc.max_receive_message_length", MESSAGE_LIMIT),
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.enable_retries", 0),
-    # A runtime that is restarted is back in a second; who asks decides how often to try.
-    ("grpc.initial_reconnect_backoff_ms", 500),
-    ("grpc.max_reconnect_backoff_ms", 2000),
-    # How long one attempt may take, whatever its name says: a runtime on a busy node is slow to pick up.
-    ("grpc.min_reconnect_backoff_ms", int(DEADLINE * 1000)),
-)
 IMAGES: Final = "/runtime.v1.ImageService"
 RUNTIME: Final = "/runtime.v1.RuntimeService"
-
-
-class Message(Protocol):
-    """What a request is."""
-
-    def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
-        """As bytes."""
 
 
 class Calls:
@@ -96,7 +74,7 @@ class Calls:
 
     async def _ask(self, method: str, request: Message, answer: Any) -> Any:
         if self._channel is None:
-            self._channel = grpc.aio.insecure_channel(f"unix:{self.socket}", options=OPTIONS)
+            self._channel = open_channel(self.socket)
         call: Any = self._channel.unary_unary(method, request_serializer=type(request).SerializeToString)
         try:
             # Not left to gRPC, which logs what it cannot read and answers with nothing.
