@@ -106,6 +106,15 @@ def parse_reference(text: str) -> ImageReference:
     return ImageReference(registry, repository, tag if colon else None if digest else DEFAULT_TAG, digest)
 
 
+def is_reference(text: str) -> bool:
+    """Whether text names an image."""
+    try:
+        parse_reference(text)
+    except ReferenceFormatError:
+        return False
+    return True
+
+
 def locality_name(name: str) -> str:
     """
     Return what kube-scheduler's ImageLocality looks an image up by.

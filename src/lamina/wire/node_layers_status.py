@@ -3,6 +3,7 @@ What a node's agent writes: the object once, and then its status whenever someth
 
     encode_node_layers           the object, to be posted; it goes when the node goes
     encode_node_layers_status    its status, to be sent as a JSON merge patch
+    encode_trouble               the same when the runtime cannot be asked and the last report still stands
     decode_conditions            the conditions of the object as it was, so that the next ones know since when they hold
 
 A status may not grow without bound: beyond what the schema allows, the smallest images are left out, because knowing
@@ -126,6 +127,25 @@ def encode_node_layers_status(
         "summary": {"size": short(totals.size), "free": short(report.disk_free)},
         "conditions": conditions,
     }
+    return _ENCODER.encode({"status": status})
+
+
+def encode_trouble(
+    before: Iterable[Condition], problem: str, moment: float, sequence: int, renews_within: float
+) -> bytes:
+    """
+    Say that the runtime cannot be asked, and leave everything else as it was reported last.
+
+    ``observedAt`` above all: whoever reads the report sees how old it is.
+    """
+    known = {condition.type: condition for condition in before}
+    for name in ("Ready", "RuntimeReachable"):
+        old = known.get(name)
+        since = old.last_transition_time if old is not None and old.status == "False" else ""
+        known[name] = Condition(
+            name, "False", "RuntimeUnreachable", problem[:MESSAGE_LENGTH], since or written_time(moment)
+        )
+    status = {"sequence": sequence, "renewSeconds": round(renews_within), "conditions": list(known.values())}
     return _ENCODER.encode({"status": status})
 
 

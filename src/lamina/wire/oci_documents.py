@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from lamina.model.reference import ReferenceFormatError, parse_reference
+from lamina.model.reference import is_reference
 from lamina.wire.errors import WireError
 from lamina.wire.oci import DOCKER_MANIFEST, INDEXES, MANIFEST_LIMIT, OCI_MANIFEST
 from lamina.wire.repeats import NULL
@@ -116,17 +116,9 @@ def names_in(annotations: Mapping[str, str] | None) -> tuple[str, ...]:
     """Return the name that annotations carry, if they do."""
     for key in NAMES:
         name = (annotations or {}).get(key, "")
-        if any(sign in name for sign in "/:@") and _is_reference(name):
+        if any(sign in name for sign in "/:@") and is_reference(name):
             return (name,)
     return ()
-
-
-def _is_reference(name: str) -> bool:
-    try:
-        parse_reference(name)
-    except ReferenceFormatError:
-        return False
-    return True
 
 
 def decode_config(data: bytes, name: str) -> Config:

@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -182,12 +182,3 @@ def an_agent(bed: Testbed, folder: Path, node: str) -> Iterator[Agent]:
         wait_until(lambda: "items" in bed.api("GET", IMAGE_LAYERS))
         for one in bed.api("GET", IMAGE_LAYERS)["items"]:
             forget(bed, f"{IMAGE_LAYERS}/{one['metadata']['name']}")
-
-
-def until(holds: Callable[[], bool], within: float, what: str) -> float:
-    """Wait until *holds*; the seconds it took."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() - began < within, f"not within {within:.0f} s: {what}"
-        time.sleep(0.05)
-    return time.monotonic() - began

@@ -10,7 +10,8 @@ import zlib
 import pytest
 
 from lamina.services.agent.outlet import open_fifo
-from tests.integration.agent.halves import NO_FILES, an_agent, install, until
+from tests.integration.agent.halves import NO_FILES, an_agent, install
+from tests.integration.scheduler.live import until
 from tests.unit.services.agent.scripted import an_image, digests
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from lamina.services.agent.outlet import open_fifo
-from tests.integration.agent.halves import Half, until
+from tests.integration.agent.halves import Half
+from tests.integration.scheduler.live import until
 from tests.unit.clients.kube.kubeconfigs import config, saved
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,9 @@ import pytest
 
 from lamina.wire.image_layers import decode_image_layers
 from lamina.wire.node_layers import decode_node_layers
-from tests.integration.agent.halves import an_agent, install, until
+from tests.integration.agent.halves import an_agent, install
 from tests.integration.custom_resources.people import IMAGE_LAYERS, NODE_LAYERS
+from tests.integration.scheduler.live import until
 from tests.unit.services.agent.scripted import an_image, digests
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,9 @@ from lamina.wire.node_layers import decode_node_layers
 from testbed import made
 from testbed.registry_server import RegistryServer
 from testbed.runtimes import Containerd
-from tests.integration.agent.halves import Half, an_agent, install, until
+from tests.integration.agent.halves import Half, an_agent, install
 from tests.integration.custom_resources.people import IMAGE_LAYERS
+from tests.integration.scheduler.live import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.testbed("containerd", "registry"), pytest.mark.needs(root=True)]
 

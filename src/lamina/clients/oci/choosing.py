@@ -14,6 +14,7 @@ from lamina.clients.oci.documents import Described, Kept, Listed
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Platform
 from lamina.wire.errors import WireError
+from lamina.wire.gathering import written
 
 DEEPEST: Final = 3
 """Indexes inside each other."""
@@ -50,7 +51,7 @@ def choose(
     except _Unknown as unknown:
         return Missing(unknown.digest)
     if not found:
-        wanted = ", ".join(_written(one) for one in _in_order(platforms)) or "any platform"
+        wanted = ", ".join(written(one) for one in _in_order(platforms)) or "any platform"
         raise WireError("image index", f"it has nothing for {wanted}", root)
     return tuple(found.values())
 
@@ -106,7 +107,3 @@ def _number(platform: Platform) -> int:
 
 def _in_order(platforms: Iterable[Platform]) -> list[Platform]:
     return sorted(platforms, key=lambda one: (one.os, one.architecture, one.variant))
-
-
-def _written(platform: Platform) -> str:
-    return "/".join(filter(None, (platform.os, platform.architecture, platform.variant)))

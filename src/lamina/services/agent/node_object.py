@@ -9,7 +9,7 @@ The NodeLayers of this node, as far as its agent has to do with it: there, owned
 Nothing is tried again here. What is stored tells where the sequence goes on and since when conditions hold.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, Protocol
 from urllib.parse import quote
 
@@ -21,11 +21,9 @@ from lamina.wire.custom_resources import API_VERSION
 from lamina.wire.errors import WireError
 from lamina.wire.node_layers import LARGEST, PLURAL
 from lamina.wire.node_layers_status import (
-    MESSAGE_LENGTH,
     Condition,
     decode_conditions,
     encode_node_layers,
-    written_time,
 )
 
 PATH: Final = f"/apis/{API_VERSION}/{PLURAL}"
@@ -127,23 +125,6 @@ class NodeObject:
 def next_sequence(stored: int, wall: float) -> int:
     """Number a report: above the last one, also of an agent that ran before this one and of one whose clock was ahead."""
     return min(max(stored + 1, int(wall * 1000)), LARGEST)
-
-
-def trouble_patch(before: Iterable[Condition], problem: str, wall: float, sequence: int, renews_within: float) -> bytes:
-    """
-    Say that the runtime cannot be asked, and leave everything else as it was reported last.
-
-    ``observedAt`` above all: whoever reads the report sees how old it is.
-    """
-    known = {condition.type: condition for condition in before}
-    for name in ("Ready", "RuntimeReachable"):
-        old = known.get(name)
-        since = old.last_transition_time if old is not None and old.status == "False" else ""
-        known[name] = Condition(
-            name, "False", "RuntimeUnreachable", problem[:MESSAGE_LENGTH], since or written_time(wall)
-        )
-    status = {"sequence": sequence, "renewSeconds": round(renews_within), "conditions": list(known.values())}
-    return msgspec.json.encode({"status": status})
 
 
 def _path(who: Who) -> str:

@@ -19,13 +19,13 @@ from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.model.errors import InputError
 from lamina.model.reports import LayerReport
 from lamina.services.agent import logs
-from lamina.services.agent.node_object import NodeObject, Stored, next_sequence, trouble_patch
+from lamina.services.agent.node_object import NodeObject, Stored, next_sequence
 from lamina.services.agent.patience import Patience
 from lamina.services.agent.timetable import Timetable
 from lamina.services.agent.whoami import Who, Whoami
 from lamina.wire import agent_frames
 from lamina.wire.agent_frames import Look
-from lamina.wire.node_layers_status import Totals, encode_node_layers_status
+from lamina.wire.node_layers_status import Totals, encode_node_layers_status, encode_trouble
 
 FREE_SHARE: Final = 0.02
 """Of the disk: as much has to come or go before that alone is worth a report."""
@@ -153,7 +153,7 @@ class Reporter:
         # What an agent before this one reported still stands, but not what another node did.
         standing = stored.node_uid == who.uid and (look is None or look is self._told[0])
         if trouble and standing:
-            return trouble_patch(stored.conditions, trouble, self._wall(), sequence, renews)
+            return encode_trouble(stored.conditions, trouble, self._wall(), sequence, renews)
         if look is None:
             return None
         report = report_of(look, who, sequence, renews)

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from lamina.clients.kube.errors import ApiError, Unreachable
-from lamina.services.agent.node_object import NodeObject, Stored, next_sequence, trouble_patch
+from lamina.services.agent.node_object import NodeObject, Stored, next_sequence
 from lamina.services.agent.reporter import CHANGE, NOTHING, PROGRESS, Reporter, difference
 from lamina.services.agent.whoami import Who, Whoami
 from lamina.wire.agent_frames import Held, Look, Pulled
 from lamina.wire.node_layers import decode_node_layers
-from lamina.wire.node_layers_status import Condition
+from lamina.wire.node_layers_status import Condition, encode_trouble
 from tests.unit.services.agent.scripted import an_image
 from tests.unit.services.fakes import Asked, leaping
 
@@ -416,7 +416,7 @@ async def test_an_answer_that_cannot_be_read_is_as_good_as_none(answer: bytes) -
 
 def test_a_condition_keeps_the_time_since_which_it_holds():
     before = [Condition("Ready", "False", "x", "y", "2026-01-01T00:00:00Z"), Condition("Truncated", "True", "z")]
-    told = json.loads(trouble_patch(before, "gone " * 100, NOON, 5, 750.0))["status"]
+    told = json.loads(encode_trouble(before, "gone " * 100, NOON, 5, 750.0))["status"]
     times = {one["type"]: (one["lastTransitionTime"], len(one["message"])) for one in told["conditions"]}
 
     assert ("2026-01-01T00:00:00Z", 256) == times["Ready"]

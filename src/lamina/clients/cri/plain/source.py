@@ -22,7 +22,7 @@ from lamina.clients.cri.plain.details import Details, read_details
 from lamina.clients.cri.protos import cri_pb2
 from lamina.model.digest import Digest
 from lamina.model.holdings import Holdings, StoredImage
-from lamina.model.reference import ReferenceFormatError, parse_reference
+from lamina.model.reference import ReferenceFormatError, is_reference, parse_reference
 from lamina.model.reports import Reuse, Runtime
 
 POLL_SECONDS: Final = 10.0
@@ -110,7 +110,7 @@ def _stored(image: cri_pb2.Image, details: Details) -> Iterator[StoredImage]:
         digest = _digest(name)
         if digest is not None:
             names.setdefault(digest, []).append(name)
-    tags = [name for name in image.repo_tags if _is_reference(name)]
+    tags = [name for name in image.repo_tags if is_reference(name)]
     size = sum(layer.size for layer in details.layers) if details.as_pulled else min(image.size, SIZE_LIMIT)
     for place, digest in enumerate(names):
         yield StoredImage(
@@ -131,11 +131,3 @@ def _digest(name: str) -> Digest | None:
         return parse_reference(name).digest
     except ReferenceFormatError:
         return None
-
-
-def _is_reference(name: str) -> bool:
-    try:
-        parse_reference(name)
-    except ReferenceFormatError:
-        return False
-    return True

@@ -25,15 +25,13 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#lamina/clients/cri/protos/cri.proto\x12\nruntime.v1\"!\n\x0eVersionRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"n\n\x0fVersionResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x14\n\x0cruntime_name\x18\x02 \x01(\t\x12\x17\n\x0fruntime_version\x18\x03 \x01(\t\x12\x1b\n\x13runtime_api_version\x18\x04 \x01(\t\"Q\n\x10RuntimeCondition\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\x08\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"A\n\rRuntimeStatus\x12\x30\n\nconditions\x18\x01 \x03(\x0b\x32\x1c.runtime.v1.RuntimeCondition\" \n\rStatusRequest\x12\x0f\n\x07verbose\x18\x01 \x01(\x08\"\x9c\x01\n\x0eStatusResponse\x12)\n\x06status\x18\x01 \x01(\x0b\x32\x19.runtime.v1.RuntimeStatus\x12\x32\n\x04info\x18\x02 \x03(\x0b\x32$.runtime.v1.StatusResponse.InfoEntry\x1a+\n\tInfoEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xd5\x01\n\tImageSpec\x12\r\n\x05image\x18\x01 \x01(\t\x12;\n\x0b\x61nnotations\x18\x02 \x03(\x0b\x32&.runtime.v1.ImageSpec.AnnotationsEntry\x12\x1c\n\x14user_specified_image\x18\x12 \x01(\t\x12\x17\n\x0fruntime_handler\x18\x13 \x01(\t\x12\x11\n\timage_ref\x18\x14 \x01(\t\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x7f\n\x05Image\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\trepo_tags\x18\x02 \x03(\t\x12\x14\n\x0crepo_digests\x18\x03 \x03(\t\x12\x0c\n\x04size\x18\x04 \x01(\x04\x12#\n\x04spec\x18\x07 \x01(\x0b\x32\x15.runtime.v1.ImageSpec\x12\x0e\n\x06pinned\x18\x08 \x01(\x08\"3\n\x0bImageFilter\x12$\n\x05image\x18\x01 \x01(\x0b\x32\x15.runtime.v1.ImageSpec\"<\n\x11ListImagesRequest\x12\'\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\x17.runtime.v1.ImageFilter\"7\n\x12ListImagesResponse\x12!\n\x06images\x18\x01 \x03(\x0b\x32\x11.runtime.v1.Image\"K\n\x12ImageStatusRequest\x12$\n\x05image\x18\x01 \x01(\x0b\x32\x15.runtime.v1.ImageSpec\x12\x0f\n\x07verbose\x18\x02 \x01(\x08\"\x9d\x01\n\x13ImageStatusResponse\x12 \n\x05image\x18\x01 \x01(\x0b\x32\x11.runtime.v1.Image\x12\x37\n\x04info\x18\x02 \x03(\x0b\x32).runtime.v1.ImageStatusResponse.InfoEntry\x1a+\n\tInfoEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x14\n\x12ImageFsInfoRequest\"\x1c\n\x0bUInt64Value\x12\r\n\x05value\x18\x01 \x01(\x04\"*\n\x14\x46ilesystemIdentifier\x12\x12\n\nmountpoint\x18\x01 \x01(\t\"\xb0\x01\n\x0f\x46ilesystemUsage\x12\x11\n\ttimestamp\x18\x01 \x01(\x03\x12/\n\x05\x66s_id\x18\x02 \x01(\x0b\x32 .runtime.v1.FilesystemIdentifier\x12+\n\nused_bytes\x18\x03 \x01(\x0b\x32\x17.runtime.v1.UInt64Value\x12,\n\x0binodes_used\x18\x04 \x01(\x0b\x32\x17.runtime.v1.UInt64Value\"\x89\x01\n\x13ImageFsInfoResponse\x12\x36\n\x11image_filesystems\x18\x01 \x03(\x0b\x32\x1b.runtime.v1.FilesystemUsage\x12:\n\x15\x63ontainer_filesystems\x18\x02 \x03(\x0b\x32\x1b.runtime.v1.FilesystemUsageb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#lamina/clients/cri/protos/cri.proto\x12\nruntime.v1\"!\n\x0eVersionRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"n\n\x0fVersionResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x14\n\x0cruntime_name\x18\x02 \x01(\t\x12\x17\n\x0fruntime_version\x18\x03 \x01(\t\x12\x1b\n\x13runtime_api_version\x18\x04 \x01(\t\"\xd5\x01\n\tImageSpec\x12\r\n\x05image\x18\x01 \x01(\t\x12;\n\x0b\x61nnotations\x18\x02 \x03(\x0b\x32&.runtime.v1.ImageSpec.AnnotationsEntry\x12\x1c\n\x14user_specified_image\x18\x12 \x01(\t\x12\x17\n\x0fruntime_handler\x18\x13 \x01(\t\x12\x11\n\timage_ref\x18\x14 \x01(\t\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x7f\n\x05Image\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\trepo_tags\x18\x02 \x03(\t\x12\x14\n\x0crepo_digests\x18\x03 \x03(\t\x12\x0c\n\x04size\x18\x04 \x01(\x04\x12#\n\x04spec\x18\x07 \x01(\x0b\x32\x15.runtime.v1.ImageSpec\x12\x0e\n\x06pinned\x18\x08 \x01(\x08\"3\n\x0bImageFilter\x12$\n\x05image\x18\x01 \x01(\x0b\x32\x15.runtime.v1.ImageSpec\"<\n\x11ListImagesRequest\x12\'\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\x17.runtime.v1.ImageFilter\"7\n\x12ListImagesResponse\x12!\n\x06images\x18\x01 \x03(\x0b\x32\x11.runtime.v1.Image\"K\n\x12ImageStatusRequest\x12$\n\x05image\x18\x01 \x01(\x0b\x32\x15.runtime.v1.ImageSpec\x12\x0f\n\x07verbose\x18\x02 \x01(\x08\"\x9d\x01\n\x13ImageStatusResponse\x12 \n\x05image\x18\x01 \x01(\x0b\x32\x11.runtime.v1.Image\x12\x37\n\x04info\x18\x02 \x03(\x0b\x32).runtime.v1.ImageStatusResponse.InfoEntry\x1a+\n\tInfoEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x14\n\x12ImageFsInfoRequest\"\x1c\n\x0bUInt64Value\x12\r\n\x05value\x18\x01 \x01(\x04\"*\n\x14\x46ilesystemIdentifier\x12\x12\n\nmountpoint\x18\x01 \x01(\t\"\xb0\x01\n\x0f\x46ilesystemUsage\x12\x11\n\ttimestamp\x18\x01 \x01(\x03\x12/\n\x05\x66s_id\x18\x02 \x01(\x0b\x32 .runtime.v1.FilesystemIdentifier\x12+\n\nused_bytes\x18\x03 \x01(\x0b\x32\x17.runtime.v1.UInt64Value\x12,\n\x0binodes_used\x18\x04 \x01(\x0b\x32\x17.runtime.v1.UInt64Value\"\x89\x01\n\x13ImageFsInfoResponse\x12\x36\n\x11image_filesystems\x18\x01 \x03(\x0b\x32\x1b.runtime.v1.FilesystemUsage\x12:\n\x15\x63ontainer_filesystems\x18\x02 \x03(\x0b\x32\x1b.runtime.v1.FilesystemUsageb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lamina.clients.cri.protos.cri_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STATUSRESPONSE_INFOENTRY']._loaded_options = None
-  _globals['_STATUSRESPONSE_INFOENTRY']._serialized_options = b'8\001'
   _globals['_IMAGESPEC_ANNOTATIONSENTRY']._loaded_options = None
   _globals['_IMAGESPEC_ANNOTATIONSENTRY']._serialized_options = b'8\001'
   _globals['_IMAGESTATUSRESPONSE_INFOENTRY']._loaded_options = None
@@ -42,42 +40,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VERSIONREQUEST']._serialized_end=84
   _globals['_VERSIONRESPONSE']._serialized_start=86
   _globals['_VERSIONRESPONSE']._serialized_end=196
-  _globals['_RUNTIMECONDITION']._serialized_start=198
-  _globals['_RUNTIMECONDITION']._serialized_end=279
-  _globals['_RUNTIMESTATUS']._serialized_start=281
-  _globals['_RUNTIMESTATUS']._serialized_end=346
-  _globals['_STATUSREQUEST']._serialized_start=348
-  _globals['_STATUSREQUEST']._serialized_end=380
-  _globals['_STATUSRESPONSE']._serialized_start=383
-  _globals['_STATUSRESPONSE']._serialized_end=539
-  _globals['_STATUSRESPONSE_INFOENTRY']._serialized_start=496
-  _globals['_STATUSRESPONSE_INFOENTRY']._serialized_end=539
-  _globals['_IMAGESPEC']._serialized_start=542
-  _globals['_IMAGESPEC']._serialized_end=755
-  _globals['_IMAGESPEC_ANNOTATIONSENTRY']._serialized_start=705
-  _globals['_IMAGESPEC_ANNOTATIONSENTRY']._serialized_end=755
-  _globals['_IMAGE']._serialized_start=757
-  _globals['_IMAGE']._serialized_end=884
-  _globals['_IMAGEFILTER']._serialized_start=886
-  _globals['_IMAGEFILTER']._serialized_end=937
-  _globals['_LISTIMAGESREQUEST']._serialized_start=939
-  _globals['_LISTIMAGESREQUEST']._serialized_end=999
-  _globals['_LISTIMAGESRESPONSE']._serialized_start=1001
-  _globals['_LISTIMAGESRESPONSE']._serialized_end=1056
-  _globals['_IMAGESTATUSREQUEST']._serialized_start=1058
-  _globals['_IMAGESTATUSREQUEST']._serialized_end=1133
-  _globals['_IMAGESTATUSRESPONSE']._serialized_start=1136
-  _globals['_IMAGESTATUSRESPONSE']._serialized_end=1293
-  _globals['_IMAGESTATUSRESPONSE_INFOENTRY']._serialized_start=496
-  _globals['_IMAGESTATUSRESPONSE_INFOENTRY']._serialized_end=539
-  _globals['_IMAGEFSINFOREQUEST']._serialized_start=1295
-  _globals['_IMAGEFSINFOREQUEST']._serialized_end=1315
-  _globals['_UINT64VALUE']._serialized_start=1317
-  _globals['_UINT64VALUE']._serialized_end=1345
-  _globals['_FILESYSTEMIDENTIFIER']._serialized_start=1347
-  _globals['_FILESYSTEMIDENTIFIER']._serialized_end=1389
-  _globals['_FILESYSTEMUSAGE']._serialized_start=1392
-  _globals['_FILESYSTEMUSAGE']._serialized_end=1568
-  _globals['_IMAGEFSINFORESPONSE']._serialized_start=1571
-  _globals['_IMAGEFSINFORESPONSE']._serialized_end=1708
+  _globals['_IMAGESPEC']._serialized_start=199
+  _globals['_IMAGESPEC']._serialized_end=412
+  _globals['_IMAGESPEC_ANNOTATIONSENTRY']._serialized_start=362
+  _globals['_IMAGESPEC_ANNOTATIONSENTRY']._serialized_end=412
+  _globals['_IMAGE']._serialized_start=414
+  _globals['_IMAGE']._serialized_end=541
+  _globals['_IMAGEFILTER']._serialized_start=543
+  _globals['_IMAGEFILTER']._serialized_end=594
+  _globals['_LISTIMAGESREQUEST']._serialized_start=596
+  _globals['_LISTIMAGESREQUEST']._serialized_end=656
+  _globals['_LISTIMAGESRESPONSE']._serialized_start=658
+  _globals['_LISTIMAGESRESPONSE']._serialized_end=713
+  _globals['_IMAGESTATUSREQUEST']._serialized_start=715
+  _globals['_IMAGESTATUSREQUEST']._serialized_end=790
+  _globals['_IMAGESTATUSRESPONSE']._serialized_start=793
+  _globals['_IMAGESTATUSRESPONSE']._serialized_end=950
+  _globals['_IMAGESTATUSRESPONSE_INFOENTRY']._serialized_start=907
+  _globals['_IMAGESTATUSRESPONSE_INFOENTRY']._serialized_end=950
+  _globals['_IMAGEFSINFOREQUEST']._serialized_start=952
+  _globals['_IMAGEFSINFOREQUEST']._serialized_end=972
+  _globals['_UINT64VALUE']._serialized_start=974
+  _globals['_UINT64VALUE']._serialized_end=1002
+  _globals['_FILESYSTEMIDENTIFIER']._serialized_start=1004
+  _globals['_FILESYSTEMIDENTIFIER']._serialized_end=1046
+  _globals['_FILESYSTEMUSAGE']._serialized_start=1049
+  _globals['_FILESYSTEMUSAGE']._serialized_end=1225
+  _globals['_IMAGEFSINFORESPONSE']._serialized_start=1228
+  _globals['_IMAGEFSINFORESPONSE']._serialized_end=1365
 # @@protoc_insertion_point(module_scope)

@@ -26,45 +26,6 @@ class VersionResponse(_message.Message):
     runtime_api_version: str
     def __init__(self, version: _Optional[str] = ..., runtime_name: _Optional[str] = ..., runtime_version: _Optional[str] = ..., runtime_api_version: _Optional[str] = ...) -> None: ...
 
-class RuntimeCondition(_message.Message):
-    __slots__ = ("type", "status", "reason", "message")
-    TYPE_FIELD_NUMBER: _ClassVar[int]
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    type: str
-    status: bool
-    reason: str
-    message: str
-    def __init__(self, type: _Optional[str] = ..., status: _Optional[bool] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
-
-class RuntimeStatus(_message.Message):
-    __slots__ = ("conditions",)
-    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
-    conditions: _containers.RepeatedCompositeFieldContainer[RuntimeCondition]
-    def __init__(self, conditions: _Optional[_Iterable[_Union[RuntimeCondition, _Mapping]]] = ...) -> None: ...
-
-class StatusRequest(_message.Message):
-    __slots__ = ("verbose",)
-    VERBOSE_FIELD_NUMBER: _ClassVar[int]
-    verbose: bool
-    def __init__(self, verbose: _Optional[bool] = ...) -> None: ...
-
-class StatusResponse(_message.Message):
-    __slots__ = ("status", "info")
-    class InfoEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: str
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    INFO_FIELD_NUMBER: _ClassVar[int]
-    status: RuntimeStatus
-    info: _containers.ScalarMap[str, str]
-    def __init__(self, status: _Optional[_Union[RuntimeStatus, _Mapping]] = ..., info: _Optional[_Mapping[str, str]] = ...) -> None: ...
-
 class ImageSpec(_message.Message):
     __slots__ = ("image", "annotations", "user_specified_image", "runtime_handler", "image_ref")
     class AnnotationsEntry(_message.Message):
