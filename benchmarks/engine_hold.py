@@ -4,8 +4,12 @@ How fast the engine schedules and fires, beside SimPy doing the same with callba
 The hold model: a fixed number of pending events, each of which, when fired, schedules one more at a random distance.
 Both engines get the same distances; runs are interleaved, and the best of each counts, because noise only ever slows.
 Seconds are those of the processor: neither engine ever waits, and what else the machine does is not their affair.
+
+And what a transfer costs in a network, from start to end, three at a time on every node: with a registry that is not
+full, with one that is, and with uplinks in between that are full.
 """
 
+import functools
 import gc
 import json
 import random
@@ -13,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from lamina.simulator.engine import Environment
+from lamina.simulator.engine import Environment, Network
 
 NAME: Final = "engine-hold"
 SUMMARY: Final = "Events per second of the virtual-time engine against SimPy callbacks, 10,000 events pending"
@@ -22,6 +26,9 @@ PENDING: Final = 10_000
 EVENTS: Final = 500_000
 ROUNDS: Final = 3
 SEED: Final = 20
+
+TRANSFERS: Final = 50_000
+NODE_RATE: Final = 125e6
 
 Run = Callable[[], object]
 
@@ -68,8 +75,47 @@ def events_per_second(model: Callable[[Iterator[float]], Run], delays: list[floa
     raise AssertionError("the hold model ended before its delays did")
 
 
+def microseconds_per_transfer(nodes: int, registry: float, uplinks: int) -> float:
+    """Time transfers of which each starts the next; an uplink carries ten of the twenty nodes behind it."""
+    source = random.Random(SEED)
+    environment = Environment()
+    network = Network(environment)
+    top = network.link(registry)
+    middle = [network.link(10 * NODE_RATE) for _ in range(uplinks)]
+    sizes = iter([source.uniform(1e6, 1e8) for _ in range(TRANSFERS)])
+
+    def send(start: Callable[..., object]) -> None:
+        size = next(sizes, None)
+        if size is not None:
+            start(size, send, start)
+
+    for number in range(nodes):
+        between = (middle[number % uplinks],) if uplinks else ()
+        start = functools.partial(network.start, (network.link(NODE_RATE), *between, top))
+        for _ in range(3):
+            environment.at(source.random(), send, start)
+    gc.collect()
+    begin = time.process_time()
+    environment.run()
+    return round((time.process_time() - begin) / TRANSFERS * 1e6, 2)
+
+
+def network_costs() -> dict[str, float]:
+    """The best of some rounds for each kind of network."""
+    kinds: dict[str, tuple[int, float, int]] = {
+        "1,000 nodes, registry not full": (1000, 1e6 * NODE_RATE, 0),
+        "300 nodes, registry full": (300, 100 * NODE_RATE, 0),
+        "1,000 nodes, uplinks full": (1000, 1000 * NODE_RATE, 50),
+    }
+    costs = {}
+    for kind, shape in kinds.items():
+        costs[kind] = min(microseconds_per_transfer(*shape) for _ in range(ROUNDS))
+        print(f"{kind:<32}  {costs[kind]:>6.2f} us a transfer")
+    return costs
+
+
 def main() -> dict[str, object]:
-    """Measure, print a table, return the best of each engine and their ratio."""
+    """Measure, print tables, return the best of each engine, their ratio, and what transfers cost."""
     source = random.Random(SEED)
     delays = [source.expovariate(1.0) for _ in range(PENDING + EVENTS)]
     print(f"{'round':>5}  {'lamina events/s':>15}  {'simpy events/s':>15}  {'ratio':>5}")
@@ -84,6 +130,7 @@ def main() -> dict[str, object]:
         "events_per_second": round(ours),
         "simpy_events_per_second": round(theirs),
         "ratio": round(ours / theirs, 3),
+        "microseconds_per_transfer": network_costs(),
     }
 
 

@@ -8,7 +8,7 @@ popularity Zipf 1.0, pods of 1 to 4 cpu for ten minutes on average, 60 % load.
 *churn*: 60 nodes; the last up to 30 versions of official images (repositories with at least ten), tags that move to their
 next version 1,000 times during the run.
 
-Run with the simulator as it stands: pulls one at a time per node, no unpacking, no image garbage collection. PODS and SEEDS
+With plain pulls: one at a time per node, no unpacking, no image garbage collection; policy.py has honest ones. PODS and SEEDS
 in the environment make it shorter or longer. Needs the real catalogues; says so and does nothing without them.
 """
 
@@ -40,6 +40,7 @@ SHOWN = ("bytes_pulled", "startup_mean", "startup_p50", "startup_p95", "startup_
 SCENARIO = """\
 name: {name}
 catalog: catalog.jsonl
+defaults: {{runtime: plain, reportGap: 0s, statusDelay: 10s}}
 nodes:
 - {{name: node, count: {nodes}, cpu: 16, memory: 64Gi, bandwidth: 100MB}}
 workload:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 TINY = """\
 name: tiny
+defaults: {runtime: plain, reportGap: 0s, statusDelay: 10s}
 layers: {base: 300MB, a: 50MB, b: 100MB}
 images:
   registry.example/a:1: [base, a]

@@ -6,27 +6,45 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lamina.model.document import read_yaml
+from lamina.model.schema import mistakes_in
 from lamina.scheduling.config.load import load
 from lamina.scheduling.config.named import NAMED
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
 from lamina.simulator.workloads import load_scenario
+from lamina.simulator.workloads.imports import entries as imports
+from lamina.simulator.workloads.imports.entries import FunctionFiles, GpuFiles, ImportEntry, NodesEntry
+from lamina.simulator.workloads.pod_schema import (
+    DaemonSetEntry,
+    DeploymentEntry,
+    JobEntry,
+    PodEntry,
+    SpreadEntry,
+    StageEntry,
+    StatefulSetEntry,
+)
+from lamina.simulator.workloads.pull_schema import DiskEntry, RegistryEntry, RuntimeEntry
+from lamina.simulator.workloads.runtimes import PRESETS
 from lamina.simulator.workloads.schema import (
     DefaultsEntry,
     EventEntry,
     NodeEntry,
-    PodEntry,
+    ScaleEntry,
     ScenarioFile,
-    SpreadEntry,
+    UpdateEntry,
 )
 from lamina.simulator.workloads.workload_schema import (
     ArrivalsEntry,
     BurstsEntry,
     CatalogEntry,
     CpuEntry,
+    DiurnalEntry,
     DurationEntry,
     GenerateEntry,
     PopularityEntry,
+    RolloutsEntry,
+    ServerlessEntry,
     WorkloadEntry,
 )
 
@@ -56,17 +74,47 @@ def test_the_scenarios_of_the_page_are_scenarios(tmp_path: Path) -> None:
     """
     Every field they show is understood.
     """
-    listed, generated = blocks("docs/scenarios.md", "yaml")
     (tmp_path / "common.yaml").write_text("about: shared\n", encoding="utf-8")
-    (tmp_path / "listed.yaml").write_text(listed, encoding="utf-8")
-    (tmp_path / "generated.yaml").write_text(generated, encoding="utf-8")
+    texts = {text.splitlines()[0].removeprefix("name: "): text for text in blocks("docs/scenarios.md", "yaml")}
+    imported = texts.pop("imported")
+    loaded = {}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+        loaded[name] = load_scenario(tmp_path / f"{name}.yaml")
 
-    scenario = load_scenario(tmp_path / "listed.yaml")
-    drawn = load_scenario(tmp_path / "generated.yaml")
+    assert ["n1", "n2", "n3", "big"] == [node.name for node in loaded["founding"].nodes]
+    assert {"founding": 21, "pulls": 0, "rollout": 1, "generated": 1000} == {
+        name: len(one.arrivals) for name, one in loaded.items() if name != "functions"
+    }
+    # As many as its requests need.
+    assert 0 < len(loaded["functions"].arrivals) <= 500
+    assert {"founding": 0, "pulls": 0, "rollout": 4, "generated": 5, "functions": 0} == {
+        name: len(one.controllers) for name, one in loaded.items()
+    }
+    # The files it names are not there; its shape is what is shown.
+    assert [] == mistakes_in(read_yaml(imported, "docs/scenarios.md"), ScenarioFile)
 
-    assert ["n1", "n2", "n3", "big"] == [node.name for node in scenario.nodes]
-    assert 21 == len(scenario.arrivals)
-    assert (400, 1000) == (len(drawn.images), len(drawn.arrivals))
+
+def test_the_page_says_what_a_scenario_gets_that_says_nothing(tmp_path: Path) -> None:
+    """
+    The values of the example are the usual ones.
+    """
+    texts = {text.splitlines()[0].removeprefix("name: "): text for text in blocks("docs/scenarios.md", "yaml")}
+    (tmp_path / "said.yaml").write_text(texts["pulls"], encoding="utf-8")
+    (tmp_path / "little.yaml").write_text("nodes: [{name: n, cpu: 1, memory: 1Gi, disk: 100GB}]\n", encoding="utf-8")
+    said, little = load_scenario(tmp_path / "said.yaml"), load_scenario(tmp_path / "little.yaml")
+
+    assert little.delays == said.delays
+    assert (little.nodes[0].runtime, little.nodes[0].disk) == (said.nodes[0].runtime, said.nodes[0].disk)
+
+
+def test_every_preset_is_on_the_page() -> None:
+    """
+    As a line of the table.
+    """
+    text = (ROOT / "docs/scenarios.md").read_text(encoding="utf-8")
+
+    assert list(PRESETS) == re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +122,25 @@ def test_the_scenarios_of_the_page_are_scenarios(tmp_path: Path) -> None:
     [
         ScenarioFile,
         DefaultsEntry,
+        RegistryEntry,
+        RuntimeEntry,
+        DiskEntry,
         NodeEntry,
         PodEntry,
         SpreadEntry,
+        StageEntry,
+        DeploymentEntry,
+        StatefulSetEntry,
+        DaemonSetEntry,
+        JobEntry,
         EventEntry,
+        ScaleEntry,
+        UpdateEntry,
+        ImportEntry,
+        GpuFiles,
+        FunctionFiles,
+        NodesEntry,
+        imports.PopularityEntry,
         CatalogEntry,
         GenerateEntry,
         WorkloadEntry,
@@ -86,6 +149,9 @@ def test_the_scenarios_of_the_page_are_scenarios(tmp_path: Path) -> None:
         DurationEntry,
         CpuEntry,
         BurstsEntry,
+        DiurnalEntry,
+        RolloutsEntry,
+        ServerlessEntry,
     ],
     ids=lambda kind: kind.__name__,
 )

@@ -15,7 +15,7 @@ from lamina.simulator.run import Result, simulate, summary
 from lamina.simulator.workloads import load_scenario
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-EXPECTED_HERE = ("churn", "classic", "founding")
+EXPECTED_HERE = ("batsim", "churn", "classic", "edge", "founding", "phases", "rollout")
 
 MB = 1_000_000
 
@@ -134,3 +134,78 @@ def test_churn_layers_save_downloads_although_versions_change(seed):
 
     assert (2000, 2000) == (usual["pods"]["started"], ours["pods"]["started"])
     assert ours["bytes_pulled"] < 0.8 * usual["bytes_pulled"]
+
+
+# -------------------------------------------------------------------------------------------------------------- rollout
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rollout_the_new_version_pulls_what_is_new_in_it(seed):
+    result = run("rollout/scenario.yaml", "lamina-balanced", seed)
+    web = [pod for pod in result.pods if pod.pod.startswith("default/web-")]
+    old, new = web[:12], web[12:]
+
+    assert {"removed"} == {pod.phase for pod in old}
+    assert 15 == sum(pod.phase == "running" for pod in new)
+    # On each of five nodes: 90 MB for the first image, 135 MB for the second, 15 MB for its next version.
+    assert (5 * 240 * MB, 5 * 15 * MB) == (summary(result)["bytes_pulled"], sum(pod.bytes_pulled for pod in new))
+
+
+def test_rollout_nothing_new_comes_to_a_node_that_is_drained():
+    result = run("rollout/scenario.yaml", "lamina-balanced")
+    drained, back = 310.0, 600.0
+
+    assert [] == [pod.pod for pod in result.pods if pod.node == "n1" and drained <= pod.arrived < back]
+    # What it ran has ended three seconds later, but for the pod of the DaemonSet.
+    assert ["default/log-1"] == [
+        pod.pod
+        for pod in result.pods
+        if pod.node == "n1" and pod.arrived < drained and (pod.ended is None or pod.ended > drained + 3)
+    ]
+    assert {("n1", back + 120.5)} == {(pod.node, pod.started) for pod in result.pods if pod.arrived > back}
+
+
+# ----------------------------------------------------------------------------------------------------------------- edge
+
+
+@pytest.mark.slow
+def test_edge_what_is_where_saves_the_line_and_the_disks():
+    scenario = load_scenario(EXAMPLES / "edge" / "scenario.yaml")
+    usual, ours = (
+        summary(simulate(scenario.under(profile), named(profile, registry(entry_points=False))))
+        for profile in ("kube-default", scenario.profile)
+    )
+
+    assert ours["bytes_pulled"] < 0.6 * usual["bytes_pulled"]
+    assert 0 < ours["gc"]["images"] < usual["gc"]["images"]
+    assert ours["gc"]["pressure_images"] < usual["gc"]["pressure_images"]
+    assert (0, 300) == (ours["evictions"], ours["pods"]["finished"])
+
+
+# --------------------------------------------------------------------------------------------------------------- phases
+
+
+def test_phases_the_greediest_and_last_goes_when_memory_runs_out():
+    result = run("phases/scenario.yaml", "lamina-balanced")
+    pods = {pod.pod.removeprefix("default/"): pod for pod in result.pods}
+
+    assert {"train": "finished", "again": "failed", "web": "finished", "flaky-1": "finished"} == {
+        name: pod.phase for name, pod in pods.items()
+    }
+    assert ("Evicted", 120.5) == (pods["again"].reason, pods["again"].ended)
+    assert 2 == pods["flaky-1"].restarts
+    assert pytest.approx(83.85) == pods["flaky-1"].ended
+
+
+# --------------------------------------------------------------------------------------------------------------- batsim
+
+
+def test_batsim_jobs_become_pods_and_wall_times_deadlines():
+    result = run("batsim/scenario.yaml", "lamina-balanced")
+
+    assert 26 == len(result.pods)
+    assert {f"w0-4-{number}" for number in range(1, 9)} == {name for name in nodes(result) if name.startswith("w0-4-")}
+    assert {"w0-5": "DeadlineExceeded"} == {
+        pod.pod.removeprefix("default/"): pod.reason for pod in result.pods if pod.phase == "failed"
+    }
+    assert 25 == sum(pod.phase == "finished" for pod in result.pods)

@@ -1,7 +1,7 @@
 """
 Laws of the balance figures: kept up to date change by change, they are what one gets by looking at every moment.
 
-On the crowded little scenarios of `test_simulation_laws`, with nodes that leave and pods that are removed while pods come.
+On the crowded little scenarios of `simulated_scenarios`, with nodes that leave and pods that are removed while pods come.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from lamina.model.resources import CPU
 from lamina.simulator.run.balance import window
 from lamina.simulator.workloads import Happening, Scenario
 from lamina.trace.records import NodeLeft
-from tests.property.test_simulation_laws import PROFILES, Run, run, scenarios
+from tests.property.simulated_scenarios import PROFILES, Run, run, scenarios
 
 # A run takes ten times as long as other examples; many remain under `make soak`.
 FEWER = settings(max_examples=settings().max_examples * 2 // 5)

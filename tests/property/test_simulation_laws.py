@@ -1,157 +1,39 @@
 """
-Laws of simulated clusters: bytes are conserved, nodes are never overfull, time goes forward, nobody starves.
+Laws of simulated clusters: bytes are conserved, nodes and disks are never overfull, time goes forward, nobody starves.
 
-Scenarios are drawn small and crowded: few layers that images share, few nodes, pods that compete for them.
+On the small crowded scenarios of `simulated_scenarios`.
 """
 
-from dataclasses import dataclass
+import math
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.digest import digest_of
 from lamina.model.image import Image, Layer
-from lamina.model.pod import Container, Pod, PodUid, total_requests
-from lamina.model.resources import amounts
-from lamina.scheduling.config.named import NAMED, named
-from lamina.scheduling.plugins.in_tree import registry
-from lamina.simulator.cluster import Cluster, Delays, NodeSpec
-from lamina.simulator.run import Result, simulate, summary
-from lamina.simulator.workloads import Arrival, Happening, Scenario
+from lamina.model.pod import Container
+from lamina.simulator.cluster import Delays, NodeSpec
+from lamina.simulator.pulls.spec import RuntimeSpec
+from lamina.simulator.run import summary
+from lamina.simulator.run.figures import PARTS
+from lamina.simulator.workloads import Scenario
 from lamina.trace import records
-from lamina.trace.records import Record
-from lamina.trace.writer import ENCODER, MemoryTrace
+from lamina.trace.writer import ENCODER
+from tests.property.simulated_scenarios import (
+    DELAYS,
+    LATENCIES,
+    PROFILES,
+    arrivals,
+    catalogues,
+    node_specs,
+    run,
+    scenarios,
+    wild,
+)
 
-REGISTRY = registry(entry_points=False)
 # A run takes ten times as long as other examples; many remain under `make soak`.
 FEWER = settings(max_examples=settings().max_examples * 2 // 5)
-
-
-# ------------------------------------------------------------------------------------------------------------ scenarios
-
-LAYERS = st.lists(st.integers(0, 500), min_size=1, max_size=6).map(
-    lambda sizes: [Layer(digest_of(f"layer {number}".encode()), size) for number, size in enumerate(sizes)]
-)
-
-
-@st.composite
-def catalogues(draw: st.DrawFn) -> tuple[Image, ...]:
-    """A few images that share layers; some repeat a layer."""
-    layers = draw(LAYERS)
-    stacks = draw(st.lists(st.lists(st.sampled_from(layers), min_size=1, max_size=5), min_size=1, max_size=5))
-    return tuple(
-        Image(digest_of(f"image {number}".encode()), tuple(stack), (f"registry.example/i{number}:1",))
-        for number, stack in enumerate(stacks)
-    )
-
-
-@st.composite
-def node_specs(draw: st.DrawFn, images: tuple[Image, ...]) -> tuple[NodeSpec, ...]:
-    """One to four nodes with two to six cpu; the first can hold any pod that is drawn."""
-    cpus = [6, *draw(st.lists(st.integers(2, 6), max_size=3))]
-    return tuple(
-        NodeSpec(
-            name=f"n{number}",
-            allocatable=amounts({"cpu": cpu, "memory": "8Gi", "pods": draw(st.integers(2, 4))}),
-            bandwidth=float(draw(st.integers(1, 200))),
-            holds=tuple(draw(st.lists(st.sampled_from(images), max_size=2))),
-        )
-        for number, cpu in enumerate(cpus)
-    )
-
-
-@st.composite
-def arrivals(draw: st.DrawFn, images: tuple[Image, ...], *, ending: bool = False) -> tuple[Arrival, ...]:
-    """Up to a dozen pods with one to six cpu and one or two images."""
-    durations = st.integers(0, 60).map(float)
-    pods = []
-    for number in range(draw(st.integers(1, 12))):
-        names = [image.names[0] for image in draw(st.lists(st.sampled_from(images), min_size=1, max_size=2))]
-        asked = amounts({"cpu": draw(st.integers(1, 6)), "memory": "1Gi"})
-        containers = tuple(Container(name, asked if index == 0 else ()) for index, name in enumerate(names))
-        requests, ranked = total_requests(containers)
-        pod = Pod(
-            uid=PodUid(f"p{number}"),
-            name=f"p{number}",
-            containers=containers,
-            requests=requests,
-            scoring_requests=ranked,
-            priority=draw(st.integers(0, 2)),
-            scheduler_name="",
-        )
-        # Quarters meet often, and what happens together is where order shows.
-        at = draw(st.integers(0, 80)) / 4
-        pods.append(Arrival(at, pod, draw(durations if ending else st.none() | durations)))
-    return tuple(sorted(pods, key=lambda arrival: arrival.at))
-
-
-DELAYS = st.builds(
-    Delays,
-    report=st.sampled_from([0.0, 1.0]),
-    status=st.sampled_from([0.0, 10.0]),
-    start=st.sampled_from([0.0, 0.5]),
-    bind=st.sampled_from([0.0, 0.25]),
-)
-
-
-@st.composite
-def scenarios(draw: st.DrawFn, *, calm: bool = False) -> Scenario:
-    """A scenario; in a *calm* one all pods end by themselves and nothing is done from outside."""
-    images = draw(catalogues())
-    nodes = draw(node_specs(images))
-    pods = draw(arrivals(images, ending=calm))
-    times = st.integers(0, 160).map(lambda quarters: quarters / 4)
-    names = st.sampled_from([spec.name for spec in nodes])
-    happenings = st.lists(
-        st.builds(Happening, times, st.just("remove"), st.sampled_from([arrival.pod.name for arrival in pods]))
-        | st.builds(Happening, times, st.sampled_from(["drop", "cordon"]), names),
-        max_size=3,
-    )
-    return Scenario(
-        name="drawn",
-        images=images,
-        nodes=nodes,
-        arrivals=pods,
-        happenings=() if calm else tuple(sorted(draw(happenings), key=lambda one: one.at)),
-        delays=draw(DELAYS),
-        until=None if calm else draw(st.none() | st.integers(1, 60).map(float)),
-    )
-
-
-PROFILES = st.sampled_from(sorted(NAMED))
-
-
-@dataclass
-class Run:
-    """A run, its trace, and what was true after every record."""
-
-    result: Result
-    trace: list[Record]
-    cluster: Cluster
-    overfull: list[str]
-    clock: list[float]
-
-
-def run(scenario: Scenario, profile: str, seed: int = 0) -> Run:
-    trace = MemoryTrace()
-    seen: list[Cluster] = []
-    overfull: list[str] = []
-    clock: list[float] = []
-
-    def observe(now: float, what: Record, cluster: Cluster) -> None:
-        clock.append(now)
-        seen[:] = [cluster]
-        for node in cluster.nodes.values():
-            for name, used in node.used.items():
-                if not 0 <= used <= node.allocatable.get(name, 0):
-                    overfull.append(f"{node.name} has {used} of {name} in use at {now}")
-
-    result = simulate(scenario.under(profile), named(profile, REGISTRY), seed=seed, trace=trace, observer=observe)
-    return Run(result, trace.records, seen[0], overfull, clock)
-
-
-# ----------------------------------------------------------------------------------------------------------------- laws
 
 
 @FEWER
@@ -179,27 +61,84 @@ def _held(spec: NodeSpec) -> list[Layer]:
 
 
 @FEWER
-@given(scenarios(), PROFILES)
-def test_no_node_is_ever_overfull_and_no_kubelet_has_to_refuse(scenario, profile):
-    drawn = run(scenario, profile)
+@given(wild(), PROFILES, st.integers(0, 3), LATENCIES)
+def test_wherever_bytes_are_counted_they_are_the_same(scenario, profile, seed, latency):
+    """By node, by layer in the trace and by pull, also where images come and go; and whatever arrives is there."""
+    drawn = run(scenario, profile, seed, latency)
+    by_node = {node.node: node.bytes_pulled for node in drawn.result.nodes}
+    by_layer = dict.fromkeys(by_node, 0)
+    for record in drawn.trace:
+        if isinstance(record, records.LayerPulled):
+            by_layer[record.node] += record.bytes
+
+    assert by_node == by_layer
+    assert sum(by_node.values()) == sum(pod.bytes_pulled for pod in drawn.result.pods)
+    assert [] == drawn.overfull
+
+
+@FEWER
+@given(scenarios(), PROFILES, LATENCIES)
+def test_no_node_is_ever_overfull_and_no_kubelet_has_to_refuse(scenario, profile, latency):
+    drawn = run(scenario, profile, latency=latency)
 
     assert [] == drawn.overfull
     assert [] == [record for record in drawn.trace if isinstance(record, records.PodRejected)]
 
 
 @FEWER
-@given(scenarios(), PROFILES)
-def test_time_never_goes_back_and_each_pod_goes_its_way_in_order(scenario, profile):
-    drawn = run(scenario, profile)
+@given(scenarios() | wild(), PROFILES, LATENCIES)
+def test_time_never_goes_back_and_each_pod_goes_its_way_in_order(scenario, profile, latency):
+    drawn = run(scenario, profile, latency=latency)
     times = [record.at for record in drawn.trace]
 
     assert sorted(times) == times
     assert times[1:] == drawn.clock
     for pod in drawn.result.pods:
-        way = [pod.arrived, pod.decided, pod.bound, pod.pull_began, pod.started]
+        way = [pod.arrived, pod.decided if pod.bound is not None else None, pod.bound, pod.started, pod.ended]
         reached = [moment for moment in way if moment is not None]
         assert sorted(reached) == reached
-        assert 0 <= pod.bytes_pulled <= pod.bytes_wanted
+
+
+@FEWER
+@given(scenarios() | wild(), PROFILES, st.integers(0, 3), LATENCIES)
+def test_the_six_parts_of_a_start_add_up(scenario, profile, seed, latency):
+    """And none is negative: no second of a pod's start is counted twice, and none is left out."""
+    drawn = run(scenario, profile, seed, latency)
+    for pod in drawn.result.pods:
+        parts = [getattr(pod, part) for part in PARTS]
+        if pod.started is None:
+            assert [None] * 4 == parts[2:]
+            continue
+        assert min(parts) >= 0.0
+        assert pytest.approx(pod.total, abs=1e-9) == math.fsum(parts)
+        assert pytest.approx(pod.waiting, abs=1e-9) == parts[0] + parts[1]
+        assert pytest.approx(pod.pulling, abs=1e-9) == math.fsum(parts[2:])
+
+
+@FEWER
+@given(wild(), PROFILES)
+def test_every_pod_ends_once_and_what_ended_is_counted(scenario, profile):
+    drawn = run(scenario, profile)
+    ends = [
+        one.pod
+        for one in drawn.trace
+        if isinstance(
+            one,
+            records.PodFinished | records.PodFailed | records.PodEvicted | records.PodRemoved | records.PodRejected,
+        )
+    ]
+    figures = summary(drawn.result)
+
+    assert len(ends) == sum(pod.ended is not None for pod in drawn.result.pods)
+    for kind, key in (
+        (records.PodEvicted, "evictions"),
+        (records.PodFailed, "failures"),
+        (records.PodRestarted, "restarts"),
+        (records.PullFailed, "pull_failures"),
+    ):
+        assert sum(isinstance(one, kind) for one in drawn.trace) == figures[key]
+    assert figures["utilisation"]["requested"] is None or 0.0 <= figures["utilisation"]["requested"] <= 1.0 + 1e-9
+    assert figures["hits"] is None or 0.0 <= figures["hits"] <= 1.0
 
 
 @given(catalogues(), st.data())
@@ -222,20 +161,86 @@ def test_one_pod_on_an_idle_cluster_starts_after_the_bytes_it_misses(images, dat
     assert delays.bind == pod.waiting
 
 
+def pull_seconds(image: Image, spec: NodeSpec, rate: float) -> tuple[float, float]:
+    """
+    Seconds until the last byte of an image is on an idle node, and until it is unpacked, by the formula.
+
+    Layers come one at a time, bottom first, and one thread unpacks them in that order while others come. Unpacked are
+    already the layers that some image has with the same ones below them; downloaded is what no image has.
+    """
+    runtime = spec.runtime
+    stacks = [[layer.digest for layer in one.layers] for one in spec.holds]
+    wanted = [layer.digest for layer in image.layers]
+    first = max([_common(stack, wanted) for stack in stacks], default=0)
+    there = {layer.digest for layer in _held(spec)}
+    arrived = unpacked = runtime.resolve
+    for layer in image.layers[first:]:
+        if layer.digest not in there:
+            arrived += layer.size / rate
+            there.add(layer.digest)
+        size = round(runtime.ratio * layer.size)
+        unpacked = max(unpacked, arrived) + runtime.layer_overhead + size / runtime.unpack_rate
+    return arrived, unpacked
+
+
+def _common(one: list[str], other: list[str]) -> int:
+    count = 0
+    for mine, yours in zip(one, other, strict=False):
+        if mine != yours:
+            break
+        count += 1
+    return count
+
+
+@given(catalogues(), st.data())
+def test_one_pod_on_an_idle_cluster_takes_as_long_as_the_formula_says(images, data):
+    """With an honest runtime: the manifest, the slowest link on the way, one thread that unpacks, the start."""
+    runtime = RuntimeSpec(slots=1, resolve=0.25, unpack_rate=200.0, layer_overhead=0.125)
+    nodes = tuple(
+        msgspec.structs.replace(spec, runtime=runtime, uplink="edge") for spec in data.draw(node_specs(images))
+    )
+    arrival = data.draw(arrivals(images))[0]
+    image = data.draw(st.sampled_from(images))
+    pod = msgspec.structs.replace(arrival.pod, containers=(Container(image.names[0], arrival.pod.requests),))
+    registry_rate, uplink = data.draw(st.sampled_from([(0.0, 1000.0), (80.0, 100.0), (100.0, 30.0)]))
+    scenario = Scenario(
+        name="one",
+        images=images,
+        nodes=nodes,
+        arrivals=(msgspec.structs.replace(arrival, pod=pod),),
+        delays=Delays(start=0.5),
+        registry=registry_rate,
+        uplinks={"edge": uplink},
+    )
+    outcome = run(scenario, "lamina-balanced").result.pods[0]
+    spec = next(spec for spec in nodes if spec.name == outcome.node)
+    if image.digest in {one.digest for one in spec.holds}:
+        assert (0.0, 0.0, 0.0, 0.5) == (outcome.pull_queue, outcome.download, outcome.unpack, outcome.start)
+        return
+    fetched, done = pull_seconds(image, spec, min(spec.bandwidth, registry_rate or math.inf, uplink))
+
+    assert pytest.approx((0.0, fetched, done - fetched, 0.5), abs=1e-9) == (
+        outcome.pull_queue,
+        outcome.download,
+        outcome.unpack,
+        outcome.start,
+    )
+
+
 @FEWER
-@given(scenarios(calm=True), PROFILES)
-def test_every_pod_starts_and_finishes_when_all_of_them_end(scenario, profile):
+@given(scenarios(calm=True), PROFILES, LATENCIES)
+def test_every_pod_starts_and_finishes_when_all_of_them_end(scenario, profile, latency):
     """Each fits on the first node when that is empty, so waiting is all it ever has to do."""
-    drawn = run(scenario, profile)
+    drawn = run(scenario, profile, latency=latency)
 
     assert ["finished"] * len(scenario.arrivals) == [pod.phase for pod in drawn.result.pods]
     assert [] == summary(drawn.result)["pods"]["pending"]
 
 
 @FEWER
-@given(scenarios(), PROFILES, st.integers(0, 3))
-def test_the_same_scenario_and_seed_give_the_same_trace(scenario, profile, seed):
-    first, second = run(scenario, profile, seed), run(scenario, profile, seed)
+@given(scenarios() | wild(), PROFILES, st.integers(0, 3), LATENCIES)
+def test_the_same_scenario_and_seed_give_the_same_trace(scenario, profile, seed, latency):
+    first, second = run(scenario, profile, seed, latency), run(scenario, profile, seed, latency)
 
     assert [ENCODER.encode(one) for one in first.trace] == [ENCODER.encode(one) for one in second.trace]
     assert summary(first.result) == summary(second.result)

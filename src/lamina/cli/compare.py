@@ -41,6 +41,11 @@ MOST_SEEDS: Final = 10_000
     help="Run each profile under the seeds 1 to N; intervals need two or more.",
 )
 @click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder with the files that the scenario imports; default: its own folder.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
@@ -57,6 +62,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     scenario: Path,
     profiles: tuple[str, ...],
     seeds: int,
+    data: Path | None,
     jobs: int | None,
     baseline: str | None,
     out: Path | None,
@@ -68,13 +74,13 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     from lamina.model.errors import InputError
 
     names = [name.strip() for listed in profiles for name in listed.split(",")]
-    mistakes = [*_wrong_scenario(scenario), *_wrong_profiles(names, baseline)]
+    mistakes = [*_wrong_scenario(scenario, data), *_wrong_profiles(names, baseline)]
     if mistakes:
         raise InputError(mistakes)
     if out is not None:
         _make(out)
     # Seed by seed, so that a process finds the scenario it has just loaded.
-    tasks = [many.Task(scenario, name, seed) for seed in range(1, seeds + 1) for name in names]
+    tasks = [many.Task(scenario, name, seed, data) for seed in range(1, seeds + 1) for name in names]
     with many.Waiting(len(tasks)) as waiting:
         summaries = many.run_all(tasks, jobs or many.cores(), waiting.done)
     runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, summaries, strict=True)]
@@ -87,12 +93,12 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
 # -- what is checked before anything runs --------------------------------------------------------------------------------
 
 
-def _wrong_scenario(scenario: Path) -> Iterable["Mistake"]:
+def _wrong_scenario(scenario: Path, data: Path | None) -> Iterable["Mistake"]:
     from lamina.cli.many import scenario_for
     from lamina.model.errors import InputError
 
     try:
-        scenario_for(scenario, 1)
+        scenario_for(scenario, 1, data)
     except InputError as error:
         return error.mistakes
     return ()

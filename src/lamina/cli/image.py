@@ -122,9 +122,11 @@ def _run(
     seen: list[Cluster] = []
 
     with Running(scenario) as running:
+        look = running.observe
 
         def observe(now: float, record: Record, cluster: Cluster) -> None:
-            running.observe(now, record, cluster)
+            if look is not None:
+                look(now, record, cluster)
             if not seen:
                 seen.append(cluster)
 

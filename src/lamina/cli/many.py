@@ -42,6 +42,8 @@ class Task(msgspec.Struct, frozen=True):
     profile: str
     """A name or a file, as a person wrote it."""
     seed: int
+    data: Path | None = None
+    """Folder with the files that the scenario imports; None: its own."""
 
 
 class RunFailedError(LaminaError):
@@ -55,7 +57,8 @@ class RunFailedError(LaminaError):
 
     def __str__(self) -> str:
         task = self.task
-        again = f"lamina simulate {task.scenario} --profile {task.profile} --seed {task.seed}"
+        data = f" --data {task.data}" if task.data else ""
+        again = f"lamina simulate {task.scenario} --profile {task.profile} --seed {task.seed}{data}"
         return f"the run under {task.profile} with seed {task.seed} failed: {self.reason}\nto see it alone: {again}"
 
 
@@ -76,15 +79,15 @@ def cores() -> int:
 
 # One is enough: tasks come seed by seed, and a large scenario takes longer to read than to keep.
 @functools.lru_cache(maxsize=1)
-def scenario_for(path: Path, seed: int) -> Scenario:
+def scenario_for(path: Path, seed: int, data: Path | None = None) -> Scenario:
     """Load a scenario as it is under a seed."""
-    return load_scenario(path, seed=seed)
+    return load_scenario(path, seed, data)
 
 
 def run_one(task: Task) -> Figures:
     """Do one run and return its summary without the lines for single nodes."""
     try:
-        scenario = scenario_for(task.scenario, task.seed).under(task.profile)
+        scenario = scenario_for(task.scenario, task.seed, task.data).under(task.profile)
         figures = summary(simulate(scenario, configuration(task.profile), seed=task.seed, detail="none"))
     except Exception as error:
         reason = str(error) if isinstance(error, LaminaError) else f"{type(error).__name__}: {error}"

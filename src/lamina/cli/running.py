@@ -1,7 +1,13 @@
-"""What a person sees while a simulation runs: nothing for two seconds, then how far it is; nothing at all in a pipe."""
+"""
+What a person sees while a simulation runs.
+
+Without ``--live``: nothing for two seconds, then a bar; nothing at all in a pipe. With it: a small page of figures, drawn
+at most five times a second. Whoever watches costs little: nothing is looked at between two drawings but what is counted.
+"""
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
@@ -14,20 +20,33 @@ from lamina.trace.records import PodArrived, PodStarted, Record
 
 PATIENCE: Final = 2.0
 BETWEEN: Final = 0.2
+"""Seconds of a real clock between two drawings."""
+
+Observe = Callable[[float, Record, Cluster], object]
+
+
+def somebody_looks() -> bool:
+    """Whether what is drawn while a run goes on can be seen."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 class Running:
     """A progress bar over the pods that have started."""
 
     def __init__(self, scenario: Scenario) -> None:
-        """Expect as many pods as the scenario has."""
+        """Expect as many pods as the scenario has; those that controllers make come on top."""
         self._pods = len(scenario.arrivals)
         self._started = 0
         self._arrived = 0
         self._began = self._drawn = time.monotonic()
-        self._visible = sys.stderr is not None and sys.stderr.isatty()
+        self._visible = somebody_looks()
         self._progress: Progress | None = None
         self._task: TaskID | None = None
+
+    @property
+    def observe(self) -> Observe | None:
+        """What to call with every record; None when nobody looks."""
+        return self._observe if self._visible else None
 
     def __enter__(self) -> Self:
         """Start counting; nothing is drawn yet."""
@@ -40,15 +59,13 @@ class Running:
         if self._progress is not None:
             self._progress.stop()
 
-    def observe(self, now: float, record: Record, cluster: Cluster) -> None:
+    def _observe(self, now: float, record: Record, cluster: Cluster) -> None:
         """Count, and draw now and then."""
         if isinstance(record, PodStarted):
             self._started += 1
         elif isinstance(record, PodArrived):
             self._arrived += 1
         else:
-            return
-        if not self._visible:
             return
         wall = time.monotonic()
         if wall - self._drawn < BETWEEN or wall - self._began < PATIENCE:
@@ -69,4 +86,5 @@ class Running:
             self._task = self._progress.add_task("", total=self._pods)
             self._progress.start()
         assert self._task is not None, "made with the bar"
-        self._progress.update(self._task, completed=self._started, description=f"virtual {now:,.0f} s")
+        total = max(self._pods, self._arrived)
+        self._progress.update(self._task, completed=self._started, total=total, description=f"virtual {now:,.0f} s")

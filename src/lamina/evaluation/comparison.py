@@ -28,9 +28,11 @@ class Metric(msgspec.Struct, frozen=True):
     """Where it stands in a summary; of a list the length counts."""
 
     def read(self, summary: Mapping[str, Any]) -> float | None:
-        """Take it out of a summary; None when the run has no such figure."""
+        """Take it out of a summary; None when the run has no such figure, or was made before there was one."""
         value: Any = summary
         for step in self.path:
+            if step not in value:
+                return None
             value = value[step]
         if isinstance(value, list | tuple):
             return float(len(value))
@@ -45,7 +47,13 @@ METRICS: Final = (
     Metric("startup_p99", "seconds", ("startup_seconds", "total", "p99")),
     Metric("heating", "times", ("heating",)),
     Metric("balance", "times", ("balance",)),
+    Metric("waiting_mean", "seconds", ("startup_seconds", "waiting", "mean")),
+    Metric("download_mean", "seconds", ("startup_seconds", "download", "mean")),
+    Metric("unpack_mean", "seconds", ("startup_seconds", "unpack", "mean")),
+    Metric("slowdown_mean", "times", ("slowdown", "mean")),
     Metric("pulls", "count", ("pulls",)),
+    Metric("cleared_bytes", "bytes", ("gc", "bytes")),
+    Metric("evictions", "count", ("evictions",)),
     Metric("pending", "count", ("pods", "pending")),
 )
 

@@ -7,6 +7,10 @@ them, evaluation and dashboard read them; this module neither opens files nor in
 
 A record is one JSON object per line, its kind under ``type``: ``{"type":"pod-bound","at":12.5,"pod":"default/web",…}``.
 Fields may be added with a default in the same version; anything a reader of today would misread needs a new one.
+
+Version 1 knew no failures, evictions and removed images: its readers would take a trace that has some for damaged, and
+would think the room of a failed pod still taken. So there is version 2; whatever reads it reads version 1 as well. A
+pod ends with exactly one of `PodFinished`, `PodFailed`, `PodEvicted`, `PodRemoved` and `PodRejected`.
 """
 
 import math
@@ -18,7 +22,7 @@ import msgspec
 from lamina.model.decision import Decision
 
 FORMAT: Final = "lamina-trace"
-VERSION: Final = 1
+VERSION: Final = 2
 
 LINE_LIMIT: Final = 4 * 1024 * 1024
 """Bytes one record may take, the end of the line not counted."""
@@ -62,6 +66,18 @@ class NodeJoined(Entry, frozen=True):
 
 class NodeLeft(Entry, frozen=True):
     """A node is no longer part of the cluster."""
+
+    node: str
+
+
+class NodeFailed(Entry, frozen=True):
+    """A node's kubelet stopped answering; the cluster notices later."""
+
+    node: str
+
+
+class NodeRecovered(Entry, frozen=True):
+    """A node that had failed works again."""
 
     node: str
 
@@ -121,6 +137,27 @@ class PullDone(Entry, frozen=True):
     """How long the pull took, waiting for its turn included."""
 
 
+class PullFailed(Entry, frozen=True):
+    """An attempt to pull an image failed and is made again later."""
+
+    node: str
+    image: str
+    reason: str
+    retry_at: float
+    """When the next attempt may begin."""
+
+
+class ImagesRemoved(Entry, frozen=True):
+    """A node cleared images away to have room on its disk."""
+
+    node: str
+    images: tuple[str, ...]
+    bytes: int
+    """What became free on the disk, which layers that other images share do not."""
+    reason: str
+    """``collected``: by the image collector; ``pressure``: all unused ones at once, because the disk was nearly full."""
+
+
 class PodStarted(Entry, frozen=True):
     """All containers of a pod run."""
 
@@ -135,8 +172,34 @@ class PodFinished(Entry, frozen=True):
     node: str
 
 
+class PodRestarted(Entry, frozen=True):
+    """The containers of a pod run again after they had ended."""
+
+    pod: str
+    node: str
+    restarts: int
+    """How often that has happened to the pod by now."""
+
+
+class PodFailed(Entry, frozen=True):
+    """A pod ended with a failure and is not started again; its node has the room back."""
+
+    pod: str
+    node: str
+    reason: str
+    """In Kubernetes' words: ``Error``, ``DeadlineExceeded``."""
+
+
+class PodEvicted(Entry, frozen=True):
+    """A pod was ended because its node was short of something or failed; its node has the room back."""
+
+    pod: str
+    node: str
+    reason: str
+
+
 class PodRemoved(Entry, frozen=True):
-    """A pod was deleted or evicted, or its node left; ``node`` is empty when it had none yet."""
+    """A pod was deleted, or its node left; ``node`` is empty when it had none yet."""
 
     pod: str
     node: str = ""
@@ -161,14 +224,21 @@ Record = (
     Header
     | NodeJoined
     | NodeLeft
+    | NodeFailed
+    | NodeRecovered
     | PodArrived
     | Decided
     | PodBound
     | PullStarted
     | LayerPulled
     | PullDone
+    | PullFailed
+    | ImagesRemoved
     | PodStarted
+    | PodRestarted
     | PodFinished
+    | PodFailed
+    | PodEvicted
     | PodRemoved
     | PodRejected
     | End

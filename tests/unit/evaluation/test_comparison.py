@@ -98,3 +98,7 @@ def test_a_figure_that_no_run_has_has_no_estimate():
 def test_a_baseline_that_nobody_ran_is_a_mistake():
     with pytest.raises(InputError, match="did you mean 'layers'"):
         compare([a_run("layers", 1)], "layer")
+
+
+def test_a_figure_that_older_summaries_lack_is_none():
+    assert None is next(metric for metric in METRICS if metric.name == "slowdown_mean").read({"pulls": 3})

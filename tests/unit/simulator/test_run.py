@@ -20,6 +20,7 @@ from lamina.scheduling.framework.points import MakeRoom, Work
 from lamina.scheduling.framework.registry import NoArgs, Registry
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.cluster import Cluster, Delays, NodeSpec
+from lamina.simulator.cluster.life import Life
 from lamina.simulator.run import Result, simulate, summary
 from lamina.simulator.workloads import Arrival, Happening, Scenario
 from lamina.testing import a_pod, an_image
@@ -48,7 +49,7 @@ def a_node_spec(name: str, cpu: int = 4, *, holds: Sequence[str] = (), **more) -
 def arriving(at: float, name: str, image: str = "web", cpu: int = 4, *, duration=None, **more) -> Arrival:
     """A pod; its scheduler is whichever profile there is."""
     pod = a_pod(name, cpu, image=IMAGES[image].names[0], **{"scheduler": "", **more})
-    return Arrival(at, pod, duration)
+    return Arrival(at, pod, Life(seconds=duration))
 
 
 def a_scenario(nodes: Sequence[NodeSpec], arrivals: Sequence[Arrival], **more) -> Scenario:
@@ -242,8 +243,9 @@ def test_a_run_ends_where_the_scenario_says():
     scenario = a_scenario([a_node_spec("n1")], [arriving(0.0, "p"), arriving(9.0, "q")], until=3.5)
     result, trace = run(scenario)
 
-    assert [(0.0, "pod-bound", "p"), (3.0, "layer-pulled", "n1")] == log(trace, records.PodBound, records.LayerPulled)
-    assert [("default/p", "pulling", 300 * MB)] == [(pod.pod, pod.phase, pod.bytes_pulled) for pod in result.pods]
+    # Both layers are downloaded side by side; the smaller one of 100 MB is there after 2 seconds, written down with the last.
+    assert [(0.0, "pod-bound", "p")] == log(trace, records.PodBound, records.LayerPulled)
+    assert [("default/p", "pulling", 100 * MB)] == [(pod.pod, pod.phase, pod.bytes_pulled) for pod in result.pods]
 
 
 def test_pods_may_name_the_profile_that_places_them():
@@ -258,10 +260,10 @@ profiles:
         [a_node_spec("n1", 16)],
         [arriving(0.0, "any"), arriving(0.0, "second", scheduler="two"), arriving(0.0, "lost", scheduler="three")],
     )
-    result, _ = run(scenario, load(text, "test", registry()))
+    result, trace = run(scenario, load(text, "test", registry()))
 
     assert [("default/any", "one"), ("default/second", "two")] == [
-        (decision.pod, decision.profile) for decision in result.decisions
+        (one.decision.pod, one.decision.profile) for one in trace if isinstance(one, records.Decided)
     ]
     assert "no profile of this configuration is called 'three'" == result.pods[2].message
 
@@ -413,12 +415,17 @@ def test_an_observer_sees_every_record_with_the_cluster_as_it_is_then():
     ] == seen
 
 
-@pytest.mark.parametrize(("detail", "verdicts"), [("none", 0), ("brief", 0), ("full", 2)])
-def test_detail_says_how_much_of_each_decision_is_kept(detail, verdicts):
+@pytest.mark.parametrize(
+    ("detail", "kept"),
+    [pytest.param("none", [], id="none"), pytest.param("brief", [], id="brief"), pytest.param("full", [2], id="full")],
+)
+def test_decisions_are_kept_in_full_detail_only(detail, kept):
+    """They weigh more than all the rest; a trace has them anyway."""
     scenario = a_scenario([a_node_spec("n1"), a_node_spec("n2")], [arriving(0.0, "p")])
     result = simulate(scenario, named("lamina-balanced", registry()), detail=detail)
 
-    assert verdicts == len(result.decisions[0].verdicts)
+    assert kept == [len(decision.verdicts) for decision in result.decisions]
+    assert (1, 0.0) == (result.attempts, result.pods[0].decided)
 
 
 def test_a_summary_has_all_figures_of_a_run():
@@ -437,12 +444,14 @@ def test_a_summary_has_all_figures_of_a_run():
         "scenario": "story",
         "profile": "lamina-balanced",
         "seed": 0,
+        "latency": "free",
         "virtual_seconds": 14.5,
         "decisions": 5,
         "pods": {
             "total": 4,
             "started": 3,
             "finished": 2,
+            "failed": 0,
             "removed": 0,
             "rejected": 0,
             "pending": [{"pod": "default/d", "message": "0/2 nodes are available: 2 Insufficient cpu."}],
@@ -451,15 +460,31 @@ def test_a_summary_has_all_figures_of_a_run():
         # b pulls 400 MB on n2; c finds the base on n1, when a has finished there, and pulls 100 MB.
         "bytes_pulled": 500 * MB,
         "bytes_hit": (350 + 0 + 300) * MB,
+        "hits": 650 / 1150,
         "pulls": 2,
+        "pull_failures": 0,
+        "gc": {"images": 0, "bytes": 0, "pressure_images": 0},
+        "evictions": 0,
+        "restarts": 0,
+        "failures": 0,
         # Until the last arrival, d's, a has 8 of 9 cpu and b 8 of 8: mean 17/18, largest 1, deviation 1/18.
         "heating": pytest.approx(18 / 17),
         "balance": pytest.approx(1 / 17),
+        # 16 of 17 cpu are asked for all of these five seconds; a runs for 4.5 of them, b for half a second.
+        "utilisation": {"requested": pytest.approx(16 / 17), "used": pytest.approx(8 * (4.5 + 0.5) / (17 * 5))},
         "startup_seconds": {
+            "queue": {"p50": 0.0, "p95": 8.5, "p99": 8.5, "mean": 8.5 / 3, "max": 8.5},
+            "decision": {"p50": 0.0, "p95": 0.0, "p99": 0.0, "mean": 0.0, "max": 0.0},
+            "pull_queue": {"p50": 0.0, "p95": 0.0, "p99": 0.0, "mean": 0.0, "max": 0.0},
+            "download": {"p50": 1.0, "p95": 4.0, "p99": 4.0, "mean": 5 / 3, "max": 4.0},
+            "unpack": {"p50": 0.0, "p95": 0.0, "p99": 0.0, "mean": 0.0, "max": 0.0},
+            "start": {"p50": 0.5, "p95": 0.5, "p99": 0.5, "mean": 0.5, "max": 0.5},
             "waiting": {"p50": 0.0, "p95": 8.5, "p99": 8.5, "mean": 8.5 / 3, "max": 8.5},
             "pulling": {"p50": 1.5, "p95": 4.5, "p99": 4.5, "mean": 6.5 / 3, "max": 4.5},
             "total": {"p50": 4.5, "p95": 10.0, "p99": 10.0, "mean": 5.0, "max": 10.0},
         },
+        # a was there for 10.5 seconds and ran for 10 of them, b for 14.5.
+        "slowdown": {"p50": 1.05, "p95": 1.45, "p99": 1.45, "mean": 1.25, "max": 1.45},
         "nodes": [
             {"node": "n1", "bytes_pulled": 100 * MB, "pulls": 1, "bytes_held": 450 * MB, "pods": 2},
             {"node": "n2", "bytes_pulled": 400 * MB, "pulls": 1, "bytes_held": 400 * MB, "pods": 1},

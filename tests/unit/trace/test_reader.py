@@ -10,7 +10,7 @@ from lamina.trace.reader import COMPRESSED_CHUNK, read_trace
 from lamina.trace.records import LINE_LIMIT, End, Header, PodBound, Record
 from lamina.trace.writer import TraceWriter
 
-HEADER = b'{"type":"header","at":0.0,"format":"lamina-trace","version":1}\n'
+HEADER = b'{"type":"header","at":0.0,"format":"lamina-trace","version":2}\n'
 BOUND = b'{"type":"pod-bound","at":1.5,"pod":"shop/cart","node":"n1"}\n'
 END = b'{"type":"end","at":1.5,"records":2}\n'
 
@@ -42,6 +42,13 @@ def test_a_whole_trace_is_read_from_header_to_end(path, data):
     assert WHOLE == list(read_trace(path))
 
 
+def test_a_trace_of_the_first_version_is_still_read(path):
+    """All it can say, this version can; the header keeps saying which one it is."""
+    path.write_bytes(HEADER.replace(b":2}", b":1}") + BOUND + END)
+
+    assert [Header(at=0.0, version=1), *WHOLE[1:]] == list(read_trace(path))
+
+
 def test_what_was_written_is_read(tmp_path):
     """Over several batches and chunks."""
     written: list[Record] = [Header(at=0.0, seed=3)]
@@ -68,12 +75,12 @@ def test_fields_that_a_later_lamina_adds_are_passed_over(path):
         pytest.param(b'{"kind":"List"}\n', ":1: is not a trace of Lamina: name a file", id="other JSON"),
         pytest.param(b'{"type":"header","format":"x"}\n', ":1: is not a trace of Lamina", id="another format"),
         pytest.param(BOUND + END, ":1: is not a trace of Lamina", id="no header"),
-        pytest.param(HEADER.replace(b":1}", b":0}"), ":1: is not a trace of Lamina", id="version nought"),
+        pytest.param(HEADER.replace(b":2}", b":0}"), ":1: is not a trace of Lamina", id="version nought"),
         pytest.param(b"[" * 100_000 + b"\n", ":1: is not a trace of Lamina", id="a deep first line"),
         pytest.param(b"hello", ":1: is not a trace of Lamina", id="a text without an end of line"),
         pytest.param(
-            HEADER.replace(b":1}", b':2,"at":"noon"}'),
-            ":1: has version 2, this Lamina reads up to 1: use a newer",
+            HEADER.replace(b":2}", b':3,"at":"noon"}'),
+            ":1: has version 3, this Lamina reads up to 2: use a newer",
             id="newer version, even if nothing else can be read",
         ),
         pytest.param(HEADER + b"{}\n", ":2: is not a trace record (", id="no type"),

@@ -11,16 +11,23 @@ from lamina.trace.records import (
     Decided,
     End,
     Header,
+    ImagesRemoved,
     LayerPulled,
+    NodeFailed,
     NodeJoined,
     NodeLeft,
+    NodeRecovered,
     PodArrived,
     PodBound,
+    PodEvicted,
+    PodFailed,
     PodFinished,
     PodRejected,
     PodRemoved,
+    PodRestarted,
     PodStarted,
     PullDone,
+    PullFailed,
     PullStarted,
     Record,
 )
@@ -42,7 +49,7 @@ LINES = [
     (
         Header(at=0.0, scenario="rollout", profile="lamina", seed=7),
         (
-            '{"type":"header","at":0.0,"format":"lamina-trace","version":1,'
+            '{"type":"header","at":0.0,"format":"lamina-trace","version":2,'
             '"scenario":"rollout","profile":"lamina","seed":7,"started":0.0}'
         ),
     ),
@@ -51,6 +58,8 @@ LINES = [
         '{"type":"node-joined","at":0.0,"node":"n1","allocatable":{"cpu":4000,"memory":1024},"bandwidth":125000000.0}',
     ),
     (NodeLeft(9.25, "n1"), '{"type":"node-left","at":9.25,"node":"n1"}'),
+    (NodeFailed(9.25, "n1"), '{"type":"node-failed","at":9.25,"node":"n1"}'),
+    (NodeRecovered(9.5, "n1"), '{"type":"node-recovered","at":9.5,"node":"n1"}'),
     (
         PodArrived(1.0, "shop/cart", "u1", "shop", ("nginx:1.27",), {"cpu": 100}),
         (
@@ -80,7 +89,33 @@ LINES = [
         PullDone(3.0, "n1", "nginx:1.27", 300, 1.5),
         '{"type":"pull-done","at":3.0,"node":"n1","image":"nginx:1.27","bytes":300,"seconds":1.5}',
     ),
+    (
+        PullFailed(3.0, "n1", "nginx:1.27", "pull QPS exceeded", 13.0),
+        '{"type":"pull-failed","at":3.0,"node":"n1","image":"nginx:1.27","reason":"pull QPS exceeded","retry_at":13.0}',
+    ),
+    (
+        ImagesRemoved(3.0, "n1", ("nginx:1.27", "redis:7"), 900, "collected"),
+        (
+            '{"type":"images-removed","at":3.0,"node":"n1","images":["nginx:1.27","redis:7"],"bytes":900,'
+            '"reason":"collected"}'
+        ),
+    ),
     (PodStarted(3.0, "shop/cart", "n1"), '{"type":"pod-started","at":3.0,"pod":"shop/cart","node":"n1"}'),
+    (
+        PodRestarted(4.0, "shop/cart", "n1", 2),
+        '{"type":"pod-restarted","at":4.0,"pod":"shop/cart","node":"n1","restarts":2}',
+    ),
+    (
+        PodFailed(5.0, "shop/cart", "n1", "Error"),
+        '{"type":"pod-failed","at":5.0,"pod":"shop/cart","node":"n1","reason":"Error"}',
+    ),
+    (
+        PodEvicted(5.0, "shop/cart", "n1", "The node was low on resource: memory."),
+        (
+            '{"type":"pod-evicted","at":5.0,"pod":"shop/cart","node":"n1",'
+            '"reason":"The node was low on resource: memory."}'
+        ),
+    ),
     (PodFinished(5.0, "shop/cart", "n1"), '{"type":"pod-finished","at":5.0,"pod":"shop/cart","node":"n1"}'),
     (PodRemoved(5.0, "shop/cart"), '{"type":"pod-removed","at":5.0,"pod":"shop/cart","node":""}'),
     (
@@ -116,6 +151,7 @@ def test_equal_records_give_equal_bytes_whatever_order_their_parts_were_put_toge
         pytest.param(PodBound(math.nan, "p", "n"), "at", id="time"),
         pytest.param(NodeJoined(0.0, "n", {}, math.inf), "bandwidth", id="bandwidth"),
         pytest.param(PullDone(0.0, "n", "i", 1, -math.inf), "seconds", id="duration"),
+        pytest.param(PullFailed(0.0, "n", "i", "r", math.inf), "retry_at", id="time of the next attempt"),
         pytest.param(Header(at=0.0, started=math.inf), "started", id="start of the run"),
         pytest.param(Decided(0.0, msgspec.structs.replace(DECISION, at=math.nan)), "decision.at", id="in a decision"),
         pytest.param(PodBound(1e300, "p", "n"), "", id="large but finite"),

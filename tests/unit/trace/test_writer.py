@@ -14,7 +14,7 @@ HEADER = Header(at=0.0, scenario="rollout")
 BOUND = PodBound(1.5, "shop/cart", "n1")
 
 LINES = (
-    b'{"type":"header","at":0.0,"format":"lamina-trace","version":1,'
+    b'{"type":"header","at":0.0,"format":"lamina-trace","version":2,'
     b'"scenario":"rollout","profile":"","seed":0,"started":0.0}\n'
     b'{"type":"pod-bound","at":1.5,"pod":"shop/cart","node":"n1"}\n'
     b'{"type":"end","at":1.5,"records":2}\n'

@@ -1,115 +1,181 @@
 """
 A virtual cluster: nodes with kubelets, pods, and the part of an API server that both depend on.
 
-Whoever runs it submits pods, binds them to nodes, removes them, and makes nodes come and go. Everything that happens
-goes to a *witness*: as records for a trace, and as events for a scheduler. Watches have no delay of their own; what a
-node's agent and status say has (see `reporting`). Knows no scheduler and no scenario.
+Whoever runs it submits pods, binds them to nodes, removes them, and makes nodes come, go and fail. Everything that
+happens goes to a *witness*: as records for a trace, and as events for a scheduler; and then to the watchers, which may
+act on it (controllers do). Watches have no delay of their own; what a node's agent and status say has (see
+`reporting`). Knows no scheduler and no scenario.
 """
 
-from collections.abc import Iterable
-from typing import Final, Protocol
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal
 
-import msgspec
+from msgspec.structs import force_setattr
 
 from lamina.layers.catalog import Catalog
 from lamina.model.errors import WiringError
-from lamina.model.events import Event, PodGone, PodSeen
+from lamina.model.events import PodGone, PodSeen
 from lamina.model.image import Image
 from lamina.model.pod import Pod, PodUid
+from lamina.simulator.cluster.describing import Words
+from lamina.simulator.cluster.grounds import Grounds
 from lamina.simulator.cluster.kubelet import Kubelet
+from lamina.simulator.cluster.lag import UNSEEDED, Draw
+from lamina.simulator.cluster.life import RUNS_ON, Life
 from lamina.simulator.cluster.node import Delays, NodeSpec, VirtualNode
-from lamina.simulator.cluster.pod import ENDED, VirtualPod
+from lamina.simulator.cluster.outage import UNREACHABLE, Outage
+from lamina.simulator.cluster.pod import ENDED, VirtualPod, wanted
 from lamina.simulator.cluster.reporting import Reporter
-from lamina.simulator.engine import Environment
-from lamina.trace.records import NodeJoined, NodeLeft, PodArrived, PodBound, PodRemoved, Record
+from lamina.simulator.cluster.witness import ClusterWatcher, Witness
+from lamina.simulator.engine import Environment, Network
+from lamina.simulator.pulls import Sources
+from lamina.trace.records import (
+    NodeFailed,
+    NodeJoined,
+    NodeLeft,
+    NodeRecovered,
+    PodArrived,
+    PodBound,
+    PodEvicted,
+    PodRemoved,
+)
 
 REASON_NO_POD: Final = "the pod is gone"
 REASON_NO_NODE: Final = "the node is gone"
 REASON_BOUND: Final = "the pod is already bound to {}"
 
+DAEMON_SET: Final = "DaemonSet"
+# What `copy.copy` would call in the end; msgspec's type hints leave it out.
+_copied: Final[Callable[[Pod], Pod]] = Pod.__copy__  # type: ignore[attr-defined]
 
-class Witness(Protocol):
-    """Told everything that happens."""
-
-    def note(self, record: Record) -> None:
-        """Take down what happened."""
-        ...
-
-    def tell(self, event: Event) -> None:
-        """Take note of what a scheduler would see happening."""
-        ...
-
-
-class Member(msgspec.Struct, frozen=True):
-    """A node of the cluster and those who act for it."""
-
-    kubelet: Kubelet
-    reporter: Reporter
+NO_UPLINKS: Final[Mapping[str, float]] = {}
 
 
 class Cluster:
     """All nodes and all pods that ever were."""
 
-    def __init__(self, environment: Environment, images: Iterable[Image], delays: Delays, witness: Witness) -> None:
-        """Start without nodes; *images* is all there is to pull."""
+    def __init__(  # noqa: PLR0913 - what a cluster is made of; the last three are by name and seldom given
+        self,
+        environment: Environment,
+        images: Iterable[Image],
+        delays: Delays,
+        witness: Witness,
+        *,
+        draw: Draw = UNSEEDED,
+        registry: float = 0.0,
+        uplinks: Mapping[str, float] = NO_UPLINKS,
+    ) -> None:
+        """Start without nodes; *images* is all there is to pull, over these links (0: without a limit)."""
         self._environment = environment
-        self._delays = delays
-        self._witness = witness
-        self._registry = Catalog()
+        self._note, self._tell = witness.note, witness.tell
+        network = Network(environment)
+        self._sources = Sources(network, registry, uplinks)
+        self._uplinks = uplinks
+        self._grounds = Grounds(environment, network, delays, draw, witness.note, self)
+        self._catalog = Catalog()
         for image in images:
-            self._registry.learn(image)
-        self._members: dict[str, Member] = {}
+            self._catalog.learn(image)
+        self._needs: dict[tuple[str, ...], tuple[tuple[Image, ...], int]] = {}
+        self._words = Words()
+        self._reporters: dict[str, Reporter] = {}
+        self._outages: dict[str, Outage] = {}
+        self.watchers: list[ClusterWatcher] = []
+        """Called in this order."""
+        self.nodes: dict[str, VirtualNode] = {}
+        """The nodes that are there, in the order they joined."""
         self.kubelets: dict[str, Kubelet] = {}
         """Of every node that ever was, in the order they joined."""
         self.pods: dict[PodUid, VirtualPod] = {}
         """Every pod that ever arrived, in that order."""
 
-    @property
-    def nodes(self) -> dict[str, VirtualNode]:
-        """The nodes that are there, in the order they joined."""
-        return {name: member.kubelet.node for name, member in self._members.items()}
-
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def join(self, spec: NodeSpec) -> None:
         """Let a node join."""
-        if spec.name in self.kubelets:
-            raise WiringError(f"a second node {spec.name!r} cannot join")
-        node = VirtualNode(spec)
-        reporter = Reporter(self._environment, node, self._delays, self._witness.tell)
-        kubelet = self.kubelets[spec.name] = Kubelet(self._environment, node, self._delays, reporter, self)
-        self._members[spec.name] = Member(kubelet, reporter)
-        self.note(NodeJoined(self._environment.now, spec.name, dict(spec.allocatable), spec.bandwidth))
+        name = spec.name
+        if name in self.kubelets:
+            raise WiringError(f"a second node {name!r} cannot join")
+        source, grounds = self._sources.for_node(spec), self._grounds
+        node = VirtualNode(spec, self._words, self._uplinks.get(spec.uplink, math.inf))
+        reporter = Reporter(self._environment, node, grounds.delays, self._tell, grounds.draw)
+        self.kubelets[name] = Kubelet(grounds, node, source, reporter)
+        self.nodes[name], self._reporters[name] = node, reporter
+        self._note(NodeJoined(self._environment.now, name, dict(spec.allocatable), spec.bandwidth))
         reporter.join()
+        for watcher in self.watchers:
+            watcher.node_joined(node)
 
     def cordon(self, name: str) -> None:
         """Let no more pods be placed on a node; nothing happens if it is gone."""
-        member = self._members.get(name)
-        if member is not None:
-            member.kubelet.node.unschedulable = True
-            member.reporter.node_changed()
+        self._set_schedulable(name, unschedulable=True)
+
+    def uncordon(self, name: str) -> None:
+        """Let pods be placed on a node again; nothing happens if it is gone."""
+        self._set_schedulable(name, unschedulable=False)
+
+    def drain(self, name: str) -> None:
+        """Cordon a node and remove its pods, each with its own grace, but for those of DaemonSets."""
+        self.cordon(name)
+        if name in self.nodes:
+            for pod in self.kubelets[name].pods:
+                if pod.pod.owner is None or pod.pod.owner.kind != DAEMON_SET:
+                    self.remove(pod.pod.uid, None)
+
+    def fail(self, name: str) -> None:
+        """Let a node's kubelet stop; nothing happens if it has, or if the node is gone."""
+        if name in self.nodes and name not in self._outages:
+            self._note(NodeFailed(self._environment.now, name))
+            self._outages[name] = Outage(
+                self._environment, self._grounds.delays, self.kubelets[name], self._reporters[name], self._evict
+            )
+
+    def recover(self, name: str) -> None:
+        """Let a node that has failed work again; nothing happens if it has not."""
+        outage = self._outages.pop(name, None)
+        if outage is not None:
+            self._note(NodeRecovered(self._environment.now, name))
+            outage.recover()
 
     def drop(self, name: str) -> None:
         """Let a node leave, and its pods with it; nothing happens if it is gone."""
-        member = self._members.get(name)
-        if member is None:
+        # First, so that whoever is told of the pods' ends puts nothing new on it.
+        node = self.nodes.pop(name, None)
+        if node is None:
             return
-        for pod in tuple(member.kubelet.node.pods.values()):
+        outage = self._outages.pop(name, None)
+        if outage is not None:
+            outage.end()
+        kubelet = self.kubelets[name]
+        for pod in kubelet.pods:
             self.remove(pod.pod.uid)
-        member.kubelet.puller.stop()
-        del self._members[name]
-        self.note(NodeLeft(self._environment.now, name))
-        member.reporter.leave()
+        kubelet.leave()
+        self._note(NodeLeft(self._environment.now, name))
+        self._reporters[name].leave()
+        for watcher in self.watchers:
+            watcher.node_left(node)
+
+    def _set_schedulable(self, name: str, *, unschedulable: bool) -> None:
+        node = self.nodes.get(name)
+        if node is not None and node.unschedulable is not unschedulable:
+            node.unschedulable = unschedulable
+            self._reporters[name].node_changed()
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
-    def submit(self, pod: Pod, duration: float | None) -> None:
-        """Let a pod arrive that will run for *duration* seconds (None: until it is removed)."""
+    def submit(self, pod: Pod, life: Life = RUNS_ON) -> None:
+        """Let a pod arrive that will live so; one that names a node needs no scheduler and goes there."""
+        if pod.uid in self.pods:
+            raise WiringError(f"a second pod with the uid {pod.uid!r} cannot arrive")
         now = self._environment.now
-        images = tuple(self._image(name) for name in dict.fromkeys(pod.images))
-        self.pods[pod.uid] = VirtualPod(pod, images, now, duration)
-        self.note(PodArrived(now, pod.key, pod.uid, pod.namespace, pod.images, dict(pod.requests)))
-        self._witness.tell(PodSeen(pod))
+        need = self._needs.get(pod.images)
+        if need is None:
+            need = self._needs[pod.images] = self._need(pod.images)
+        virtual = self.pods[pod.uid] = VirtualPod(pod, need[0], now, life, need[1])
+        self._note(PodArrived(now, virtual.key, pod.uid, pod.namespace, pod.images, dict(pod.requests)))
+        self._tell(PodSeen(pod))
+        if pod.node_name:
+            self.bind(pod.uid, pod.node_name)
 
     def bind(self, uid: PodUid, node: str) -> str:
         """Bind a pod to a node; return why that is not possible, empty when it was done."""
@@ -118,45 +184,84 @@ class Cluster:
             return REASON_NO_POD
         if pod.node:
             return REASON_BOUND.format(pod.node)
-        member = self._members.get(node)
-        if member is None:
+        if node not in self.nodes:
             return REASON_NO_NODE
         pod.node, pod.bound = node, self._environment.now
-        pod.pod = msgspec.structs.replace(pod.pod, node_name=node)
-        self.note(PodBound(pod.bound, pod.pod.key, node))
-        self._witness.tell(PodSeen(pod.pod))
-        member.kubelet.accept(pod)
+        self._note(PodBound(pod.bound, pod.key, node))
+        self._show(pod, "node_name", node)
+        self.kubelets[node].accept(pod)
+        if self._outages and node in self._outages:
+            self._outages[node].bound(pod)
         return ""
 
-    def remove(self, uid: PodUid) -> None:
-        """Delete a pod at once; nothing happens if it has ended or never was."""
+    def remove(self, uid: PodUid, grace: float | None = 0.0) -> None:
+        """
+        Delete a pod; nothing happens if it has ended or never was.
+
+        At once when *grace* is 0 or it has no node yet. Otherwise it has *grace* seconds to stop, or its own (None);
+        until it has stopped, its room is taken and it is seen as being deleted.
+        """
         pod = self.pods.get(uid)
         if pod is None or pod.phase in ENDED:
             return
+        if grace is None:
+            grace = pod.life.grace
+        if grace <= 0.0 or not pod.node:
+            self.pod_stopped(pod)
+        elif pod.grace is None:
+            pod.grace = grace
+            self._show(pod, "deleting", True)
+            self.kubelets[pod.node].stop(pod)
+
+    def _evict(self, pod: VirtualPod) -> None:
+        """Remove a pod from a node that has failed."""
+        if pod.phase not in ENDED:
+            pod.reason = UNREACHABLE
+            self._remove(pod, PodEvicted(self._environment.now, pod.key, pod.node, UNREACHABLE))
+
+    def _remove(self, pod: VirtualPod, record: PodRemoved | PodEvicted) -> None:
         if pod.node:
-            self._members[pod.node].kubelet.remove(pod)
-        pod.phase, pod.ended = "removed", self._environment.now
-        self.note(PodRemoved(pod.ended, pod.pod.key, pod.node))
-        self._witness.tell(PodGone(uid))
+            self.kubelets[pod.node].let_go(pod)
+        pod.phase, pod.ended = "removed", record.at
+        self._note(record)
+        self._tell(PodGone(pod.pod.uid))
+        for watcher in self.watchers:
+            watcher.pod_ended(pod)
 
     # -- what kubelets hand in ---------------------------------------------------------------------------------------
 
-    def note(self, record: Record) -> None:
-        """Pass a record on."""
-        self._witness.note(record)
-
     def pod_started(self, pod: VirtualPod) -> None:
         """Show everybody that a pod runs."""
-        pod.pod = msgspec.structs.replace(pod.pod, started=True)
-        self._witness.tell(PodSeen(pod.pod))
+        self._show(pod, "started", True)
+        for watcher in self.watchers:
+            watcher.pod_started(pod)
 
     def pod_ended(self, pod: VirtualPod) -> None:
-        """Show everybody that a pod has finished or failed."""
-        pod.pod = msgspec.structs.replace(pod.pod, finished=True)
-        self._witness.tell(PodSeen(pod.pod))
+        """Show everybody that a pod has finished, failed or was refused."""
+        self._show(pod, "finished", True)
+        for watcher in self.watchers:
+            watcher.pod_ended(pod)
+
+    def pod_stopped(self, pod: VirtualPod) -> None:
+        """Remove a pod that has stopped."""
+        self._remove(pod, PodRemoved(self._environment.now, pod.key, pod.node))
+
+    def _show(
+        self, pod: VirtualPod, field: Literal["node_name", "started", "finished", "deleting"], value: object
+    ) -> None:
+        """Let everybody see one thing about a pod that has changed."""
+        # Not `replace`, which would work out the pod's images again each time.
+        shown = _copied(pod.pod)
+        force_setattr(shown, field, value)
+        pod.pod = shown
+        self._tell(PodSeen(shown))
+
+    def _need(self, names: tuple[str, ...]) -> tuple[tuple[Image, ...], int]:
+        images = tuple(self._image(name) for name in dict.fromkeys(names))
+        return images, wanted(images)
 
     def _image(self, name: str) -> Image:
-        image = self._registry.find(name)
+        image = self._catalog.find(name)
         if image is None:
             raise WiringError(f"no registry has the image {name!r}")
         return image

@@ -1,194 +1,318 @@
 """
-A link whose rate is shared fairly by the flows on it, at O(log n) per change.
+A link that transfers cross, with a clock by which those that it holds back end.
 
-    start --> moving --last byte--> done --> on_done is called
-                |                    |
-                +------cancel--------+-----> on_done is never called
+Instead of recomputing every transfer at every change, a link keeps a clock of its own: the bytes that each transfer it
+holds back would have been given since there was one. The clock advances at the link's level, the rate they all have. A
+transfer of *size* bytes held back since the clock showed V is done when it shows V + size, whatever happens to the
+level in between. So these transfers wait on one heap by that number, and one timer of the environment stands for the
+first of them: a change of the level moves one clock and at most one timer, however many transfers wait.
 
-Instead of recomputing every flow at every change, the link keeps a clock of its own: the bytes each flow would have
-been given since the link was last idle. It advances at rate / n. A flow of *size* bytes started when the clock showed
-V is done when it shows V + size, whatever happens to n and to the rate in between. So flows wait on one heap by that
-number, and one timer of the environment stands for the first of them.
+Some transfers want to know when they had moved so many bytes. For them the link writes down its clock at every change of
+the level, from the first of them on until its last member has gone: in between the clock is a straight line.
 
-Called by models of downloads and disks. Never knows what its bytes are.
+Called by `Network`, which decides which link holds a transfer back. Never decides that itself.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
-from operator import attrgetter
-from typing import Final, TypeVarTuple
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop
+from typing import Final, Protocol
 
 from lamina.simulator.engine.environment import INFINITY, EngineError, Environment, Timer
 
-Arguments = TypeVarTuple("Arguments")
-
-# Flows that end within this share of the link clock end in the same instant. The clock is a sum of rounded quotients,
-# each off by about 1e-16, so this covers ten million changes; as time it is a microsecond in a quarter of an hour.
+# Transfers of one link that end within this share of its clock end in the same instant. The clock is a sum of rounded
+# products, each off by about 1e-16, so this covers ten million changes; as time it is a microsecond in a quarter of an
+# hour.
 TOGETHER: Final = 1e-9
 
-# Below this many cancelled flows sweeping the heap is not worth the look.
-FEW_CANCELLED: Final = 64
+# Below this many dead entries sweeping a heap is not worth the look.
+FEW_DEAD: Final = 64
+
+# Marks are looked for a little below, by this share of the clock: the sums that the clock is must not decide whether a
+# transfer that is halted just there has reached one.
+BELOW: Final = 1e-12
+
+# So many changes of the level are remembered without asking for how long they are needed.
+FEW_CHANGES: Final = 1024
 
 
-@dataclass(slots=True, eq=False)
-class Flow:
-    """Some bytes on their way over one link. Callers read *size* and *ended*; the rest belongs to the link."""
+class Dispatcher(Protocol):
+    """What a link has to ask of its network."""
 
-    size: float
-    on_done: Callable[..., object]
-    args: tuple[object, ...]
-    serial: int
-    begin: float
-    ended: bool = False
-    call: Timer | None = None
+    environment: Environment
+
+    def set_rate(self, link: "Link", rate: float) -> None:
+        """Let *link* go on at *rate*."""
+        ...
+
+    def end(self, ending: "list[Transfer]", home: "Link") -> None:
+        """Take members of *home* off their links, since their last bytes have arrived, and call them."""
+        ...
 
 
-class FairLink:
-    """A link of *rate* bytes per unit of time, each moving flow getting the same share of it at any time."""
+class Transfer:
+    """Some bytes on their way. Callers read *path*, *size*, *ended* and *reached*; the rest belongs to the network."""
 
-    def __init__(self, environment: Environment, rate: float) -> None:
-        """Open an idle link; a rate of 0 is a link that is down."""
-        self._environment = environment
-        self._rate = _amount("rate", rate)
-        # By (clock at the last byte, serial); the first entry is never a cancelled flow.
-        self._flows: list[tuple[float, int, Flow]] = []
-        self._serial = 0
-        self._timer: Timer | None = None
-        self._clock = 0.0
-        self._read_at = environment.now
-        self._active = 0
-        # Bytes of flows that have ended, and the sum of what the clock showed when the moving ones began.
-        self._ended_bytes = 0.0
-        self._begins = 0.0
+    __slots__ = ("args", "end", "ended", "home", "marks", "on_done", "path", "reached", "serial", "since", "size")
 
-    @property
-    def active(self) -> int:
-        """The number of flows among which the rate is shared now."""
-        return self._active
-
-    @property
-    def rate(self) -> float:
-        """Bytes per unit of time, for all flows together."""
-        return self._rate
+    def __init__(
+        self,
+        path: tuple["Link", ...],
+        size: float,
+        on_done: Callable[..., object],
+        args: tuple[object, ...],
+        serial: int,
+        marks: Sequence[float],
+    ) -> None:
+        """Made by `Network.start`."""
+        self.path = path
+        self.size = size
+        self.on_done: Callable[..., object] | None = on_done
+        self.args = args
+        self.serial = serial
+        self.ended = False
+        self.home: Link | None = None
+        """The link that holds it back."""
+        self.end = 0.0
+        """What the clock of its home shows when its last byte arrives."""
+        self.marks = marks
+        # When it came to its home; kept if it has marks.
+        self.since = 0.0
+        if marks:
+            self.reached: list[float] = []
+            """When it had moved as many bytes as each of its marks; complete when it is done."""
 
     @property
     def moved(self) -> float:
-        """Bytes moved so far, those of flows on their way and of cancelled ones included; exact on an idle link."""
-        return self._ended_bytes + self._active * self._clock_now() - self._begins
+        """Bytes that have arrived by now."""
+        home = self.home
+        if home is None:
+            return self.size
+        home.read()
+        return self.size - self.end + home.clock
 
-    def start(self, size: float, on_done: Callable[[*Arguments], object], *args: *Arguments) -> Flow:
-        """
-        Put *size* bytes on the link; *on_done* is called with *args* once the last of them has arrived.
 
-        It is never called from inside this method: also a flow of 0 bytes is done by an event, at the current time.
-        Of flows that end at one time, the one started first is called first.
-        """
-        size = _amount("size", size)
-        self._read_clock()
-        self._serial += 1
-        flow = Flow(size, on_done, args, self._serial, self._clock)
-        if size == 0.0:
-            self._finish(flow)
-            return flow
-        self._active += 1
-        self._begins += flow.begin
-        heappush(self._flows, (self._clock + size, flow.serial, flow))
-        self._set_timer()
-        return flow
+class Link:
+    """
+    A link of *rate* bytes per unit of time. Made by `Network.link`.
 
-    def cancel(self, flow: Flow) -> None:
-        """
-        Take *flow*, which this link handed out, off the link; its *on_done* is not called from now on.
+    Callers read *rate*, *active* and *moved* and call `set_rate`; the rest belongs to the network. Plain attributes,
+    because reading a property would cost a call.
+    """
 
-        The bytes it has moved stay counted. Nothing happens if it was called or cancelled before.
-        """
-        if flow.ended:
-            # Its last byte has arrived, but in an instant with several endings its call may still be to come.
-            if flow.call is not None:
-                self._environment.cancel(flow.call)
-            return
-        self._read_clock()
-        self._leave(flow, self._clock - flow.begin)
-        dead = len(self._flows) - self._active
-        if dead > FEW_CANCELLED and dead > self._active:
-            self._flows = [entry for entry in self._flows if not entry[2].ended]
-            heapify(self._flows)
-        self._set_timer()
+    __slots__ = (
+        "active",
+        "captives",
+        "clock",
+        "clocks",
+        "due",
+        "ended_bytes",
+        "ends",
+        "feeds",
+        "first",
+        "foreign",
+        "homes",
+        "level",
+        "members",
+        "most",
+        "network",
+        "rate",
+        "read_at",
+        "serial",
+        "timer",
+        "times",
+        "top",
+        "unsettled",
+    )
+
+    def __init__(self, network: Dispatcher, serial: int, rate: float) -> None:
+        """Open an idle link."""
+        self.network = network
+        self.serial = serial
+        self.rate = rate_of(rate)
+        """Bytes per unit of time for all transfers together; infinity: no limit; 0: the link is down."""
+        self.active = 0
+        """The number of transfers on it now."""
+        self.ended_bytes = 0.0
+        # Who crosses it, by the link that holds them back; those it holds back itself are its members.
+        self.homes: dict[Link, dict[Transfer, None]] = {}
+        self.members = 0
+        self.level = INFINITY
+        # What the members' clock shows, when it was read, who ends by it, and when the first of them does.
+        self.clock = 0.0
+        self.read_at = 0.0
+        self.ends: list[tuple[float, int, Transfer]] = []
+        self.due = INFINITY
+        self.first: Transfer | None = None
+        self.timer: Timer | None = None
+        # What the clock showed when, at changes of the level; empty while no member has marks.
+        self.times: list[float] = []
+        self.clocks: list[float] = []
+        self.most = FEW_CHANGES
+        # The load of those held back elsewhere, and no less than the highest level among their homes.
+        self.foreign = 0.0
+        self.top = 0.0
+        self.unsettled = False
+        # The part of *foreign* of other links that is this one's, and links that wait for this one's level: see Network.
+        self.feeds: dict[Link, float] = {}
+        self.captives: list[tuple[float, int, Link]] = []
+
+    @property
+    def moved(self) -> float:
+        """Bytes moved so far, those of transfers on their way and of cancelled ones included; exact on an idle link."""
+        under_way = 0.0
+        for home, transfers in self.homes.items():
+            home.read()
+            under_way += sum(transfer.size - transfer.end + home.clock for transfer in transfers)
+        return self.ended_bytes + under_way
 
     def set_rate(self, rate: float) -> None:
-        """Go on at *rate* from now; 0 stops all flows where they are until the next call."""
-        rate = _amount("rate", rate)
-        self._read_clock()
-        self._rate = rate
-        self._set_timer()
+        """Go on at *rate* from now; 0 stops all transfers where they are until the next call."""
+        self.network.set_rate(self, rate_of(rate))
 
-    def _clock_now(self) -> float:
-        elapsed = self._environment.now - self._read_at
-        if not elapsed or not self._active:
-            return self._clock
-        # No further than the first ending, which rounding could overshoot: bytes are never moved twice.
-        return min(self._clock + elapsed * self._rate / self._active, self._flows[0][0])
+    def set_level(self, level: float) -> None:
+        """Go on at another level from now; below 0 it is a rounding."""
+        self.read()
+        if self.times and level != self.level:
+            self._write_down()
+        self.level = level if level > 0.0 else 0.0
 
-    def _read_clock(self) -> None:
-        self._clock = self._clock_now()
-        self._read_at = self._environment.now
+    def read(self) -> None:
+        """Bring the clock up to now; has to happen before the level changes."""
+        now = self.network.environment.now
+        elapsed = now - self.read_at
+        if elapsed:
+            self.read_at = now
+            if self.members:
+                # No further than the first ending, which rounding could overshoot: bytes are never moved twice.
+                self.clock = min(self.clock + elapsed * self.level, self.ends[0][0])
 
-    def _set_timer(self) -> None:
-        """Aim the one timer at the first ending; every change of the flows or of the rate ends here."""
-        if self._timer is not None:
-            self._environment.cancel(self._timer)
-            self._timer = None
-        flows = self._flows
-        while flows and flows[0][2].ended:
-            heappop(flows)
-        if not flows:
-            # A new count from 0 whenever the link is idle keeps the clock small and its sums exact.
-            self._clock = self._begins = 0.0
-            return
-        left = flows[0][0] - self._clock
-        if left <= 0.0:
-            due = self._environment.now
+    def aim(self) -> None:
+        """Find out when the first member ends; every change of the members or of the level ends here."""
+        ends = self.ends
+        if len(ends) > 2 * self.members + FEW_DEAD:
+            ends[:] = [entry for entry in ends if entry[2].home is self and entry[2].end == entry[0]]
+            heapify(ends)
+        end, _, first = ends[0]
+        while first.home is not self or first.end != end:
+            heappop(ends)
+            end, _, first = ends[0]
+        environment = self.network.environment
+        left = end - self.clock
+        # With a rounding of bytes left it is done, even if the level is 0 now.
+        if left <= end * TOGETHER:
+            due = environment.now
         else:
-            due = self._environment.now + left * self._active / self._rate if self._rate else INFINITY
+            due = environment.now + left / self.level if self.level else INFINITY
+        self.due, self.first = due, first
+        timer = self.timer
+        if timer is not None:
+            # A timer that is too early stays, and looks at *due* when it fires: most changes are starts, which make
+            # the first ending later, and so cost no cancelling. Only without an ending it must not move time on.
+            if timer[0] <= due < INFINITY:
+                return
+            environment.cancel(timer)
+            self.timer = None
         if due < INFINITY:
-            self._timer = self._environment.at(due, self._end_first)
+            self.timer = environment.at(due, self.wake)
 
-    def _end_first(self) -> None:
-        """End the flow the timer stood for, and those that end with it, in the order in which they were started."""
-        self._timer = None
-        flows = self._flows
-        # The timer was set for this reading. Taking it as it is, rather than computing it back from a rounded time,
-        # is what ends a small flow late in a long simulation: there, time may be too coarse to show its duration.
-        self._clock = flows[0][0]
-        self._read_at = self._environment.now
-        together = self._clock * (1.0 + TOGETHER)
+    def wake(self) -> None:
+        """Fire the timer: end the first member and those that end with it, or go on waiting for it."""
+        self.timer = None
+        environment = self.network.environment
+        if self.due > environment.now:
+            self.timer = environment.at(self.due, self.wake)
+            return
+        first = self.first
+        if first is None or first.home is not self:
+            # It went in this very instant; the timer is set again when that is settled.
+            return
+        # *due* was computed for this reading. Taking it as it is, rather than computing it back from a rounded time,
+        # is what ends a small transfer late in a long simulation: there, time may be too coarse to show its duration.
+        ends = self.ends
+        self.clock = first.end
+        self.read_at = environment.now
+        together = self.clock * (1.0 + TOGETHER)
         ending = []
-        while flows and flows[0][0] <= together:
-            flow = heappop(flows)[2]
-            if not flow.ended:
-                ending.append(flow)
-        ending.sort(key=attrgetter("serial"))
-        for flow in ending:
-            self._leave(flow, flow.size)
-        # All but the first by events of their own: each may cancel or start others, and if one raises, none is lost.
-        for flow in ending[1:]:
-            self._finish(flow)
-        self._set_timer()
-        ending[0].on_done(*ending[0].args)
+        while ends and ends[0][0] <= together:
+            end, _, transfer = heappop(ends)
+            if transfer.home is self and transfer.end == end:
+                if transfer.marks:
+                    self.tell(transfer)
+                # It may stand on the heap twice, if it was held back elsewhere for no time.
+                transfer.end = INFINITY
+                ending.append(transfer)
+        self.network.end(ending, self)
 
-    def _leave(self, flow: Flow, moved: float) -> None:
-        flow.ended = True
-        self._active -= 1
-        self._begins -= flow.begin
-        self._ended_bytes += moved
+    # -- marks ---------------------------------------------------------------------------------------------------------
 
-    def _finish(self, flow: Flow) -> None:
-        flow.ended = True
-        flow.call = self._environment.after(0.0, flow.on_done, *flow.args)
+    def welcome(self, transfer: Transfer) -> None:
+        """Take in a member that has marks. The clock was read."""
+        transfer.since = self.read_at
+        if not self.times:
+            self.times.append(self.read_at)
+            self.clocks.append(self.clock)
+
+    def _write_down(self) -> None:
+        """Remember what the clock shows, because the level changes now."""
+        times, clocks = self.times, self.clocks
+        if times[-1] == self.read_at:
+            clocks[-1] = self.clock
+            return
+        if len(times) >= self.most:
+            # What was before the oldest member with marks nobody asks for; it needs the change just before it came.
+            oldest = min([one.since for one in self.homes[self] if one.marks], default=self.read_at)
+            gone = max(0, bisect_left(times, oldest) - 1)
+            del times[:gone], clocks[:gone]
+            self.most = max(FEW_CHANGES, 2 * len(times))
+        times.append(self.read_at)
+        clocks.append(self.clock)
+
+    def tell(self, transfer: Transfer) -> None:
+        """Let a member know which of its marks it has reached, and when. The clock was read."""
+        times, clocks, reached = self.times, self.clocks, transfer.reached
+        clock, now = self.clock, self.read_at
+        if len(times) == 1 and times[0] == transfer.since and clocks[0] < transfer.end <= clock:
+            # The usual case: it had one rate for as long as it was here.
+            begin, end = times[0], transfer.end
+            moved = clocks[0] - (end - transfer.size)
+            pace = (now - begin) / (end - clocks[0])
+            reached += [begin + (mark - moved) * pace for mark in transfer.marks[len(reached) :]]
+            return
+        begin, slack = transfer.end - transfer.size, transfer.end * BELOW
+        since, changes = transfer.since, len(times)
+        # Between these two points the clock was a straight line.
+        place, low, high = 0, (0.0, 0.0), (0.0, -INFINITY)
+        for mark in transfer.marks[len(reached) :]:
+            wanted = begin + mark
+            if wanted - slack > clock:
+                break
+            if wanted - slack > high[1]:
+                place = bisect_left(clocks, wanted - slack, max(place, 1))
+                low = times[place - 1], clocks[place - 1]
+                high = (times[place], clocks[place]) if place < changes else (now, clock)
+            height = high[1] - low[1]
+            share = (wanted - low[1]) / height if height else 0.0
+            at = low[0] + (high[0] - low[0]) * share if share < 1.0 else high[0]
+            reached.append(at if at > since else since)
+
+    def close(self) -> None:
+        """Forget the clock: the last member has gone. A new count from 0 keeps it small and its sums exact."""
+        self.clock = 0.0
+        self.level = self.due = INFINITY
+        self.first = None
+        self.ends.clear()
+        self.captives.clear()
+        if self.times:
+            self.times.clear()
+            self.clocks.clear()
+        if self.timer is not None:
+            self.network.environment.cancel(self.timer)
+            self.timer = None
 
 
-def _amount(name: str, value: float) -> float:
-    if not 0.0 <= value < INFINITY:
-        raise EngineError(f"cannot use a {name} of {value!r}: it must be finite and at least 0")
+def rate_of(value: float) -> float:
+    """Refuse what is no rate."""
+    if not value >= 0.0:
+        raise EngineError(f"cannot use a rate of {value!r}: it must be at least 0; infinity means no limit")
     return float(value)

@@ -1,151 +1,435 @@
 """
-A node's image puller, as a kubelet with its default settings works: one image at a time, first come, first served.
+A node's image puller: the kubelet's queue in front, the runtime behind.
 
-    ask --> waiting --its turn--> pulling --last layer--> done --> on_ready is called
-               |                     |
-               +--cancel--> gone     +--cancel--> goes on; on_ready is not called
+    ask --> queued --its turn--> resolving --> waiting for chains --> downloading, unpacking --> done --> on_ready
+               ^                                  of other pulls          |
+               +-----------back-off------------ failed <------------------+  no room; or too many pulls at its turn
 
-An image's missing layers are downloaded bottom first, each at the full rate of the node's link. A runtime that loads
-several layers of an image side by side is done at the same time, since the link is the bottleneck. Pulls of one node
-never overlap, so a layer that two images share is downloaded by the first and found by the second. Unpacking, the
-registry and the time to resolve a manifest cost nothing here.
+Pulls have their turn first come, first served, one at a time or several (`RuntimeSpec.parallel_pulls`). A pull that is
+cancelled while it is queued or rests is gone; once it has begun the runtime carries it through.
+
+A runtime looks from the bottom which layers are unpacked. Those that another pull is just unpacking it waits for; from the
+first that nobody has, everything is its own: it downloads the blobs that are not there and unpacks bottom up while later
+ones arrive. So no chain is ever unpacked twice at once, and no blob downloaded twice at once. Where images are pulled one
+at a time, nobody is ever waited for, and a pull is a single download (`streaming`) unless the disk has no room for all of it.
+
+A pull that failed for lack of room while nothing else was under way fails again until an image comes, goes or falls out of
+use. A kubelet tries all the same; here such attempts are left out, so that a run in which nothing else happens has an end.
 
 Called by the kubelet of `lamina.simulator.cluster`. Never decides what is pulled.
 """
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVarTuple
 
+from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer
-from lamina.simulator.engine import Environment, FairLink, Flow
+from lamina.simulator.engine import Environment, Network
+from lamina.simulator.pulls.collector import Collector
+from lamina.simulator.pulls.fetching import Fetcher
+from lamina.simulator.pulls.pace import Pace, next_backoff
+from lamina.simulator.pulls.pull import Pull, Watcher
+from lamina.simulator.pulls.recipe import Chain
+from lamina.simulator.pulls.source import Source
+from lamina.simulator.pulls.spec import RuntimeSpec
 from lamina.simulator.pulls.store import Store
+from lamina.simulator.pulls.streaming import Streamer, is_alone
+from lamina.simulator.pulls.unpacking import unpacker
 
+Arguments = TypeVarTuple("Arguments")
 
-class Pull:
-    """One request for one image."""
-
-    __slots__ = ("asked_at", "began_at", "downloaded", "image", "on_ready")
-
-    def __init__(self, image: Image, asked_at: float, on_ready: Callable[[], object]) -> None:
-        """Ask for *image*; *on_ready* wants to know when it is there."""
-        self.image = image
-        self.asked_at = asked_at
-        self.began_at: float | None = None
-        """When its turn came."""
-        self.downloaded = 0
-        """Bytes of the layers that arrived because of this request."""
-        self.on_ready: Callable[[], object] | None = on_ready
-
-
-class Watcher(Protocol):
-    """Told by a puller what happens, when it happens."""
-
-    def pull_began(self, pull: Pull, missing: tuple[Layer, ...]) -> None:
-        """The turn of *pull* has come; *missing* is what will be downloaded, perhaps nothing."""
-        ...
-
-    def layer_pulled(self, layer: Layer) -> None:
-        """The layer is on the node now."""
-        ...
-
-    def pull_done(self, pull: Pull, *, news: bool) -> None:
-        """The image is on the node now; *news* is false when it had come by an earlier pull."""
-        ...
+NO_SPACE: Final = "no space left on device"
+TOO_MANY: Final = "pull QPS exceeded"
 
 
 class Puller:
     """Brings images to one node."""
 
-    def __init__(self, environment: Environment, store: Store, bandwidth: float, watcher: Watcher) -> None:
-        """Fill *store* at *bandwidth* bytes per second."""
+    def __init__(
+        self,
+        environment: Environment,
+        network: Network,
+        store: Store,
+        spec: RuntimeSpec,
+        source: Source,
+        watcher: Watcher,
+    ) -> None:
+        """Fill *store* from *source*, and keep it from filling up if it has a disk."""
         self._environment = environment
         self._store = store
-        self._link = FairLink(environment, bandwidth)
+        self._source = source
         self._watcher = watcher
+        self._resolve = spec.resolve
+        self._most = spec.parallel_pulls
+        self._pace = Pace(spec)
+        self._fetcher = Fetcher(environment, network, store, spec, source)
+        self._unpacker = unpacker(environment, network, spec, self._progressed)
+        self._fetcher.on_there = self._unpacker.arrived
+        self._fetcher.on_pulled = self._layer_pulled
+        self._fetcher.on_full = self._full
+        self._fetcher.on_drained = self._drained
+        self._streamer = Streamer(environment, network, store, spec, source) if is_alone(spec) else None
+        if self._streamer is not None:
+            self._streamer.on_pulled = self._layers_pulled
+            self._streamer.on_there = self._streamed
+        self._collector = (
+            None if store.disk is None else Collector(environment, store, store.disk, source.name, watcher)
+        )
+        store.on_relief = self._relieved
+        self._serving = False
+        self._peers = spec.peers
         self._waiting: deque[Pull] = deque()
-        self._current: Pull | None = None
-        self._flow: Flow | None = None
-        self._left: deque[Layer] = deque()
-        self.pulled_bytes = 0
-        """Bytes of all layers that arrived."""
+        self._beginning = False
+        self._active: dict[Pull, None] = {}
+        self._resting: dict[Pull, None] = {}
+        self._parked: dict[Pull, None] = {}
+        self._draining: dict[Pull, None] = {}
+        # Images for which there was no room although nothing else was under way, and the store's edition at that time.
+        self._too_large: dict[Digest, int] = {}
+        # Which pull is going to commit a chain.
+        self._unpacking: dict[Chain, Pull] = {}
+        self._landed = 0
         self.pulled_images = 0
         """Images that were not on the node and came by a pull."""
+        self._serve()
+
+    @property
+    def pulled_bytes(self) -> int:
+        """Bytes of all layers that arrived."""
+        return self._landed + sum([layer.size for pull in self._active for layer in pull.arrived])
 
     @property
     def current(self) -> Pull | None:
-        """The request whose image is being pulled."""
-        return self._current
+        """The request that is being worked on; of several, the first."""
+        return next(iter(self._active), None)
 
     @property
     def waiting(self) -> int:
         """How many requests wait for their turn."""
         return len(self._waiting)
 
-    def ask(self, image: Image, on_ready: Callable[[], object]) -> Pull:
+    def ask(self, image: Image, on_ready: Callable[[*Arguments], object], *args: *Arguments) -> Pull:
         """
         Queue a request.
 
-        *on_ready* is called once, from an event of its own, and never from inside this method. Whether the image has
+        *on_ready* is called once with *args*, from an event of its own, and never from inside this method. Whether the image has
         come in the meantime is looked at when the request's turn comes: then there is nothing left to download.
         """
-        pull = Pull(image, self._environment.now, on_ready)
-        self._waiting.append(pull)
-        if self._current is None:
-            self._begin_next()
+        pull = Pull(image, self._store.recipe(image), self._environment.now, on_ready, args)
+        if not self._serving:
+            self._serve()
+        self._queue(pull)
         return pull
 
     def cancel(self, pull: Pull) -> None:
         """Lose interest in a request: it leaves the queue, but once it has begun the runtime carries it through."""
         pull.on_ready = None
-        if pull in self._waiting:
+        if pull.queued:
             self._waiting.remove(pull)
+            pull.queued = False
+        elif pull in self._resting:
+            del self._resting[pull]
+            self._parked.pop(pull, None)
+            self._clear_timer(pull)
 
     def stop(self) -> None:
-        """Break off, because the node is gone; a layer that was under way never arrives."""
-        self._waiting.clear()
-        self._left.clear()
-        self._current = None
-        if self._flow is not None:
-            self._link.cancel(self._flow)
-            self._flow = None
+        """
+        Break off, because the node is gone; what was under way never arrives.
+
+        If the node comes back, it has its images and nothing of what it was pulling, and may be asked again.
+        """
+        active = tuple(self._active)
+        for pull in active:
+            if pull.plan is None:
+                pull.waiters.clear()
+        for pull in (*active, *self._resting):
+            self._clear_timer(pull)
+        for pull in self._waiting:
+            pull.queued = False
+        for pending in (self._waiting, self._active, self._resting, self._parked):
+            pending.clear()
+        for pull in active:
+            self._let_go(pull)
+        self._fetcher.stop()
+        for pull in self._draining:
+            self._store.drop(pull.recipe)
+        self._draining.clear()
+        if self._collector is not None:
+            self._collector.stop()
+        if self._peers:
+            self._store.board = None
+            self._source.withdraw(self._store.blobs)
+        self._serving = False
+
+    # -- turns -------------------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        self._serving = True
+        if self._collector is not None:
+            self._collector.start()
+        if self._peers:
+            self._store.board = self._source
+            self._source.offer(self._store.blobs)
+
+    def _queue(self, pull: Pull) -> None:
+        pull.queued = True
+        self._waiting.append(pull)
+        self._begin_next()
 
     def _begin_next(self) -> None:
-        if not self._waiting:
-            self._current = None
+        """Begin what may begin; one that fails at once makes room for the next, so this is a loop and never nested."""
+        if self._beginning:
             return
-        pull = self._current = self._waiting.popleft()
-        pull.began_at = self._environment.now
-        missing = self._store.missing(pull.image)
-        self._left.extend(missing)
+        self._beginning = True
+        waiting, active, most = self._waiting, self._active, self._most
+        while waiting and (len(active) < most or not most):
+            pull = waiting.popleft()
+            pull.queued = False
+            pull.began_at = self._environment.now
+            if self._pace.take(pull.began_at):
+                self._begin(pull)
+            else:
+                self._rest(pull, TOO_MANY)
+        self._beginning = False
+
+    def _begin(self, pull: Pull) -> None:
+        self._active[pull] = None
+        self._store.use(pull.recipe)
+        if self._streamer is None:
+            pull.begin()
+            missing, step = self._missing(pull), self._walk
+        else:
+            missing, step = self._streamer.plan(pull).missing, self._stream
         self._watcher.pull_began(pull, missing)
-        self._fetch_next(pull)
-
-    def _fetch_next(self, pull: Pull) -> None:
-        if self._left:
-            layer = self._left.popleft()
-            self._flow = self._link.start(layer.size, self._arrived, pull, layer)
+        if self._resolve:
+            pull.timer = self._environment.after(self._resolve, step, pull)
         else:
-            # Nothing left is done by an event as well: whoever asked has to hear of the request before of its end.
-            self._flow = self._link.start(0, self._complete, pull)
+            step(pull)
 
-    def _arrived(self, pull: Pull, layer: Layer) -> None:
-        self._store.put_layer(layer)
-        pull.downloaded += layer.size
-        self.pulled_bytes += layer.size
+    def _missing(self, pull: Pull) -> tuple[Layer, ...]:
+        """List what a pull will download if those before it succeed."""
+        store, coming, unpacking = self._store, self._fetcher.fetches, self._unpacking
+        first = store.prefix(pull.recipe)
+        if unpacking:
+            chains = pull.recipe.chains
+            while first < len(chains) and (chains[first] in unpacking or chains[first] in store.chains):
+                first += 1
+        blobs = store.blobs
+        wanted = {layer.digest: layer for layer in pull.recipe.layers[first:]}
+        return tuple([one for digest, one in wanted.items() if digest not in blobs and digest not in coming])
+
+    def _stream(self, pull: Pull) -> None:
+        """Do all of a pull at once; layer by layer if there is no room for it, so that it fails where it would."""
+        plan, now = pull.plan, self._environment.now
+        assert plan is not None and self._streamer is not None, "a stream has a plan"
+        pull.timer, pull.fetched_at = None, now
+        if plan.first == len(pull.recipe.chains):
+            # By an event as well: whoever asked has to hear of the request before of its end.
+            pull.timer = self._environment.after(0.0, self._complete, pull)
+        elif not self._streamer.begin(pull, plan):
+            pull.begin()
+            self._walk(pull)
+
+    def _streamed(self, pull: Pull) -> None:
+        pull.timer = self._environment.at(max(self._environment.now, pull.committed[-1]), self._complete, pull)
+
+    # -- from the bottom up ------------------------------------------------------------------------------------------
+
+    def _walk(self, pull: Pull) -> None:
+        """Pass over chains that are there, wait for those of others, and begin with the first that nobody has."""
+        pull.timer = None
+        chains, there, now = pull.recipe.chains, self._store.chains, self._environment.now
+        index = pull.first
+        while index < len(chains):
+            if chains[index] in there:
+                index += 1
+                continue
+            owner = self._unpacking.get(chains[index])
+            if owner is None:
+                break
+            if not self._settle(owner):
+                self._wait_for(owner, index, pull)
+                return
+        pull.first = pull.next = index
+        pull.fetched_at = now
+        if index == len(chains):
+            # By an event as well: whoever asked has to hear of the request before of its end.
+            pull.timer = self._environment.after(0.0, self._complete, pull)
+            return
+        for chain in chains[index:]:
+            self._unpacking[chain] = pull
+        self._unpacker.begin(pull)
+        self._fetcher.feed(pull)
+
+    def _wait_for(self, owner: Pull, index: int, pull: Pull) -> None:
+        """Let *pull* go on when *owner* has committed this layer and all above it that both have."""
+        chains, unpacking = pull.recipe.chains, self._unpacking
+        while index + 1 < len(chains) and unpacking.get(chains[index + 1]) is owner:
+            index += 1
+        # A chain is at the same height in all images that have it.
+        height = index - owner.first
+        if height < len(owner.committed):
+            pull.timer = self._environment.at(owner.committed[height], self._walk, pull)
+        else:
+            owner.waiters.setdefault(index, []).append(pull)
+
+    def _settle(self, pull: Pull) -> int:
+        """Put the chains that a pull has committed by now into the store; return how many."""
+        committed, now = pull.committed, self._environment.now
+        done = len(committed) if committed and committed[-1] <= now else bisect_right(committed, now)
+        first, last = pull.first, pull.first + done
+        chains, unpacked = pull.recipe.chains[first:last], pull.recipe.unpacked[first:last]
+        if pull.plan is None:
+            for chain in chains:
+                del self._unpacking[chain]
+        self._store.put_chains(chains, unpacked)
+        del committed[:done]
+        pull.first = last
+        return done
+
+    def _layer_pulled(self, layer: Layer) -> None:
+        self._landed += layer.size
         self._watcher.layer_pulled(layer)
-        if self._left:
-            self._fetch_next(pull)
-        else:
-            self._complete(pull)
+
+    def _layers_pulled(self, layers: Sequence[Layer], size: int) -> None:
+        self._landed += size
+        say = self._watcher.layer_pulled
+        for layer in layers:
+            say(layer)
+
+    def _progressed(self, pull: Pull) -> None:
+        committed, first, now = pull.committed, pull.first, self._environment.now
+        height = first + len(committed)
+        if pull.waiters:
+            for index in [one for one in pull.waiters if one < height]:
+                for waiter in pull.waiters.pop(index):
+                    at = max(now, committed[index - first])
+                    waiter.timer = self._environment.at(at, self._walk, waiter)
+        if height == len(pull.recipe.chains):
+            pull.timer = self._environment.at(max(now, committed[-1]), self._complete, pull)
 
     def _complete(self, pull: Pull) -> None:
-        news = pull.image.digest not in self._store.images
-        self._flow = None
-        self._store.put_image(pull.image)
+        recipe, store, now, args = pull.recipe, self._store, self._environment.now, pull.args
+        pull.timer, pull.done_at = None, now
+        del self._active[pull]
+        if pull.plan is not None:
+            first = pull.first
+            store.put_chains(recipe.chains[first:], recipe.unpacked[first:])
+            news = store.finish(recipe, now)
+            pull.retire()
+        else:
+            self._settle(pull)
+            if pull.tails:
+                news = store.put_image(recipe, now)
+                self._draining[pull] = None
+                self._fetcher.drain(pull)
+            else:
+                news = store.finish(recipe, now)
+                pull.retire()
         self.pulled_images += news
         self._watcher.pull_done(pull, news=news)
+        if self._parked:
+            self._unpark()
         # The next in line first: whoever is told now may ask again, and has to wait behind those that were waiting.
         self._begin_next()
         if pull.on_ready is not None:
-            pull.on_ready()
+            pull.on_ready(*args)
+
+    def _drained(self, pull: Pull) -> None:
+        del self._draining[pull]
+        self._store.drop(pull.recipe)
+        pull.retire()
+
+    # -- when it goes wrong ------------------------------------------------------------------------------------------
+
+    def _full(self, pull: Pull) -> None:
+        del self._active[pull]
+        self._clear_timer(pull)
+        self._let_go(pull)
+        if not self._active and not self._fetcher.fetches:
+            # Nobody was in its way.
+            self._too_large[pull.image.digest] = self._store.edition
+        self._rest(pull, NO_SPACE)
+        if self._collector is not None:
+            self._collector.starved()
+        self._fetcher.deal()
+        self._begin_next()
+
+    def _let_go(self, pull: Pull) -> None:
+        """Give up what a pull has claimed; what it had unpacked stays if another pull counts on it."""
+        recipe, store, plan = pull.recipe, self._store, pull.plan
+        if plan is not None and self._streamer is not None:
+            if pull.next:
+                self._settle(pull)
+                self._streamer.abandon(pull, plan)
+            store.drop(recipe)
+            return
+        self._fetcher.abandon(pull)
+        self._unpacker.abandon(pull)
+        self._settle(pull)
+        for index in range(pull.first, len(recipe.chains)):
+            chain = recipe.chains[index]
+            if self._unpacking.get(chain) is not pull:
+                break
+            del self._unpacking[chain]
+            if index < pull.next:
+                store.unreserve(recipe.unpacked[index])
+        store.drop(recipe)
+        self._fetcher.sweep()
+        for waiters in pull.waiters.values():
+            for waiter in waiters:
+                waiter.timer = self._environment.after(0.0, self._walk, waiter)
+        # Whoever is just giving it slots finds that it wants no more.
+        pull.next = len(recipe.layers)
+
+    def _rest(self, pull: Pull, reason: str) -> None:
+        pull.failures += 1
+        pull.backoff = next_backoff(pull.backoff)
+        pull.retry_at = self._environment.now + pull.backoff
+        if pull.on_ready is not None:
+            self._resting[pull] = None
+            pull.timer = self._environment.at(pull.retry_at, self._retry, pull)
+        self._watcher.pull_failed(pull, reason, pull.retry_at)
+
+    def _retry(self, pull: Pull) -> None:
+        pull.timer = None
+        if self._is_too_large(pull):
+            self._parked[pull] = None
+            return
+        del self._resting[pull]
+        if not self._store.holds(pull.image.digest):
+            self._queue(pull)
+            return
+        # Somebody else's pull has brought it, and a kubelet looks before it asks.
+        pull.began_at = pull.fetched_at = pull.done_at = self._environment.now
+        self._watcher.pull_done(pull, news=False)
+        if pull.on_ready is not None:
+            pull.on_ready(*pull.args)
+
+    def _is_too_large(self, pull: Pull) -> bool:
+        return self._too_large.get(pull.image.digest) == self._store.edition
+
+    def _relieved(self) -> None:
+        if self._parked:
+            self._unpark()
+        # Asked here, because this is called whenever a pod ends.
+        if self._collector is not None and self._collector.pressure:
+            self._collector.relieved()
+
+    def _unpark(self) -> None:
+        """Let those try again, when their back-off comes round, for whom something has changed."""
+        now = self._environment.now
+        for pull in tuple(self._parked):
+            if not self._is_too_large(pull):
+                del self._parked[pull]
+                while pull.retry_at <= now:
+                    pull.backoff = next_backoff(pull.backoff)
+                    pull.retry_at += pull.backoff
+                pull.timer = self._environment.at(pull.retry_at, self._retry, pull)
+
+    def _clear_timer(self, pull: Pull) -> None:
+        if pull.timer is not None:
+            self._environment.cancel(pull.timer)
+            pull.timer = None

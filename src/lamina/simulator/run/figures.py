@@ -6,52 +6,64 @@ up between two pods, so the same run gives the same digits everywhere.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from lamina.simulator.run.result import PodOutcome, Result
 
+PARTS: Final = ("queue", "decision", "pull_queue", "download", "unpack", "start")
+"""What the seconds from arrival to running consist of, in this order; they add up for every pod."""
+
+SPANS: Final = (*PARTS, "waiting", "pulling", "total")
+
 
 def summary(result: Result) -> dict[str, Any]:
     """Boil a result down; all keys are always there, figures without pods are None."""
     started = [pod for pod in result.pods if pod.started is not None]
+    phases = Counter(pod.phase for pod in result.pods)
+    wanted = sum(pod.bytes_wanted for pod in started)
+    hit = sum(_hit(pod) for pod in started)
     return {
         "scenario": result.scenario,
         "profile": result.profile,
         "seed": result.seed,
+        "latency": result.latency,
         "virtual_seconds": result.seconds,
-        "decisions": len(result.decisions),
+        "decisions": result.attempts,
         "pods": {
             "total": len(result.pods),
             "started": len(started),
-            "finished": _count(result.pods, "finished"),
-            "removed": _count(result.pods, "removed"),
-            "rejected": _count(result.pods, "rejected"),
+            "finished": phases["finished"],
+            "failed": phases["failed"],
+            "removed": phases["removed"],
+            "rejected": phases["rejected"],
             "pending": [{"pod": pod.pod, "message": pod.message} for pod in result.pods if pod.phase == "pending"],
         },
-        "bytes_wanted": sum(pod.bytes_wanted for pod in started),
+        "bytes_wanted": wanted,
         "bytes_pulled": sum(node.bytes_pulled for node in result.nodes),
-        "bytes_hit": sum(pod.bytes_wanted - pod.bytes_pulled for pod in started),
+        "bytes_hit": hit,
+        "hits": hit / wanted if wanted else None,
         "pulls": sum(node.pulls for node in result.nodes),
+        "pull_failures": result.pull_failures,
+        "gc": msgspec.structs.asdict(result.cleared),
+        "evictions": result.evictions,
+        "restarts": sum(pod.restarts for pod in result.pods),
+        "failures": result.failures,
         "heating": result.heating,
         "balance": result.balance,
-        "startup_seconds": {
-            "waiting": _spread(pod.waiting for pod in started),
-            "pulling": _spread(pod.pulling for pod in started),
-            "total": _spread(_total(pod) for pod in started),
-        },
+        "utilisation": msgspec.structs.asdict(result.utilisation),
+        "startup_seconds": {name: _spread(getattr(pod, name) for pod in started) for name in SPANS},
+        "slowdown": _spread(pod.slowdown for pod in started),
         "nodes": [msgspec.structs.asdict(node) for node in result.nodes],
     }
 
 
-def _count(pods: Iterable[PodOutcome], phase: str) -> int:
-    return sum(pod.phase == phase for pod in pods)
-
-
-def _total(pod: PodOutcome) -> float | None:
-    return None if pod.started is None else pod.started - pod.arrived
+def _hit(pod: PodOutcome) -> int:
+    # A runtime that discards blobs may download a layer twice for one pod.
+    return max(0, pod.bytes_wanted - pod.bytes_pulled)
 
 
 def _spread(seconds: Iterable[float | None]) -> dict[str, float | None]:

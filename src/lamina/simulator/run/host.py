@@ -1,11 +1,11 @@
 """
-The host of a simulated run: feeds the loop what the cluster tells, and performs its commands in virtual time.
+The host of a simulated run: feeds the scheduler what the cluster tells, and performs its commands in virtual time.
 
-Everything that happens at one instant is collected first and fed together; then the loop decides. What its commands
-cause at the same instant is fed in another round of that instant.
+Everything that happens at one instant is collected first and fed together; then the scheduler decides. What its commands
+cause at the same instant is fed in another round of that instant. While it thinks (see `latency`) what happens waits.
 
-    cluster --record--> trace, observer
-       |  --event---> inbox --end of the instant--> loop.feed --commands--> cluster
+    cluster --record--> trace, observer, meters
+       |  --event---> inbox --end of the instant--> decider.feed --commands--> cluster
        +<----------------------------------------------------------------------+
 """
 
@@ -16,12 +16,14 @@ import msgspec
 
 from lamina.model.decision import Decision
 from lamina.model.events import BindDone, BindFailed, Event, PodSeen, TimePassed, WorkFailed
-from lamina.model.pod import Pod
+from lamina.model.pod import PodUid
 from lamina.scheduling.framework.commands import Bind, Command, DoWork, Evict, Nominate, TellPending, WakeAt
-from lamina.scheduling.loop.loop import Loop
 from lamina.simulator.cluster import Cluster
 from lamina.simulator.engine import Environment, Timer
 from lamina.simulator.engine.environment import INFINITY
+from lamina.simulator.run.decider import Decider
+from lamina.simulator.run.latency import Thinking
+from lamina.simulator.run.tally import Concerns
 from lamina.trace.records import Decided, Record
 
 DECIDE: Final = 10
@@ -38,23 +40,37 @@ NO_WORKER: Final = "nobody does the work of plugin {} in a simulation"
 
 
 class Host:
-    """Stands between one loop and one cluster; `connect` them before anything happens."""
+    """Stands between one decider and one cluster; `connect` them before anything happens."""
 
     def __init__(
-        self, environment: Environment, loop: Loop, watch: Callable[[Record], None], bind_delay: float
+        self,
+        environment: Environment,
+        decider: Decider,
+        concerns: Concerns,
+        bind_delay: float,
+        thinking: Thinking | None = None,
     ) -> None:
-        """Feed *loop*; *watch* gets every record."""
+        """Feed *decider*, for whom deciding is free without *thinking*; *concerns* says who counts which records."""
         self._environment = environment
-        self._loop = loop
-        self._watch = watch
+        self._decider = decider
+        self._concern = concerns.get
         self._bind_delay = bind_delay
+        self._thinking = thinking
         self._cluster: Cluster | None = None
         self._inbox: list[Event] = []
         self._deciding: Timer | None = None
         self._wake: Timer | None = None
-        self._told = -INFINITY
-        self.decisions: list[Decision] = []
-        """Every decision the loop told of, in order."""
+        self._told = self._free_at = -INFINITY
+        self.watchers: list[Callable[[Record], object]] = []
+        """Get every record, in this order; empty while nobody looks."""
+        self.decisions: list[Decision] | None = None
+        """Every decision it was told of, in order, if there is a list for them."""
+        self.told = 0
+        """How many attempts it was told of."""
+        self.chosen: dict[PodUid, float] = {}
+        """When the attempt began that found each pod a node."""
+        self.messages: dict[PodUid, str] = {}
+        """Why each pod was not placed when it was last tried; those that were placed since are not here."""
         self.last_at = 0.0
         """When something was last written down."""
 
@@ -67,15 +83,21 @@ class Host:
     def note(self, record: Record) -> None:
         """Take a record."""
         self.last_at = record.at
-        self._watch(record)
+        concern = self._concern(type(record))
+        if concern is not None:
+            concern(record)
+        for watcher in self.watchers:
+            watcher(record)
 
     def tell(self, event: Event) -> None:
-        """Keep an event for the end of this instant."""
+        """Keep an event for the end of this instant, or until the scheduler has thought."""
         self._inbox.append(event)
         if self._deciding is None:
-            self._deciding = self._environment.after(0.0, self._decide, priority=DECIDE)
+            environment = self._environment
+            at = environment.now if self._free_at < environment.now else self._free_at
+            self._deciding = environment.at(at, self._decide, priority=DECIDE)
 
-    # -- what the loop wants -----------------------------------------------------------------------------------------
+    # -- what the scheduler wants --------------------------------------------------------------------------------------
 
     def _decide(self) -> None:
         self._deciding = None
@@ -84,15 +106,37 @@ class Host:
         if now > self._told:
             happened.insert(0, TimePassed(now))
             self._told = now
-        for command in self._loop.feed(*happened):
-            self._perform(command)
+        if self._thinking is None:
+            for command in self._decider.feed(*happened):
+                self._perform(command, now)
+        else:
+            self._think(now, happened, self._thinking)
 
-    def _perform(self, command: Command) -> None:
+    def _think(self, now: float, happened: list[Event], thinking: Thinking) -> None:
+        """Feed now, and let the answers come when they would."""
+        thought = thinking.feed(happened)
+        self._free_at = now + thought.seconds
+        for began, done, command in thought.steps:
+            if done > 0.0:
+                self._environment.at(now + done, self._perform, command, now + began, priority=DECIDE)
+            else:
+                self._perform(command, now)
+
+    def _perform(self, command: Command, began: float) -> None:
         match command:
             case Bind(pod, node, decision):
+                # A pod that had to wait for permission was decided on at an earlier feed.
+                earlier = decision is not None and decision.at < self._told
+                self.chosen[pod.uid] = decision.at if decision is not None and earlier else began
+                self.messages.pop(pod.uid, None)
                 self._decided(decision)
-                self._environment.after(self._bind_delay, self._bind, pod, node)
-            case TellPending(_, decision):
+                if self._bind_delay:
+                    self._environment.after(self._bind_delay, self._bind, pod.uid, node)
+                else:
+                    self._bind(pod.uid, node)
+            case TellPending(pod, decision):
+                self.chosen.pop(pod.uid, None)
+                self.messages[pod.uid] = decision.message
                 self._decided(decision)
             case WakeAt(at):
                 if self._wake is not None:
@@ -101,31 +145,33 @@ class Host:
             case DoWork(pod, _, plugin, attempt, _):
                 self.tell(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
             case Evict(pod, _, _):
-                self._at_work.remove(pod.uid)
+                self._at_work.remove(pod.uid, None)
             case Nominate(pod, node):
                 self.tell(PodSeen(msgspec.structs.replace(pod, nominated_node=node)))
 
-    def _bind(self, pod: Pod, node: str) -> None:
-        refused = self._at_work.bind(pod.uid, node)
-        self.tell(BindFailed(pod.uid, refused) if refused else BindDone(pod.uid))
+    def _bind(self, uid: PodUid, node: str) -> None:
+        refused = self._at_work.bind(uid, node)
+        self.tell(BindFailed(uid, refused) if refused else BindDone(uid))
 
     def _decided(self, decision: Decision | None) -> None:
+        self.told += 1
         if decision is not None:
-            self.decisions.append(decision)
+            if self.decisions is not None:
+                self.decisions.append(decision)
             self.note(Decided(self._environment.now, decision))
 
     def _wake_up(self) -> None:
-        """Let time pass in the loop, unless that is all that is left and would change nothing."""
+        """Let time pass for the scheduler, unless that is all that is left and would change nothing."""
         self._wake = None
         only_this = self._environment.peek() == INFINITY
-        if only_this and (not self._trying() or self._environment.now > self.last_at + PATIENCE):
+        if only_this and (not self._decider.trying or self._environment.now > self.last_at + PATIENCE):
             return
-        self._decide()
-
-    def _trying(self) -> bool:
-        """Whether the loop will do something by itself; pods that fit nowhere only wait for a change."""
-        counts = self._loop.state.queue.counts()
-        return counts["active"] + counts["backoff"] + len(self._loop.state.bindings) > 0
+        if self._deciding is not None:
+            return
+        if self._free_at > self._environment.now:
+            self._deciding = self._environment.at(self._free_at, self._decide, priority=DECIDE)
+        else:
+            self._decide()
 
     @property
     def _at_work(self) -> Cluster:

@@ -1,34 +1,69 @@
-"""What a run was: each pod's way through it, what each node downloaded, and every decision."""
+"""
+What a run was: each pod's way through it, what each node downloaded, and what the cluster did on its own.
+
+Written down once, when the run is over, from what the cluster remembers: nothing here costs anything while it runs.
+"""
 
 import msgspec
 
 from lamina.model.decision import Decision
-from lamina.simulator.cluster import Cluster, Phase, VirtualPod
-from lamina.simulator.cluster.kubelet import Kubelet
+from lamina.simulator.cluster import Phase
 
 
-class PodOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod. Times are seconds of the run; None means that it never came to that."""
+class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """
+    One pod. Times are seconds of the run; None means that it never came to that.
+
+        arrived --queue--> decided --decision--> bound --pull_queue, download, unpack--> --start--> started --> ended
+
+    The six parts add up to all the seconds from its arrival to its start.
+    """
 
     pod: str
     """``namespace/name``."""
+    uid: str = ""
     phase: Phase
     """How far it was at the end of the run."""
     node: str = ""
     arrived: float
     decided: float | None = None
-    """When its node was chosen."""
+    """When the attempt began that found it its node."""
     bound: float | None = None
     pull_began: float | None = None
     """When the first pull for it began; None also when nothing had to be pulled."""
     started: float | None = None
+    """When it ran for the first time."""
     ended: float | None = None
+    pull_queue: float | None = None
+    """Seconds its pulls waited for their turn, failed attempts and back-off included; None until it has started."""
+    download: float | None = None
+    """Seconds from the begin of a pull to its last byte, over all its pulls."""
+    unpack: float | None = None
+    """Seconds from the last byte to the whole image, over all its pulls."""
+    start: float | None = None
+    """Seconds from the last image to running containers."""
     bytes_wanted: int = 0
     """Compressed bytes of its images, each distinct layer counted once."""
     bytes_pulled: int = 0
     """Bytes that were downloaded because of it."""
+    pull_failures: int = 0
+    restarts: int = 0
+    deadline: float | None = None
+    """Seconds after which it would have been ended (``activeDeadlineSeconds``)."""
+    reason: str = ""
+    """Why it ended, if not by itself and well."""
     message: str = ""
     """Why it was not placed the last time it was tried; empty once it is bound."""
+
+    @property
+    def queue(self) -> float | None:
+        """Seconds from arrival to the attempt that placed it."""
+        return None if self.decided is None or self.bound is None else self.decided - self.arrived
+
+    @property
+    def decision(self) -> float | None:
+        """Seconds from the begin of that attempt to the binding."""
+        return None if self.decided is None or self.bound is None else self.bound - self.decided
 
     @property
     def waiting(self) -> float | None:
@@ -37,11 +72,32 @@ class PodOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pulling(self) -> float | None:
-        """Seconds from binding to running: the puller's queue, the download and the start."""
+        """Seconds from binding to running: the puller's queue, the download, unpacking and the start."""
         return None if self.started is None or self.bound is None else self.started - self.bound
 
+    @property
+    def total(self) -> float | None:
+        """Seconds from arrival to running."""
+        return None if self.started is None else self.started - self.arrived
 
-class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    @property
+    def slowdown(self) -> float | None:
+        """
+        How many times as long as it ran it was there, for a pod that finished.
+
+        Bounded as usual in the literature on batch scheduling: what runs for less than ten seconds counts as ten, and
+        nothing is below 1, so that very short pods do not drown all others.
+        """
+        if self.phase != "finished" or self.started is None or self.ended is None:
+            return None
+        return max(1.0, (self.ended - self.arrived) / max(self.ended - self.started, SHORTEST))
+
+
+SHORTEST = 10.0
+"""Seconds below which a run time does not count in a slowdown."""
+
+
+class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One node."""
 
     node: str
@@ -54,65 +110,53 @@ class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How many pods started on it."""
 
 
+class Cleared(msgspec.Struct, frozen=True, kw_only=True):
+    """What nodes removed from their disks."""
+
+    images: int = 0
+    """Images, for whatever reason."""
+    bytes: int = 0
+    """What became free."""
+    pressure_images: int = 0
+    """Those that went because a disk was nearly full."""
+
+
+class Utilisation(msgspec.Struct, frozen=True, kw_only=True):
+    """Share of all cpu-seconds of the cluster, over the window of `balance`; None when there were none."""
+
+    requested: float | None = None
+    """Asked for by pods, from binding to end."""
+    used: float | None = None
+    """Really used by pods while they ran."""
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """One run."""
 
     scenario: str
     profile: str
     seed: int
+    latency: str = "free"
+    """What deciding cost, see `latency`; a run with a measured one cannot be repeated to the byte."""
     seconds: float
     """When the last thing happened."""
+    attempts: int = 0
+    """How many decisions were told; an attempt that fails for the same reason as the one before is not told again."""
     heating: float | None
     """How much hotter the hottest node was than the mean, see `balance`; None when no cpu was asked for."""
     balance: float | None
     """How far apart the nodes' loads were, see `balance`; None when no cpu was asked for."""
+    utilisation: Utilisation = Utilisation()
+    cleared: Cleared = Cleared()
+    evictions: int = 0
+    """Pods that were ended because their node was short of something or failed."""
+    failures: int = 0
+    """Pods that ended with a failure of their own."""
+    pull_failures: int = 0
+    """Attempts to pull that failed."""
     pods: tuple[PodOutcome, ...]
     """In the order of their arrival."""
     nodes: tuple[NodeOutcome, ...]
     """In the order of the scenario, those that left included."""
-    decisions: tuple[Decision, ...]
-    """Every decision the loop told of; an attempt that fails for the same reason as the one before is not told again."""
-
-
-def pod_outcomes(cluster: Cluster, decisions: list[Decision], unserved: dict[str, str]) -> tuple[PodOutcome, ...]:
-    """Write down what became of the pods; *unserved* has words for schedulers that nobody runs."""
-    decided: dict[str, Decision] = {decision.uid: decision for decision in decisions}
-    return tuple(_pod_outcome(pod, decided.get(pod.pod.uid), unserved) for pod in cluster.pods.values())
-
-
-def node_outcomes(cluster: Cluster) -> tuple[NodeOutcome, ...]:
-    """Write down what became of the nodes."""
-    started: dict[str, int] = {}
-    for pod in cluster.pods.values():
-        if pod.started is not None:
-            started[pod.node] = started.get(pod.node, 0) + 1
-    return tuple(_node_outcome(one, started.get(name, 0)) for name, one in cluster.kubelets.items())
-
-
-def _pod_outcome(pod: VirtualPod, decision: Decision | None, unserved: dict[str, str]) -> PodOutcome:
-    placed = decision is not None and decision.outcome == "placed"
-    message = decision.message if decision is not None else unserved.get(pod.pod.scheduler_name, "")
-    return PodOutcome(
-        pod=pod.pod.key,
-        phase=pod.phase,
-        node=pod.node,
-        arrived=pod.arrived,
-        decided=decision.at if decision is not None and placed else None,
-        bound=pod.bound,
-        pull_began=pod.pull_began,
-        started=pod.started,
-        ended=pod.ended,
-        bytes_wanted=pod.wanted_bytes,
-        bytes_pulled=pod.pulled_bytes,
-        message="" if pod.bound is not None else message,
-    )
-
-
-def _node_outcome(kubelet: Kubelet, pods: int) -> NodeOutcome:
-    return NodeOutcome(
-        node=kubelet.node.name,
-        bytes_pulled=kubelet.puller.pulled_bytes,
-        pulls=kubelet.puller.pulled_images,
-        bytes_held=kubelet.node.store.size,
-        pods=pods,
-    )
+    decisions: tuple[Decision, ...] = ()
+    """Every decision that was told, after a run in full detail. Without it they are in the trace only: they weigh a lot."""

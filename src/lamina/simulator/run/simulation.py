@@ -1,106 +1,131 @@
 """
 One run: a scenario under a configuration, in virtual time.
 
-The same scenario, configuration and seed give the same trace, byte for byte. The images of the scenario are known to
-the scheduler from the start, as if every manifest had been resolved when its pod came in.
+The same scenario, configuration and seed give the same trace, byte for byte, unless the latency is measured. The images
+of the scenario are known to the scheduler from the start, as if every manifest had been resolved when its pod came in.
 """
 
+import gc
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
-import msgspec
-
+from lamina.model.errors import WiringError
 from lamina.model.events import ImagesLearned
-from lamina.model.pod import PodUid
 from lamina.scheduling.config.load import Configuration
 from lamina.scheduling.framework.explain import Detail
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.state import Settings
 from lamina.simulator.cluster import Cluster
+from lamina.simulator.cluster.lag import drawing
 from lamina.simulator.engine import Environment
 from lamina.simulator.run.balance import BalanceMeter, window
+from lamina.simulator.run.decider import Decider, LoopDecider
 from lamina.simulator.run.host import Host
-from lamina.simulator.run.result import Result, node_outcomes, pod_outcomes
-from lamina.simulator.workloads import Arrival, Happening, Scenario
+from lamina.simulator.run.latency import FREE, Latency, Thinking
+from lamina.simulator.run.outcomes import node_outcomes, pod_outcomes
+from lamina.simulator.run.result import Result, Utilisation
+from lamina.simulator.run.script import Script
+from lamina.simulator.run.tally import Tally, joined
+from lamina.simulator.run.usage import used_seconds
+from lamina.simulator.workloads import Scenario
 from lamina.trace.records import Header, Record
 from lamina.trace.writer import TraceSink
 
 Observer = Callable[[float, Record, Cluster], object]
 """Called after everything that is written down: when it happened, what, and the cluster as it is then."""
 
-NO_PROFILE: Final = "no profile of this configuration is called {!r}"
+OBJECTS: Final = 50_000
+"""New objects between two looks of the garbage collector; as Python comes, 700."""
 
 
-def simulate(
+def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     scenario: Scenario,
-    configuration: Configuration,
+    configuration: Configuration | None = None,
     *,
     seed: int = 0,
     trace: TraceSink | None = None,
     detail: Detail = "brief",
     observer: Observer | None = None,
+    latency: Latency = FREE,
+    decider: Decider | None = None,
 ) -> Result:
     """
     Run *scenario* until nothing more happens in it, or until the end it sets.
 
-    Pods that fit nowhere stay pending and are part of the result. *seed* decides between nodes of equal score. *trace*
-    gets every record and is left open; *observer* may look at the cluster and must not change it.
+    Pods that fit nowhere stay pending and are part of the result. *seed* decides between nodes of equal score, and
+    draws delays that vary. *trace* gets every record and is left open; *observer* may look at the cluster and must not
+    change it. *latency* is what deciding costs. A *decider* decides in place of the loop, and *configuration* is not
+    needed then. Decisions are kept in the result under full detail only.
     """
     environment = Environment()
-    settings = Settings(backoff=configuration.backoff, detail=detail)
-    loop = Loop(configuration.profiles, random.Random(seed).randrange, settings)
-    meter = BalanceMeter(*window(scenario))
-
-    def watch(record: Record) -> None:
-        meter.see(record)
-        if trace is not None:
-            trace.write(record)
-        if observer is not None:
-            observer(record.at, record, cluster)
-
-    host = Host(environment, loop, watch, scenario.delays.bind)
-    cluster = Cluster(environment, scenario.images, scenario.delays, host)
+    decides = decider or _loop(configuration, seed, detail)
+    draw = drawing(seed)
+    first, last = window(scenario)
+    meter, tally = BalanceMeter(first, last), Tally()
+    concerns = joined(meter.concerns, tally.concerns)
+    thinking = None if latency.kind == "free" else Thinking(decides, latency, draw)
+    host = Host(environment, decides, concerns, scenario.delays.bind, thinking)
+    if detail == "full":
+        host.decisions = []
+    cluster = Cluster(
+        environment,
+        scenario.images,
+        scenario.delays,
+        host,
+        draw=draw,
+        registry=scenario.registry,
+        uplinks=scenario.uplinks,
+    )
     host.connect(cluster)
     if trace is not None:
         trace.write(Header(0.0, scenario=scenario.name, profile=scenario.profile, seed=seed))
+        host.watchers.append(trace.write)
+    if observer is not None:
+        host.watchers.append(lambda record: observer(record.at, record, cluster))
     host.tell(ImagesLearned(scenario.images))
     for spec in scenario.nodes:
         cluster.join(spec)
-    first = next(iter(loop.state.profiles))
-    for arrival in scenario.arrivals:
-        environment.at(arrival.at, _arrive, cluster, arrival, first)
-    for happening in scenario.happenings:
-        environment.at(happening.at, _happen, cluster, happening)
-    environment.run(scenario.until)
-    asked = dict.fromkeys(arrival.pod.scheduler_name or first for arrival in scenario.arrivals)
-    unserved = {name: NO_PROFILE.format(name) for name in asked if name not in loop.state.profiles}
-    heating, balance = meter.averages()
+    Script(environment, cluster, scenario, next(iter(decides.names))).begin()
+    with _seldom_collecting():
+        environment.run(scenario.until)
+    averages = meter.averages()
+    used = used_seconds(cluster.pods.values(), tally.restarts, first, last)
+    there = averages.capacity
     return Result(
         scenario=scenario.name,
         profile=scenario.profile,
         seed=seed,
+        latency=latency.name,
         seconds=host.last_at,
-        heating=heating,
-        balance=balance,
-        pods=pod_outcomes(cluster, host.decisions, unserved),
+        attempts=host.told,
+        heating=averages.heating,
+        balance=averages.balance,
+        utilisation=Utilisation(requested=averages.requested / there, used=used / there) if there else Utilisation(),
+        cleared=tally.cleared,
+        evictions=tally.evictions,
+        failures=tally.failures,
+        pull_failures=tally.pull_failures,
+        pods=pod_outcomes(cluster, host, frozenset(decides.names)),
         nodes=node_outcomes(cluster),
-        decisions=tuple(host.decisions),
+        decisions=tuple(host.decisions or ()),
     )
 
 
-def _arrive(cluster: Cluster, arrival: Arrival, first: str) -> None:
-    pod = arrival.pod
-    if not pod.scheduler_name:
-        pod = msgspec.structs.replace(pod, scheduler_name=first)
-    cluster.submit(pod, arrival.duration)
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """Let the garbage collector look less often: a run makes many objects that stay, and hardly a cycle."""
+    before = gc.get_threshold()
+    gc.set_threshold(OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
-def _happen(cluster: Cluster, happening: Happening) -> None:
-    match happening.kind:
-        case "remove":
-            cluster.remove(PodUid(happening.name))
-        case "drop":
-            cluster.drop(happening.name)
-        case "cordon":
-            cluster.cordon(happening.name)
+def _loop(configuration: Configuration | None, seed: int, detail: Detail) -> Decider:
+    if configuration is None:
+        raise WiringError("a run needs a configuration or a decider")
+    settings = Settings(backoff=configuration.backoff, detail=detail)
+    return LoopDecider(Loop(configuration.profiles, random.Random(seed).randrange, settings))

@@ -1,216 +1,104 @@
 """
 From the files of a scenario to one that can run, or to everything that does not fit together in them.
 
-Goes through the entries of all files, included ones first. What an entry gets wrong is told at that entry; what
-depends on entries that are wrong themselves is not told twice.
+Goes through the entries of all files, included ones first: what nodes are made of, nodes, pods, controllers, what is
+drawn, what is imported, and last the events, which may name any of them.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable
+from pathlib import Path
 
-import msgspec
-
-from lamina.model import resources
 from lamina.model.errors import Mistake
 from lamina.model.plain import shown
-from lamina.model.pod import Container, Owner, Pod, PodUid, total_requests
-from lamina.model.resources import CPU, MEMORY, PODS, Amounts
-from lamina.model.schema import suggest
 from lamina.simulator.cluster import NodeSpec
-from lamina.simulator.workloads import units
+from lamina.simulator.controllers.spec import ControllerSpec
+from lamina.simulator.workloads import defaults, units
 from lamina.simulator.workloads.catalogue import Catalogue
+from lamina.simulator.workloads.controller_entries import controllers
+from lamina.simulator.workloads.event_entries import Events
 from lamina.simulator.workloads.files import Entry, Part
-from lamina.simulator.workloads.planning import Planning
+from lamina.simulator.workloads.importing import Imports
+from lamina.simulator.workloads.ledger import Ledger
+from lamina.simulator.workloads.node_entries import Nodes
+from lamina.simulator.workloads.pod_entries import Around, Pods
+from lamina.simulator.workloads.pod_schema import MOST_PODS, PodEntry
+from lamina.simulator.workloads.pull_schema import RegistryEntry
 from lamina.simulator.workloads.room import Room
-from lamina.simulator.workloads.scenario import Arrival, Happening, Kind
-from lamina.simulator.workloads.schema import MOST_NODES, MOST_PODS, EventEntry, NodeEntry, PodEntry
-from lamina.simulator.workloads.stream import CONTROLLER, Plan, Stream
-from lamina.simulator.workloads.workload_schema import WorkloadEntry
-
-OWN_FIELDS: Final = (CPU, MEMORY, PODS)
-KINDS: Final[tuple[Kind, ...]] = ("remove", "drop", "cordon")
+from lamina.simulator.workloads.runtimes import Runtimes
+from lamina.simulator.workloads.scenario import Arrival, Happening
+from lamina.simulator.workloads.schema import MOST_NODES, NodeEntry
+from lamina.simulator.workloads.shelves import Shelves
+from lamina.simulator.workloads.workload_entries import drawn
 
 
 class Assembly:
-    """Nodes, pods and events of all files, and the images they name."""
+    """Nodes, pods, controllers and events of all files, and the images they name."""
 
-    def __init__(self, parts: Iterable[Part], bandwidth: float, seed: int) -> None:
-        """Put them together; *bandwidth* is for nodes that do not say theirs, *seed* for what is drawn."""
-        self.mistakes: list[Mistake] = []
-        self.nodes: dict[str, NodeSpec] = {}
+    def __init__(self, parts: Iterable[Part], seed: int, data: Path | None = None) -> None:
+        """Put them together; *seed* is for what is drawn, *data* the folder that imports are in."""
+        self._ledger = ledger = Ledger(parts)
+        self.catalogue = Catalogue(ledger.parts)
+        self._runtimes = Runtimes(ledger.parts)
+        self.defaults, mistakes = defaults.joined(ledger.parts, self._runtimes)
+        ledger.mistakes += mistakes
+        maker = Nodes(ledger, self.catalogue, self._runtimes, self.defaults)
+        listed = ledger.bounded(ledger.entries("nodes", NodeEntry, "node"), "node", MOST_NODES, lambda said: said.count)
+        self.nodes: list[NodeSpec] = [node for entry in listed for node in maker.make(entry)]
+        events = Events(ledger, maker)
+        joining = [node for _, node in events.joining]
+        imports = Imports(ledger, self.catalogue, seed, data)
+        self.nodes += imports.nodes([*self.nodes, *joining], maker.usual)
+        self._around = around = self._look_around([*self.nodes, *joining])
+        pods = Pods(ledger, around)
+        entries = ledger.entries("pods", PodEntry, "pod")
         self.arrivals: dict[str, Arrival] = {}
-        self.happenings: list[Happening] = []
-        self._parts = tuple(parts)
-        self.catalogue = Catalogue(self._parts)
-        self._bandwidth = bandwidth
-        self._named: dict[str, dict[str, Entry]] = {"nodes": {}, "pods": {}}
-        self._read: dict[str, bool] = {}
-        for entry in self._bounded("nodes", NodeEntry, MOST_NODES):
-            self._node(entry, entry.value)
-        self._room = Room(self.nodes.values())
-        for entry in self._bounded("pods", PodEntry, MOST_PODS):
-            self._pod(entry, entry.value)
-        self._workload(seed)
-        for entry in self._entries("events", EventEntry):
-            self._event(entry, entry.value)
-        if self._read["nodes"] and not self.nodes:
-            last = self._parts[-1].document
-            self.mistakes.append(Entry(last, ("nodes",), None).mistake("there is no node: list at least one"))
-        self.mistakes.extend(self.catalogue.mistakes)
+        for entry in ledger.bounded(entries, "pod", MOST_PODS, lambda said: said.count):
+            self.arrivals.update(pods.arrivals(entry))
+        self.arrivals |= imports.arrivals(around)
+        self.controllers: list[ControllerSpec] = [
+            *controllers(ledger, pods, len(self.arrivals)),
+            *imports.controllers(),
+        ]
+        self.notes = imports.notes
+        more = drawn(ledger, around, self.nodes, len(self.arrivals), seed)
+        self.arrivals.update((one.pod.name, one) for one in more.arrivals)
+        self.controllers += more.controllers
+        self._check_names()
+        self.happenings: list[Happening] = [
+            *events.happenings(self.arrivals, self.controllers, around),
+            *more.happenings,
+        ]
+        if ledger.complete["node"] and not self.nodes:
+            last = ledger.parts[-1].document
+            ledger.mistakes.append(Entry(last, ("nodes",), None).mistake("there is no node: list at least one"))
 
-    def _entries(self, field: str, kind: type[object]) -> list[Entry]:
-        entries = [entry for part in self._parts for entry in part.entries(field, kind)]
-        # Only where every entry could be read is what is not among them really missing.
-        self._read[field] = all(part.lists(field) for part in self._parts) and len(entries) == sum(
-            len(part.places(field)) for part in self._parts
-        )
-        return entries
+    @property
+    def mistakes(self) -> list[Mistake]:
+        """Everything that does not fit together."""
+        return [*self._ledger.mistakes, *self._runtimes.mistakes, *self.catalogue.mistakes]
 
-    def _bounded(self, field: str, kind: type[object], most: int) -> list[Entry]:
-        """List the entries of a field, or none of them when together they stand for too many."""
-        total, entries = 0, self._entries(field, kind)
-        for entry in entries:
-            total += entry.value.count
-            if total > most:
-                message = f"too many: with this one there are {total}, and at most {most} are simulated"
-                self._wrong(entry, message, "count")
-                self._read[field] = False
-                return []
-        return entries
+    @property
+    def uplinks(self) -> dict[str, float]:
+        """The links that nodes share, with their bytes per second."""
+        return self._runtimes.uplinks
 
-    def _wrong(self, entry: Entry, message: str, *steps: str | int) -> None:
-        self.mistakes.append(entry.mistake(message, *steps))
+    @property
+    def registry(self) -> float:
+        """Bytes per second that all nodes together can download; that of the including file counts, 0: any number."""
+        said = [entry for part in self._ledger.parts if (entry := part.single("registry", RegistryEntry)) is not None]
+        return float(units.rate(said[-1].value.rate)) if said else 0.0
 
-    # -- nodes -------------------------------------------------------------------------------------------------------
+    def _look_around(self, nodes: list[NodeSpec]) -> Around:
+        known = self._ledger.complete["node"] and bool(nodes)
+        ends = any(part.document.root.inside.get("until") is not None for part in self._ledger.parts)
+        return Around(catalogue=self.catalogue, room=Room(nodes) if known else None, shelves=Shelves(nodes), ends=ends)
 
-    def _node(self, entry: Entry, node: NodeEntry) -> None:
-        asked = self._amounts(entry, {CPU: node.cpu, MEMORY: node.memory, PODS: node.pods}, node.resources)
-        found = [self.catalogue.find(entry, name, "holds", index) for index, name in enumerate(node.holds)]
-        spec = NodeSpec(
-            name=node.name,
-            allocatable=asked,
-            bandwidth=self._bandwidth if node.bandwidth is None else float(units.bandwidth(node.bandwidth)),
-            holds=tuple(image for image in found if image is not None),
-            labels=node.labels,
-            taints=tuple(taint.taint() for taint in node.taints),
-        )
-        for name in self._names(entry, "nodes"):
-            self.nodes[name] = msgspec.structs.replace(spec, name=name)
-
-    def _names(self, entry: Entry, field: str) -> list[str]:
-        """List the names an entry stands for."""
-        name, count = entry.value.name, entry.value.count
-        names = [name] if count == 1 else [f"{name}{number}" for number in range(1, count + 1)]
-        return self._fresh(entry, field, names)
-
-    def _fresh(self, entry: Entry, field: str, names: list[str]) -> list[str]:
-        """Take names for an entry, leaving out those that are taken and telling the first of them."""
-        taken = self._named[field]
-        twice = [one for one in names if one in taken]
-        if twice:
-            before = taken[twice[0]].where
-            self._wrong(entry, f"there is a second {field[:-1]} {shown(twice[0])}, the first is in {before}", "name")
-        fresh = [one for one in names if one not in taken]
-        taken.update(dict.fromkeys(fresh, entry))
-        return fresh
-
-    def _amounts(self, entry: Entry, own: Mapping[str, str | float], more: Mapping[str, str | float]) -> Amounts:
-        for name in more:
-            if name in OWN_FIELDS:
-                self._wrong(entry, f"{name} is a field of its own: move it out of resources", "resources", name)
-        return resources.amounts({**more, **own})
-
-    # -- pods --------------------------------------------------------------------------------------------------------
-
-    def _pod(self, entry: Entry, pod: PodEntry) -> None:
-        own = {name: value for name, value in ((CPU, pod.cpu), (MEMORY, pod.memory)) if value is not None}
-        asked = self._amounts(entry, own, pod.resources)
-        self._images(entry, pod)
-        if self._read["nodes"] and self.nodes:
-            for step, message in self._room.lacking(asked):
-                own_field = (step,) if step in OWN_FIELDS else ("resources", step)
-                self._wrong(entry, message, *(own_field if step else ()))
-        names = (pod.image,) if pod.image is not None else pod.images
-        containers = tuple(Container(image, asked if index == 0 else ()) for index, image in enumerate(names))
-        first = tuple(Container(image) for image in pod.init)
-        requests, ranked = total_requests(containers, first)
-        plain = Pod(
-            uid=PodUid(pod.name),
-            name=pod.name,
-            containers=containers,
-            init_containers=first,
-            requests=requests,
-            scoring_requests=ranked,
-            priority=pod.priority,
-            scheduler_name=pod.scheduler,
-            tolerations=tuple(one.toleration() for one in pod.tolerations),
-            labels=pod.labels,
-            annotations=pod.annotations,
-            owner=None if pod.owner is None else Owner(CONTROLLER, pod.owner, pod.owner),
-            spread=tuple(one.constraint(pod.labels) for one in pod.spread),
-        )
-        at, every = units.seconds(pod.at), units.seconds(pod.every)
-        duration = None if pod.duration is None else units.seconds(pod.duration)
-        for number, name in enumerate(self._names(entry, "pods")):
-            # To the nanosecond: 3 times 50 ms is 0.15, not 0.15000000000000002.
-            arrives = round(at + number * every, 9)
-            copy = msgspec.structs.replace(plain, uid=PodUid(name), name=name, created_at=arrives)
-            self.arrivals[name] = Arrival(arrives, copy, duration)
-
-    def _images(self, entry: Entry, pod: PodEntry) -> None:
-        if pod.image is not None and pod.images:
-            self._wrong(entry, "say image or images, not both", "images")
-        elif pod.image is None and not pod.images:
-            self._wrong(entry, "say which image the pod runs", "image")
-        if pod.image is not None:
-            self.catalogue.find(entry, pod.image, "image")
-        for field, names in (("images", pod.images), ("init", pod.init)):
-            for index, name in enumerate(names):
-                self.catalogue.find(entry, name, field, index)
-
-    # -- pods that are drawn -----------------------------------------------------------------------------------------
-
-    def _workload(self, seed: int) -> None:
-        """Draw the pods of the workload; that of the including file counts."""
-        said = [part for part in self._parts if "workload" in part.document.root.inside]
-        if not said or said[-1].document.root.inside["workload"].value is None:
-            return
-        entry = said[-1].single("workload", WorkloadEntry)
-        plan = self._plan(entry) if entry is not None else None
-        if entry is None or plan is None:
-            # What events name may be pods that would have been drawn.
-            self._read["pods"] = False
-            return
-        fresh = dict.fromkeys(self._fresh(entry, "pods", plan.names()))
-        self.arrivals.update((one.pod.name, one) for one in Stream(plan, seed).arrivals() if one.pod.name in fresh)
-
-    def _plan(self, entry: Entry) -> Plan | None:
-        if len(self.arrivals) + entry.value.pods > MOST_PODS:
-            self._wrong(entry, f"too many: with the pods that are listed, at most {MOST_PODS} are simulated", "pods")
-            return None
-        planning = Planning(entry, self.catalogue.all_images, complete=self.catalogue.complete)
-        plan = None
-        if self._read["nodes"] and self.nodes:
-            planning.mistakes.extend(planning.lacking(self._room))
-            if self.catalogue.complete and not planning.mistakes:
-                plan = planning.plan(node.allocatable for node in self.nodes.values())
-        self.mistakes.extend(planning.mistakes)
-        return plan
-
-    # -- events ------------------------------------------------------------------------------------------------------
-
-    def _event(self, entry: Entry, event: EventEntry) -> None:
-        said = [(kind, name) for kind in KINDS if (name := getattr(event, kind)) is not None]
-        if len(said) != 1:
-            self._wrong(entry, "say exactly one of remove, drop and cordon")
-        at = units.seconds(event.at)
-        for kind, name in said:
-            field = "pods" if kind == "remove" else "nodes"
-            known = self._named[field]
-            if name not in known and self._read[field]:
-                what_to_try = suggest(name, known) if known else f"list it under {field}"
-                self._wrong(entry, f"there is no {field[:-1]} {shown(name)}: {what_to_try}", kind)
-            arrival = self.arrivals.get(name) if kind == "remove" else None
-            if arrival is not None and at < arrival.at:
-                self._wrong(entry, f"{shown(name)} is removed at {at:g} s and arrives only at {arrival.at:g} s", "at")
-            self.happenings.append(Happening(at, kind, name))
+    def _check_names(self) -> None:
+        """See to it that no pod has a name that a controller gives."""
+        for name in self.arrivals:
+            maker, _, number = name.rpartition("-")
+            entry = self._ledger.named["controller"].get(maker)
+            if entry is not None and number.isdecimal() and str(int(number)) == number:
+                before = self._ledger.named["pod"][name].where
+                self._ledger.wrong(entry, f"its pods have names like {shown(name)}, which is taken in {before}", "name")
+                return

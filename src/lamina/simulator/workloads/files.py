@@ -1,11 +1,12 @@
 """
 The files of a scenario: the one that was named and those it includes, each read once, included ones first.
 
-Catalogues that they name are read as well. The only place of the simulator that reads files. Sizes and numbers are
-bounded; a file that includes itself, however far around, is told with the whole way.
+Catalogues that they name are read as well; what `imports` name is not. Sizes and numbers are bounded; a file that
+includes itself, however far around, is told with the whole way.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from lamina.wire.catalog_file import SUFFIXES, read_catalog
 MOST_FILES: Final = 100
 
 _YAML: Final = (".yaml", ".yml")
+_ATTRIBUTES: Final = {field.encode_name: field.name for field in msgspec.structs.fields(ScenarioFile)}
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -53,6 +55,8 @@ class Part:
         self.mistakes = mistakes_in(document, ScenarioFile)
         # Not `schema.convert`, which would look for the mistakes once more.
         self.file = msgspec.convert(document.data, ScenarioFile) if not self.mistakes else None
+        # What is wrong as YAML already is not told again for its shape; whether it can be used is asked of this one.
+        self._as_read = replace(document, mistakes=())
         self.images: tuple[Image, ...] = ()
         """What its catalogue file holds."""
 
@@ -69,19 +73,19 @@ class Part:
     def entries(self, field: str, kind: Any) -> Iterator[Entry]:
         """Go through what is listed under a field, except for what has not the shape of a *kind*."""
         if self.file is not None:
-            listed = getattr(self.file, field)
+            listed = getattr(self.file, _ATTRIBUTES[field])
             for step, value in listed.items() if isinstance(listed, dict) else enumerate(listed):
                 yield Entry(self.document, (field, step), value, str(step))
             return
         # With a mistake in one entry the others are still looked at.
         for step, place in self.places(field).items():
-            if not mistakes_in(self.document, kind, (field, step)):
+            if not mistakes_in(self._as_read, kind, (field, step)):
                 yield Entry(self.document, (field, step), msgspec.convert(place.value, kind), str(step))
 
     def single(self, field: str, kind: Any) -> Entry | None:
         """Return what a field holds that is no list; None when it is not there or has not the shape of a *kind*."""
         place = self.document.root.inside.get(field)
-        if place is None or place.value is None or mistakes_in(self.document, kind, (field,)):
+        if place is None or place.value is None or mistakes_in(self._as_read, kind, (field,)):
             return None
         return Entry(self.document, (field,), msgspec.convert(place.value, kind))
 

@@ -13,11 +13,13 @@ from lamina.model.resources import CPU, MEMORY, Amounts, amount
 from lamina.simulator.workloads import units
 from lamina.simulator.workloads.catalogue_figures import repository
 from lamina.simulator.workloads.files import Entry
+from lamina.simulator.workloads.plan import Application, Diurnal, Plan, Rollouts, Serverless
 from lamina.simulator.workloads.room import Room
-from lamina.simulator.workloads.stream import Application, Plan
 from lamina.simulator.workloads.workload_schema import WorkloadEntry
 
 _OFFICIAL: Final = "library/"
+MOST_REPLICAS: Final = 1_000_000
+"""Of all Deployments of a workload together."""
 
 
 class Planning:
@@ -43,13 +45,45 @@ class Planning:
             yield wrong("the smaller number comes first", "bursts", "of")
         if arrivals.load is not None and not any(asked for asked, _ in self._cpu()):
             yield wrong("pods that ask for no cpu make no load: say every, or how much cpu", "arrivals", "load")
+        if workload.diurnal is not None and not units.seconds(workload.diurnal.period):
+            yield wrong("must be more than 0", "diurnal", "period")
+        if workload.serverless is not None and arrivals.load is not None:
+            yield wrong("requests make no load that could be known before: say every", "arrivals", "load")
+        yield from self._wrong_popularity()
+        yield from self._wrong_rollouts()
+
+    def _wrong_popularity(self) -> Iterator[Mistake]:
+        popularity = self._workload.popularity
+        if popularity.zipf is not None and popularity.weights:
+            yield self._entry.mistake("say zipf or weights, not both", "popularity")
+        if popularity.weights and not any(popularity.weights):
+            yield self._entry.mistake("at least one must be more than 0", "popularity", "weights")
+
+    def _wrong_rollouts(self) -> Iterator[Mistake]:
+        rollouts, wrong = self._workload.rollouts, self._entry.mistake
+        if rollouts is None:
+            return
+        if rollouts.of[0] > rollouts.of[1]:
+            yield wrong("the smaller number comes first", "rollouts", "of")
+        if not units.seconds(rollouts.every):
+            yield wrong("must be more than 0", "rollouts", "every")
+        if rollouts.deployments * rollouts.of[1] > MOST_REPLICAS:
+            yield wrong(f"too many: all together may have at most {MOST_REPLICAS} replicas", "rollouts", "deployments")
 
     def _too_few(self) -> Iterator[Mistake]:
-        moves = sum(len(one.images) - 1 for one in self._applications)
+        wrong, weights = self._entry.mistake, self._workload.popularity.weights
         if not self._applications:
-            yield self._entry.mistake("there is no image to run: name a catalog, or list images")
-        elif self._workload.updates > moves:
-            yield self._entry.mistake(f"the images have {moves} next versions in all: write at most that", "updates")
+            yield wrong("there is no image to run: name a catalog, or list images")
+        elif len(weights) > len(self._applications):
+            count = len(self._applications)
+            yield wrong(f"the images are of {count} applications: write at most that many", "popularity", "weights")
+        else:
+            chosen = [one for one, weight in zip(self._applications, weights, strict=False) if weight]
+            moves = sum(len(one.images) - 1 for one in (chosen if weights else self._applications))
+            if self._workload.updates > moves:
+                yield wrong(f"the images have {moves} next versions in all: write at most that", "updates")
+            if self._workload.rollouts is not None and not moves:
+                yield wrong("no image has a next version to roll to: name a catalog with versions", "rollouts")
 
     def lacking(self, room: Room) -> Iterator[Mistake]:
         """Say which of the pods would find room on no node."""
@@ -67,22 +101,54 @@ class Planning:
             pods=workload.pods,
             at=units.seconds(workload.at),
             every=self._every(allocatable, sum(burst) / 2),
-            zipf=workload.popularity.zipf,
+            zipf=1.0 if workload.popularity.zipf is None else workload.popularity.zipf,
+            weights=workload.popularity.weights,
             mean=units.seconds(workload.duration.mean),
             spread=workload.duration.spread,
             requests=self._requests(),
             burst=burst,
-            grouped=workload.bursts is not None,
+            grouped=workload.bursts is not None and workload.serverless is None,
+            diurnal=self._diurnal(),
             updates=workload.updates,
+            rollouts=self._rollouts(),
+            serverless=self._serverless(),
             scheduler=workload.scheduler,
             applications=self._applications,
         )
-        takes = plan.at + plan.every * plan.pods / (sum(burst) / 2)
-        if takes <= units.LONGEST:
-            return plan
-        message = f"the pods would come over {takes / 86_400:.0f} days: at most ten years are simulated"
-        self.mistakes.append(self._entry.mistake(message, "arrivals"))
-        return None
+        arrivals = plan.pods if plan.serverless is None else plan.serverless.requests
+        whole = plan.at + plan.every * arrivals / (sum(burst) / 2)
+        rolling = plan.rollouts.every * (plan.rollouts.count or 0) if plan.rollouts is not None else 0.0
+        for takes, what, field in (
+            (whole, "pods would come", "arrivals"),
+            (rolling, "rollouts would go on", "rollouts"),
+        ):
+            if takes > units.LONGEST:
+                message = f"the {what} over {takes / 86_400:.0f} days: at most ten years are simulated"
+                self.mistakes.append(self._entry.mistake(message, field))
+        return None if self.mistakes else plan
+
+    def _diurnal(self) -> Diurnal | None:
+        said = self._workload.diurnal
+        return None if said is None else Diurnal(units.seconds(said.period), said.depth)
+
+    def _rollouts(self) -> Rollouts | None:
+        said = self._workload.rollouts
+        if said is None:
+            return None
+        return Rollouts(
+            deployments=said.deployments,
+            of=said.of,
+            every=units.seconds(said.every),
+            count=said.count,
+            batch=said.batches,
+            pause=units.seconds(said.pause),
+        )
+
+    def _serverless(self) -> Serverless | None:
+        said = self._workload.serverless
+        if said is None:
+            return None
+        return Serverless(requests=said.requests, idle=units.seconds(said.idle), concurrency=said.concurrency)
 
     def _cpu(self) -> list[tuple[int, float]]:
         return [(amount(CPU, one.amount), one.share) for one in self._workload.cpu]

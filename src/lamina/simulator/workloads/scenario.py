@@ -8,8 +8,10 @@ from lamina.model.digest import Digest
 from lamina.model.image import Image
 from lamina.model.pod import Pod
 from lamina.simulator.cluster import Delays, NodeSpec
+from lamina.simulator.cluster.life import RUNS_ON, Life
+from lamina.simulator.controllers.spec import ControllerSpec
 
-Kind = Literal["remove", "drop", "cordon"]
+Kind = Literal["remove", "drop", "cordon", "uncordon", "drain", "fail", "recover", "join", "scale", "update"]
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -18,16 +20,28 @@ class Arrival(msgspec.Struct, frozen=True):
     at: float
     pod: Pod
     """Its ``scheduler_name`` is empty when any profile will do."""
-    duration: float | None = None
-    """How long it runs; None: until it is removed or the run ends."""
+    life: Life = RUNS_ON
+
+    @property
+    def duration(self) -> float | None:
+        """How long it runs; None: until it is removed or the run ends."""
+        return self.life.seconds
 
 
 class Happening(msgspec.Struct, frozen=True):
-    """Something that is done to the cluster from outside: *remove* a pod, *drop* or *cordon* a node."""
+    """
+    Something that is done to the cluster from outside.
+
+    *remove* a pod; *drop*, *cordon*, *uncordon*, *drain*, *fail* or *recover* a node, or let *node* *join*; *scale* a
+    controller to *count*, or *update* its pods to *image*.
+    """
 
     at: float
     kind: Kind
     name: str
+    count: int = 0
+    image: str = ""
+    node: NodeSpec | None = None
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +57,19 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """In the order they come."""
     happenings: tuple[Happening, ...] = ()
     """In the order they come."""
+    controllers: tuple[ControllerSpec, ...] = ()
+    """In the order they are created."""
+    registry: float = 0.0
+    """Bytes per second that all nodes together can download; 0: not limited."""
+    uplinks: dict[str, float] = {}
+    """Bytes per second of links that nodes share on their way to the registry."""
     delays: Delays = Delays()
     profile: str = ""
     """The profile it asks for; traces and summaries of a run are labelled with it."""
     until: float | None = None
     """When the run ends at the latest."""
+    notes: tuple[str, ...] = ()
+    """What was left out or taken differently than imported files say, for whoever shows the scenario to people."""
 
     def under(self, profile: str) -> "Scenario":
         """Return the same scenario for a run under another profile."""

@@ -1,22 +1,30 @@
 """
 The shape of a scenario file. docs and examples show it filled in; what the fields mean together is in `assembly`.
 
-One file may include others; each of them has this shape. Unknown fields are mistakes.
+One file may include others; each of them has this shape. Unknown fields are mistakes. Pods, pulls, workloads and
+imports have modules of their own.
 """
 
 from typing import Annotated, Final, Literal
 
 import msgspec
 
-from lamina.model.pod import SpreadConstraint
-from lamina.model.selectors import LabelSelector
-from lamina.model.taints import Taint, Toleration
-from lamina.simulator.workloads.fields import Bandwidth, Duration, Name, Quantity, Reference, Size
+from lamina.model.taints import Taint
+from lamina.simulator.workloads.fields import Bandwidth, Delay, Duration, Name, Period, Quantity, Reference, Size
+from lamina.simulator.workloads.imports.entries import ImportEntry
+from lamina.simulator.workloads.pod_schema import (
+    Count,
+    DaemonSetEntry,
+    DeploymentEntry,
+    JobEntry,
+    PodEntry,
+    StatefulSetEntry,
+)
+from lamina.simulator.workloads.pull_schema import DiskEntry, RegistryEntry, RuntimeEntry
 from lamina.simulator.workloads.workload_schema import CatalogEntry, WorkloadEntry
 
-# Bounds on what one line of a scenario can ask for, so that a slip of the finger is told and not tried.
 MOST_NODES: Final = 100_000
-MOST_PODS: Final = 1_000_000
+"""A bound on what one line of a scenario can ask for, so that a slip of the finger is told and not tried."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -27,10 +35,18 @@ class DefaultsEntry(_Part, frozen=True, kw_only=True):
     """What holds where nothing else is said; unset means what the included files say, or else the usual."""
 
     bandwidth: Bandwidth | None = None
-    report_delay: Duration | None = None
-    status_delay: Duration | None = None
-    start_delay: Duration | None = None
+    runtime: str | None = None
+    disk: Size | DiskEntry | None = None
+    report_delay: Delay | None = None
+    report_gap: Duration | None = None
+    status_delay: Delay | None = None
+    start_delay: Delay | None = None
+    stop_delay: Delay | None = None
     bind_delay: Duration | None = None
+    restart_delay: Period | None = None
+    restart_most: Period | None = None
+    notice_delay: Duration | None = None
+    evict_after: Duration | None = None
 
 
 class TaintEntry(_Part, frozen=True, kw_only=True):
@@ -43,33 +59,6 @@ class TaintEntry(_Part, frozen=True, kw_only=True):
     def taint(self) -> Taint:
         """Return it as the scheduler knows it."""
         return Taint(self.key, self.value, self.effect)
-
-
-class TolerationEntry(_Part, frozen=True, kw_only=True):
-    """A toleration, as in a pod's spec."""
-
-    key: str = ""
-    operator: Literal["Equal", "Exists"] = "Equal"
-    value: str = ""
-    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
-
-    def toleration(self) -> Toleration:
-        """Return it as the scheduler knows it."""
-        return Toleration(self.key, self.operator, self.value, self.effect)
-
-
-class SpreadEntry(_Part, frozen=True, kw_only=True):
-    """A topology spread constraint, as in a pod's spec; pods with these *labels* are counted, or with the pod's own."""
-
-    key: str
-    max_skew: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 1
-    when: Literal["DoNotSchedule", "ScheduleAnyway"] = "DoNotSchedule"
-    labels: dict[str, str] | None = None
-
-    def constraint(self, own: dict[str, str]) -> SpreadConstraint:
-        """Return it as the scheduler knows it, on a pod with its *own* labels."""
-        counted = own if self.labels is None else self.labels
-        return SpreadConstraint(self.max_skew, self.key, self.when, LabelSelector(tuple(sorted(counted.items()))))
 
 
 class NodeEntry(_Part, frozen=True, kw_only=True):
@@ -85,41 +74,43 @@ class NodeEntry(_Part, frozen=True, kw_only=True):
     holds: tuple[Reference, ...] = ()
     labels: dict[str, str] = {}
     taints: tuple[TaintEntry, ...] = ()
+    runtime: str | None = None
+    disk: Size | DiskEntry | None = None
+    uplink: str = ""
+    zone: str | Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] | None = None
+    """Where it stands; of several zones the nodes of one entry take turns."""
 
 
-class PodEntry(_Part, frozen=True, kw_only=True):
-    """One pod, or *count* equal ones called name1, name2 and so on, coming *every* so often."""
+class ScaleEntry(_Part, frozen=True, kw_only=True):
+    """How many pods a controller is to have from then on."""
 
     name: Name
-    count: Annotated[int, msgspec.Meta(ge=1, le=MOST_PODS)] = 1
-    at: Duration = 0
-    every: Duration = 0
-    image: Reference | None = None
-    images: tuple[Reference, ...] = ()
-    init: tuple[Reference, ...] = ()
-    cpu: Quantity | None = None
-    memory: Quantity | None = None
-    resources: dict[str, Quantity] = {}
-    duration: Duration | None = None
-    """How long it runs; unset: until the end."""
-    priority: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 0
-    scheduler: str = ""
-    """Which of the configuration's profiles places it; empty: the first."""
-    tolerations: tuple[TolerationEntry, ...] = ()
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    owner: Name | None = None
-    """Pods with the same owner belong to one controller."""
-    spread: tuple[SpreadEntry, ...] = ()
+    to: Count
+
+
+class UpdateEntry(_Part, frozen=True, kw_only=True):
+    """Which image the first container of a controller's pods is to have from then on."""
+
+    name: Name
+    image: Reference
 
 
 class EventEntry(_Part, frozen=True, kw_only=True):
-    """Something that happens to one pod or node."""
+    """Something that happens to a pod, a node or a controller."""
 
     at: Duration
     remove: Name | None = None
     drop: Name | None = None
     cordon: Name | None = None
+    uncordon: Name | None = None
+    drain: Name | None = None
+    fail: Name | None = None
+    lasting: Period | None = msgspec.field(default=None, name="for")
+    """How long a node stays failed; unset: until something lets it recover."""
+    recover: Name | None = None
+    join: NodeEntry | None = None
+    scale: ScaleEntry | None = None
+    update: UpdateEntry | None = None
 
 
 class ScenarioFile(_Part, frozen=True, kw_only=True):
@@ -129,6 +120,9 @@ class ScenarioFile(_Part, frozen=True, kw_only=True):
     about: str = ""
     include: tuple[str, ...] = ()
     defaults: DefaultsEntry = DefaultsEntry()
+    registry: RegistryEntry | None = None
+    uplinks: dict[str, Bandwidth] = {}
+    runtimes: dict[str, RuntimeEntry] = {}
     layers: dict[str, Size] = {}
     images: dict[Reference, tuple[str, ...] | dict[str, Size]] = {}
     """Layers bottom first: by name, or each with its size."""
@@ -136,8 +130,14 @@ class ScenarioFile(_Part, frozen=True, kw_only=True):
     """More images: a catalogue file, or how to generate one."""
     nodes: tuple[NodeEntry, ...] = ()
     pods: tuple[PodEntry, ...] = ()
+    deployments: tuple[DeploymentEntry, ...] = ()
+    stateful_sets: tuple[StatefulSetEntry, ...] = ()
+    daemon_sets: tuple[DaemonSetEntry, ...] = ()
+    jobs: tuple[JobEntry, ...] = ()
     workload: WorkloadEntry | None = None
     """More pods, drawn from the seed of the run."""
+    imports: tuple[ImportEntry, ...] = ()
+    """More of everything, from files of other tools."""
     events: tuple[EventEntry, ...] = ()
     profile: str = ""
     until: Duration | None = None

@@ -2,130 +2,153 @@
 A stream of pods, drawn from a seed: which application comes when, in which version, how large and for how long.
 
 Applications have ranks in an order of their own, and pods are spread over them by Zipf's law: the one with rank r gets
-a share proportional to r to the power of -s. Each kind of luck has a generator of its own, so that a change to one
-part of a workload leaves the others as they were: the same arrivals with twice as many updates.
+a share proportional to r to the power of -s. Weights that are given in the order of the catalogue take the place of
+both. Each kind of luck has a generator of its own, so that a change to one part of a workload leaves the others as they
+were: the same arrivals with twice as many updates.
+
+Arrivals are a Poisson process. With a time of day it is one whose rate goes up and down: drawn at the highest rate, each
+arrival is kept with the probability of its time, so that over whole periods the mean rate is what was asked for. With
+bursts, each arrival is several pods; with `demand`, arrivals are requests; `rollouts` adds Deployments that move on.
 """
 
-import bisect
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from random import Random
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
-from lamina.model.pod import Container, Owner, Pod, PodUid, total_requests
+from lamina.model.pod import Owner, Pod, PodUid
 from lamina.model.resources import Amounts
-from lamina.simulator.workloads.scenario import Arrival
-
-Spread = Literal["exponential", "lognormal", "fixed"]
+from lamina.simulator.cluster.life import Life
+from lamina.simulator.controllers.spec import ControllerSpec
+from lamina.simulator.workloads import rollouts
+from lamina.simulator.workloads.demand import Demand, NeededPod
+from lamina.simulator.workloads.lottery import Lottery
+from lamina.simulator.workloads.plan import CONTROLLER, Application, Plan, Serverless, a_pod_of
+from lamina.simulator.workloads.scenario import Arrival, Happening
 
 SIGMA: Final = 1.0
 """Of lognormal durations: one in six runs for 1.6 times the mean or longer, half of them for less than 0.61 of it."""
 DECIMALS: Final = 6
 """Times are drawn to the microsecond."""
-CONTROLLER: Final = "ReplicaSet"
+
+__all__ = ["CONTROLLER", "Application", "Drawn", "Plan", "Stream"]
 
 
-class Application(msgspec.Struct, frozen=True):
-    """One repository: the names of its images in the order of the catalogue, each the next version."""
+class Drawn(msgspec.Struct, frozen=True):
+    """What a plan comes to under one seed, each in the order of time."""
 
-    name: str
-    images: tuple[str, ...]
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is drawn from, in plain numbers; `planning` makes one from what a file says."""
-
-    name: str
-    pods: int
-    at: float
-    every: float
-    """Mean seconds between arrivals; with bursts, between bursts."""
-    zipf: float
-    mean: float
-    spread: Spread
-    requests: tuple[tuple[Amounts, float], ...]
-    """What pods ask for, and how often."""
-    burst: tuple[int, int] = (1, 1)
-    grouped: bool = False
-    """Whether the pods of a burst have an owner of their own, not that of their application."""
-    updates: int = 0
-    scheduler: str = ""
-    applications: tuple[Application, ...]
-
-    def names(self) -> list[str]:
-        """List the names the pods will have."""
-        return [f"{self.name}{number}" for number in range(1, self.pods + 1)]
+    arrivals: tuple[Arrival, ...] = ()
+    controllers: tuple[ControllerSpec, ...] = ()
+    happenings: tuple[Happening, ...] = ()
 
 
 class _Call(msgspec.Struct, frozen=True):
-    """A pod to be: when, of which application, with whom."""
+    """A pod to be, or a request: when, of which application, with whom."""
 
     at: float
     rank: int
     burst: int
 
 
-class _Lottery:
-    """Draws numbers by their weights."""
+class _Versions:
+    """Which version each application has, as time goes on."""
 
-    def __init__(self, weights: Iterable[float]) -> None:
-        self._weights = list(weights)
-        self._cumulative = list(itertools.accumulate(self._weights))
+    def __init__(self, updates: list[tuple[float, int]], applications: int) -> None:
+        self._coming = updates[::-1]
+        self._current = [0] * applications
 
-    def leave_out(self, number: int) -> None:
-        self._weights[number] = 0.0
-        self._cumulative = list(itertools.accumulate(self._weights))
+    def pass_until(self, at: float) -> Iterator[int]:
+        """Go on to a time; yield whose version changed."""
+        while self._coming and self._coming[-1][0] <= at:
+            rank = self._coming.pop()[1]
+            self._current[rank] += 1
+            yield rank
 
-    def draw(self, dice: Random) -> int:
-        while True:
-            number = bisect.bisect(self._cumulative, dice.random() * self._cumulative[-1])
-            # By a rounding the draw may land on the very end, behind the last number that counts.
-            if number < len(self._weights) and self._weights[number]:
-                return number
+    def __getitem__(self, rank: int) -> int:
+        return self._current[rank]
 
 
 class Stream:
     """The pods of a plan under one seed."""
 
     def __init__(self, plan: Plan, seed: int) -> None:
-        """Shuffle the applications."""
+        """Shuffle the applications, unless they have weights."""
         self._plan = plan
         self._seed = seed
         self.ranked = list(plan.applications)
-        """The most popular first."""
-        self._dice("ranks").shuffle(self.ranked)
-        self._weights = [rank**-plan.zipf for rank in range(1, len(self.ranked) + 1)]
+        """The most popular first; with weights in the order of the catalogue."""
+        if plan.weights:
+            self._weights = [*plan.weights, *[0.0] * (len(self.ranked) - len(plan.weights))]
+        else:
+            self._dice("ranks").shuffle(self.ranked)
+            self._weights = [rank**-plan.zipf for rank in range(1, len(self.ranked) + 1)]
         self._built: dict[tuple[str, Amounts], Pod] = {}
+        self._asked = self._dice("requests")
+        self._requests, shares = zip(*plan.requests, strict=True)
+        self._shares = tuple(itertools.accumulate(shares))
+
+    def draw(self) -> Drawn:
+        """Draw everything there is to the plan; once for each stream."""
+        serverless = self._plan.serverless
+        calls = list(itertools.islice(self._calls(), serverless.requests if serverless else self._plan.pods))
+        versions = _Versions(self._updates(calls[0].at, calls[-1].at), len(self.ranked))
+        arrivals = self._served(calls, versions, serverless) if serverless else self._coming(calls, versions)
+        controllers, happenings = rollouts.draw(self._plan, self.ranked, self._weights, calls[-1].at, self._dice)
+        return Drawn(tuple(arrivals), tuple(controllers), tuple(happenings))
 
     def arrivals(self) -> list[Arrival]:
-        """Draw all pods, in the order they come."""
-        calls = list(itertools.islice(self._calls(), self._plan.pods))
-        updates = self._updates(calls[0].at, calls[-1].at)[::-1]
-        version = [0] * len(self.ranked)
-        asked, lasting = self._dice("requests"), self._dice("durations")
-        requests, shares = zip(*self._plan.requests, strict=True)
-        shares = tuple(itertools.accumulate(shares))
-        drawn: list[Arrival] = []
+        """Draw all and return the pods, in the order they come."""
+        return list(self.draw().arrivals)
+
+    # -- pods or requests --------------------------------------------------------------------------------------------
+
+    def _coming(self, calls: list[_Call], versions: _Versions) -> Iterator[Arrival]:
+        lasting = self._dice("durations")
         for name, call in zip(self._plan.names(), calls, strict=True):
-            while updates and updates[-1][0] <= call.at:
-                version[updates.pop()[1]] += 1
-            amounts = asked.choices(requests, cum_weights=shares)[0]
-            pod = self._pod(name, call, version[call.rank], amounts)
-            drawn.append(Arrival(call.at, pod, self._duration(lasting)))
-        return drawn
+            for _ in versions.pass_until(call.at):
+                pass
+            pod = self._pod(name, call, versions[call.rank])
+            yield Arrival(call.at, pod, Life(seconds=self._duration(lasting)))
+
+    def _served(self, calls: list[_Call], versions: _Versions, serverless: Serverless) -> list[Arrival]:
+        lasting = self._dice("durations")
+        demand = Demand(serverless.idle, serverless.concurrency)
+        names = iter(self._plan.names())
+        needed: list[tuple[NeededPod, Pod]] = []
+        for call in calls:
+            for rank in versions.pass_until(call.at):
+                demand.retire(rank)
+            pod = demand.serve(call.rank, call.at, self._duration(lasting), may_grow=len(needed) < self._plan.pods)
+            if pod is not None:
+                needed.append((pod, self._pod(next(names), call, versions[call.rank])))
+        return [Arrival(one.at, pod, Life(seconds=round(demand.seconds(one), DECIMALS))) for one, pod in needed]
+
+    # -- luck --------------------------------------------------------------------------------------------------------
 
     def _dice(self, what: str) -> Random:
         return Random(f"{what} {self._seed}")
 
+    def _times(self) -> Iterator[float]:
+        gaps, kept = self._dice("arrivals"), self._dice("time of day")
+        at, diurnal = self._plan.at, self._plan.diurnal
+        if diurnal is None:
+            while True:
+                at += gaps.expovariate(1 / self._plan.every)
+                yield at
+        highest = 1 + diurnal.depth
+        while True:
+            at += gaps.expovariate(highest / self._plan.every)
+            turn = 2 * math.pi * (at - self._plan.at) / diurnal.period
+            if kept.random() * highest < 1 + diurnal.depth * math.sin(turn):
+                yield at
+
     def _calls(self) -> Iterator[_Call]:
-        gaps, sizes, popular = self._dice("arrivals"), self._dice("bursts"), self._dice("applications")
-        popularity = _Lottery(self._weights)
-        at = self._plan.at
-        for burst in itertools.count(1):
-            at += gaps.expovariate(1 / self._plan.every)
+        sizes, popular = self._dice("bursts"), self._dice("applications")
+        popularity = Lottery(self._weights)
+        for burst, at in enumerate(self._times(), 1):
             rank = popularity.draw(popular)
             for _ in range(sizes.randint(*self._plan.burst)):
                 yield _Call(round(at, DECIMALS), rank, burst)
@@ -135,7 +158,7 @@ class Stream:
         dice = self._dice("updates")
         times = sorted(dice.uniform(first, last) for _ in range(self._plan.updates))
         left = [len(application.images) - 1 for application in self.ranked]
-        lottery = _Lottery(weight if more else 0.0 for weight, more in zip(self._weights, left, strict=True))
+        lottery = Lottery(weight if more else 0.0 for weight, more in zip(self._weights, left, strict=True))
         drawn: list[tuple[float, int]] = []
         for at in times:
             rank = lottery.draw(dice)
@@ -153,23 +176,13 @@ class Stream:
             mean = dice.lognormvariate(math.log(mean) - SIGMA**2 / 2, SIGMA)
         return round(mean, DECIMALS)
 
-    def _pod(self, name: str, call: _Call, version: int, amounts: Amounts) -> Pod:
+    def _pod(self, name: str, call: _Call, version: int) -> Pod:
+        amounts = self._asked.choices(self._requests, cum_weights=self._shares)[0]
         application = self.ranked[call.rank]
         image = application.images[version]
-        if (image, amounts) not in self._built:
-            containers = (Container(image, amounts),)
-            requests, ranked = total_requests(containers)
-            self._built[image, amounts] = Pod(
-                uid=PodUid(name),
-                name=name,
-                containers=containers,
-                requests=requests,
-                scoring_requests=ranked,
-                labels={"app": application.name},
-                scheduler_name=self._plan.scheduler,
-                owner=Owner(CONTROLLER, application.name, application.name),
-            )
-        pod = self._built[image, amounts]
+        pod = self._built.get((image, amounts))
+        if pod is None:
+            pod = self._built[image, amounts] = a_pod_of(application, image, amounts, self._plan.scheduler)
         owner = pod.owner
         if self._plan.grouped:
             group = f"{application.name}-{call.burst}"

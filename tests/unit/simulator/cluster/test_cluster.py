@@ -4,59 +4,10 @@ import pytest
 
 from lamina.model import events
 from lamina.model.errors import WiringError
-from lamina.model.events import Event
 from lamina.model.pod import PodUid
-from lamina.model.resources import amounts
-from lamina.simulator.cluster import Cluster, Delays, NodeSpec
-from lamina.simulator.engine import Environment
-from lamina.testing import a_pod, an_image
+from lamina.testing import a_pod
 from lamina.trace import records
-from lamina.trace.records import Record, kebab
-
-WEB = an_image("web:1", {"base": 600, "web": 200})
-API = an_image("api:1", {"base": 600, "api": 100})
-TOOL = an_image("tool:1", {"tool": 50})
-
-Line = tuple[float, str, str]
-
-
-class World:
-    """A cluster whose nodes load 100 bytes per second and have 4 cpu, and two logs of it."""
-
-    def __init__(self, **delays: float) -> None:
-        self.env = Environment()
-        self.records: list[Record] = []
-        self.told: list[tuple[float, Event]] = []
-        self.cluster = Cluster(self.env, [WEB, API, TOOL], Delays(**{"start": 0.5, **delays}), self)
-
-    def note(self, record: Record) -> None:
-        self.records.append(record)
-
-    def tell(self, event: Event) -> None:
-        self.told.append((self.env.now, event))
-
-    def node(self, name: str = "n1", *holds: object, pods: int = 10) -> None:
-        allocatable = amounts({"cpu": 4, "memory": "8Gi", "pods": pods})
-        self.cluster.join(NodeSpec(name=name, allocatable=allocatable, bandwidth=100.0, holds=holds))
-
-    def run_on(self, node: str, name: str, image: str = "web:1", *, cpu: int = 1, duration=None, **more) -> str:
-        """Submit a pod and bind it at once."""
-        self.cluster.submit(a_pod(name, cpu, image=image, **more), duration)
-        return self.cluster.bind(PodUid(name), node)
-
-    def at(self, time: float, what, *args) -> None:
-        self.env.at(time, what, *args)
-
-    def log(self, *kinds: type[Record]) -> list[Line]:
-        """Say who did what when, or only records of some kinds."""
-        return [
-            (one.at, kebab(type(one).__name__), str(getattr(one, "pod", "") or getattr(one, "image", "")))
-            for one in self.records
-            if (not kinds or isinstance(one, kinds)) and not isinstance(one, records.NodeJoined | records.PodArrived)
-        ]
-
-    def heard(self, kind: type[Event], since: float = 0.0) -> list[tuple[float, Event]]:
-        return [(when, event) for when, event in self.told if isinstance(event, kind) and when >= since]
+from tests.unit.simulator.cluster.world import WEB, World
 
 
 @pytest.fixture
@@ -69,13 +20,13 @@ def world() -> World:
 
 def test_a_pod_is_pulled_started_and_finishes(world):
     world.node()
-    world.run_on("n1", "p", duration=60.0)
+    world.run_on("n1", "p", seconds=60.0)
     world.env.run()
 
     assert [
         (0.0, "pod-bound", "default/p"),
         (0.0, "pull-started", "web:1"),
-        (6.0, "layer-pulled", ""),  # 600 bytes at 100 a second
+        (8.0, "layer-pulled", ""),  # 600 and 200 bytes at 100 a second
         (8.0, "layer-pulled", ""),
         (8.0, "pull-done", "web:1"),
         (8.5, "pod-started", "default/p"),
@@ -141,6 +92,18 @@ def test_pods_of_different_nodes_do_not(world):
     )
 
 
+@pytest.mark.parametrize(
+    ("node", "phase"),
+    [pytest.param("n1", "running", id="a node that is there"), pytest.param("n9", "pending", id="one that is not")],
+)
+def test_a_pod_that_names_its_node_needs_no_scheduler(world, node, phase):
+    world.node("n1", WEB)
+    world.cluster.submit(a_pod("p", image="web:1", on=node))
+    world.env.run()
+
+    assert phase == world.pod("p").phase
+
+
 def test_an_image_goes_by_all_spellings_of_its_name(world):
     world.node()
 
@@ -187,7 +150,7 @@ def test_a_refused_pod_is_seen_as_finished(world):
 
 def test_room_is_free_again_when_a_pod_has_finished(world):
     world.node("n1", WEB)
-    world.run_on("n1", "first", cpu=4, duration=10.0)
+    world.run_on("n1", "first", cpu=4, seconds=10.0)
     world.at(11.0, world.run_on, "n1", "second")
     world.env.run()
 
@@ -209,9 +172,9 @@ def test_room_is_free_again_when_a_pod_has_finished(world):
 def test_a_binding_is_refused_when_it_makes_no_sense(world, pod, node, reason):
     world.node()
     world.run_on("n1", "bound")
-    world.cluster.submit(a_pod("removed", image="web:1"), None)
+    world.cluster.submit(a_pod("removed", image="web:1"))
     world.cluster.remove(PodUid("removed"))
-    world.cluster.submit(a_pod("free", image="web:1"), None)
+    world.cluster.submit(a_pod("free", image="web:1"))
 
     assert reason == world.cluster.bind(PodUid(pod), node)
 
@@ -229,7 +192,7 @@ def test_removing_a_pod_that_pulls_frees_its_room_and_the_pull_goes_on(world):
         (0.0, "pod-bound", "default/p"),
         (0.0, "pull-started", "web:1"),
         (1.0, "pod-removed", "default/p"),
-        (6.0, "layer-pulled", ""),
+        (8.0, "layer-pulled", ""),
         (8.0, "layer-pulled", ""),
         (8.0, "pull-done", "web:1"),
     ] == world.log()
@@ -253,7 +216,7 @@ def test_removing_a_pod_that_waits_for_its_turn_withdraws_its_pull(world):
 )
 def test_a_removed_pod_does_nothing_more(world, moment):
     world.node()
-    world.run_on("n1", "p", duration=60.0)
+    world.run_on("n1", "p", seconds=60.0)
     world.at(moment, world.cluster.remove, PodUid("p"))
     world.env.run()
 
@@ -263,7 +226,7 @@ def test_a_removed_pod_does_nothing_more(world, moment):
 
 
 def test_a_pod_that_waits_for_a_node_can_be_removed(world):
-    world.cluster.submit(a_pod("p", image="web:1"), None)
+    world.cluster.submit(a_pod("p", image="web:1"))
     world.cluster.remove(PodUid("p"))
 
     assert [records.PodRemoved(0.0, "default/p", "")] == world.records[1:]
@@ -271,7 +234,7 @@ def test_a_pod_that_waits_for_a_node_can_be_removed(world):
 
 def test_removing_what_has_ended_or_never_was_changes_nothing(world):
     world.node("n1", WEB)
-    world.run_on("n1", "p", duration=1.0)
+    world.run_on("n1", "p", seconds=1.0)
     world.env.run()
     before = len(world.records)
     world.cluster.remove(PodUid("p"))
@@ -289,22 +252,6 @@ def test_a_node_joins_with_all_it_holds(world):
 
     assert ["docker.io/library/web:1"] == [image.names[-1] for image in seen.node.images]
     assert [WEB.digest] == [image.digest for image in reported.report.images]
-
-
-def test_reports_and_status_are_as_old_as_their_delay():
-    """Each shows the node as it was at the change, and comes its delay later."""
-    world = World(report=1.0, status=10.0)
-    world.node()
-    world.run_on("n1", "p", images=["api:1", "tool:1"])  # at 7.0 and 7.5
-    world.env.run()
-
-    assert [(8.0, ["api:1"]), (8.5, ["api:1", "tool:1"])] == [
-        (when, [image.names[0] for image in event.report.images])
-        for when, event in world.heard(events.LayersReported, since=0.1)
-    ]
-    assert [(17.0, [700]), (17.5, [700, 50])] == [
-        (when, [image.size for image in event.node.images]) for when, event in world.heard(events.NodeSeen, since=0.1)
-    ]
 
 
 def test_an_image_that_was_there_is_no_news(world):
@@ -343,8 +290,8 @@ def test_a_node_that_leaves_takes_its_pods_and_its_downloads_along(world):
     assert [
         (0.0, "pod-bound", "default/p"),
         (0.0, "pull-started", "web:1"),
-        (6.0, "layer-pulled", ""),
         (7.0, "pod-removed", "default/p"),
+        (7.0, "layer-pulled", ""),  # it was there at 6; said when the pull broke off
         (7.0, "node-left", ""),
     ] == world.log()
     assert {} == world.cluster.nodes
@@ -367,6 +314,13 @@ def test_a_name_is_given_once(world):
         world.node()
 
 
+def test_a_uid_is_given_once(world):
+    world.cluster.submit(a_pod("p", image="web:1"))
+
+    with pytest.raises(WiringError, match="second pod with the uid 'p'"):
+        world.cluster.submit(a_pod("p", image="web:1"))
+
+
 def test_an_image_nobody_has_is_a_mistake_of_whoever_submits(world):
     with pytest.raises(WiringError, match="no registry has the image 'nothing:1'"):
-        world.cluster.submit(a_pod("p", image="nothing:1"), None)
+        world.cluster.submit(a_pod("p", image="nothing:1"))

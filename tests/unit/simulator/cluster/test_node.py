@@ -6,6 +6,7 @@ from lamina.model.image import Image
 from lamina.model.node import NodeImage
 from lamina.model.resources import amounts
 from lamina.simulator.cluster import NodeSpec, VirtualNode, VirtualPod
+from lamina.simulator.cluster.life import RUNS_ON
 from lamina.testing import a_digest, a_pod, an_image
 
 GPU = "nvidia.com/gpu"
@@ -17,7 +18,7 @@ def a_virtual_node(*holds: Image, **resources: str | int) -> VirtualNode:
 
 
 def a_virtual_pod(name: str = "p", cpu: str | int | None = None, memory: str | None = None, **more: int) -> VirtualPod:
-    return VirtualPod(a_pod(name, cpu, memory, more=more), (), 0.0, None)
+    return VirtualPod(a_pod(name, cpu, memory, more=more), (), 0.0, RUNS_ON)
 
 
 @pytest.mark.parametrize(

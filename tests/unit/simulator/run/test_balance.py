@@ -8,14 +8,17 @@ from collections.abc import Sequence
 
 import pytest
 
+from lamina.simulator.controllers import ControllerSpec
 from lamina.simulator.run.balance import BalanceMeter, window
-from lamina.simulator.workloads import Arrival, Scenario
+from lamina.simulator.workloads import Arrival, Happening, Scenario
 from lamina.testing import a_pod
 from lamina.trace.records import (
     NodeJoined,
     NodeLeft,
     PodArrived,
     PodBound,
+    PodEvicted,
+    PodFailed,
     PodFinished,
     PodRejected,
     PodRemoved,
@@ -40,7 +43,8 @@ def measured(story: Sequence[Record], first: float, last: float) -> Figures:
     meter = BalanceMeter(first, last)
     for record in story:
         meter.see(record)
-    return meter.averages()
+    averages = meter.averages()
+    return averages.heating, averages.balance
 
 
 TWO = [node("n1"), node("n2")]
@@ -61,6 +65,12 @@ TWO = [node("n1"), node("n2")]
         ),
         pytest.param(
             [*bound(0, "a", "n1"), *bound(0, "b", "n2"), PodRemoved(4, "b", "n2")], 1.6, 0.6, id="one removed"
+        ),
+        pytest.param(
+            [*bound(0, "a", "n1"), *bound(0, "b", "n2"), PodFailed(4, "b", "n2", "Error")], 1.6, 0.6, id="one failed"
+        ),
+        pytest.param(
+            [*bound(0, "a", "n1"), *bound(0, "b", "n2"), PodEvicted(4, "b", "n2", "disk")], 1.6, 0.6, id="one evicted"
         ),
         pytest.param(
             [*bound(0, "a", "n1"), *bound(3, "b", "n2"), PodRejected(3, "b", "n2", "OutOfcpu")],
@@ -160,6 +170,26 @@ def test_without_load_there_are_no_figures(story):
 
 
 @pytest.mark.parametrize(
+    ("story", "window", "requested", "capacity"),
+    [
+        pytest.param(bound(0, "a", "n1"), (0.0, 10.0), 2000 * 10, 8000 * 10, id="all the time"),
+        pytest.param(bound(5, "a", "n1"), (0.0, 10.0), 2000 * 5, 8000 * 10, id="time without load counts"),
+        pytest.param([*bound(0, "a", "n1"), NodeLeft(5, "n2")], (0.0, 10.0), 20_000, 8000 * 5 + 4000 * 5, id="left"),
+        pytest.param([*bound(0, "a", "n1"), node("n3", at=8)], (0.0, 10.0), 20_000, 8000 * 10 + 4000 * 2, id="joined"),
+        pytest.param(bound(3, "a", "n1"), (3.0, 3.0), 2000, 8000, id="an instant"),
+        pytest.param([], (0.0, 10.0), 0, 80_000, id="nothing asked"),
+    ],
+)
+def test_what_was_requested_is_counted_against_what_there_was(story, window, requested, capacity):
+    meter = BalanceMeter(*window)
+    for record in [*TWO, *story]:
+        meter.see(record)
+    averages = meter.averages()
+
+    assert (requested, capacity) == (averages.requested, averages.capacity)
+
+
+@pytest.mark.parametrize(
     ("times", "until", "expected"),
     [
         pytest.param((3.0, 4.0, 9.0), None, (3.0, 9.0), id="first to last arrival"),
@@ -172,3 +202,30 @@ def test_the_window_belongs_to_the_scenario(times, until, expected):
     arrivals = tuple(Arrival(at, a_pod(f"p{at}")) for at in times)
 
     assert expected == window(Scenario(name="s", arrivals=arrivals, until=until))
+
+
+def a_controller(at: float) -> ControllerSpec:
+    return ControllerSpec(kind="Deployment", name=f"c{at}", at=at, template=a_pod("t"))
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "controllers", "changes", "until", "expected"),
+    [
+        pytest.param((5.0,), (2.0,), (), None, (2.0, 5.0), id="a controller is created"),
+        pytest.param((), (2.0,), (7.0,), 50.0, (2.0, 7.0), id="a controller is changed"),
+        pytest.param((), (2.0,), (70.0,), 50.0, (2.0, 50.0), id="a change that does not come"),
+        pytest.param((), (2.0,), (), 50.0, (2.0, 50.0), id="nothing but a controller: to the end"),
+        pytest.param((), (2.0,), (), None, (2.0, 2.0), id="that has no end"),
+        pytest.param((4.0,), (), (), 50.0, (4.0, 4.0), id="nothing but a pod"),
+    ],
+)
+def test_controllers_count_as_arrivals(arrivals, controllers, changes, until, expected):
+    scenario = Scenario(
+        name="s",
+        arrivals=tuple(Arrival(at, a_pod(f"p{at}")) for at in arrivals),
+        controllers=tuple(map(a_controller, controllers)),
+        happenings=tuple(Happening(at, "scale", "c2.0", 3) for at in changes),
+        until=until,
+    )
+
+    assert expected == window(scenario)

@@ -11,6 +11,8 @@ from lamina.model.pod import Container
 from lamina.model.resources import amounts
 from lamina.model.taints import Taint, Toleration
 from lamina.simulator.cluster import Delays
+from lamina.simulator.cluster.life import RUNS_ON
+from lamina.simulator.pulls.spec import CONTAINERD
 from lamina.simulator.workloads import Arrival, Happening, Scenario, load_scenario
 
 MB = 1_000_000
@@ -42,7 +44,9 @@ def test_a_scenario_that_says_little_gets_the_usual(load):
     node = scenario.nodes[0]
 
     assert ("small", "", "", None) == (scenario.name, scenario.about, scenario.profile, scenario.until)
-    assert Delays(report=1.0, status=10.0, start=0.5, bind=0.0) == scenario.delays
+    assert Delays(report=1.0, report_gap=10.0, status=(10.0, 20.0, 30.0, 40.0), start=0.5, bind=0.0) == scenario.delays
+    assert (CONTAINERD, None, "") == (node.runtime, node.disk, node.uplink)
+    assert ((), 0.0, {}) == (scenario.controllers, scenario.registry, scenario.uplinks)
     assert ("n1", 125.0 * MB, (), {}, ()) == (node.name, node.bandwidth, node.holds, node.labels, node.taints)
     assert amounts({"cpu": 4, "memory": "16Gi", "pods": 110}) == node.allocatable
     assert ((), ()) == (scenario.arrivals, scenario.happenings)
@@ -59,7 +63,7 @@ until: 1h
 """
     )
 
-    assert Delays(report=2.0, status=40.0, start=0.0, bind=0.05) == scenario.delays
+    assert Delays(report=2.0, report_gap=10.0, status=40.0, start=0.0, bind=0.05) == scenario.delays
     assert [10.0 * MB, 1000.0 * MB] == [node.bandwidth for node in scenario.nodes]
     assert 3600.0 == scenario.until
 
@@ -232,4 +236,4 @@ def test_a_scenario_can_be_labelled_with_another_profile(load):
 def test_an_arrival_without_a_duration_runs_until_the_end(load):
     scenario = load(main=IMAGES + NODE + "pods: [{name: p, image: 'web:1'}]\n")
 
-    assert Arrival(0.0, scenario.arrivals[0].pod, None) == scenario.arrivals[0]
+    assert Arrival(0.0, scenario.arrivals[0].pod, RUNS_ON) == scenario.arrivals[0]

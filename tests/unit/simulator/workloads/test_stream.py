@@ -1,6 +1,7 @@
 """Pods drawn from a seed: shares, rates, bursts and updates as planned, and the same for the same seed."""
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable
 
@@ -9,7 +10,8 @@ import pytest
 
 from lamina.model.resources import amounts
 from lamina.simulator.workloads import Arrival
-from lamina.simulator.workloads.stream import Application, Plan, Stream
+from lamina.simulator.workloads.plan import Diurnal, Rollouts, Serverless
+from lamina.simulator.workloads.stream import Application, Drawn, Plan, Stream
 
 SMALL, LARGE = amounts({"cpu": "500m", "memory": "1Gi"}), amounts({"cpu": 2, "memory": "4Gi"})
 
@@ -93,6 +95,15 @@ def test_popularity_follows_zipf_over_applications_in_an_order_of_their_own(zipf
     assert list(PLAN.applications) != stream.ranked
 
 
+def test_weights_are_for_applications_in_the_order_of_the_catalogue():
+    stream = Stream(msgspec.structs.replace(PLAN, weights=(1.0, 0.0, 3.0)), 0)
+    counts = Counter(arrival.pod.owner.name for arrival in stream.arrivals())
+
+    assert {"app0", "app2"} == set(counts)
+    assert 0.75 == pytest.approx(counts["app2"] / 4000, abs=0.03)
+    assert list(PLAN.applications) == stream.ranked
+
+
 def test_a_pod_belongs_to_its_application():
     pod = draw(applications=(an_application("web"),))[0].pod
 
@@ -145,3 +156,125 @@ def test_more_updates_change_nothing_but_versions():
 
     assert [without_version(arrival) for arrival in few] == [without_version(arrival) for arrival in many]
     assert [arrival.pod.images for arrival in few] != [arrival.pod.images for arrival in many]
+
+
+# -------------------------------------------------------------------------------------------------------- time of day
+
+
+def test_by_day_there_are_more_pods_than_by_night_and_as_many_in_all():
+    """
+    Ten periods with 400 pods each on average, a depth of 0.8.
+
+    In the rising half of a sine the mean is 2/pi: 1 + 0.8 * 2 / pi = 1.509 times the mean of the whole.
+    """
+    times = [arrival.at for arrival in draw(diurnal=Diurnal(800.0, 0.8))]
+    by_day = mean(at % 800.0 < 400.0 for at in times)
+
+    assert (1 + 0.8 * 2 / math.pi) / 2 == pytest.approx(by_day, abs=0.02)
+    # Nine whole periods; the root of 3600 is 60.
+    assert 3600 == pytest.approx(sum(at < 9 * 800.0 for at in times), abs=150)
+
+
+def test_without_depth_the_time_of_day_makes_no_difference():
+    gaps = [after.at - before.at for before, after in itertools.pairwise(draw(diurnal=Diurnal(800.0, 0.0)))]
+
+    assert 2.0 == pytest.approx(mean(gaps), rel=0.05)
+    assert 0.632 == pytest.approx(mean(gap < 2.0 for gap in gaps), abs=0.03)
+
+
+def test_the_time_of_day_is_counted_from_the_beginning_of_the_workload():
+    early, late = draw(diurnal=Diurnal(800.0, 0.8)), draw(diurnal=Diurnal(800.0, 0.8), at=123.0)
+
+    assert [arrival.at + 123.0 for arrival in early] == pytest.approx([arrival.at for arrival in late])
+
+
+# ------------------------------------------------------------------------------------------------------------ requests
+
+SERVERLESS = Serverless(requests=4000, idle=30.0)
+
+
+def test_requests_need_fewer_pods_than_there_are_requests_and_each_outlives_its_work_by_the_idle_time():
+    drawn = draw(serverless=SERVERLESS, mean=10.0)
+
+    assert 100 < len(drawn) < 4000
+    assert all(arrival.duration > 30.0 for arrival in drawn)
+    assert [f"w{number}" for number in range(1, len(drawn) + 1)] == [arrival.pod.name for arrival in drawn]
+    assert sorted(arrival.at for arrival in drawn) == [arrival.at for arrival in drawn]
+
+
+@pytest.mark.parametrize("change", [{"idle": 300.0}, {"concurrency": 10}], ids=["kept longer", "more at once"])
+def test_pods_that_are_kept_longer_or_serve_more_at_once_are_fewer(change):
+    usual = draw(serverless=SERVERLESS, mean=10.0)
+
+    assert len(draw(serverless=msgspec.structs.replace(SERVERLESS, **change), mean=10.0)) < len(usual)
+
+
+def test_no_more_pods_are_needed_than_the_plan_allows():
+    assert 50 == len(draw(serverless=SERVERLESS, mean=10.0, pods=50))
+
+
+def test_an_update_brings_new_pods_for_a_function_that_had_some():
+    """One function, never idle for long: one pod, and one more for each version."""
+    one = (an_application("web", 3),)
+    drawn = draw(serverless=Serverless(requests=4000, idle=1e6, concurrency=1000), applications=one, updates=2)
+
+    assert ["web:1", "web:2", "web:3"] == [arrival.pod.images[0] for arrival in drawn]
+
+
+# ------------------------------------------------------------------------------------------------------------ rollouts
+
+ROLLOUTS = Rollouts(deployments=4, of=(2, 5), every=60.0, batch=0.5, pause=20.0)
+
+
+def rolled(seed: int = 0, **changes) -> Drawn:
+    plan = msgspec.structs.replace(PLAN, rollouts=msgspec.structs.replace(ROLLOUTS, **changes))
+    return Stream(plan, seed).draw()
+
+
+def test_deployments_are_there_from_the_start_in_the_first_version():
+    drawn = rolled()
+
+    assert 4 == len({one.name for one in drawn.controllers})
+    for one in drawn.controllers:
+        assert ("Deployment", 0.0, 0.5, 0, 20.0) == (one.kind, one.at, one.surge, one.unavailable, one.min_ready)
+        assert 2 <= one.replicas <= 5
+        assert (f"{one.name.removeprefix('w-')}:1",) == one.template.images
+        assert one.template.requests in (SMALL, LARGE)
+
+
+def test_each_rollout_goes_to_the_next_version_until_there_is_none():
+    """Four Deployments, four next versions each."""
+    drawn = rolled(count=100)
+    images: dict[str, list[str]] = {}
+    for happening in drawn.happenings:
+        assert "update" == happening.kind
+        images.setdefault(happening.name, []).append(happening.image.rpartition(":")[2])
+
+    assert [["2", "3", "4", "5"]] * 4 == list(images.values())
+    assert sorted(one.at for one in drawn.happenings) == [one.at for one in drawn.happenings]
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        pytest.param({"count": 3, "every": 1e6}, 3, id="as many as asked for, however long that takes"),
+        pytest.param({"every": 1e9}, 0, id="or those before the last pod"),
+        pytest.param({"count": 0}, 0, id="none"),
+    ],
+)
+def test_how_many_rollouts_there_are(changes, count):
+    assert count == len(rolled(**changes).happenings)
+
+
+def test_without_as_many_applications_there_are_fewer_deployments():
+    few = (an_application("a", 2), an_application("b", 1), an_application("c", 3))
+    plan = msgspec.structs.replace(PLAN, rollouts=ROLLOUTS, applications=few)
+
+    # The second has nowhere to go.
+    assert {"w-a", "w-c"} == {one.name for one in Stream(plan, 0).draw().controllers}
+
+
+def test_rollouts_leave_the_pods_as_they_were_and_come_again_with_the_seed():
+    assert draw(3) == list(rolled(3).arrivals)
+    assert rolled(3) == rolled(3)
+    assert rolled(3).controllers != rolled(4).controllers

@@ -50,15 +50,44 @@ def test_what_is_no_size_is_told_in_words(written, words):
         units.size(written)
 
 
-@pytest.mark.parametrize("written", ["100MB", "100MB/s", "100 MB/s", 100_000_000])
-def test_a_bandwidth_is_a_size_each_second(written):
+@pytest.mark.parametrize("written", ["100MB", "100MB/s", "100 MB/s", 100_000_000, "800Mbit", "800 Mbit/s", "0.8Gbit"])
+def test_a_bandwidth_is_a_size_each_second_in_bytes_or_bits(written):
     assert 100_000_000 == units.bandwidth(written)
 
 
-@pytest.mark.parametrize(("written", "words"), [(0, "downloads nothing"), ("fast", "is not a size")])
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (0, "downloads nothing"),
+        ("0Mbit", "downloads nothing"),
+        ("fast", "'fast' is not a rate: write for example 100MB or 50Mbit"),
+        ("10Xbit", "'10Xbit' is not a rate"),
+        ("-1Gbit", "'-1Gbit' is negative"),
+    ],
+)
 def test_what_is_no_bandwidth_is_told_in_words(written, words):
     with pytest.raises(ValueError, match=words):
         units.bandwidth(written)
+
+
+def test_a_rate_may_be_0_and_part_of_a_byte_is_a_byte():
+    assert (0, 1) == (units.rate("0"), units.rate("1bit"))
+
+
+@pytest.mark.parametrize(("written", "lag"), [("10s", 10.0), (5, 5.0), (["1s", 2, "500ms"], (1.0, 2.0, 0.5))])
+def test_a_delay_is_a_duration_or_several_to_draw_from(written, lag):
+    assert lag == units.lag(written)
+
+
+@pytest.mark.parametrize(("written", "portion"), [(0, 0), (3, 3), ("25%", 0.25), ("100 %", 1.0), ("0%", 0.0)])
+def test_a_portion_is_a_number_or_a_share(written, portion):
+    assert (portion, type(portion)) == (units.portion(written), type(units.portion(written)))
+
+
+@pytest.mark.parametrize("written", [-1, 0.5, 1_000_001, "2", "101%", "-5%", "%", True])
+def test_what_is_no_portion_is_told_in_words(written):
+    with pytest.raises(ValueError, match="is not a number of pods: write for example 1, or 25%"):
+        units.portion(written)
 
 
 @pytest.mark.parametrize("name", ["n1", "web-1.example", "0", "a" * 192])

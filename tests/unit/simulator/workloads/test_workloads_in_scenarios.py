@@ -320,6 +320,42 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
             ("  pods", "  name: n\n  popularity: {zipf: -1}\n  pods"), "workload.popularity.zipf: must be", id="zipf"
         ),
         pytest.param(
+            ("  pods", "  popularity: {zipf: 1, weights: [1]}\n  pods"),
+            "workload.popularity: say zipf or weights, not both",
+            id="two kinds of popularity",
+        ),
+        pytest.param(
+            ("  pods", "  popularity: {weights: [0, 0]}\n  pods"),
+            "workload.popularity.weights: at least one must be more than 0",
+            id="nobody is popular",
+        ),
+        pytest.param(
+            ("  pods", "  popularity: {weights: [1, 2, 3]}\n  pods"),
+            "workload.popularity.weights: the images are of 2 applications: write at most that many",
+            id="a weight too many",
+        ),
+        pytest.param(
+            ("  pods", "  diurnal: {period: 0}\n  pods"), "workload.diurnal.period: must be more than 0", id="no day"
+        ),
+        pytest.param(
+            ("  pods", "  diurnal: {depth: 1.5}\n  pods"), "workload.diurnal.depth: must be at most 1", id="too deep"
+        ),
+        pytest.param(
+            ("every: 10s}", "load: 1}\n  serverless: {requests: 9}"),
+            "workload.arrivals.load: requests make no load that could be known before: say every",
+            id="a load of requests",
+        ),
+        pytest.param(
+            ("  pods", "  serverless: {requests: 1, concurrency: 0}\n  pods"),
+            "workload.serverless.concurrency: must be at least 1",
+            id="nothing at once",
+        ),
+        pytest.param(
+            ("  pods", "  rollouts: {of: [2, 3], every: 1m}\n  pods"),
+            "workload.rollouts: no image has a next version to roll to: name a catalog with versions",
+            id="nothing to roll to",
+        ),
+        pytest.param(
             ("workload:", "pods: [{name: w7, image: 'registry.example/web:1'}]\nworkload:"),
             "workload.name: there is a second pod 'w7', the first is in main.yaml:3",
             id="a name that is taken",
@@ -336,6 +372,54 @@ def test_what_is_wrong_with_a_workload_is_told_with_its_field(told, change, word
 
     assert 1 == len(message.splitlines())
     assert words in message
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "words"),
+    [
+        pytest.param("of: [3, 2], every: 1m", "of: the smaller number comes first", id="the wrong way round"),
+        pytest.param("of: [2, 3], every: 0", "every: must be more than 0", id="all at once"),
+        pytest.param("of: [2, 3], every: 1m, batches: 0", "batches: must be more than 0", id="in no steps"),
+        pytest.param("every: 1m", "of: required field is missing", id="of what"),
+        pytest.param(
+            "of: [1, 1000], every: 1m, deployments: 1001",
+            "deployments: too many: all together may have at most 1000000 replicas",
+            id="too many",
+        ),
+        pytest.param(
+            "of: [2, 3], every: 1000h, count: 100",
+            " the rollouts would go on over 4167 days: at most ten years",
+            id="ages",
+        ),
+    ],
+)
+def test_what_is_wrong_with_rollouts_is_told(told, rollouts, words):
+    text = f"catalog: {{generate: {{images: 60}}}}\n{NODES}{WORKLOAD}  rollouts: {{{rollouts}}}\n"
+
+    assert words in told(main=text)
+    assert 1 == len(told(main=text).splitlines())
+
+
+def test_a_workload_may_have_a_time_of_day_weights_and_requests_instead_of_pods(load):
+    scenario = load(
+        main=f"catalog: images.jsonl.gz\n{NODES}{WORKLOAD}"
+        "  diurnal: {period: 1h}\n  popularity: {weights: [0, 1]}\n  serverless: {requests: 500, idle: 1m}\n"
+    )
+
+    assert {"api"} == {arrival.pod.labels["app"] for arrival in scenario.arrivals}
+    assert 10 < len(scenario.arrivals) < 500
+    assert all(arrival.duration > 60.0 for arrival in scenario.arrivals)
+
+
+def test_rollouts_of_a_workload_are_deployments_and_their_updates(load):
+    scenario = load(
+        main=f"catalog: {{generate: {{images: 60}}}}\n{NODES}{WORKLOAD}"
+        "  rollouts: {of: [2, 3], every: 10m, deployments: 2, count: 3}\n"
+    )
+
+    assert ["Deployment", "Deployment"] == [one.kind for one in scenario.controllers]
+    assert ["update"] * 3 == [one.kind for one in scenario.happenings]
+    assert {one.name for one in scenario.controllers} >= {one.name for one in scenario.happenings}
 
 
 def test_pods_may_ask_for_nothing_where_that_decides_nothing(load):

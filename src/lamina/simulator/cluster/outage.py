@@ -1,0 +1,78 @@
+"""
+A node whose kubelet does not answer: what the rest of the cluster makes of it.
+
+    failed --Delays.notice--> unreachable (tainted, seen so) --Delays.evict_after--> its pods are removed
+       |                         |                                                     |
+       +-------------------------+------------------recovered--------------------------+--> as before
+
+Pods are removed for good when their time is up. In a real cluster they stay in deletion until the node is back or gone,
+but controllers replace them at once, and that is what counts here.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, tolerates
+from lamina.simulator.cluster.kubelet import Kubelet
+from lamina.simulator.cluster.node import Delays
+from lamina.simulator.cluster.pod import VirtualPod
+from lamina.simulator.cluster.reporting import Reporter
+from lamina.simulator.engine import Environment, Timer
+
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+TAINTS: Final = (Taint(UNREACHABLE, effect=NO_SCHEDULE), Taint(UNREACHABLE, effect=NO_EXECUTE))
+
+
+class Outage:
+    """One failure of one node, from its beginning to its end."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        delays: Delays,
+        kubelet: Kubelet,
+        reporter: Reporter,
+        evict: Callable[[VirtualPod], None],
+    ) -> None:
+        """Begin; *evict* removes pods whose time is up."""
+        self._environment = environment
+        self._delays = delays
+        self._kubelet = kubelet
+        self._reporter = reporter
+        self._evict = evict
+        self._noticed = False
+        self._timers: list[Timer] = [environment.after(delays.notice, self._notice)]
+        kubelet.fail()
+
+    def bound(self, pod: VirtualPod) -> None:
+        """Count down for a pod that was bound to the node meanwhile."""
+        if self._noticed:
+            self._count_down(pod)
+
+    def end(self) -> None:
+        """Call everything off."""
+        for timer in self._timers:
+            self._environment.cancel(timer)
+
+    def recover(self) -> None:
+        """Let the node go on."""
+        self.end()
+        if self._noticed:
+            self._kubelet.node.untaint(*TAINTS)
+            self._reporter.node_changed()
+        self._kubelet.recover()
+
+    def _notice(self) -> None:
+        self._noticed = True
+        self._kubelet.node.taint(*TAINTS)
+        self._reporter.node_changed()
+        for pod in self._kubelet.pods:
+            self._count_down(pod)
+
+    def _count_down(self, pod: VirtualPod) -> None:
+        seconds = pod.life.unreachable
+        if seconds is None:
+            if tolerates(pod.pod.tolerations, TAINTS[1]):
+                return
+            seconds = self._delays.evict_after
+        self._timers.append(self._environment.after(seconds, self._evict, pod))

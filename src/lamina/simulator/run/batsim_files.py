@@ -1,0 +1,243 @@
+"""
+What became of a run in Batsim's words: ``jobs.csv`` and ``schedule.csv``, as version 4 writes them.
+
+Tools that read Batsim's results (evalys, pybatsim's) read these. A job is one that a Batsim workload named, with all the
+pods that were made of it; every other pod is a job of its own. Times are seconds of the run.
+
+    starting_time     when the last pod of the job ran      waiting_time     from submission to there: queue and pulls
+    finish_time       when its last pod ended               execution_time   in between
+    stretch           turnaround / execution                allocated        numbers of the nodes, in the order of the run
+
+What has not happened (a job that never started) is left empty; energy is not simulated and -1. The time between binding
+and running counts as waiting, because the job's own program does not run yet.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from lamina.simulator.cluster.running import DEADLINE
+from lamina.simulator.run.result import PodOutcome, Result
+from lamina.simulator.workloads import Scenario
+from lamina.simulator.workloads.imports.batsim_job import BatsimJob, job_of
+
+COLUMNS: Final = (
+    *("job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time"),
+    *("success", "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time"),
+    *("stretch", "allocated_resources", "consumed_energy", "metadata"),
+)
+VERSION: Final = "4.2.0"
+"""The version of Batsim whose files these look like."""
+
+SUCCESS: Final = "COMPLETED_SUCCESSFULLY"
+FAILED: Final = "COMPLETED_FAILED"
+WALLTIME: Final = "COMPLETED_WALLTIME_REACHED"
+KILLED: Final = "COMPLETED_KILLED"
+REJECTED: Final = "REJECTED"
+RUNNING: Final = "RUNNING"
+SUBMITTED: Final = "SUBMITTED"
+
+NO_ENERGY: Final = -1
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One row."""
+
+    job: BatsimJob
+    state: str
+    submitted: float
+    started: float | None
+    ended: float | None
+    nodes: tuple[int, ...]
+    """Numbers of the nodes it ran on, in order, each once."""
+    seconds: float
+    """What its pods took of the nodes, all together."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it ran to an end, good or bad."""
+        return self.started is not None and self.ended is not None and self.state not in (REJECTED, RUNNING, SUBMITTED)
+
+    @property
+    def execution(self) -> float:
+        """Seconds from start to end."""
+        return self._ended - self._started
+
+    @property
+    def waiting(self) -> float:
+        """Seconds from submission to start."""
+        return self._started - self.submitted
+
+    @property
+    def turnaround(self) -> float:
+        """Seconds from submission to end."""
+        return self._ended - self.submitted
+
+    @property
+    def stretch(self) -> float:
+        """Turnaround over execution; a job that took no time counts as one that waited for nothing."""
+        return self.turnaround / self.execution if self.execution > 0 else 1.0
+
+    @property
+    def _started(self) -> float:
+        assert self.started is not None, "asked for only when it is over"
+        return self.started
+
+    @property
+    def _ended(self) -> float:
+        assert self.ended is not None, "asked for only when it is over"
+        return self.ended
+
+
+def jobs_csv(result: Result, scenario: Scenario | None = None) -> bytes:
+    """Write one row for each job, in the order they were submitted; without the *scenario*, for each pod."""
+    return _table(COLUMNS, (_row(job) for job in jobs(result, scenario)))
+
+
+def schedule_csv(result: Result, scenario: Scenario | None = None, *, scheduling_seconds: float = 0.0) -> bytes:
+    """
+    Write the one row of figures about the whole run, keys in alphabetical order.
+
+    *scheduling_seconds* is what deciding took; it and the time of the whole program are 0 unless somebody measured
+    them, so that the same run gives the same bytes.
+    """
+    figures = schedule(jobs(result, scenario), len(result.nodes), scheduling_seconds)
+    return _table(tuple(figures), [tuple(figures.values())])
+
+
+def jobs(result: Result, scenario: Scenario | None = None) -> list[Job]:
+    """Put pods together to jobs, in the order they were submitted."""
+    arrivals = () if scenario is None else scenario.arrivals
+    known = {arrival.pod.key: job_of(arrival.pod.annotations) for arrival in arrivals}
+    numbers = {node.node: number for number, node in enumerate(result.nodes)}
+    pods: dict[BatsimJob, list[PodOutcome]] = {}
+    for pod in result.pods:
+        job = known.get(pod.pod)
+        if job is None:
+            walltime = -1.0 if pod.deadline is None else pod.deadline
+            job = BatsimJob(result.scenario, pod.pod.removeprefix("default/"), "", 1, walltime)
+        pods.setdefault(job, []).append(pod)
+    return [_joined(job, found, numbers) for job, found in pods.items()]
+
+
+def schedule(found: Iterable[Job], machines: int, scheduling_seconds: float) -> dict[str, object]:
+    """Calculate the figures of ``schedule.csv``; means are over jobs that ran to an end."""
+    found = list(found)
+    over = [job for job in found if job.is_over]
+    good = sum(job.state == SUCCESS for job in over)
+    makespan = max((job.ended for job in over if job.ended is not None), default=0.0)
+    computing = sum(job.seconds for job in over)
+    return {
+        "batsim_version": VERSION,
+        "consumed_joules": NO_ENERGY,
+        "makespan": makespan,
+        "max_slowdown": max((job.stretch for job in over), default=0.0),
+        "max_turnaround_time": max((job.turnaround for job in over), default=0.0),
+        "max_waiting_time": max((job.waiting for job in over), default=0.0),
+        "mean_slowdown": _mean([job.stretch for job in over]),
+        "mean_turnaround_time": _mean([job.turnaround for job in over]),
+        "mean_waiting_time": _mean([job.waiting for job in over]),
+        "nb_computing_machines": machines,
+        "nb_grouped_switches": 0,
+        "nb_jobs": len(found),
+        "nb_jobs_finished": len(over),
+        "nb_jobs_killed": sum(job.state in (WALLTIME, KILLED) for job in over),
+        "nb_jobs_success": good,
+        "nb_machine_switches": 0,
+        "scheduling_time": scheduling_seconds,
+        "simulation_time": 0.0,
+        "success_rate": good / len(found) if found else 0.0,
+        "time_computing": computing,
+        # Pods share nodes here, so there may be more computing than machines have time: then nobody was idle.
+        "time_idle": max(0.0, machines * makespan - computing),
+        "time_sleeping": 0.0,
+        "time_switching_off": 0.0,
+        "time_switching_on": 0.0,
+        "time_unavailable": 0.0,
+    }
+
+
+def _joined(job: BatsimJob, pods: list[PodOutcome], numbers: Mapping[str, int]) -> Job:
+    starts = [pod.started for pod in pods if pod.started is not None]
+    ends = [pod.ended for pod in pods if pod.ended is not None]
+    used = {numbers[pod.node] for pod in pods if pod.node in numbers and pod.started is not None}
+    return Job(
+        job=job,
+        state=_state(pods),
+        submitted=min(pod.arrived for pod in pods),
+        started=max(starts) if len(starts) == len(pods) else None,
+        ended=max(ends) if len(ends) == len(pods) else None,
+        nodes=tuple(sorted(used)),
+        seconds=sum(pod.ended - pod.started for pod in pods if pod.ended is not None and pod.started is not None),
+    )
+
+
+def _state(pods: list[PodOutcome]) -> str:
+    """Say what Batsim would call the worst that happened to a pod of the job."""
+    phases = {pod.phase for pod in pods}
+    if "rejected" in phases:
+        return REJECTED
+    if "failed" in phases:
+        return WALLTIME if any(pod.phase == "failed" and pod.reason == DEADLINE for pod in pods) else FAILED
+    if "removed" in phases:
+        return KILLED if any(pod.started is not None for pod in pods) else REJECTED
+    if phases == {"finished"}:
+        return SUCCESS
+    return RUNNING if any(pod.started is not None for pod in pods) else SUBMITTED
+
+
+def _row(job: Job) -> tuple[object, ...]:
+    known = job.job
+    over = job.is_over
+    return (
+        known.job,
+        known.workload,
+        known.profile,
+        job.submitted,
+        known.res,
+        known.walltime,
+        int(job.state == SUCCESS),
+        job.state,
+        job.started,
+        job.execution if over else None,
+        job.ended,
+        job.waiting if job.started is not None else None,
+        job.turnaround if over else None,
+        job.stretch if over else None,
+        intervals(job.nodes),
+        NO_ENERGY,
+        "",
+    )
+
+
+def intervals(numbers: Iterable[int]) -> str:
+    """Write a set of numbers as Batsim does: ``0-3 5``."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _table(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_written(value) for value in row] for row in rows)
+    return text.getvalue().encode()
+
+
+def _written(value: object) -> str:
+    """Write a value as Batsim does: six decimals, nothing for what has not happened."""
+    if value is None:
+        return ""
+    return f"{value:.6f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,62 @@
+"""
+Who decides in a run: anything that takes events and answers with commands.
+
+    Decider            the contract, one Protocol
+    LoopDecider        the loop that also runs live
+
+A policy under study need not be a loop: it is enough to keep count of what the events say and to answer with `Bind`.
+Called by the host only, and never while it is still thinking about what it was fed before.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from lamina.model.events import Event
+from lamina.scheduling.framework.commands import Command
+from lamina.scheduling.loop.loop import Loop
+
+
+class Decider(Protocol):
+    """Decides where pods go."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """The schedulers it stands for, by the names pods ask for; pods that name none get the first."""
+        ...
+
+    @property
+    def attempts(self) -> int:
+        """How many pods it tried to place at the last feed, whatever came of it."""
+        ...
+
+    @property
+    def trying(self) -> bool:
+        """Whether it will do something by itself when time passes; pods that fit nowhere only wait for a change."""
+        ...
+
+    def feed(self, *happened: Event) -> Sequence[Command]:
+        """Take in what happened, in order, and say what is to be done, in order."""
+        ...
+
+
+class LoopDecider:
+    """A loop, as the host of a run sees it."""
+
+    def __init__(self, loop: Loop) -> None:
+        """Let *loop* decide."""
+        self._state = loop.state
+        self._loop = loop
+        self.names: Collection[str] = tuple(loop.state.profiles)
+        # Straight to the loop: a call in between would be paid for at every instant.
+        self.feed = loop.feed
+
+    @property
+    def attempts(self) -> int:
+        """How many pods the last feed tried to place."""
+        return len(self._loop.tried)
+
+    @property
+    def trying(self) -> bool:
+        """Whether a pod is ready to be tried, backs off, or is on its way to a node."""
+        counts = self._state.queue.counts()
+        return counts["active"] + counts["backoff"] + len(self._state.bindings) > 0

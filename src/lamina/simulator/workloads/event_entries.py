@@ -1,0 +1,138 @@
+"""From the entries of events to what happens to the cluster from outside."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from lamina.model.plain import shown
+from lamina.model.schema import suggest
+from lamina.simulator.cluster import NodeSpec
+from lamina.simulator.controllers.spec import ControllerSpec
+from lamina.simulator.workloads import units
+from lamina.simulator.workloads.files import Entry
+from lamina.simulator.workloads.ledger import Ledger, Noun
+from lamina.simulator.workloads.node_entries import Nodes
+from lamina.simulator.workloads.pod_entries import Around
+from lamina.simulator.workloads.scenario import Arrival, Happening, Kind
+from lamina.simulator.workloads.schema import EventEntry, ScaleEntry, UpdateEntry
+
+SUBJECTS: Final[Mapping[Kind, Noun]] = {
+    "remove": "pod",
+    "drop": "node",
+    "cordon": "node",
+    "uncordon": "node",
+    "drain": "node",
+    "fail": "node",
+    "recover": "node",
+    "join": "node",
+    "scale": "controller",
+    "update": "controller",
+}
+"""What can happen, and to what."""
+
+_DONE: Final[Mapping[Kind, str]] = {
+    "remove": "removed",
+    "drop": "dropped",
+    "cordon": "cordoned",
+    "uncordon": "uncordoned",
+    "drain": "drained",
+    "fail": "failed",
+    "recover": "recovered",
+    "scale": "scaled",
+    "update": "updated",
+}
+_CHANGEABLE: Final = {
+    "scale": ("Deployment", "StatefulSet"),
+    "update": ("Deployment", "StatefulSet", "DaemonSet"),
+}
+
+
+class Events:
+    """Makes happenings from what files say about events; nodes that join are made first."""
+
+    def __init__(self, ledger: Ledger, nodes: Nodes) -> None:
+        """Look for nodes that join, which events may name and pods may need."""
+        self._ledger = ledger
+        self._entries = ledger.entries("events", EventEntry)
+        self.joining: list[tuple[float, NodeSpec]] = []
+        for entry in self._entries:
+            if entry.value.join is not None:
+                inner = Entry(entry.document, (*entry.path, "join"), entry.value.join)
+                self.joining += ((units.seconds(entry.value.at), spec) for spec in nodes.make(inner))
+
+    def happenings(
+        self, arrivals: Mapping[str, Arrival], controllers: Iterable[ControllerSpec], around: Around
+    ) -> list[Happening]:
+        """Return what happens, in the order of the files."""
+        self._around = around
+        self._controllers = {one.name: one for one in controllers}
+        self._failures = [
+            (entry.value.fail, units.seconds(entry.value.at)) for entry in self._entries if entry.value.fail is not None
+        ]
+        self._begins: dict[Noun, dict[str, tuple[float, str]]] = {
+            "pod": {name: (arrival.at, "arrives") for name, arrival in arrivals.items()},
+            "node": {spec.name: (at, "joins") for at, spec in self.joining},
+            "controller": {name: (one.at, "is created") for name, one in self._controllers.items()},
+        }
+        made = [Happening(at, "join", spec.name, node=spec) for at, spec in self.joining]
+        for entry in self._entries:
+            made += self._made(entry, entry.value)
+        return made
+
+    def _made(self, entry: Entry, event: EventEntry) -> list[Happening]:
+        said = [(kind, value) for kind in SUBJECTS if (value := getattr(event, kind)) is not None]
+        if len(said) != 1:
+            kinds = list(SUBJECTS)
+            self._ledger.wrong(entry, f"say exactly one of {', '.join(kinds[:-1])} and {kinds[-1]}")
+        if event.lasting is not None and event.fail is None:
+            self._ledger.wrong(entry, "only a failure lasts: say for beside fail", "for")
+        at = units.seconds(event.at)
+        made = []
+        for kind, value in said:
+            if kind != "join":
+                made.append(self._one(entry, kind, value, at))
+            if kind == "fail" and event.lasting is not None:
+                made.append(Happening(round(at + units.seconds(event.lasting), 9), "recover", value))
+        return made
+
+    def _one(self, entry: Entry, kind: Kind, value: Any, at: float) -> Happening:
+        noun = SUBJECTS[kind]
+        name: str = value.name if isinstance(value, ScaleEntry | UpdateEntry) else value
+        steps = (kind, "name") if noun == "controller" else (kind,)
+        known = self._ledger.named[noun]
+        if name not in known and self._ledger.complete[noun]:
+            what_to_try = suggest(name, known) if known else _LIST_IT[noun]
+            self._ledger.wrong(entry, f"there is no {noun} {shown(name)}: {what_to_try}", *steps)
+        begins, does = self._begins[noun].get(name, (0.0, ""))
+        if at < begins:
+            message = f"{shown(name)} is {_DONE[kind]} at {at:g} s and {does} only at {begins:g} s"
+            self._ledger.wrong(entry, message, "at")
+        elif (
+            kind == "recover" and name in known and not any(one == name and then <= at for one, then in self._failures)
+        ):
+            self._ledger.wrong(entry, f"{shown(name)} has not failed by then: let it fail first", kind)
+        spec = self._controllers.get(name) if noun == "controller" else None
+        if spec is not None:
+            self._check_kind(entry, kind, spec)
+        if isinstance(value, UpdateEntry):
+            image = self._around.catalogue.find(entry, value.image, kind, "image")
+            if (
+                spec is not None
+                and image is not None
+                and (told := self._around.shelves.too_small(spec.template, image))
+            ):
+                self._ledger.wrong(entry, told, kind, "image")
+            return Happening(at, kind, name, image=value.image)
+        return Happening(at, kind, name, count=value.to if isinstance(value, ScaleEntry) else 0)
+
+    def _check_kind(self, entry: Entry, kind: Kind, spec: ControllerSpec) -> None:
+        if spec.kind not in _CHANGEABLE[kind]:
+            kinds = [f"{one}s" for one in _CHANGEABLE[kind]]
+            message = f"{shown(spec.name)} is a {spec.kind}: only {', '.join(kinds[:-1])} and {kinds[-1]} can be {_DONE[kind]}"
+            self._ledger.wrong(entry, message, kind, "name")
+
+
+_LIST_IT: Final[Mapping[Noun, str]] = {
+    "pod": "list it under pods",
+    "node": "list it under nodes",
+    "controller": "list it under deployments, statefulSets or daemonSets",
+}

@@ -1,0 +1,154 @@
+"""
+Alibaba's GPU trace of 2023 (cluster-trace-gpu-v2023): its pods and, where the second table is named, its nodes.
+
+    creation_time, deletion_time   when a pod arrives and how long it runs, from scheduled_time where there is one
+    num_gpu, gpu_milli             thousandths of GPUs together, as the resource `GPU_MILLI`
+    gpu_spec                       models it may run on, "A|B": a required node affinity on the label `MODEL`
+    pod_phase                      Failed pods fail, Pending ones were never placed and run as long as they waited
+
+A share of a GPU may be put together from several GPUs here: the scheduler sees one sum for each node. The trace names no
+applications; pods with the same requests count as one, which is what templates look like in a trace.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from lamina.model.pod import Owner
+from lamina.model.resources import CPU, MEMORY, PODS, Amounts
+from lamina.model.selectors import IN, NodeSelector, NodeSelectorTerm, Requirement
+from lamina.simulator.cluster import NodeSpec
+from lamina.simulator.cluster.life import Life
+from lamina.simulator.workloads.imports import building, reading
+from lamina.simulator.workloads.imports.building import USUAL_PODS, Draft
+from lamina.simulator.workloads.imports.context import ImportContext, Imported
+from lamina.simulator.workloads.imports.entries import ImportEntry
+from lamina.simulator.workloads.imports.images import Shelf
+from lamina.simulator.workloads.imports.reading import Row
+from lamina.simulator.workloads.scenario import Arrival
+
+GPU_MILLI: Final = "alibabacloud.com/gpu-milli"
+MODEL: Final = "alibabacloud.com/gpu-model"
+MIB: Final = 1024**2
+APPLICATION: Final = "app"
+
+POD_COLUMNS: Final = (
+    *("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase"),
+    *("creation_time", "deletion_time", "scheduled_time"),
+)
+NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+
+
+def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
+    """Read the tables an entry names."""
+    files = entry.alibaba_gpu
+    assert files is not None, "the entry is of this kind"
+    nodes = building.equal_nodes(entry, context)
+    if files.nodes is not None:
+        node_path = reading.located(context, folder, files.nodes, "alibabaGpu", "nodes")
+        nodes = (*nodes, *_nodes(node_path, context))
+    path = reading.located(context, folder, files.pods, "alibabaGpu", "pods")
+    reader = _Pods(entry, str(path))
+    taken = reading.each(reading.rows(path, POD_COLUMNS), reader.take)
+    drafts = building.chosen((draft for draft in taken if draft is not None), entry)
+    building.check_room(str(path), drafts, nodes, context)
+    images = Shelf(entry, folder, context).choose(building.applications(drafts))
+    arrivals = building.arrivals(drafts, images, entry)
+    return Imported(nodes=nodes, arrivals=tuple(reader.bound_to_models(arrivals)), notes=tuple(reader.notes()))
+
+
+def _nodes(path: Path, context: ImportContext) -> list[NodeSpec]:
+    names = building.Names()
+    seen: dict[str, int] = {}
+
+    def take(row: Row) -> NodeSpec:
+        name = row.text("sn")
+        if (first := seen.setdefault(name, row.line)) != row.line:
+            raise row.wrong("sn", f"there is a second {name!r}, the first is on line {first}")
+        has = {
+            CPU: row.count("cpu_milli"),
+            MEMORY: row.count("memory_mib") * MIB,
+            PODS: USUAL_PODS,
+            GPU_MILLI: row.count("gpu") * 1000,
+        }
+        model = row.optional("model")
+        return msgspec.structs.replace(
+            context.like,
+            name=names.fresh(name),
+            allocatable=tuple(sorted((one, amount) for one, amount in has.items() if amount)),
+            labels={MODEL: model} if model else {},
+        )
+
+    return reading.each(reading.rows(path, NODE_COLUMNS), take)
+
+
+class _Pods:
+    """Turns rows into drafts of pods."""
+
+    def __init__(self, entry: ImportEntry, source: str) -> None:
+        self._window = building.Window(entry)
+        self._names = building.Names()
+        self._source = source
+        self._prefix = f"{entry.name}-" if entry.name else ""
+        self._seen: dict[str, int] = {}
+        self._models: dict[str, NodeSelector] = {}
+        self._kinds: dict[Amounts, str] = {}
+        self._pending = 0
+
+    def take(self, row: Row) -> Draft | None:
+        """Read one pod; None when it is outside the window."""
+        name = row.text("name")
+        if (first := self._seen.setdefault(name, row.line)) != row.line:
+            raise row.wrong("name", f"there is a second {name!r}, the first is on line {first}")
+        building.check_count(self._source, len(self._seen), row.line)
+        created, scheduled, deleted = (row.time(f"{what}_time") for what in ("creation", "scheduled", "deletion"))
+        began = (created or 0.0) if scheduled is None else scheduled
+        if deleted is not None and deleted < began:
+            raise row.wrong("deletion_time", f"{deleted:g} is before the pod began, at {began:g}")
+        placed = self._window.place(created or 0.0, None if deleted is None else deleted - began)
+        if placed is None:
+            return None
+        self._pending += scheduled is None
+        asked = _asked(row)
+        application = self._kinds.setdefault(asked, f"kind-{len(self._kinds) + 1}")
+        fresh = self._names.fresh(f"{self._prefix}{name}")
+        if spec := row.optional("gpu_spec"):
+            models = tuple(model.strip() for model in spec.split("|"))
+            self._models[fresh] = NodeSelector((NodeSelectorTerm((Requirement(MODEL, IN, models),)),))
+        owner = f"{self._prefix}{application}"
+        return Draft(
+            at=placed[0],
+            application=application,
+            name=fresh,
+            owner=Owner("ReplicaSet", owner, owner),
+            asked=asked,
+            life=Life(seconds=placed[1], failures=-1 if row.optional("pod_phase") == "Failed" else 0),
+            labels={APPLICATION: owner, "qos": row.optional("qos").lower()},
+            line=row.line,
+        )
+
+    def bound_to_models(self, arrivals: Iterable[Arrival]) -> Iterable[Arrival]:
+        """Let pods that name models of GPUs ask for nodes that have one of them."""
+        for arrival in arrivals:
+            required = self._models.get(arrival.pod.name)
+            if required is None:
+                yield arrival
+            else:
+                pod = msgspec.structs.replace(arrival.pod, required_nodes=required)
+                yield Arrival(arrival.at, pod, arrival.life)
+
+    def notes(self) -> Iterable[str]:
+        """Say what was not taken as it stands."""
+        if self._pending:
+            yield f"{self._source}: {self._pending} pods were never placed in the trace; they run as long as they waited"
+
+
+def _asked(row: Row) -> Amounts:
+    asked = {
+        CPU: row.count("cpu_milli"),
+        MEMORY: row.count("memory_mib") * MIB,
+        GPU_MILLI: row.count("num_gpu") * row.count("gpu_milli"),
+    }
+    return tuple(sorted((name, amount) for name, amount in asked.items() if amount))

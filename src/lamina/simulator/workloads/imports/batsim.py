@@ -1,0 +1,207 @@
+"""
+Batsim workloads (version 4, and the profile names of version 5): jobs become pods.
+
+    subtime      when the pods arrive
+    res          how many pods: one for each resource, or with `wholeNodes` as few as fill whole nodes
+    profile      how long they run (`batsim_profiles`) and which application they are: jobs of a profile run one image
+    walltime     their deadline, counted from their start on a node: pulling an image uses it up
+    ret          other than 0: they fail
+
+The pods of a job have one owner and are placed one by one, as Kubernetes does without a gang scheduler; the first may
+run before the last is placed. Batsim would start them together. A job that the nodes could never hold at once is refused.
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from lamina.model import resources
+from lamina.model.errors import InputError, Mistake
+from lamina.model.plain import shown
+from lamina.model.pod import Owner
+from lamina.model.resources import CPU, MEMORY, PODS, Amounts
+from lamina.model.schema import suggest
+from lamina.simulator.cluster import NodeSpec
+from lamina.simulator.cluster.life import Life
+from lamina.simulator.workloads.imports import building, reading
+from lamina.simulator.workloads.imports.batsim_job import BatsimJob
+from lamina.simulator.workloads.imports.batsim_profiles import KINDS, Profile, Profiles
+from lamina.simulator.workloads.imports.building import Draft
+from lamina.simulator.workloads.imports.context import MOST_PODS, ImportContext, Imported
+from lamina.simulator.workloads.imports.entries import ImportEntry
+from lamina.simulator.workloads.imports.images import Shelf
+from lamina.simulator.workloads.imports.json_file import JsonFile
+from lamina.simulator.workloads.imports.simgrid import read_platform
+from lamina.simulator.workloads.units import LONGEST
+
+Time = Annotated[float, msgspec.Meta(ge=0, le=LONGEST)]
+WORKLOAD = "w0"
+"""What Batsim calls the first workload, and what ours is called when nobody says."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One job; other fields are the users' own."""
+
+    id: str | int
+    subtime: Time
+    res: Annotated[int, msgspec.Meta(ge=1, le=MOST_PODS)]
+    profile: str
+    walltime: float | None = None
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A whole file; jobs and profiles are read one by one, so that all their mistakes can be told."""
+
+    nb_res: Annotated[int, msgspec.Meta(ge=1)]
+    jobs: list[msgspec.Raw]
+    profiles: dict[str, msgspec.Raw]
+
+
+def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
+    """Read the workload an entry names, and its platform if it names one."""
+    assert entry.batsim is not None, "the entry is of this kind"
+    nodes, speed = building.equal_nodes(entry, context), entry.speed
+    if entry.platform is not None:
+        if entry.nodes is not None:
+            raise InputError([context.entry.mistake("say nodes or platform, not both", "platform")])
+        platform = read_platform(reading.located(context, folder, entry.platform, "platform"), context)
+        nodes, speed = platform.nodes, speed or platform.speed
+    file = JsonFile(reading.located(context, folder, entry.batsim, "batsim"))
+    reader = _Jobs(file, entry, (*context.nodes, *nodes), speed)
+    if entry.whole_nodes and not reader.nodes:
+        raise InputError([context.entry.mistake("needs nodes to fill: say nodes or platform", "wholeNodes")])
+    drafts = building.chosen(reader.drafts(), entry)
+    building.check_room(file.source, drafts, nodes, context, "job")
+    images = Shelf(entry, folder, context).choose(building.applications(drafts))
+    return Imported(nodes=nodes, arrivals=building.arrivals(drafts, images, entry), notes=tuple(reader.notes()))
+
+
+class _Jobs:
+    """Turns the jobs of a file into drafts of pods."""
+
+    def __init__(self, file: JsonFile, entry: ImportEntry, nodes: tuple[NodeSpec, ...], speed: float | None) -> None:
+        self.nodes = nodes
+        self._file, self._entry = file, entry
+        self._workload = file.decode(Workload)
+        self._profiles = Profiles(file, self._workload.profiles, speed)
+        self._window = building.Window(entry)
+        self._names = building.Names()
+        self._name = entry.name or WORKLOAD
+        self._room: dict[Amounts, int] = {}
+        self._common: dict[str, tuple[Amounts, dict[str, str]]] = {}
+        self._talking: set[str] = set()
+        self._pods = 0
+
+    def drafts(self) -> list[Draft]:
+        """Read all jobs, and tell the mistakes of all of them together."""
+        found: list[Draft] = []
+        mistakes: dict[Mistake, None] = {}
+        seen: dict[str, int] = {}
+        jobs = self._workload.jobs
+        for index, (raw, (start, line)) in enumerate(zip(jobs, self._file.places(jobs), strict=True)):
+            path = f"jobs[{index}]"
+            try:
+                job = self._file.decode(Job, raw, start, path)
+                if str(job.id) in seen:
+                    message = f"there is a second job {shown(str(job.id))}, the first is on line {seen[str(job.id)]}"
+                    raise InputError.one(self._file.source, message, path=f"{path}.id", line=line)
+                seen[str(job.id)] = line
+                found += self._pods_of(job, path, line)
+            except InputError as error:
+                mistakes.update(dict.fromkeys(error.mistakes))
+                if len(mistakes) >= reading.MOST_MISTAKES:
+                    break
+        if mistakes:
+            raise InputError(list(mistakes)[: reading.MOST_MISTAKES])
+        return found
+
+    def notes(self) -> Iterator[str]:
+        """Say what was not taken as it stands."""
+        if self._talking:
+            names = ", ".join(sorted(self._talking)[:5])
+            yield f"{self._file.source}: communication takes no time here (profiles {names})"
+
+    def _pods_of(self, job: Job, path: str, line: int) -> Iterator[Draft]:
+        def wrong(message: str, field: str) -> InputError:
+            return InputError.one(self._file.source, message, path=f"{path}.{field}", line=line)
+
+        if job.profile not in self._workload.profiles:
+            hint = suggest(job.profile, self._workload.profiles)
+            raise wrong(f"there is no profile {shown(job.profile)}: {hint}", "profile")
+        if job.walltime is not None and job.walltime != -1 and not 0 < job.walltime <= LONGEST:
+            raise wrong(f"{job.walltime:g} is no walltime: write seconds above 0, or -1 for none", "walltime")
+        course = self._profiles.course(job.profile, job.res)
+        if course.talks:
+            self._talking.add(job.profile)
+        try:
+            each, labels = self._alike(job.profile)
+        except ValueError as error:
+            raise wrong(str(error), "profile") from error
+        asked, count = self._filled(each, job.res) if self._entry.whole_nodes else (each, job.res)
+        # A pod that fits on no node at all is told later, with what is lacking.
+        if self.nodes and count > (room := self._slots(asked)) > 0:
+            raise wrong(f"the job needs {count} pods at once, and all nodes together have room for {room}", "res")
+        if not self.nodes and job.res > self._workload.nb_res:
+            raise wrong(f"the job needs {job.res} resources, and nb_res says there are {self._workload.nb_res}", "res")
+        placed = self._window.place(job.subtime, course.seconds)
+        if placed is None:
+            return
+        self._pods += count
+        building.check_count(self._file.source, self._pods, line)
+        walltime = None if job.walltime is None or job.walltime == -1 else job.walltime
+        life = Life(seconds=placed[1], deadline=walltime, failures=-1 if course.fails else 0)
+        known = BatsimJob(self._name, str(job.id), job.profile, job.res, -1.0 if walltime is None else walltime)
+        name = self._names.fresh(f"{self._name}-{job.id}")
+        owner, annotations = Owner("Job", name, name), known.written()
+        for number in range(1, count + 1):
+            yield Draft(
+                at=placed[0],
+                application=job.profile,
+                name=name if count == 1 else self._names.fresh(f"{name}-{number}"),
+                owner=owner,
+                asked=asked,
+                life=life,
+                labels=labels,
+                annotations=annotations,
+                line=line,
+            )
+
+    def _alike(self, profile: str) -> tuple[Amounts, dict[str, str]]:
+        """Return what all jobs of a profile have in common."""
+        if profile not in self._common:
+            asked = self._asked(self._profiles.get(profile))
+            self._common[profile] = asked, {"app": building.plain_name(profile)}
+        return self._common[profile]
+
+    def _asked(self, profile: Profile) -> Amounts:
+        """Say what one resource of a job asks for: as the entry says, or as batkube writes it beside a delay."""
+        cpu, memory = self._entry.cpu, self._entry.memory
+        if KINDS[profile.type] == "delay":
+            if cpu is None and isinstance(profile.cpu, str | int | float):
+                cpu = profile.cpu
+            memory = profile.memory if memory is None else memory
+        wanted: dict[str, str | float] = {CPU: 1 if cpu is None else cpu}
+        if memory is not None:
+            wanted[MEMORY] = memory
+        asked = resources.amounts(wanted)
+        if any(amount < 0 for _, amount in asked):
+            raise ValueError("its profile asks for less than nothing: write cpu and memory of 0 or more")
+        return asked
+
+    def _filled(self, each: Amounts, res: int) -> tuple[Amounts, int]:
+        """Say what pods that fill the smallest node ask for, and how many of them have *res* resources together."""
+        full = max(1, min(_times(dict(node.allocatable), each) for node in self.nodes))
+        return tuple((name, amount * full) for name, amount in each), math.ceil(res / full)
+
+    def _slots(self, asked: Amounts) -> int:
+        if asked not in self._room:
+            self._room[asked] = sum(_times(dict(node.allocatable), asked) for node in self.nodes)
+        return self._room[asked]
+
+
+def _times(has: dict[str, int], asked: Amounts) -> int:
+    """Say how often an amount fits."""
+    return min((has.get(name, 0) // amount for name, amount in (*asked, (PODS, 1)) if amount > 0), default=0)

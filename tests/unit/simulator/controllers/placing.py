@@ -1,0 +1,87 @@
+"""A virtual cluster with controllers and the simplest of schedulers: the first node with room."""
+
+from typing import Any
+
+from lamina.model.events import Event
+from lamina.model.pod import PodUid
+from lamina.model.resources import amounts
+from lamina.simulator.cluster import Cluster, Delays, NodeSpec
+from lamina.simulator.cluster.life import RUNS_ON, Life
+from lamina.simulator.controllers import Controllers, ControllerSpec
+from lamina.simulator.engine import Environment
+from lamina.testing import a_pod, an_image
+from lamina.trace import records
+from lamina.trace.records import Record, kebab
+
+IMAGES = [
+    an_image("app:1", {"base": 600, "one": 200}),
+    an_image("app:2", {"base": 600, "two": 100}),
+    an_image("app:3", {"other": 900}),
+]
+TOLD = (
+    records.PodArrived
+    | records.PodStarted
+    | records.PodRemoved
+    | records.PodEvicted
+    | records.PodFinished
+    | records.PodFailed
+    | records.PodRejected
+)
+
+
+class World:
+    """A cluster whose nodes load 100 bytes a second."""
+
+    def __init__(self, *nodes: str, pods: int = 2) -> None:
+        self.env = Environment()
+        self.records: list[Record] = []
+        self.cluster = Cluster(self.env, IMAGES, Delays(start=0.5), self)
+        self.controllers = Controllers(self.env, self.cluster)
+        self._pods = pods
+        self._pending: dict[PodUid, None] = {}
+        self._placing = False
+        for name in nodes:
+            self.join(name)
+
+    # -- a scheduler -------------------------------------------------------------------------------------------------
+
+    def note(self, record: Record) -> None:
+        self.records.append(record)
+        if isinstance(record, records.PodArrived):
+            self._pending[PodUid(record.uid)] = None
+
+    def tell(self, event: Event) -> None:
+        if not self._placing:
+            self._placing = True
+            self.env.after(0.0, self._place, priority=10)
+
+    def _place(self) -> None:
+        self._placing = False
+        for uid in tuple(self._pending):
+            pod = self.cluster.pods[uid]
+            if pod.phase != "pending" or self._bound(uid):
+                del self._pending[uid]
+
+    def _bound(self, uid: PodUid) -> bool:
+        pod = self.cluster.pods[uid].pod
+        for name, node in self.cluster.nodes.items():
+            chosen = pod.required_nodes is None or pod.required_nodes.matches(node.labels, name)
+            if chosen and not node.unschedulable and len(node.pods) < node.allocatable["pods"]:
+                return not self.cluster.bind(uid, name)
+        return False
+
+    # -- what tests do -----------------------------------------------------------------------------------------------
+
+    def join(self, name: str) -> None:
+        allocatable = amounts({"cpu": 100, "memory": "100Gi", "pods": self._pods})
+        self.cluster.join(NodeSpec(name=name, allocatable=allocatable, bandwidth=100.0))
+
+    def add(self, kind: str, life: Life = RUNS_ON, **more: Any) -> None:
+        template = a_pod("t", 1, image="app:1")
+        self.controllers.add(ControllerSpec(kind=kind, name="app", template=template, life=life, **more))
+
+    def log(self, since: float = 0.0) -> list[tuple[float, str, str]]:
+        """Run to the end, and return who did what when."""
+        self.env.run()
+        told = [one for one in self.records if isinstance(one, TOLD) and one.at >= since]
+        return [(one.at, kebab(type(one).__name__), one.pod.removeprefix("default/")) for one in told]
