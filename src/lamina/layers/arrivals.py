@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from lamina.layers.index import LayerIndex
-from lamina.layers.lacking import lacking_at
+from lamina.layers.lacking import lacking_on
 from lamina.layers.rates import Rates
 from lamina.layers.wanted import Floats
 from lamina.model.digest import Digest
@@ -30,7 +30,7 @@ PATIENCE: Final = 3.0
 PATIENCE_AT_LEAST: Final = 60.0
 # How long an image counts as arrived because a pod ran with it, if no report ever confirms it.
 DEDUCED_FOR: Final = 600.0
-NEVER: Final = -np.inf
+NEVER: Final = float("-inf")
 # How often the passing of time alone counts as a change, in seconds.
 TICK: Final = 0.25
 
@@ -51,6 +51,14 @@ class Arrival:
         self.ran_at: float | None = None
         """When a pod ran with it, which proves that it is there."""
 
+    @property
+    def late_after(self) -> float:
+        """When it ceases to be expected."""
+        if self.ran_at is not None:
+            return self.ran_at + DEDUCED_FOR
+        # Not after `eta`, which moves on while an image is overdue.
+        return self.begins + self.seconds + max(PATIENCE * self.seconds, PATIENCE_AT_LEAST)
+
 
 class Arrivals:
     """What is on its way, by row. Keeps the index's sheet of expected images in step."""
@@ -62,6 +70,8 @@ class Arrivals:
         self.now = 0.0
         self.clock = 0.0
         """The last tick: what is left until an arrival counts from here, for everybody and until the next tick."""
+        self.moves = 0
+        """Grows whenever images may be there sooner or later than they seemed: also when time passes while one is pulled."""
         self._rows: dict[int, dict[Digest, Arrival]] = {}
         self._pods: dict[PodUid, tuple[int, tuple[Digest, ...]]] = {}
         """Pods that do not run yet: where they are, and what they found missing there."""
@@ -69,6 +79,10 @@ class Arrivals:
         """For each image on its way: where to, and when it should be there."""
         self.queue_end: Floats = np.full(index.capacity, NEVER)
         """When each row's pull queue should be empty."""
+        self._busy: dict[int, None] = {}
+        """The rows where something is being pulled."""
+        self._late_after = np.inf
+        """Nothing ceases to be expected before."""
 
     def expect(self, uid: PodUid, row: int, images: Sequence[Image]) -> bool:
         """A pod that needs *images* was bound to *row*; say whether more is on its way because of it."""
@@ -100,6 +114,7 @@ class Arrivals:
             # There is nothing left to wait for, also not until the next tick.
             one.ran_at, one.eta = self.now, self.clock
         self._replan(row)
+        self._announce(row)
         return row
 
     def gone(self, uid: PodUid) -> int | None:
@@ -118,6 +133,7 @@ class Arrivals:
             if not one.claims and one.ran_at is None and one.begins >= self.now:
                 self._drop(row, digest)
         self._replan(row, anew=len(arriving) < count)
+        self._publish(row)
         return row
 
     def reported(self, row: int, observed_at: float, *, anew: bool = False) -> bool:
@@ -130,6 +146,7 @@ class Arrivals:
             if deduced or self._index.holds(row, digest):
                 self._drop(row, digest)
         self._replan(row, anew=anew)
+        self._publish(row)
         return True
 
     def forget(self, row: int) -> None:
@@ -147,19 +164,27 @@ class Arrivals:
         if now < self.clock + TICK:
             return []
         self.clock = now
-        busy = []
+        late = self._give_up() if now > self._late_after else []
+        busy = [row for row in self._busy if row not in late]
+        if busy:
+            self.moves += 1
+        return late + busy
+
+    def _give_up(self) -> list[int]:
+        """Expect no longer what is late; return the rows where something was."""
+        rows = []
+        self._late_after = np.inf
         for row, arriving in list(self._rows.items()):
-            late = [digest for digest, one in arriving.items() if self._is_late(one)]
+            late = [digest for digest, one in arriving.items() if self.now > one.late_after]
             for digest in late:
                 self._drop(row, digest)
             if late:
                 self._replan(row, anew=True)
-            elif any(one.ran_at is None for one in arriving.values()):
-                self._index.touch(row)
+                self._publish(row)
+                rows.append(row)
             else:
-                continue
-            busy.append(row)
-        return busy
+                self._announce(row)
+        return rows
 
     def on(self, row: int) -> list[tuple[Image, float]]:
         """List the images on their way to a row, and when they should be there."""
@@ -172,15 +197,9 @@ class Arrivals:
         if not self.etas[digest]:
             del self.etas[digest]
 
-    def _is_late(self, one: Arrival) -> bool:
-        if one.ran_at is not None:
-            return self.now > one.ran_at + DEDUCED_FOR
-        # Not after `eta`, which moves on while an image is overdue.
-        return self.now > one.begins + one.seconds + max(PATIENCE * one.seconds, PATIENCE_AT_LEAST)
-
     def _plan(self, row: int, image: Image) -> Arrival:
         seconds = self._pull_seconds(row, image, [one.image for one in self._rows[row].values()])
-        one = Arrival(image, seconds, max(self.now, float(self.queue_end[row])))
+        one = Arrival(image, seconds, max(self.now, self.queue_end.item(row)))
         self.queue_end[row] = one.eta
         return one
 
@@ -188,13 +207,16 @@ class Arrivals:
         """Work out how long an image takes after all that is there or comes *before* it."""
         self._index.expect(row, before)
         self._index.take(image)
-        rows = np.array([row], dtype=np.intp)
-        download, unpack, _ = lacking_at(self._index, self._index.plan(image), rows)
+        seconds = self._rates.pull_takes(row, *lacking_on(self._index, image, row))
         self._index.let_go(image.digest)
-        return float(self._rates.pull_seconds(rows, download, unpack)[0])
+        return seconds
 
     def _replan(self, row: int, *, anew: bool = False) -> None:
-        """Work the times out again: what has begun goes on, the rest follows; *anew*: it may lack more or less now."""
+        """
+        Work the times out again: what has begun goes on, the rest follows; *anew*: it may lack more or less now.
+
+        `_publish` has to follow, or where the same images are expected as before, `_announce`.
+        """
         clock = self.now
         before: list[Image] = []
         for one in self._rows.get(row, {}).values():
@@ -208,19 +230,29 @@ class Arrivals:
                     one.eta = clock + one.seconds
                 clock = one.eta
             before.append(one.image)
-        self._publish(row)
 
     def _publish(self, row: int) -> None:
         """Bring index, arrival times and the end of the queue in line with what is expected on a row."""
         arriving = self._rows.get(row, {})
-        pulling = [one for one in arriving.values() if one.ran_at is None]
-        self.queue_end[row] = pulling[-1].eta if pulling else NEVER
-        for digest, one in arriving.items():
-            self.etas.setdefault(digest, {})[row] = one.eta
-        if not self._index.expect(row, [one.image for one in arriving.values()]):
-            self._index.touch(row)
+        self._index.expect(row, [one.image for one in arriving.values()])
+        self._announce(row)
         if not arriving:
             self._rows.pop(row, None)
+
+    def _announce(self, row: int) -> None:
+        """Bring arrival times and the end of the queue in line with what is expected on a row."""
+        self.moves += 1
+        end = NEVER
+        for digest, one in self._rows.get(row, {}).items():
+            self.etas.setdefault(digest, {})[row] = one.eta
+            self._late_after = min(self._late_after, one.late_after)
+            if one.ran_at is None:
+                end = one.eta
+        self.queue_end[row] = end
+        if end == NEVER:
+            self._busy.pop(row, None)
+        else:
+            self._busy[row] = None
 
     def _reach(self, row: int) -> None:
         self._rates.reach(row + 1)

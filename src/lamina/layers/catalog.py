@@ -11,7 +11,7 @@ import functools
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -130,7 +130,7 @@ class Catalog:
                     del self._names[name]
         return news
 
-    def claim(self, platform: Platform, before: Iterable[HeldImage], after: Iterable[HeldImage]) -> set[str]:
+    def claim(self, platform: Platform, before: Sequence[HeldImage], after: Sequence[HeldImage]) -> set[str]:
         """A node of *platform* holds other images than before; return the names by which others are found now."""
         platform = usual(platform)
         moved = self._claims.change(platform, before, after)

@@ -7,7 +7,7 @@ nobody else has named. Among equals the digests decide: that is arbitrary, but t
 order reports come. Asked by the catalogue for names that no file and no registry has explained.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from lamina.model.digest import Digest
 from lamina.model.image import Platform
@@ -33,10 +33,10 @@ class Claims:
         return _most(self._counts.get(platform, {}).get(name))
 
     def change(
-        self, platform: Platform, before: Iterable[HeldImage], after: Iterable[HeldImage]
+        self, platform: Platform, before: Sequence[HeldImage], after: Sequence[HeldImage]
     ) -> dict[str, Digest | None]:
         """A node of *platform* holds other images than before; return the names that moved, and what they meant."""
-        old, new = self._named(before), self._named(after)
+        old, new = self._differing(before, after)
         names = self._counts.setdefault(platform, {})
         meant: dict[str, Digest | None] = {}
         # A report names a hundred images and changes one; a scheduler that starts gets thousands of such reports.
@@ -56,6 +56,29 @@ class Claims:
                 meant.setdefault(name, _most(counts))
             _take(names, name, digest)
         return {name: digest for name, digest in meant.items() if _most(names.get(name)) != digest}
+
+    def _differing(
+        self, before: Sequence[HeldImage], after: Sequence[HeldImage]
+    ) -> tuple[dict[str, Digest], dict[str, Digest]]:
+        """Return what names meant on one node and what they mean now; those that both lists begin with may be left out."""
+        same = 0
+        for one, other in zip(before, after, strict=False):
+            if one is not other and one != other:
+                break
+            same += 1
+        old, new = self._named(before[same:]), self._named(after[same:])
+        if same:
+            # A name may stand at both ends of a list; the last counts.
+            spelled = self._spelled
+            kept = {
+                name: image.digest
+                for image in before[:same]
+                for name in map(spelled, image.names)
+                if name in old or name in new
+            }
+            if kept:
+                old, new = kept | old, kept | new
+        return old, new
 
     def _named(self, images: Iterable[HeldImage]) -> dict[str, Digest]:
         """On one node a name means one image, however often it is listed: nobody counts twice."""

@@ -24,6 +24,10 @@ HELD: Final = 0
 COMING: Final = 1
 # Line 0 is never set: what has no key stands there.
 NOWHERE: Final = 0
+NOTHING: Final[dict[Digest, "Entry"]] = {}
+
+Swapped = tuple[list[Digest], list[Digest], bool]
+"""Images that went, images that came, and whether the row had not said anything before, or reused layers differently."""
 
 
 class Entry:
@@ -108,14 +112,20 @@ class LayerIndex:
 
     def hold(self, row: int, images: Iterable[Image], *, by_prefix: bool = True) -> bool:
         """Take over what the node in *row* holds now, and how it reuses it; say whether that changed anything."""
+        gone, fresh, anew = self.swap(row, images, by_prefix=by_prefix)
+        return bool(gone or fresh or anew)
+
+    def swap(self, row: int, images: Iterable[Image], *, by_prefix: bool) -> Swapped:
+        """Do so, and say which images are no longer there, which were not there before, and whether it counts anew."""
         self._reach(row)
-        news = not self.reported[row] or bool(self.by_prefix[row]) != by_prefix
-        self.reported[row] = True
-        self.by_prefix[row] = by_prefix
-        news = self._replace(HELD, row, images) or news
-        if news:
+        anew = not self.reported.item(row) or self.by_prefix.item(row) != by_prefix
+        if anew:
+            self.reported[row] = True
+            self.by_prefix[row] = by_prefix
+        gone, fresh = self._replace(HELD, row, images)
+        if anew or self._differs(row, COMING, gone, fresh):
             self.touch(row)
-        return news
+        return gone, fresh, anew
 
     def gain(self, rows: Mapping[int, Sequence[Image]]) -> None:
         """Rows that said what they hold hold these images as well. Each image costs one look at its lines for all rows."""
@@ -133,10 +143,10 @@ class LayerIndex:
     def expect(self, row: int, images: Iterable[Image]) -> bool:
         """Take over which images are on their way to a row; say whether that changed anything."""
         self._reach(row)
-        news = self._replace(COMING, row, images)
-        if news:
+        gone, fresh = self._replace(COMING, row, images)
+        if self._differs(row, HELD, gone, fresh):
             self.touch(row)
-        return news
+        return bool(gone or fresh)
 
     def forget(self, row: int) -> None:
         """Drop what a row said; it counts as not reported. What is on its way there is another matter."""
@@ -176,28 +186,48 @@ class LayerIndex:
         entry = self._entries.get(image)
         return entry is not None and bool(self._sheets[HELD].of(entry.whole).any())
 
-    def _replace(self, side: int, row: int, images: Iterable[Image]) -> bool:
-        there = self._there[side].setdefault(row, {})
+    def _replace(self, side: int, row: int, images: Iterable[Image]) -> tuple[list[Digest], list[Digest]]:
+        """Put other images on one side of a row; return those that went and those that came."""
         now = {image.digest: image for image in images}
+        there = self._there[side].get(row, NOTHING)
+        if there.keys() == now.keys():
+            return [], []
+        if there is NOTHING:
+            there = self._there[side][row] = {}
         # Sorted: line numbers must not depend on the order in which a set happens to be walked.
         gone = sorted(there.keys() - now.keys())
-        fresh = [image for digest, image in now.items() if digest not in there]
-        dropped = [there.pop(digest) for digest in gone]
-        added: list[Lines] = []
-        for image in fresh:
-            entry = there[image.digest] = self.take(image)
-            added.append(entry.lines)
-        if dropped:
-            self._sheets[side].clear(np.concatenate([entry.lines for entry in dropped]), row)
-            # What remains is set again: it may share lines with what went.
-            added = [entry.lines for entry in there.values()]
-        if added:
-            self._sheets[side].set(np.concatenate(added), row)
+        fresh = [digest for digest in now if digest not in there]
+        if gone:
+            self._clear(side, row, [there.pop(digest) for digest in gone])
+        if fresh:
+            added = [self.take(now[digest]) for digest in fresh]
+            there |= zip(fresh, added, strict=True)
+            self._sheets[side].set(_lines(added), row)
         for digest in gone:
             self.let_go(digest)
         if not there:
             del self._there[side][row]
-        return bool(gone or fresh)
+        return gone, fresh
+
+    def _differs(self, row: int, other: int, gone: list[Digest], fresh: list[Digest]) -> bool:
+        """Say whether a row will have more or less: what was on its way and has come is neither."""
+        elsewhere = self._there[other].get(row, NOTHING)
+        return any(digest not in elsewhere for digest in gone + fresh)
+
+    def _clear(self, side: int, row: int, dropped: list[Entry]) -> None:
+        """Clear the lines of images that went, but for those that an image has which stays."""
+        lines = _lines(dropped)
+        self._sheets[side].clear(lines, row)
+        staying = self._there[side][row]
+        uses = self._line_uses
+        if not staying or all(uses[line] == 1 for line in lines.tolist()):
+            return
+        kept = _lines(list(staying.values()))
+        flags = np.zeros(len(uses), dtype=np.bool_)
+        flags[lines] = True
+        kept = kept[flags[kept]]
+        if len(kept):
+            self._sheets[side].set(kept, row)
 
     # -- images and lines --------------------------------------------------------------------------------------------
 
@@ -296,6 +326,26 @@ class LayerIndex:
             found |= self._lines_of(parts.others, where, coming=coming)
         return found
 
+    def on(self, parts: Parts, row: int) -> Bits:
+        """Return of each of *parts* whether a row has it or will (not 0)."""
+        found = self._on(parts.lines, row)
+        if parts.others is not None:
+            found |= self._on(parts.others, row)
+        return found
+
+    def parts(self, image: Image) -> tuple[Parts, Parts]:
+        """Return the blobs and chains of an image; it must be known (held, expected or wanted)."""
+        entry = self._entries[image.digest]
+        return entry.blobs, entry.chains
+
+    def heights_of(self, wanted: WantedLayers, rows: Lines) -> Bits:
+        """Count for some rows how much of the stack of one image is there or will be: its chains, then the image."""
+        bits = self._lines_of(wanted.stack, rows >> 3, coming=True)
+        bits >>= (7 - (rows & 7)).astype(np.uint8)
+        bits &= 1
+        counts: Bits = np.add.reduce(bits, axis=0, dtype=np.uint8)
+        return counts
+
     def always_together(self, wanted: WantedLayers) -> bool:
         """Say whether each blob of an image lies on one stack of layers only: then it is exactly where its chain is."""
         if wanted.blobs.others is not None or wanted.chains.others is not None:
@@ -321,11 +371,22 @@ class LayerIndex:
             told.append(sides[0] if sides else None)
         return told
 
+    def _on(self, lines: Lines, row: int) -> Bits:
+        found = self._sheets[HELD].on(lines, row)
+        found |= self._sheets[COMING].on(lines, row)
+        return found
+
     def _lines_of(self, lines: Lines, where: slice | Lines, *, coming: bool) -> Bits:
         found = self._sheets[HELD].of(lines, where)
-        if coming and self._there[COMING]:
+        # Of most images nothing is on its way anywhere.
+        if coming and self._sheets[COMING].has(lines):
             found |= self._sheets[COMING].of(lines, where)
         return found
+
+
+def _lines(entries: list[Entry]) -> Lines:
+    """Return the lines of some images, those they share as often as they do."""
+    return entries[0].lines if len(entries) == 1 else np.concatenate([entry.lines for entry in entries])
 
 
 def _all_keys(keys: Iterable[LayerKeys], digest: Digest) -> list[str]:

@@ -30,9 +30,15 @@ IMPLAUSIBLE_FIGURES: Final = "ReportHasImplausibleFigures"
 
 def cleaned(report: LayerReport) -> tuple[LayerReport, str]:
     """Return the report without what makes no sense in it, and what that was."""
-    figures = (report.renews_within, report.download_rate, report.unpack_rate, report.observed_at)
-    disk_is_sane = 0 <= report.disk_free <= report.disk <= LARGEST_DISK
-    if not disk_is_sane or not all(math.isfinite(one) and one >= 0 for one in figures):
+    # One after the other: every report comes by, and not a number is not below anything.
+    sane = (
+        0 <= report.disk_free <= report.disk <= LARGEST_DISK
+        and 0 <= report.renews_within < math.inf
+        and 0 <= report.download_rate < math.inf
+        and 0 <= report.unpack_rate < math.inf
+        and 0 <= report.observed_at < math.inf
+    )
+    if not sane:
         report = msgspec.structs.replace(
             report,
             renews_within=_sane(report.renews_within),

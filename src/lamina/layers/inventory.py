@@ -189,13 +189,13 @@ class Inventory:
             self.index.touch(row)
             self._let_others_follow()
         news = self.trust.renew(row, report.observed_at, report.renews_within, self.now) or news
-        first, before, coming = not self.index.reported[row], self.index.held(row), self.index.expected(row)
-        news = self.index.hold(row, images, by_prefix=report.reuse == "prefix") or news
-        after = self.index.held(row)
-        if not before <= after:
+        first, coming = not self.index.reported.item(row), self.index.expected(row)
+        gone, fresh, anew = self.index.swap(row, images, by_prefix=report.reuse == "prefix")
+        if gone:
             self._poorer.add(node)
         # Pulls that wait were planned without what has come or gone unexpectedly.
-        surprising = first or not (after ^ before) <= coming
+        surprising = first or not (coming.issuperset(gone) and coming.issuperset(fresh))
+        news = bool(gone or fresh or anew) or news
         return self.arrivals.reported(row, report.observed_at, anew=surprising) or news
 
     def _let_others_follow(self) -> None:

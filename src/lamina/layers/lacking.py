@@ -19,15 +19,17 @@ import numpy as np
 from lamina.layers.index import LayerIndex
 from lamina.layers.sheets import Bits
 from lamina.layers.wanted import Bools, Floats, Lines, WantedLayers
+from lamina.model.image import Image
 
 # Counts are kept in bytes.
 MOST_COUNTED: Final = 250
+NONE: Final[Lines] = np.zeros(0, dtype=np.intp)
 
 
-def look(index: LayerIndex, wanted: WantedLayers, height: int) -> None:
-    """Bring the rows of *wanted* up to date, at least the first *height* of them."""
+def look(index: LayerIndex, wanted: WantedLayers, height: int) -> Lines | None:
+    """Bring the rows of *wanted* up to date, at least the first *height* of them; return which were (None: all)."""
     if wanted.position == index.position and len(wanted.download) >= height:
-        return
+        return NONE
     rows = index.changed_since(wanted.position) if wanted.position >= 0 else None
     wanted.position = index.position
     if rows is None or len(wanted.download) < height:
@@ -35,9 +37,25 @@ def look(index: LayerIndex, wanted: WantedLayers, height: int) -> None:
         height = max(height, len(wanted.download))
         index.reach(height)
         _count_all(index, wanted, (height + 7) // 8 * 8)
-    elif rows:
-        some = np.unique(np.array(rows, dtype=np.intp))
-        _count_some(index, wanted, some[some < len(wanted.download)])
+        return None
+    some = distinct(rows, len(wanted.download))
+    _count_some(index, wanted, some)
+    return some
+
+
+def distinct(rows: list[int], height: int) -> Lines:
+    """Return each of some rows once, as far as there are so many; a set of so few is quicker than sorting an array."""
+    return np.array([row for row in set(rows) if row < height], dtype=np.intp)
+
+
+def lacking_on(index: LayerIndex, image: Image, row: int) -> tuple[float, float]:
+    """Work out download and unpack of one known image for one row."""
+    blobs, chains = index.parts(image)
+    count = int(np.count_nonzero(index.on(chains, row)))
+    unpack = chains.unpack_after.item(count)
+    if index.by_prefix.item(row):
+        return chains.download_after.item(count), unpack
+    return blobs.total - float(np.dot(blobs.bytes, index.on(blobs, row) != 0)), unpack
 
 
 def held_bytes(index: LayerIndex, wanted: WantedLayers, height: int) -> Floats:
@@ -51,7 +69,7 @@ def held_bytes(index: LayerIndex, wanted: WantedLayers, height: int) -> Floats:
 def _count_all(index: LayerIndex, wanted: WantedLayers, height: int) -> None:
     by_prefix, where = index.by_prefix[:height], slice(0, height // 8)
     chains, wholes = index.bits_of(wanted.chains, where), index.wholes_of(wanted, where)
-    if len(wanted.images) != 1 or len(chains) != len(wanted.blobs.lines) or len(chains) > MOST_COUNTED:
+    if not _counts(wanted):
         flags = np.unpackbits(np.concatenate([chains, wholes, index.bits_of(wanted.blobs, where)]), axis=1)
         wanted.download, wanted.unpack, wanted.complete = _lacking(wanted, flags, by_prefix)
         return
@@ -64,6 +82,12 @@ def _count_all(index: LayerIndex, wanted: WantedLayers, height: int) -> None:
         _count_loose(wanted, index.bits_of(wanted.blobs, where) & ~chains, by_prefix)
 
 
+def _counts(wanted: WantedLayers) -> bool:
+    """Say whether what a row has of it is a count: one image, and no blob in it twice."""
+    layers = len(wanted.chains.numbers)
+    return len(wanted.images) == 1 and layers == len(wanted.blobs.numbers) and layers <= MOST_COUNTED
+
+
 def _count_loose(wanted: WantedLayers, loose: Bits, by_prefix: Bools) -> None:
     """Count blobs that are there without what lies below them, on rows whose runtime can use them."""
     some = np.flatnonzero(loose.any(axis=1))
@@ -73,6 +97,12 @@ def _count_loose(wanted: WantedLayers, loose: Bits, by_prefix: Bools) -> None:
 
 
 def _count_some(index: LayerIndex, wanted: WantedLayers, rows: Lines) -> None:
+    if _counts(wanted) and index.always_together(wanted):
+        count = index.heights_of(wanted, rows)
+        wanted.download[rows] = wanted.chains.download_after[count]
+        wanted.unpack[rows] = wanted.chains.unpack_after[count]
+        wanted.complete[rows] = count == len(wanted.stack)
+        return
     answers = lacking_at(index, wanted, rows)
     wanted.download[rows], wanted.unpack[rows], wanted.complete[rows] = answers
 

@@ -34,6 +34,8 @@ STEPS: Final = round(math.log(FASTEST) / STEP) + 1
 # Where a kubelet begins to remove images.
 FULL: Final = 0.85
 
+UNTOLD: Final = (0.0, 0.0, 0, 0)
+
 Rows = Lines | slice
 
 
@@ -55,8 +57,12 @@ class Rates:
         self.unpack: Floats = np.full(rows, UNPACK)
         self.disk: Floats = np.zeros(rows)
         """Bytes of the disk images are on; 0 where nobody said."""
+        self._disks = 0
+        """How many rows said."""
         self.used: Floats = np.zeros(rows)
         self._observed: Bools = np.zeros((2, rows), dtype=np.bool_)
+        self._told: dict[int, tuple[float, float, int, int]] = {}
+        """What was observed last: most reports say the same as the one before."""
 
     def assume(self, download: float, unpack: float) -> None:
         """Set what holds for rows that did not say; everybody who asks has to assume the same."""
@@ -67,15 +73,20 @@ class Rates:
 
     def observe(self, row: int, download: float, unpack: float, disk: int, free: int) -> bool:
         """Take over what an agent observed (0: nothing); say whether that changed anything."""
+        told = (download, unpack, disk, free)
+        if self._told.get(row, UNTOLD) == told:
+            return False
+        self._told[row] = told
         self._reach(row)
         before = self._at(row)
-        for which, (rates, told) in enumerate(((self.download, download), (self.unpack, unpack))):
+        for which, (rates, rate) in enumerate(((self.download, download), (self.unpack, unpack))):
             if self._observed[which, row]:
                 self._tally[which, _step(rates[row])] -= 1
-            rates[row] = min(max(told, SLOWEST), FASTEST) if told > 0 else self._usual[which]
-            self._observed[which, row] = told > 0
-            if told > 0:
+            rates[row] = min(max(rate, SLOWEST), FASTEST) if rate > 0 else self._usual[which]
+            self._observed[which, row] = rate > 0
+            if rate > 0:
                 self._tally[which, _step(rates[row])] += 1
+        self._disks += (disk > 0) - (self.disk.item(row) > 0)
         self.disk[row] = max(disk, 0)
         self.used[row] = max(disk - free, 0) if disk > 0 else 0.0
         return before != self._at(row)
@@ -98,18 +109,23 @@ class Rates:
             return (self._assumed or (DOWNLOAD, UNPACK))[which]
         return math.exp(STEP * int(seen.searchsorted((seen[-1] + 1) // 2)))
 
-    def pull_seconds(self, rows: Rows, download: Floats, unpack: Floats) -> Floats:
-        """Return how long a pull takes once its turn has come."""
+    def pull_seconds(self, rows: Rows, download: Floats, unpack: Floats) -> tuple[Floats, Floats]:
+        """Return how long a pull takes once its turn has come, and how long the download would alone."""
         loading, unpacking = download / self.download[rows], unpack / self.unpack[rows]
         seconds: Floats = np.minimum(loading, unpacking)
         seconds *= OVERLAP
-        seconds += np.maximum(loading, unpacking)
+        seconds += np.maximum(loading, unpacking, out=unpacking)
         seconds += RESOLVE
-        return seconds
+        return seconds, loading
+
+    def pull_takes(self, row: int, download: float, unpack: float) -> float:
+        """Return how long a pull takes on one row."""
+        loading, unpacking = download / self.download.item(row), unpack / self.unpack.item(row)
+        return min(loading, unpacking) * OVERLAP + max(loading, unpacking) + RESOLVE
 
     def disk_seconds(self, rows: Rows, download: Floats, unpack: Floats, by_prefix: Bools) -> Floats | None:
         """Price what would be removed to make room, in seconds of download; None when nobody told of a disk."""
-        if not self.disk.any():
+        if not self._disks:
             return None
         # Who reuses by prefix only keeps no blobs.
         kept = np.where(by_prefix, 0.0, download)

@@ -5,6 +5,9 @@ How soon a pod could start on each row, as far as images go: computed once for a
              = eta - now                the last of them is on its way
              = queue + pull + disk      otherwise: what waits in the row's pull queue, what it lacks, what must make room
     transfer = seconds of download that only this pod would cause
+
+What a row lacks changes when something comes or goes there, and is patched row by row. Queues and arrivals change with every
+moment, on every row where something is pulled: they are added for all rows, in a handful of steps, whenever somebody looks.
 """
 
 from collections.abc import Sequence
@@ -14,31 +17,59 @@ import numpy as np
 
 from lamina.layers.arrivals import Arrivals
 from lamina.layers.index import LayerIndex
-from lamina.layers.lacking import look
+from lamina.layers.lacking import distinct, look
 from lamina.layers.rates import Rates
-from lamina.layers.wanted import NOTHING, Bools, Floats, Lines, WantedLayers
+from lamina.layers.wanted import NOBODY, NOTHING, Bools, Floats, Lines, WantedLayers
 
 Variants = Sequence[tuple[int, WantedLayers | None]]
 """What a set of images means on each platform that rows have (by number); None where that is not known."""
+Costs = tuple[Floats, Floats | None, Floats, Floats, Floats]
+"""Pull, disk (None: nobody told of one), waits, transfer and download, as in `Readiness`."""
 
 
 class Readiness:
     """Rows of one set of images. Read them after `Stopwatch.look`, at once, and do not change them."""
 
-    __slots__ = ("download", "position", "scratch", "seconds", "transfer", "variants", "whole_only")
+    __slots__ = (
+        "disk",
+        "download",
+        "moves",
+        "position",
+        "pull",
+        "scratch",
+        "seconds",
+        "silent",
+        "timed",
+        "transfer",
+        "unheard",
+        "variants",
+        "waits",
+        "whole_only",
+    )
 
     def __init__(self, variants: Variants, *, whole_only: bool) -> None:
         """Start with no rows; *whole_only*: as if nobody knew that images share layers."""
         self.variants = variants
         self.whole_only = whole_only
         self.position = -1
+        self.moves = -1
+        self.timed = 0
+        """Grows whenever `seconds` changed."""
         self.scratch: tuple[Any, ...] = ()
         """For whoever scores by it: what was worked out last, and from what."""
         self.seconds: Floats = NOTHING
-        """NaN where nothing was reported, or what the images mean there is not known."""
+        """NaN where it cannot be told, see `silent`."""
         self.transfer: Floats = NOTHING
         self.download: Floats = NOTHING
         """Bytes to download, as a share of all."""
+        self.pull: Floats = NOTHING
+        self.disk: Floats | None = None
+        self.waits: Floats = NOTHING
+        """1 where something has to be pulled, 0 where every image is there or on its way."""
+        self.silent: Bools = NOBODY
+        """Where nothing was reported, or what the images mean is not known."""
+        self.unheard = False
+        """Whether that is anywhere."""
 
 
 class Stopwatch:
@@ -51,6 +82,8 @@ class Stopwatch:
         self._arrivals = arrivals
         self._platforms: Lines = np.zeros(index.capacity, dtype=np.intp)
         """The number of each row's platform."""
+        self._reached = 0
+        """So many rows everybody has room for."""
 
     def place(self, row: int, platform: int) -> None:
         """A row has this platform."""
@@ -65,61 +98,109 @@ class Stopwatch:
 
     def look(self, ready: Readiness, height: int) -> None:
         """Bring the rows up to date, at least the first *height* of them."""
-        index = self._index
-        if ready.position == index.position and len(ready.seconds) >= height:
+        if ready.position != self._index.position or len(ready.seconds) < height:
+            self._count(ready, height)
+        elif ready.moves == self._arrivals.moves:
             return
-        self._reach(height)
-        rows = index.changed_since(ready.position) if ready.position >= 0 else None
-        ready.position = index.position
+        ready.moves = self._arrivals.moves
+        ready.timed += 1
+        self._time(ready)
+
+    # -- what rows lack ----------------------------------------------------------------------------------------------
+
+    def _count(self, ready: Readiness, height: int) -> None:
+        index = self._index
+        if height > self._reached:
+            self._reach(height)
+        rows = index.changed_since(ready.position) if ready.position >= 0 and len(ready.seconds) >= height else None
+        since, ready.position = ready.position, index.position
+        some: Lines | None = None
+        together = False
         for _, wanted in ready.variants:
             if wanted is not None:
-                look(index, wanted, height)
-        if rows is None or len(ready.seconds) < height:
+                together = wanted.position == since
+                some = look(index, wanted, height)
+        if rows is None:
             everything = slice(0, height)
-            ready.seconds, ready.transfer, ready.download = self._time(ready, everything, self._platforms[everything])
-        elif rows:
-            some = np.unique(np.array(rows, dtype=np.intp))
-            some = some[some < len(ready.seconds)]
-            answers = self._time(ready, some, self._platforms[some])
-            ready.seconds[some], ready.transfer[some], ready.download[some] = answers
+            ready.pull, ready.disk, ready.waits, ready.transfer, ready.download = self._costs(ready, everything)
+            ready.silent = self._silent(ready.pull, everything)
+            ready.unheard = bool(ready.silent.any())
+            ready.seconds = np.zeros(height)
+            return
+        if some is None or len(ready.variants) > 1 or not together or max(rows, default=0) >= len(ready.seconds):
+            some = distinct(rows, len(ready.seconds))
+        self._patch(ready, some)
 
-    def _time(self, ready: Readiness, rows: slice | Lines, platforms: Lines) -> tuple[Floats, Floats, Floats]:
-        count = len(platforms)
+    def _patch(self, ready: Readiness, some: Lines) -> None:
+        pull, disk, ready.waits[some], ready.transfer[some], ready.download[some] = self._costs(ready, some)
+        ready.pull[some] = pull
+        silent = self._silent(pull, some)
+        if ready.unheard or np.count_nonzero(silent):
+            ready.silent[some] = silent
+            ready.unheard = bool(ready.silent.any())
+        if disk is not None or ready.disk is not None:
+            ready.disk = np.zeros(len(ready.seconds)) if ready.disk is None else ready.disk
+            ready.disk[some] = 0.0 if disk is None else disk
+
+    def _silent(self, pull: Floats, rows: slice | Lines) -> Bools:
+        silent: Bools = ~self._index.reported[rows]
+        silent |= np.isnan(pull)
+        return silent
+
+    def _costs(self, ready: Readiness, rows: slice | Lines) -> Costs:
         if len(ready.variants) == 1 and ready.variants[0][1] is not None:
-            answers = self._time_one(ready, ready.variants[0][1], rows)
-        else:
-            answers = np.full(count, np.nan), np.zeros(count), np.zeros(count)
-            for platform, wanted in ready.variants:
-                if wanted is not None:
-                    there = platforms == platform
-                    for whole, part in zip(answers, self._time_one(ready, wanted, rows), strict=True):
-                        whole[there] = part[there]
-        answers[0][~self._index.reported[rows]] = np.nan
-        return answers
+            return self._costs_of(ready, ready.variants[0][1], rows)
+        platforms = self._platforms[rows]
+        count = len(platforms)
+        pull, waits, transfer, download = np.full(count, np.nan), np.ones(count), np.zeros(count), np.zeros(count)
+        disk: Floats | None = None
+        for platform, wanted in ready.variants:
+            if wanted is None:
+                continue
+            there = platforms == platform
+            costs = self._costs_of(ready, wanted, rows)
+            for whole, part in ((pull, costs[0]), (waits, costs[2]), (transfer, costs[3]), (download, costs[4])):
+                whole[there] = part[there]
+            if costs[1] is not None:
+                disk = np.zeros(count) if disk is None else disk
+                disk[there] = costs[1][there]
+        return pull, disk, waits, transfer, download
 
-    def _time_one(self, ready: Readiness, wanted: WantedLayers, rows: slice | Lines) -> tuple[Floats, Floats, Floats]:
+    def _costs_of(self, ready: Readiness, wanted: WantedLayers, rows: slice | Lines) -> Costs:
         download, unpack, complete = wanted.download[rows], wanted.unpack[rows], wanted.complete[rows]
         if ready.whole_only:
             download = np.where(complete, 0.0, wanted.blobs.total)
             unpack = np.where(complete, 0.0, wanted.chains.total_unpacked)
-        seconds = self._rates.pull_seconds(rows, download, unpack)
-        seconds += np.maximum(self._arrivals.queue_end[rows] - self._arrivals.clock, 0.0)
+        waits = (~complete).astype(np.float64)
+        pull, transfer = self._rates.pull_seconds(rows, download, unpack)
+        transfer *= waits
         disk = self._rates.disk_seconds(rows, download, unpack, self._index.by_prefix[rows])
-        if disk is not None:
-            seconds += disk
-        seconds[complete] = 0.0
-        self._wait(wanted, rows, complete, seconds)
-        transfer = download / self._rates.download[rows]
-        transfer[complete] = 0.0
-        return seconds, transfer, download / max(wanted.blobs.total, 1.0)
+        return pull, disk, waits, transfer, download / max(wanted.blobs.total, 1.0)
 
-    def _wait(self, wanted: WantedLayers, rows: slice | Lines, complete: Bools, seconds: Floats) -> None:
+    # -- how long that takes from now on -----------------------------------------------------------------------------
+
+    def _time(self, ready: Readiness) -> None:
+        seconds, clock = ready.seconds, self._arrivals.clock
+        np.subtract(self._arrivals.queue_end[: len(seconds)], clock, out=seconds)
+        np.maximum(seconds, 0.0, out=seconds)
+        seconds += ready.pull
+        if ready.disk is not None:
+            seconds += ready.disk
+        seconds *= ready.waits
+        for platform, wanted in ready.variants:
+            if wanted is not None:
+                self._wait(ready, platform, wanted)
+        if ready.unheard:
+            seconds[ready.silent] = np.nan
+
+    def _wait(self, ready: Readiness, platform: int, wanted: WantedLayers) -> None:
         """Where every image is there or on its way, wait for the last one."""
+        seconds, waits, clock = ready.seconds, ready.waits, self._arrivals.clock
+        mixed = len(ready.variants) > 1
         for image in wanted.images:
             for row, eta in self._arrivals.etas.get(image.digest, {}).items():
-                place = row if isinstance(rows, slice) else int(np.searchsorted(rows, row))
-                if place < len(seconds) and complete[place] and (isinstance(rows, slice) or rows[place] == row):
-                    seconds[place] = max(seconds[place], eta - self._arrivals.clock)
+                if row < len(seconds) and not waits.item(row) and not (mixed and self._platforms[row] != platform):
+                    seconds[row] = max(seconds.item(row), eta - clock)
 
     def _reach(self, height: int) -> None:
         if height > len(self._platforms):
@@ -127,3 +208,4 @@ class Stopwatch:
         self._index.reach(height)
         self._rates.reach(height)
         self._arrivals.reach(height)
+        self._reached = height

@@ -51,6 +51,11 @@ class Sheet:
         """Say whether any bit is set."""
         return bool(self._bits.any())
 
+    def blank(self) -> npt.NDArray[np.bool_]:
+        """Say which lines have no bit."""
+        flags: npt.NDArray[np.bool_] = ~np.any(self._bits, axis=1)
+        return flags
+
     def reach(self, lines: int, rows: int) -> None:
         """Make room for so many lines and rows."""
         if rows == 8 * self._bits.shape[1]:
@@ -84,18 +89,23 @@ class Sheet:
             return self._bits.take(lines, axis=0)[:, where]
         return self._bits[lines[:, np.newaxis], where]
 
+    def on(self, lines: Lines, row: int) -> Bits:
+        """Return which of some lines have the bit of one row (not 0)."""
+        flags: Bits = self._bits[lines, row >> 3] & np.uint8(128 >> (row & 7))
+        return flags
+
 
 class SparseSheet:
-    """A matrix with room for the lines in which a bit is set."""
+    """A matrix with room for the lines in which a bit is set, or was since room was last needed."""
 
     def __init__(self) -> None:
         """Start with no bit set."""
         self._sheet = Sheet()
         self._rows = FIRST_ROWS
         self._places: Lines = np.zeros(FIRST_LINES, dtype=np.intp)
-        """Where in the matrix each line is; the first place is that of all lines without a bit."""
-        self._spare: list[int] = []
-        self._used = 1
+        """Where in the matrix each line is; the first place is that of lines without a bit."""
+        self._spare = list(range(FIRST_LINES - 1, 0, -1))
+        """Places that no line has, the next one last."""
 
     @property
     def nbytes(self) -> int:
@@ -117,25 +127,45 @@ class SparseSheet:
 
     def set(self, lines: Lines, row: int) -> None:
         """Set the bits of a row in some lines."""
-        for line in np.unique(lines[self._places[lines] == 0]).tolist():
-            self._places[line] = self._spare.pop() if self._spare else self._next()
+        homeless = self._homeless(lines)
+        if len(homeless) > len(self._spare):
+            self._make_room(len(lines))
+            # Lines without a bit have lost their places, these among them.
+            homeless = self._homeless(lines)
+        for line in homeless:
+            self._places[line] = self._spare.pop()
         self._sheet.set(self._places[lines], row)
 
     def clear(self, lines: Lines, row: int) -> None:
-        """Clear the bits of a row in some lines."""
-        lines = np.unique(lines[self._places[lines] != 0])
-        places = self._places[lines]
-        self._sheet.clear(places, row)
-        empty = ~self._sheet.of(places).any(axis=1)
-        self._spare += places[empty].tolist()
-        self._places[lines[empty]] = 0
+        """Clear the bits of a row in some lines. They keep their places: what was pulled is likely to be pulled again."""
+        self._sheet.clear(self._places[lines], row)
 
     def of(self, lines: Lines, where: slice | Lines = EVERYWHERE) -> Bits:
         """Return bytes of some lines, a copy."""
         return self._sheet.of(self._places[lines], where)
 
-    def _next(self) -> int:
-        if self._used == self._sheet.lines:
-            self._sheet.reach(more_lines(self._used), self._rows)
-        self._used += 1
-        return self._used - 1
+    def has(self, lines: Lines) -> bool:
+        """Say whether a bit may be set in any of some lines."""
+        return bool(np.count_nonzero(self._places[lines]))
+
+    def on(self, lines: Lines, row: int) -> Bits:
+        """Return which of some lines have the bit of one row (not 0)."""
+        return self._sheet.on(self._places[lines], row)
+
+    def _homeless(self, lines: Lines) -> list[int]:
+        places = self._places[lines]
+        if np.count_nonzero(places) == len(places):
+            return []
+        # A handful, some of them twice: a dictionary is quicker than sorting an array.
+        return list(dict.fromkeys(lines[places == 0].tolist()))
+
+    def _make_room(self, count: int) -> None:
+        """Find so many places and some more: those of lines without a bit, or new ones."""
+        empty = self._sheet.blank()
+        self._places[empty[self._places]] = 0
+        self._spare = np.flatnonzero(empty)[:0:-1].tolist()
+        lines = self._sheet.lines
+        if len(self._spare) < count + lines // 8:
+            more = max(more_lines(lines), lines + count)
+            self._sheet.reach(more, self._rows)
+            self._spare = [*range(more - 1, lines - 1, -1), *self._spare]

@@ -62,6 +62,7 @@ class WantedLayers:
     """
 
     __slots__ = (
+        "_stack",
         "_weights",
         "blobs",
         "chains",
@@ -88,6 +89,14 @@ class WantedLayers:
         self.complete: Bools = NOBODY
         """Which rows have every image as a whole, or have it on its way."""
         self._weights: Floats | None = None
+        self._stack: Lines | None = None
+
+    @property
+    def stack(self) -> Lines:
+        """The chains and, on top of them, the images themselves: of one image a row's bits here are a count."""
+        if self._stack is None:
+            self._stack = np.concatenate([self.chains.lines, self.wholes])
+        return self._stack
 
     @property
     def total(self) -> int:

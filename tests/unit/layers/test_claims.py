@@ -57,6 +57,26 @@ def test_a_node_counts_once_however_often_it_says_so():
     assert OLD == made.means("app:1", AMD)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "meant"),
+    [
+        pytest.param([OLD], [OLD, NEW], NEW, id="under a name it had before: the last counts"),
+        pytest.param([OLD, NEW], [OLD], OLD, id="what it held before that comes to light again"),
+        pytest.param([OLD, NEW], [OLD, OLD], OLD, id="listed twice"),
+        pytest.param([OLD, NEW], [], None, id="nothing any more"),
+    ],
+)
+def test_a_node_that_calls_two_images_the_same_means_the_last(before, after, meant):
+    made = Claims(str.lower)
+    made.change(AMD, (), [called(digest, "app:1") for digest in before])
+    made.change(AMD, [called(digest, "app:1") for digest in before], [called(digest, "APP:1") for digest in after])
+    made.change(AMD, [called(digest, "APP:1") for digest in after], [called(digest, "app:1") for digest in after])
+
+    assert meant == made.means("app:1", AMD)
+    made.change(AMD, [called(digest, "app:1") for digest in after], ())
+    assert 0 == len(made)
+
+
 def test_what_a_node_no_longer_holds_no_longer_counts():
     made = claims(*(called(digest, "app:1") for digest in (OLD, OLD, OLD, NEW)))
 

@@ -274,6 +274,31 @@ def test_whoever_was_away_is_told_which_rows_changed():
     assert [] == made.changed_since(made.position)
 
 
+def test_what_was_on_its_way_and_has_come_is_no_change():
+    """The row will have what it would have had; an image that comes unexpectedly is another matter."""
+    made = index(r0=OS)
+    made.expect(0, [APP])
+    position = made.position
+
+    assert ([], [APP.digest], False) == made.swap(0, [OS, APP], by_prefix=True)
+    assert made.expect(0, [])
+    assert [] == made.changed_since(position)
+    assert ([OS.digest], [TOOL.digest], True) == made.swap(0, [APP, TOOL], by_prefix=False)
+    assert [0] == made.changed_since(position)
+
+
+@pytest.mark.parametrize("stays", [pytest.param([TOOL], id="shares the base"), pytest.param([], id="nothing stays")])
+def test_lines_that_an_image_shares_stay_when_another_goes(stays):
+    made = LayerIndex()
+    made.hold(3, [APP, *stays])
+    made.hold(3, stays)
+
+    made.take(APP)
+    blobs, chains = made.parts(APP)
+    assert [bool(stays), False] == [bool(one) for one in made.on(blobs, 3)]
+    assert [bool(stays), False] == [bool(one) for one in made.on(chains, 3)]
+
+
 @pytest.mark.parametrize(
     ("changes", "known"),
     [

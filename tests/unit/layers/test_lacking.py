@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lamina.layers.index import REMEMBERED, LayerIndex
-from lamina.layers.lacking import MOST_COUNTED, held_bytes, lacking_at, look
+from lamina.layers.lacking import MOST_COUNTED, held_bytes, lacking_at, lacking_on, look
 from lamina.layers.sheets import FIRST_ROWS
 from lamina.layers.wanted import WantedLayers
 from lamina.model.image import Image, Layer
@@ -36,6 +36,8 @@ def lacks(wants: Sequence[Image], holds: Sequence[Image], coming: Sequence[Image
     look(index, patched, 6)
     alone = [float(one[0]) for one in lacking_at(index, wanted, np.array([5]))]
     assert told(wanted, 5) == told(patched, 5) == (alone[0] / MB, alone[1] / MB, bool(alone[2]))
+    if len(wants) == 1:
+        assert (alone[0], alone[1]) == lacking_on(index, wants[0], 5)
     return told(wanted, 5)
 
 

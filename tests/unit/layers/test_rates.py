@@ -15,7 +15,10 @@ ROW_0 = np.array([0])
 
 
 def pull(rates: Rates, download: float, unpack: float) -> float:
-    return float(rates.pull_seconds(ROW_0, np.array([download * MB]), np.array([unpack * MB]))[0])
+    seconds, loading = rates.pull_seconds(ROW_0, np.array([download * MB]), np.array([unpack * MB]))
+    assert [download * MB / DOWNLOAD] == loading.tolist()
+    assert float(seconds[0]) == rates.pull_takes(0, download * MB, unpack * MB)
+    return float(seconds[0])
 
 
 def room(rates: Rates, download: float, unpack: float, *, by_prefix: bool) -> float:
@@ -45,7 +48,7 @@ def test_a_pull_takes_as_long_as_its_own_row_makes_it():
     rates = Rates(2)
     rates.observe(1, 25e6, 200e6, 0, 0)
     # Without `follow` the other row is still as was assumed.
-    seconds = rates.pull_seconds(slice(None), np.full(2, 250e6), np.full(2, 200e6))
+    seconds, _ = rates.pull_seconds(slice(None), np.full(2, 250e6), np.full(2, 200e6))
 
     assert [2 + 0.15 * 2 + 0.04, 10.19] == pytest.approx(seconds.tolist())
 

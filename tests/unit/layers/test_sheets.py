@@ -118,6 +118,35 @@ def test_a_sparse_sheet_has_room_only_for_lines_with_a_bit():
     assert [[3]] * FIRST_LINES == [rows_of(sheet, line) for line in range(FIRST_LINES)]
 
 
+def test_a_line_that_lost_its_place_gets_another():
+    """The first ones were cleared and are set again together with the one for which there is no room left."""
+    sheet = SparseSheet()
+    sheet.reach(2 * FIRST_LINES, FIRST_ROWS)
+    sheet.set(lines(0, 1, 2), 3)
+    sheet.set(np.arange(3, FIRST_LINES - 1, dtype=np.intp), 5)
+    sheet.clear(lines(0, 1, 2), 3)
+    sheet.set(lines(0, 1, FIRST_LINES, FIRST_LINES + 1), 7)
+
+    assert [[7], [7], [], [5]] == [rows_of(sheet, line) for line in range(4)]
+    assert [[7], [7], []] == [rows_of(sheet, FIRST_LINES + line) for line in range(3)]
+
+
+def test_it_is_told_which_lines_may_have_a_bit():
+    sheet = SparseSheet()
+    sheet.set(lines(3), 0)
+
+    assert (True, False) == (sheet.has(lines(1, 3)), sheet.has(lines(1, 2)))
+
+
+@BOTH
+def test_one_row_of_some_lines_can_be_asked_for(kind):
+    sheet = kind()
+    sheet.set(lines(3, 5), 9)
+    sheet.set(lines(4), 8)
+
+    assert [True, False, True] == (sheet.on(lines(3, 4, 5), 9) != 0).tolist()
+
+
 @pytest.mark.parametrize(
     ("rows", "needed", "want"),
     [

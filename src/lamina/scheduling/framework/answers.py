@@ -35,14 +35,10 @@ SEEN: Final = 4096
 # What an answer must be made of for rows of it to be replaced.
 SCORES: Final = np.dtype(np.int64)
 CODES: Final = (SCORES, np.dtype(np.bool_))
+NOTHING: Final[list[int]] = []
 
 Version = tuple[int, ...]
 Key = tuple[str, Hashable]
-
-
-def a_few_of(columns: NodeColumns) -> int:
-    """Return how many rows may have changed for it to be worth looking at those only."""
-    return columns.size // 4 + FEW
 
 
 class Kept:
@@ -112,6 +108,10 @@ class Answers:
         self._scores: dict[Key, KeptScores] = {}
         self._seen: set[Key] = set()
         """What was asked once by those who are kept from the second time on."""
+        self._missed: tuple[Version, list[int] | None] = ((), None)
+        """The rows that were looked up last, and of which time: several plugins that read the same ask one after another."""
+        self._view: NodeView | None = None
+        """Those rows as arrays, once somebody has asked."""
 
     # -- filters -----------------------------------------------------------------------------------------------------
 
@@ -134,18 +134,6 @@ class Answers:
         self._verdicts[key] = kept
         return kept.verdicts()
 
-    def filter_some(self, part: FilterPart, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Return what a filter says of some nodes: looked up where somebody has asked about most of them already."""
-        if part.signer is not None:
-            key = (part.name, part.signer.sign(pod))
-            kept = self._verdicts.get(key)
-            if kept is not None and self._nearly(part, kept, len(nodes)):
-                del self._verdicts[key]
-                if self._update_codes(kept, part, state, pod):
-                    self._verdicts[key] = kept
-                    return kept.verdicts(nodes.rows)
-        return part.plugin.filter(state, pod, nodes)
-
     def _update_codes(self, kept: KeptCodes, part: FilterPart, state: CycleState, pod: Pod) -> bool:
         """Ask a filter about the rows that changed; False when it has to be asked about all of them."""
         columns = self._columns
@@ -164,7 +152,7 @@ class Answers:
             if not rows:
                 return True
         # A row of which something else is said now is asked about as an array, for the words.
-        return kept.replace(rows, part.plugin.filter(state, pod, only(columns, rows)), columns.size)
+        return kept.replace(rows, part.plugin.filter(state, pod, self._only(rows)), columns.size)
 
     # -- scorers -----------------------------------------------------------------------------------------------------
 
@@ -185,26 +173,15 @@ class Answers:
         self._scores[key] = kept
         return kept.scores
 
-    def score_some(self, part: ScorePart, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Return what a scorer gives some nodes, likewise."""
-        if part.signer is not None:
-            key = (part.name, part.signer.sign(pod))
-            kept = self._scores.get(key)
-            if kept is not None and self._nearly(part, kept, len(nodes)):
-                del self._scores[key]
-                if self._update_scores(kept, part, state, pod):
-                    self._scores[key] = kept
-                    return kept.scores[nodes.rows]
-        return part.plugin.score(state, pod, nodes)
-
     def _update_scores(self, kept: KeptScores, part: ScorePart, state: CycleState, pod: Pod) -> bool:
         """Ask a scorer likewise. In place: whoever was handed them has read them."""
         rows = self._behind(part, kept)
         if not rows:
             return rows is not None
         if len(rows) > FEW or part.by_node is None:
-            scores = part.plugin.score(state, pod, only(self._columns, rows))
-            kept.scores[rows] = scores
+            nodes = self._only(rows)
+            scores = part.plugin.score(state, pod, nodes)
+            kept.scores[nodes.rows] = scores
             return scores.dtype == SCORES
         for row in rows:
             if self._columns.alive.item(row):
@@ -215,29 +192,39 @@ class Answers:
 
     def _behind(self, part: FilterPart | ScorePart, kept: Kept) -> list[int] | None:
         """List the rows that changed since, and count them as seen; None: something else did, or too many."""
-        if kept.version != self._version(part):
+        logs, positions, version = self._columns.logs, kept.positions, kept.version
+        if version[0] != self._columns.structure or (part.as_one and version != self._version(part)):
             return None
+        now = [logs[facet].position for facet in part.by_row]
+        if now == positions:
+            return NOTHING
+        when = (*part.by_row, *positions, *now)
+        if self._missed[0] != when:
+            self._missed = (when, self._touched(part, positions))
+            self._view = None
+        kept.positions = now
+        return self._missed[1]
+
+    def _touched(self, part: FilterPart | ScorePart, positions: list[int]) -> list[int] | None:
+        """List the rows that changed since the logs stood there; None: too many, or too long ago."""
         rows: list[int] = []
-        logs, positions = self._columns.logs, kept.positions
-        for place, facet in enumerate(part.by_row):
-            log = logs[facet]
-            if log.position != positions[place]:
-                touched = log.since(positions[place])
-                if touched is None:
-                    return None
-                rows = touched if not rows else rows + touched
-                positions[place] = log.position
+        for facet, position in zip(part.by_row, positions, strict=True):
+            touched = self._columns.logs[facet].since(position)
+            if touched is None:
+                return None
+            rows = touched if not rows else rows + touched
         if len(rows) <= 1:
             return rows
         rows = sorted(set(rows))
-        return rows if len(rows) <= a_few_of(self._columns) else None
+        # Of more than a quarter of them it is as quick to ask about all.
+        return rows if len(rows) <= self._columns.size // 4 + FEW else None
 
-    def _nearly(self, part: FilterPart | ScorePart, kept: Kept, count: int) -> bool:
-        """Say whether bringing an answer up to date is less work than asking about *count* rows."""
-        logs, behind = self._columns.logs, 0
-        for place, facet in enumerate(part.by_row):
-            behind += logs[facet].position - kept.positions[place]
-        return 2 * behind <= count
+    def _only(self, rows: list[int]) -> NodeView:
+        if rows is not self._missed[1]:
+            return only(self._columns, rows)
+        if self._view is None:
+            self._view = only(self._columns, rows)
+        return self._view
 
     def _comes_again(self, key: Key) -> bool:
         if key in self._seen:

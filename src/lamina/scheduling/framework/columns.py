@@ -42,6 +42,7 @@ LARGEST: Final = 2**53
 EXACT_BELOW: Final = 2**42
 NUDGE: Final = 1e-13
 PERCENT: Final = 100.0
+NONE: Final[Ints] = np.zeros(2, dtype=np.int64)
 # Pods in a cluster ask for few distinct sets of amounts; beyond this many the memo starts anew.
 MEMO: Final = 4096
 
@@ -156,8 +157,7 @@ class NodeColumns:
         """Count a pod on a node."""
         taken = self.vector(pod.requests)  # first: for a resource nobody has seen yet it makes new arrays
         self.free[:, row] -= taken
-        self.ranked[:, row] += self.vector(pod.scoring_requests)[:2]
-        self._rank(row)
+        self._rank(row, self.vector(pod.scoring_requests), 1)
         self._settle(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
@@ -165,8 +165,7 @@ class NodeColumns:
     def release(self, row: int, pod: Pod) -> None:
         """Stop counting a pod on a node; *pod* as it was counted."""
         self.free[:, row] += self.vector(pod.requests)
-        self.ranked[:, row] -= self.vector(pod.scoring_requests)[:2]
-        self._rank(row)
+        self._rank(row, self.vector(pod.scoring_requests), -1)
         self.vacate(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
@@ -196,12 +195,14 @@ class NodeColumns:
             self.repulsion.add(row, pod)
             self.logs[Facet.REPULSION].touch(row)
 
-    def _rank(self, row: int) -> None:
-        """Work the headroom out anew, from whole numbers: nothing drifts."""
+    def _rank(self, row: int, amounts: Ints, times: int) -> None:
+        """Count so much more in use, and work the headroom out anew from whole numbers: nothing drifts."""
+        # One by one: arrays of two are slower.
         for line in (0, 1):
+            in_use = self.ranked.item(line, row) + times * amounts.item(line)
+            self.ranked[line, row] = in_use
             capacity = self.allocatable.item(line, row)
-            left = capacity - self.ranked.item(line, row)
-            self.headroom[line, row] = left * 100 / capacity if capacity > 0 else 0.0
+            self.headroom[line, row] = (capacity - in_use) * 100 / capacity if capacity > 0 else 0.0
 
     def vector(self, requests: Amounts) -> Ints:
         """Return what a pod takes of each resource column, itself (one of "pods") included."""
@@ -241,7 +242,7 @@ class NodeColumns:
         else:
             self.odd.add(row)
         self.unit[:, row] = [PERCENT / one if one > 0 else 0.0 for one in both]
-        self._rank(row)
+        self._rank(row, NONE, 0)
 
     def _taint(self, row: int, node: Node) -> None:
         self.capacity += 1

@@ -12,14 +12,13 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.answers import FEW, Answers, a_few_of
+from lamina.scheduling.framework.answers import FEW, Answers
 from lamina.scheduling.framework.columns import Bools, Ints, NodeColumns
 from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import MAX_SCORE, Narrowed
+from lamina.scheduling.framework.points import MAX_SCORE, Narrowed, Verdicts
 from lamina.scheduling.framework.profile import Affected, Profile, Scores
 from lamina.scheduling.framework.status import Code, Status, failed, unresolvable
 from lamina.scheduling.framework.view import NodeRow, NodeView, everything, only
@@ -31,6 +30,9 @@ KEPT_AT_LEAST: Final = 16
 # What codes, and what plugins note for themselves, take for each node beside the scores. Measured at 5,000 nodes in all:
 # 0.15 MB for a shape with the plugins of kube-default, 0.27 MB with those of lamina-balanced, which notes most.
 NOTED_BYTES: Final = 24
+
+# So many changes are looked through for the few rows that changed; every placement is noted in two facets.
+MISSED: Final = 4 * FEW
 
 OUT: Final = -1.0
 ONE: Final = np.ones(1, dtype=np.bool_)
@@ -44,6 +46,7 @@ class Evaluation:
         "_changed",
         "_other_logs",
         "_row_logs",
+        "_rows",
         "_whole_logs",
         "codes",
         "columns",
@@ -88,6 +91,7 @@ class Evaluation:
         self._row_logs = [(facet, columns.logs[facet]) for facet in profile.reads_rows]
         self._other_logs = [(facet, columns.logs[facet]) for facet in profile.reads_others]
         self._changed = 0
+        self._rows: list[int] | None = None
         self.state = CycleState()
         self.stop: Status | None = None
         """Set when the pod was refused before any node was looked at, or a plugin misbehaved."""
@@ -206,7 +210,8 @@ class Evaluation:
             self.scores[index] = raw
             return
         # A negative one means that the plugin has yet to look at all of them together.
-        self.constant[index] = bool(0 <= raw.min() == raw.max())
+        first = raw.item(0)
+        self.constant[index] = bool(first >= 0 and raw.min() == first == raw.max())
         if self.constant[index]:
             self.scores[index] = part.normalizer.normalize(self.state, pod, raw[:1], ONE)[0]
         else:
@@ -236,38 +241,43 @@ class Evaluation:
 
     def _sum(self) -> None:
         np.dot(self.profile.weights, self.scores, out=self.totals)
-        self.totals[~self.feasible] = OUT
+        # Not by subscript: that first counts the flags.
+        np.putmask(self.totals, ~self.feasible, OUT)
 
     # -- keeping up to date ------------------------------------------------------------------------------------------
 
     def refresh(self, pod: Pod) -> bool:
         """Look at what changed since; False when so much did that a new evaluation is cheaper or needed."""
-        rows = self._touched()
-        if rows is None or not self._changed:
-            return rows is not None
+        if not self._notice():
+            return False
+        if not self._changed:
+            return True
         self.grouped = None
         again: set[int] = set()
         affected = self.profile.affected(self._changed)
-        where: npt.NDArray[np.intp] | None = None
-        if len(rows) <= FEW:
+        rows = self._rows
+        if rows is None:
+            self._look_at_all(affected, pod, again)
+            if self._halted():
+                return True
+        else:
             for row in rows:
                 if not self._look_at(row, affected, pod, again):
                     return False
-        else:
-            where = np.array(rows, dtype=np.intp)
-            self._look_at_many(where, affected, pod, again)
         if not self._ask_anew(affected, pod, again):
             return False
-        if again:
-            for index in sorted(again):
-                self._score(index, pod, everything(self.columns))
-            if self._halted():
-                return True
-            if not self._in_range():
-                return False
-            self._sum()
+        return (rows is not None and not again) or self._sum_anew(pod, again)
+
+    def _sum_anew(self, pod: Pod, again: set[int]) -> bool:
+        """Ask some scorers about every node and add all up; False when somebody left the range."""
+        for index in sorted(again):
+            self._score(index, pod, everything(self.columns))
+        if self._halted():
             return True
-        return where is None or self._sum_some(where)
+        if not self._in_range():
+            return False
+        self._sum()
+        return True
 
     def _ask_anew(self, affected: Affected, pod: Pod, again: set[int]) -> bool:
         """Let those answer for all rows who look at all of them; False when one of them has something new to say."""
@@ -280,11 +290,9 @@ class Evaluation:
                 return False
             verdicts = part.plugin.filter(self.state, pod, nodes)
             filtered = filtered or verdicts is not None or self.codes[index] is not None
-            self.codes[index] = None if verdicts is None else verdicts.codes
-            self.mine[index] = False
-            self.tells[index] = None if verdicts is None else verdicts.tell
-        if filtered:
-            self._filter_all(again)
+            self._take_codes(index, verdicts)
+        if filtered and self._filter_all(again):
+            self._sum()
         for index, score_part in affected.scorers_anew:
             if self.skips[index]:
                 continue
@@ -294,49 +302,52 @@ class Evaluation:
             again.add(index)
         return True
 
-    def _filter_all(self, again: set[int]) -> None:
-        """Put the filters' answers together again, for all rows."""
+    def _filter_all(self, again: set[int]) -> bool:
+        """Put the filters' answers together again, for all rows; say whether others are feasible now."""
         feasible = self.columns.alive[: self.columns.size].copy()
         for codes in self.codes:
             if codes is not None:
                 feasible &= codes == 0
-        if not np.array_equal(feasible, self.feasible):
-            self.feasible = feasible
-            self._flip(again)
-            self._sum()
+        if np.array_equal(feasible, self.feasible):
+            return False
+        self.feasible = feasible
+        self._flip(again)
+        return True
 
-    def _touched(self) -> list[int] | None:
-        """List the rows that changed since the last look, `_changed` the facets. None: too many to go one by one."""
+    def _notice(self) -> bool:
+        """
+        Find out which facets (`_changed`) and which rows (`_rows`, None: many) changed since the last look.
+
+        False when what changed may be anything.
+        """
         columns, positions = self.columns, self.positions
         if columns.structure != self.structure:
-            return None
+            return False
         for facet, log in self._whole_logs:
             if log.position != positions[facet]:
-                return None
-        rows: list[int] = []
-        changed = 0
+                return False
+        changed = missed = 0
         for facet, log in self._other_logs:
             if log.position != positions[facet]:
-                if self.stop is not None or self.narrowed_out is not None:
-                    return None
                 changed |= 1 << facet
                 positions[facet] = log.position
+        rows: list[int] = []
         for facet, log in self._row_logs:
-            position = positions[facet]
-            if log.position == position:
+            behind = log.position - positions[facet]
+            if not behind:
                 continue
-            touched = log.since(position)
-            # Nodes are narrowed down by name, and the row may have another name now.
-            if touched is None or self.stop is not None or self.narrowed_out is not None:
-                return None
-            rows = touched if not rows else rows + touched
+            missed += behind
+            if missed <= MISSED:
+                rows += log.since(positions[facet]) or ()
             changed |= 1 << facet
             positions[facet] = log.position
-        self._changed = changed
-        if len(rows) <= 1:
-            return rows
-        rows = sorted(set(rows))
-        return rows if len(rows) <= a_few_of(columns) else None
+        # Nodes are narrowed down by name, and a row may have another name now.
+        if changed and (self.stop is not None or self.narrowed_out is not None):
+            return False
+        if len(rows) > 1:
+            rows = sorted(set(rows))
+        self._changed, self._rows = changed, rows if missed <= MISSED and len(rows) <= FEW else None
+        return True
 
     def _look_at(self, row: int, affected: Affected, pod: Pod, again: set[int]) -> bool:
         """Bring one row up to date; *again* collects who must look at all of them. False: somebody left the range."""
@@ -398,39 +409,25 @@ class Evaluation:
                 return False
         return True
 
-    def _look_at_many(self, where: npt.NDArray[np.intp], affected: Affected, pod: Pod, again: set[int]) -> None:
-        """Bring several rows up to date, as arrays; all but their totals."""
-        nodes = NodeView(self.columns, where, len(where))
+    def _look_at_all(self, affected: Affected, pod: Pod, again: set[int]) -> None:
+        """Bring all rows up to date, all but their totals: the plugins' answers are kept, and take in what changed once."""
+        nodes = everything(self.columns)
         for index, part in affected.filters:
-            verdicts = None if self.silent[index] else self._answers.filter_some(part, self.state, pod, nodes)
-            if verdicts is not None:
-                self.tells[index] = verdicts.tell
-                self._codes(index)[where] = verdicts.codes
-            elif self.codes[index] is not None:
-                self._codes(index)[where] = 0
-        passes = self.columns.alive[where]
-        for codes in self.codes:
-            if codes is not None:
-                passes &= codes[where] == 0
-        if (self.feasible[where] != passes).any():
-            self.feasible[where] = passes
-            self._flip(again)
+            if not self.silent[index]:
+                self._take_codes(index, self._answers.filter(part, self.state, pod, nodes))
+        self._filter_all(again)
         for index, score_part in affected.scorers:
             if self.skips[index]:
                 continue
             if score_part.normalizer is not None:
                 again.add(index)
             else:
-                self.scores[index, where] = self._answers.score_some(score_part, self.state, pod, nodes)
+                self._score(index, pod, nodes)
 
-    def _sum_some(self, where: npt.NDArray[np.intp]) -> bool:
-        """Add several rows up; False when somebody left the range."""
-        scores = self.scores[:, where]
-        if scores.size and scores.view(self.profile.bits).max() > self.profile.full_score and not self._in_range():
-            return False
-        # Not `@`: it looks at the processor's floating-point flags, which BLAS may set by reading past the end of a row.
-        self.totals[where] = np.where(self.feasible[where], np.dot(self.profile.weights, scores), OUT)
-        return True
+    def _take_codes(self, index: int, verdicts: Verdicts | None) -> None:
+        self.codes[index] = None if verdicts is None else verdicts.codes
+        self.mine[index] = False
+        self.tells[index] = None if verdicts is None else verdicts.tell
 
     def _codes(self, index: int) -> Ints | Bools:
         codes = self.codes[index]

@@ -29,7 +29,7 @@ def scored(evaluation: Evaluation, row: int) -> NodeVerdict:
     scores = evaluation.scores[:, row].tolist()
     given = tuple(
         [
-            PluginScore(part.name, int(score), part.weight)
+            part.told(score)
             for part, score, skip in zip(evaluation.profile.scorers, scores, evaluation.skips, strict=True)
             if not skip
         ]

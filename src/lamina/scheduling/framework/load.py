@@ -5,14 +5,16 @@ A node's load is the requested share of cpu or of memory, whichever is larger, c
 cluster's is the mean over the nodes that take pods.
 """
 
+import bisect
 import math
+from collections import deque
 from typing import Final
 
 import numpy as np
 
 from lamina.model.pod import Pod
-from lamina.model.resources import CPU, MEMORY
-from lamina.scheduling.framework.columns import Bools, Floats, NodeColumns
+from lamina.model.resources import CPU, MEMORY, Amounts
+from lamina.scheduling.framework.columns import MEMO, NUDGE, Bools, Floats, NodeColumns
 from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.view import NodeView
 
@@ -27,9 +29,16 @@ class ClusterLoad:
     def __init__(self, columns: NodeColumns) -> None:
         """Look at these columns."""
         self._columns = columns
-        self._recent: Floats = np.zeros((2, RECENT))
-        """Cpu and memory of the last pods, the oldest overwritten."""
-        self._noted = 0
+        self._recent: deque[Amounts] = deque(maxlen=RECENT)
+        """What the last pods asked for."""
+        self._unsorted = 0
+        """How many of them came since their sizes were sorted."""
+        self._sizes: deque[float] = deque()
+        """The shares of a mean node that the others take, in their order."""
+        self._sorted: list[float] = []
+        """The same, smallest first: a pod comes and a pod goes, and the rest stays where it is."""
+        self._known_sizes: dict[Amounts, float] = {}
+        self._shares: dict[Amounts, float] = {}
         self._known = -1
         self._position = -1
         self._taking: Floats = np.zeros(0)
@@ -37,14 +46,13 @@ class ClusterLoad:
         self._mean = 0.0
         self._count = 0
         self._capacity = (0.0, 0.0)
-        self._large_version = (-1, -1)
-        self._large = 0.0
+        self._left: Floats = np.zeros(0)
+        """The headroom of each node, of cpu or memory, whichever is smaller."""
 
     def note(self, pod: Pod) -> None:
         """Remember the size of a pod that was placed."""
-        asked = dict(pod.scoring_requests)
-        self._recent[:, self._noted % RECENT] = (asked.get(CPU, 0), asked.get(MEMORY, 0))
-        self._noted += 1
+        self._recent.append(pod.scoring_requests)
+        self._unsorted += 1
 
     def mean(self) -> float:
         """Return the mean load of the nodes that take pods."""
@@ -64,7 +72,7 @@ class ClusterLoad:
         count = int(np.count_nonzero(among))
         if not count:
             return mean
-        return max(mean, (float(np.dot(loads, among)) + (own if share is None else share)) / count)
+        return max(mean, (float(loads.dot(among)) + (own if share is None else share)) / count)
 
     def large(self, pod: Pod) -> float:
         """Return the share of a mean node that nine of ten recent pods do not exceed; of *pod*, if it is larger."""
@@ -72,21 +80,44 @@ class ClusterLoad:
         return max(self._usual(), self.share(pod))
 
     def _usual(self) -> float:
-        version = (self._known, self._noted)
-        if version != self._large_version:
-            self._large_version = version
-            count = min(self._noted, RECENT)
-            rank = math.ceil(LARGE * count) - 1
+        if self._unsorted >= len(self._recent):
+            self._sizes = deque(map(self._size, self._recent))
+            self._sorted = sorted(self._sizes)
+        else:
+            for asked in [self._recent[place] for place in range(-self._unsorted, 0)]:
+                if len(self._sizes) == RECENT:
+                    del self._sorted[bisect.bisect_left(self._sorted, self._sizes.popleft())]
+                self._sizes.append(self._size(asked))
+                bisect.insort(self._sorted, self._sizes[-1])
+        self._unsorted = 0
+        return self._sorted[math.ceil(LARGE * len(self._sorted)) - 1] if self._sorted else 0.0
+
+    def _size(self, asked: Amounts) -> float:
+        known = self._known_sizes.get(asked)
+        if known is None:
+            amounts = dict(asked)
             cpu, memory = (1 / most if most > 0 else 0.0 for most in self._capacity)
-            shares = np.maximum(self._recent[0, :count] * cpu, self._recent[1, :count] * memory)
-            self._large = float(np.partition(shares, rank)[rank]) if count else 0.0
-        return self._large
+            known = max(amounts.get(CPU, 0) * cpu, amounts.get(MEMORY, 0) * memory)
+            if len(self._known_sizes) >= MEMO:
+                self._known_sizes.clear()
+            self._known_sizes[asked] = known
+        return known
 
     def of(self, nodes: NodeView, pod: Pod | None = None) -> Floats:
         """Return the load of each node; with a pod, the one it would have with that on it."""
-        asked = {} if pod is None else dict(pod.scoring_requests)
-        left = nodes.headroom_with(CPU, asked.get(CPU, 0))
-        np.minimum(left, nodes.headroom_with(MEMORY, asked.get(MEMORY, 0)), out=left)
+        columns, rows = self._columns, nodes.rows
+        if pod is None:
+            self._look()
+            left = self._left[rows] + NUDGE
+        else:
+            asked = dict(pod.scoring_requests)
+            # As `NodeView.headroom_with` has it; what is added to both is added to the smaller one.
+            left = columns.unit[0, rows] * -float(asked.get(CPU, 0))
+            left += columns.headroom[0, rows]
+            other = columns.unit[1, rows] * -float(asked.get(MEMORY, 0))
+            other += columns.headroom[1, rows]
+            np.minimum(left, other, out=left)
+            left += NUDGE
         left *= -0.01
         left += 1.0
         return left
@@ -94,9 +125,17 @@ class ClusterLoad:
     def share(self, pod: Pod) -> float:
         """Return the share of a mean node that a pod takes."""
         self._look()
-        asked = dict(pod.scoring_requests)
-        amounts = (asked.get(CPU, 0), asked.get(MEMORY, 0))
-        return max((one / most for one, most in zip(amounts, self._capacity, strict=True) if most > 0), default=0.0)
+        known = self._shares.get(pod.scoring_requests)
+        if known is None:
+            asked = dict(pod.scoring_requests)
+            amounts = (asked.get(CPU, 0), asked.get(MEMORY, 0))
+            known = max(
+                (one / most for one, most in zip(amounts, self._capacity, strict=True) if most > 0), default=0.0
+            )
+            if len(self._shares) >= MEMO:
+                self._shares.clear()
+            self._shares[pod.scoring_requests] = known
+        return known
 
     def _look(self) -> None:
         columns, size = self._columns, self._columns.size
@@ -107,9 +146,13 @@ class ClusterLoad:
             self._count = int(np.count_nonzero(taking))
             cpu, memory = (np.dot(columns.allocatable[:2, :size], self._taking) / max(self._count, 1)).tolist()
             self._capacity = (cpu, memory)
+            self._unsorted = RECENT
+            self._known_sizes.clear()
+            self._shares.clear()
             self._position = -1
         position = columns.logs[Facet.RESOURCES].position
         if position != self._position:
             self._position = position
-            left = np.dot(np.minimum(columns.headroom[0, :size], columns.headroom[1, :size]), self._taking)
-            self._mean = 1.0 - float(left) / max(self._count, 1) / 100 if self._count else 0.0
+            self._left = np.minimum(columns.headroom[0, :size], columns.headroom[1, :size])
+            left = float(self._left.dot(self._taking))
+            self._mean = 1.0 - left / max(self._count, 1) / 100 if self._count else 0.0

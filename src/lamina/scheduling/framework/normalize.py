@@ -1,5 +1,6 @@
-"""The normalisation upstream's plugins share."""
+"""The normalisation upstream's plugins share, and what is said by those who score only when they normalise."""
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -8,6 +9,15 @@ from lamina.scheduling.framework.columns import Bools, Ints
 from lamina.scheduling.framework.points import MAX_SCORE
 
 FEW: Final = 256
+UNSCORED: Final = -1
+
+
+@lru_cache(maxsize=4)
+def unscored(count: int) -> Ints:
+    """Return raw scores that say nothing yet, for so many nodes; to be read only."""
+    scores = np.full(count, UNSCORED, dtype=np.int64)
+    scores.flags.writeable = False
+    return scores
 
 
 def normalized(scores: Ints, feasible: Bools, *, reverse: bool = False) -> Ints:

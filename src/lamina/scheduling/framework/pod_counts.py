@@ -44,19 +44,21 @@ def owner_key(pod: Pod) -> OwnerKey | None:
 class Counter:
     """One question, and its answer for each row."""
 
-    __slots__ = ("namespace", "per_row", "what")
+    __slots__ = ("namespace", "per_row", "total", "what")
 
     def __init__(self, namespace: str, what: str | LabelSelector, rows: int) -> None:
         """Start with no pod; *what* is a controller as `owner_key` calls it, or a selector."""
         self.namespace = namespace
         self.what = what
         self.per_row: Ints = np.zeros(rows, dtype=np.int64)
+        self.total = 0
 
     def add(self, row: int, count: int) -> None:
         """Count more (or fewer) pods on a row."""
         if row >= len(self.per_row):
             self.per_row = np.pad(self.per_row, (0, row + 1))
         self.per_row[row] += count
+        self.total += count
 
     def first(self, height: int) -> Ints:
         """Return the counts of the first *height* rows."""
@@ -149,12 +151,19 @@ class PodCounts:
 
     def owned(self, key: OwnerKey, height: int) -> Ints:
         """Return how many pods of a controller each of the first *height* rows has; to be read only."""
+        return self._of_owner(key, height).first(height)
+
+    def owned_in_all(self, key: OwnerKey, height: int) -> int:
+        """Return how many pods of a controller there are on all rows, of which there are *height*."""
+        return self._of_owner(key, height).total
+
+    def _of_owner(self, key: OwnerKey, height: int) -> Counter:
         counter = self._recall(key)
         if counter is None:
             counter = self._keep(Counter(*key, height))
             for group in self._part_of(counter):
                 group.join(counter)
-        return counter.first(height)
+        return counter
 
     def matching(self, namespace: str, selector: LabelSelector, height: int) -> Ints:
         """Return how many pods of a namespace a selector matches on each of the first *height* rows; to be read only."""

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from lamina.model.decision import PluginScore
 from lamina.model.errors import WiringError
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.changes import ANY_CHANGE, Change, Changed
@@ -69,6 +70,7 @@ class ScorePart:
     """A scorer, its weight, and what the evaluation needs to know about it."""
 
     __slots__ = (
+        "_told",
         "as_one",
         "by_node",
         "by_row",
@@ -94,8 +96,16 @@ class ScorePart:
         self.by_row, self.as_one = _facets(self.reads)
         self.placing = not PLACING.isdisjoint(self.by_row)
         """Whether it reads row by row what every placement changes."""
+        self._told: dict[float, PluginScore] = {}
         # Whoever normalises may go by what it noted when it last scored: after every placement it scores anew.
         self.signer = _signer(plugin, self.as_one if self.normalizer is None else self.by_row + self.as_one)
+
+    def told(self, score: float) -> PluginScore:
+        """Tell of a score; the same words for the same score, because two nodes are told of for every pod."""
+        known = self._told.get(score)
+        if known is None:
+            known = self._told[score] = PluginScore(self.name, int(score), self.weight)
+        return known
 
 
 def _facets(reads: Reads) -> tuple[tuple[Facet, ...], tuple[Facet, ...]]:

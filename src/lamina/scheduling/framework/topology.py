@@ -36,19 +36,23 @@ T = TypeVar("T")
 class Domains:
     """The domain of every row, for one label."""
 
-    __slots__ = ("key", "numbers", "of_row")
+    __slots__ = ("key", "labelled", "numbers", "of_row")
 
     def __init__(self, key: str, nodes: Sequence[Node | None]) -> None:
         """Number the values that *nodes* have."""
         self.key = key
         self.numbers: dict[str, int] = {"": EMPTY}
         self.of_row: Ints = np.array([self._number(node) for node in nodes], dtype=np.int64)
+        self.labelled = int(np.count_nonzero(self.of_row))
+        """How many nodes have the label."""
 
     def put(self, row: int, node: Node | None) -> None:
         """Take over which node is in a row."""
         if row >= len(self.of_row):
             self.of_row = np.pad(self.of_row, (0, row + 1))
-        self.of_row[row] = self._number(node)
+        number = self._number(node)
+        self.labelled += (number != MISSING) - (self.of_row.item(row) != MISSING)
+        self.of_row[row] = number
 
     def _number(self, node: Node | None) -> int:
         value = None if node is None else node.labels.get(self.key)

@@ -14,6 +14,7 @@ from lamina.scheduling.framework.pod_counts import OwnerKey
 from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.topology import MISSING, Wanted
 
+# The lines of both in `ranked`, and in every other column.
 RANKED = {CPU: 0, MEMORY: 1}
 
 
@@ -119,7 +120,7 @@ class NodeView:
 
     def owned_in_all(self, key: OwnerKey) -> int:
         """How many pods of a controller there are on all nodes of the cluster, in view or not."""
-        return int(self._columns.pods.owned(key, self._columns.size).sum())
+        return self._columns.pods.owned_in_all(key, self._columns.size)
 
     def matching(self, namespace: str, selector: LabelSelector) -> Ints:
         """How many pods of a namespace a selector matches on each node, as in `owned`; read only."""
@@ -132,6 +133,10 @@ class NodeView:
     def domain_count(self, key: str) -> int:
         """Return how many numbers `domains` uses for a label, 0 (missing) and 1 (an empty value) included."""
         return len(self._columns.topology.domains(key).numbers) + 1
+
+    def labelled(self, key: str) -> int:
+        """Return how many nodes of the whole cluster have a label, that is a domain."""
+        return self._columns.topology.domains(key).labelled
 
     def selected(self, wanted: Wanted) -> Bools:
         """Which nodes a pod's node selector and required affinity match; read only."""
@@ -243,6 +248,18 @@ class NodeRow:
     def ranked(self, resource: str) -> int:
         """Cpu or memory in use as rankings count it."""
         return self._columns.ranked.item(RANKED[resource], self.row)
+
+    def capacity_and_ranked(self, resource: str) -> tuple[int, int]:
+        """What the node can give of cpu or memory, and what is in use of that as rankings count it."""
+        line = RANKED[resource]
+        return self._columns.allocatable.item(line, self.row), self._columns.ranked.item(line, self.row)
+
+    def capacity_and_free(self, resource: str) -> tuple[int, int]:
+        """What the node can give of a resource, and what is left of that."""
+        index = self._columns.resource_index.get(resource)
+        if index is None:
+            return 0, 0
+        return self._columns.allocatable.item(index, self.row), self._columns.free.item(index, self.row)
 
     def allocatable(self, resource: str) -> int:
         """What the node can give of a resource."""

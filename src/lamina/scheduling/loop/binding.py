@@ -126,6 +126,9 @@ class Bindings:
     def pass_time(self, now: float) -> list[Command]:
         """Move on in time: whoever waited too long goes back."""
         self.now = now
+        if not len(self.waiting):
+            # Whoever was spoken for is settled at once, so that nobody is left to settle.
+            return []
         for uid, plugin in self.waiting.overdue(now):
             underway, held = self._underway.get(uid), self.waiting.get(uid)
             if underway is not None and held is not None:

@@ -128,8 +128,9 @@ class Loop:
         expired, rows = self.state.inventory.pass_time(now)
         if expired:
             self.state.columns.touch(Facet.CATALOG, 0)
-        self.state.pulls_changed(rows)
-        self.state.do(*self.state.bindings.pass_time(now))
+        if rows:
+            self.state.pulls_changed(rows)
+        self.state.commands += self.state.bindings.pass_time(now)
 
     def _pod_seen(self, pod: Pod) -> None:
         if pod.finished:

@@ -101,6 +101,7 @@ def test_what_is_removed_counts_no_longer():
         counts.add(row, pod(WEB, app="web"))
     counts.remove(0, pod(WEB, app="web"))
 
+    assert 2 == counts.owned_in_all(WEB_KEY, 2)
     assert [1, 1] == counts.owned(WEB_KEY, 2).tolist()
     assert [1, 1] == counts.matching("default", where(app="web"), 2).tolist()
 

@@ -43,7 +43,7 @@ def test_a_label_nobody_has_makes_no_domain():
     view = everything(columns("a", "b"))
 
     assert [MISSING, MISSING] == view.domains("rack").tolist()
-    assert 2 == view.domain_count("rack")
+    assert (2, 0) == (view.domain_count("rack"), view.labelled("rack"))
 
 
 def test_domains_follow_nodes_that_come_change_and_go():
@@ -52,10 +52,10 @@ def test_domains_follow_nodes_that_come_change_and_go():
     zones(made)
     made.put(zoned("n1", "c"))
     made.put(zoned("n2", "b"))
-    assert [2, 4, 3] == zones(made)
+    assert ([2, 4, 3], 3) == (zones(made), everything(made).labelled("zone"))
 
     made.remove("n0")
-    assert [MISSING, 4, 3] == zones(made)
+    assert ([MISSING, 4, 3], 2) == (zones(made), everything(made).labelled("zone"))
 
     # The row is given to another node.
     made.put(zoned("new", "b"))

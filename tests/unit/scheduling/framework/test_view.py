@@ -134,9 +134,11 @@ def test_a_single_node_is_told_as_a_view_tells_it(columns, row):
     for resource in ("cpu", "memory", "pods", GPU, "example.com/fpga"):
         assert view.free(resource).tolist() == [one.free(resource)]
         assert view.allocatable(resource).tolist() == [one.allocatable(resource)]
+        assert (one.allocatable(resource), one.free(resource)) == one.capacity_and_free(resource)
         assert type(one.free(resource)) is int
     for resource in ("cpu", "memory"):
         assert view.ranked(resource).tolist() == [one.ranked(resource)]
+        assert (one.allocatable(resource), one.ranked(resource)) == one.capacity_and_ranked(resource)
     assert view.node(0) is one.node
     assert view.images is one.images
     assert 3 == one.total

@@ -31,8 +31,8 @@ class ImageLocality:
     """Ranks by whole images, by name."""
 
     name: ClassVar = NAME
-    # How many nodes list an image enters every node's score.
-    reads: ClassVar = Reads(whole=frozenset({Facet.IMAGES}))
+    # How many nodes list an image enters every node's score. What others said does not depend on it.
+    reads: ClassVar = Reads(others=frozenset({Facet.IMAGES}))
 
     def __init__(self, context: Context, args: NoArgs) -> None:
         """Need nothing."""

@@ -104,9 +104,9 @@ class NodeResourcesBalancedAllocation:
         shares: list[float] = []
         shares_with: list[float] = []
         for resource, amount in state[ASKED]:
-            capacity = node.allocatable(resource)
+            capacity, free = node.capacity_and_free(resource)
             if capacity:
-                used = capacity - node.free(resource)
+                used = capacity - free
                 shares.append(min(used / capacity, 1.0))
                 shares_with.append(min((used + amount) / capacity, 1.0))
         return HALF + (HALF + _balance(shares_with) - _balance(shares)) // 2
@@ -171,8 +171,8 @@ class Usage:
         self._lacking[row] = False
         shares = []
         for line, name in enumerate(self._names):
-            capacity = node.allocatable(name)
-            used = capacity - node.free(name)
+            capacity, free = node.capacity_and_free(name)
+            used = capacity - free
             if capacity == 0:
                 self._lacking[row] = True
             self._capacity[line, row] = capacity or 1

@@ -215,8 +215,12 @@ class NodeResourcesFit:
         """Return what `score` would give one node."""
         total = weights = 0
         for resource, weight, amount in state[RANKED]:
-            capacity = node.allocatable(resource)
-            left = (capacity - node.ranked(resource) if resource in RANKABLE else node.free(resource)) - amount
+            if resource in RANKABLE:
+                capacity, in_use = node.capacity_and_ranked(resource)
+                left = capacity - in_use - amount
+            else:
+                capacity, free = node.capacity_and_free(resource)
+                left = free - amount
             if capacity <= 0:
                 continue
             left = max(left, 0)

@@ -46,14 +46,14 @@ def look(load: ClusterLoad, share: float, pod: Pod, nodes: NodeView) -> Crowd:
 def barrier(price: Barrier, load: ClusterLoad, pod: Pod, crowd: Crowd, feasible: Bools) -> tuple[Floats, Bools]:
     """Return what each node costs in seconds for being crowded, and which are out of the question."""
     # Of the nodes that can have it: beside much larger ones a pod looks small, and each of them would seem far ahead.
-    share = float(np.dot(crowd.after - crowd.before, feasible)) / max(int(np.count_nonzero(feasible)), 1)
+    share = float((crowd.after - crowd.before).dot(feasible)) / max(int(np.count_nonzero(feasible)), 1)
     large = max(price.floor, load.large(pod), share)
     excess = crowd.after - (load.mean_with(pod, crowd.before, feasible, share) + price.begin * large)
     excess *= 1 / large
     out: Bools = excess >= price.width
     room = price.width - excess
     # Where it is out of the question the price is of no interest, as long as it is a number.
-    room[out] = 1.0
+    np.putmask(room, out, 1.0)
     np.maximum(excess, 0.0, out=excess)
     excess *= price.seconds
     excess /= room
@@ -65,4 +65,5 @@ def crowded(crowd: Crowd, feasible: Bools) -> Bools | None:
     if crowd.owned is None:
         return None
     over: Bools = crowd.owned >= crowd.most
-    return over if over.any() and not over[feasible].all() else None
+    # Somebody feasible who is not over, that is.
+    return over if np.count_nonzero(over) and np.count_nonzero(feasible > over) else None

@@ -26,6 +26,7 @@ from lamina.model.pod import Pod
 from lamina.scheduling.framework.columns import Bools, Floats, Ints
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.cycle_state import CycleState, StateKey
+from lamina.scheduling.framework.normalize import unscored
 from lamina.scheduling.framework.pod_counts import owner_key
 from lamina.scheduling.framework.points import MAX_SCORE, Reads
 from lamina.scheduling.framework.rowlog import Facet
@@ -36,7 +37,6 @@ from lamina.scheduling.plugins.locality.layer_locality.args import FULL, LayerLo
 from lamina.scheduling.plugins.locality.layer_locality.guard import Crowd, barrier, crowded, look
 
 NAME: Final = "LayerLocality"
-UNSCORED: Final = -1
 # What is taken off a score before it is rounded up: what rounds it up, to the nearest number, and down. Whole numbers stay.
 UP: Final = 1e-9
 NEAREST: Final = 0.5
@@ -108,7 +108,7 @@ class LayerLocality:
                 trust[unknown] = 0.0
             rounding = np.where(trust < 1, NEAREST, rounding)
         state[JUDGED] = Judged(seconds, trust, rounding, look(self._load, self._args.replica_share, pod, nodes))
-        return np.full(len(nodes), UNSCORED, dtype=np.int64)
+        return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
         """Score; nodes of which little is known count as the mean of the feasible ones, as far as they are not believed."""
@@ -165,37 +165,37 @@ class LayerLocality:
         Kept with the readiness: as a rule the same image was asked for before and nothing about it has changed since.
         """
         self._wants.look(ready, nodes.height)
-        key = (self._args, ready.position, nodes.height)
-        whole = isinstance(nodes.rows, slice) and len(nodes) == nodes.height
+        key = (self._args, ready.timed, nodes.height)
         kept: tuple[Floats, Floats, Bools | None]
-        if whole and ready.scratch[:1] == (key,):
+        if nodes.whole and ready.scratch[:1] == (key,):
             kept = ready.scratch[1]
             return kept
-        seconds, rounding = self._cost(ready, nodes), self._rounding(ready, nodes)
-        silent = np.isnan(seconds)
-        seconds[silent] = 0.0
-        kept = (seconds, rounding, silent if silent.any() else None)
-        if whole:
+        price = self._args.byte_price * ready.transfer[: nodes.height][nodes.rows]
+        seconds, rounding = self._cost(ready, nodes, price), self._rounding(price)
+        silent = ready.silent[: nodes.height][nodes.rows] if ready.unheard else None
+        if silent is not None:
+            seconds[silent] = 0.0
+        kept = (seconds, rounding, silent)
+        if nodes.whole:
             ready.scratch = (key, kept)
         return kept
 
-    def _cost(self, ready: Readiness, nodes: NodeView) -> Floats:
+    def _cost(self, ready: Readiness, nodes: NodeView, price: Floats) -> Floats:
         """Return what each node costs in seconds before crowding; NaN where that is not known."""
         if self._args.mode == "bytes":
             # Such that the score is the share of bytes that need not be downloaded.
             lacking = np.where(np.isnan(ready.seconds), np.nan, ready.download)[: nodes.height][nodes.rows]
             return self._args.half_score / np.maximum(1.0 - lacking, 1e-6) - self._args.half_score
         seconds = ready.seconds[: nodes.height][nodes.rows].copy()
-        seconds[seconds < self._args.neutral] = 0.0
+        np.putmask(seconds, seconds < self._args.neutral, 0.0)
         if self._args.byte_price:
-            seconds += self._args.byte_price * ready.transfer[: nodes.height][nodes.rows]
+            seconds += price
         return seconds
 
-    def _rounding(self, ready: Readiness, nodes: NodeView) -> Floats:
+    def _rounding(self, price: Floats) -> Floats:
         """Return what to take off before rounding up: less where no download worth mentioning is needed."""
         if self._args.mode == "bytes" or not self._args.byte_price:
-            return np.full(len(nodes), NEAREST)
-        price = self._args.byte_price * ready.transfer[: nodes.height][nodes.rows]
+            return np.full(len(price), NEAREST)
         return np.where(price > self._args.neutral, DOWN, UP)
 
     def _mean(self, judged: Judged, trust: Floats, feasible: Bools) -> float:
@@ -216,11 +216,12 @@ class LayerLocality:
 
     def _scored(self, pod: Pod, seconds: Floats, rounding: Floats, guard: Floats | None, out: Bools | None) -> Ints:
         half = self._args.half_score
-        cost = seconds + half if guard is None else seconds + guard + half
+        cost = seconds.copy() if guard is None else seconds + guard
+        cost += half
         scores = self._weighed(pod, np.divide(MAX_SCORE * half, cost, out=cost))
         scores -= rounding
         if out is not None:
-            scores[out] = 0.0
+            np.putmask(scores, out, 0.0)
         return np.ceil(scores, out=scores).astype(np.int64)
 
     def _weighed(self, pod: Pod, scores: Floats) -> Floats:

@@ -26,6 +26,8 @@ class Spread(msgspec.Struct, frozen=True):
     """The pods in each domain, on nodes that count: whole numbers, in floats because that is what adds up quickest."""
     counting: Bools | None = None
     """The nodes that count; None: all of them."""
+    everywhere: bool = False
+    """Whether every node has a domain."""
 
     def there(self) -> Bools:
         """Say which domains have a node that counts."""
@@ -65,7 +67,8 @@ def spread(rule: Rule, pod: Pod, nodes: NodeView, among: Bools | None) -> Spread
 
 def by_node(rule: Rule, pod: Pod, nodes: NodeView) -> Spread:
     """Count the pods of one rule on each node; upstream does so whether or not the pod could go there."""
-    return Spread(nodes.domains(rule.key), _counted(rule, pod, nodes).astype(np.float64))
+    counts = _counted(rule, pod, nodes).astype(np.float64)
+    return Spread(nodes.domains(rule.key), counts, everywhere=nodes.labelled(rule.key) == nodes.total)
 
 
 def _counting(rule: Rule, pod: Pod, nodes: NodeView, among: Bools | None) -> Bools | None:

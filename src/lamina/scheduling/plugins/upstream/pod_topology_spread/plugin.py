@@ -22,6 +22,7 @@ from lamina.scheduling.framework.changes import Change, Changed
 from lamina.scheduling.framework.columns import Bools, Floats, Ints
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.cycle_state import CycleState, StateKey
+from lamina.scheduling.framework.normalize import unscored
 from lamina.scheduling.framework.pod_counts import owner_key
 from lamina.scheduling.framework.points import MAX_SCORE, Reads, Verdicts
 from lamina.scheduling.framework.rowlog import Facet
@@ -40,7 +41,6 @@ REFUSALS: Final = {
     2: Refusal(NAME, (REASON_SKEW,), final=False),
 }
 LABEL, SKEW = REFUSALS
-UNSCORED: Final = -1
 # What upstream takes for the emptiest domain where there is none.
 NO_DOMAIN: Final = 2**31 - 1
 
@@ -120,31 +120,37 @@ class PodTopologySpread:
             return SKIP
         complete = labelled(rules, nodes) if self._rules.strict(pod) else None
         counted = tuple(
-            (rule, by_node(rule, pod, nodes) if rule.key == HOSTNAME else spread(rule, pod, nodes, complete))
-            for rule in rules
+            [
+                (rule, by_node(rule, pod, nodes) if rule.key == HOSTNAME else spread(rule, pod, nodes, complete))
+                for rule in rules
+                # What nobody has a label for adds nothing: in clusters of one zone that is one of the two defaults.
+                if nodes.labelled(rule.key)
+            ]
         )
         state[RANKED] = Ranked(counted, complete)
         return None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Leave it to `normalize`, which knows the feasible nodes."""
-        return np.full(len(nodes), UNSCORED, dtype=np.int64)
+        return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
         """Give 100 to the emptiest domains, less to others; 0 to nodes that are not ranked."""
         counted, complete = state[RANKED].counted, state[RANKED].complete
         ranked = feasible if complete is None else feasible & complete
-        raw = np.zeros(len(scores))
+        count = int(np.count_nonzero(ranked))
+        raw: Floats | None = None
         for rule, one in counted:
-            raw += _crowding(rule, one, ranked)
+            crowding = _crowding(rule, one, ranked, count)
+            raw = crowding if raw is None else np.add(raw, crowding, out=raw)
+        if raw is None or not count:
+            return ranked * np.int64(MAX_SCORE)
         # Half up, as math.Round has it: nothing but 0 is below a half.
         raw += 0.5
         np.floor(raw, out=raw)
-        values = raw[ranked]
-        if not len(values):
-            return np.zeros(len(scores), dtype=np.int64)
+        values = raw if count == len(raw) else raw[ranked]
         lowest, highest = values.min(), values.max()
-        if highest == 0:
+        if lowest == highest:
             return ranked * np.int64(MAX_SCORE)
         # Whole numbers in floats: a quotient that is not whole is further from the next whole number than rounding moves it.
         np.subtract(lowest + highest, raw, out=raw)
@@ -189,12 +195,13 @@ def _too_many(rule: Rule, counted: Spread) -> Bools:
     return too_many
 
 
-def _crowding(rule: Rule, counted: Spread, ranked: Bools) -> Floats:
-    """Return what one rule adds to the raw score of each node; every step as upstream takes it."""
+def _crowding(rule: Rule, counted: Spread, ranked: Bools, count: int) -> Floats:
+    """Return what one rule adds to the raw score of each of *count* ranked nodes; every step as upstream takes it."""
     if rule.key == HOSTNAME:
-        crowding = counted.pods * logarithm(int(np.count_nonzero(ranked)) + 2)
+        crowding = counted.pods * logarithm(count + 2)
         crowding += rule.max_skew - 1
-        crowding *= counted.of_row != MISSING
+        if not counted.everywhere:
+            crowding *= counted.of_row != MISSING
         return crowding
     there = np.bincount(counted.of_row, weights=ranked, minlength=len(counted.pods)) > 0
     there[EMPTY] |= there[MISSING]

@@ -6,7 +6,6 @@ ReplicaSets and StatefulSets that match the pod. Those objects are not known her
 the same controller, and a pod without a controller has none.
 """
 
-from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -24,6 +23,9 @@ SYSTEM: Final = (
     SpreadConstraint(5, ZONE, SCHEDULE_ANYWAY),
 )
 """Upstream's defaults for everybody."""
+
+# Controllers whose rules are kept; beyond this many the list starts anew.
+MOST_KNOWN: Final = 4096
 
 Policy = Literal["Honor", "Ignore"]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
@@ -107,6 +109,8 @@ class Rules:
         self._defaulted_by_system = args.defaulting_type == "System"
         listed = tuple(one.constraint for one in args.default_constraints)
         self.defaults = SYSTEM if self._defaulted_by_system else listed
+        self._known: dict[tuple[OwnerKey, str], tuple[Rule, ...]] = {}
+        """The default rules for controllers that were asked about: they are the same for each of their pods."""
 
     def hard(self, pod: Pod) -> tuple[Rule, ...]:
         """List the rules a node must keep."""
@@ -123,12 +127,16 @@ class Rules:
     def _rules(self, pod: Pod, action: str) -> tuple[Rule, ...]:
         if pod.spread:
             return tuple(_own_rule(pod, one) for one in pod.spread if one.when_unsatisfiable == action)
-        key = owner_key(pod)
-        return () if key is None else tuple(_rules_of(self.defaults, action, key))
-
-
-def _rules_of(constraints: Iterable[SpreadConstraint], action: str, owner: OwnerKey) -> Iterable[Rule]:
-    return (_rule(one, owner, 1) for one in constraints if one.when_unsatisfiable == action)
+        owner = owner_key(pod)
+        if owner is None:
+            return ()
+        known = self._known.get((owner, action))
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = tuple(_rule(one, owner, 1) for one in self.defaults if one.when_unsatisfiable == action)
+            self._known[owner, action] = known
+        return known
 
 
 def _own_rule(pod: Pod, constraint: SpreadConstraint) -> Rule:
