@@ -62,6 +62,10 @@ format: dev ## Rewrite the code in the house's format
 bench: dev ## List the benchmarks; NAME=x runs one
 	@$(PY) scripts/bench.py $(if $(NAME),"$(NAME)")
 
+.PHONY: calibration
+calibration: dev ## Hold the pull model against pulls of real clusters; draws docs/calibration.svg and writes docs/calibration.md
+	@$(PY) scripts/bench.py calibration
+
 .PHONY: e2e
 e2e: dev ## List the end-to-end stories; NAME=x runs one
 	@$(PY) scripts/e2e.py $(if $(NAME),"$(NAME)")
