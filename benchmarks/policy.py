@@ -66,6 +66,7 @@ def run_all(folder: Path) -> dict[tuple[str, str, int], Row]:
     tasks.sort(key=lambda task: task[0] not in ("6", "7a", "7b", "4b", "4a"))
     found = {key: row for key, row in _kept().items() if key in tasks}
     tasks = [task for task in tasks if task not in found]
+    left = len(tasks)
     with ProcessPoolExecutor(cores()) as pool:
         waiting = {pool.submit(run, *task, folder): task for task in tasks}
         for done in as_completed(waiting):
@@ -74,7 +75,8 @@ def run_all(folder: Path) -> dict[tuple[str, str, int], Row]:
             if KEEP:
                 with KEEP.open("a") as file:
                     file.write(json.dumps([task, row]) + "\n")
-            print(f"{task} {row['seconds']:.0f} s, {len(tasks) - len(found)} to go", file=sys.stderr, flush=True)
+            left -= 1
+            print(f"{task} {row['seconds']:.0f} s, {left} to go", file=sys.stderr, flush=True)
     return found
 
 

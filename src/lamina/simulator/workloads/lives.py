@@ -4,19 +4,15 @@ From what an entry says about a pod's run to a life: how long, what it uses, how
 Stages may stand in the entry, or in the annotation ``simSpec`` as k8s-cluster-simulator has it: YAML inside a text.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
-from lamina.model import resources
-from lamina.model.document import read_yaml
 from lamina.model.errors import InputError, Mistake
-from lamina.model.schema import convert
 from lamina.simulator.cluster.life import Life, Restart, Stage
 from lamina.simulator.workloads import units
 from lamina.simulator.workloads.files import Entry
-from lamina.simulator.workloads.pod_schema import PhaseEntry, TemplateEntry
-
-ANNOTATION: Final = "simSpec"
+from lamina.simulator.workloads.pod_schema import TemplateEntry
+from lamina.simulator.workloads.sim_spec import ANNOTATION, stage_of, stages_of
 
 ALWAYS_RESTARTED: Final = ("Deployment", "StatefulSet", "DaemonSet")
 
@@ -75,7 +71,7 @@ def _of_restart(entry: Entry, said: TemplateEntry, kind: str) -> Iterable[Mistak
 
 
 def _stages(entry: Entry, said: TemplateEntry) -> tuple[tuple[Stage, ...], list[Mistake]]:
-    stages = tuple(_stage(one.seconds, one.usage) for one in said.stages)
+    stages = tuple(stage_of(one.seconds, one.usage) for one in said.stages)
     if ANNOTATION not in said.annotations:
         return stages, []
     if stages:
@@ -86,15 +82,3 @@ def _stages(entry: Entry, said: TemplateEntry) -> tuple[tuple[Stage, ...], list[
         # Lines inside of the text are not lines of the file.
         told = (f"{mistake.path}: {mistake.message}" if mistake.path else mistake.message for mistake in error.mistakes)
         return (), [entry.mistake(one, "annotations", ANNOTATION) for one in told]
-
-
-def stages_of(text: str) -> tuple[Stage, ...]:
-    """Read the annotation's text. Raises InputError with every mistake."""
-    phases = convert(read_yaml(text, ANNOTATION), list[PhaseEntry])
-    if not phases:
-        raise InputError.one(ANNOTATION, "must have at least 1 phase, found 0")
-    return tuple(_stage(one.seconds, one.resource_usage) for one in phases)
-
-
-def _stage(seconds: str | float, usage: Mapping[str, str | float]) -> Stage:
-    return Stage(units.seconds(seconds), resources.amounts(usage))

@@ -7,37 +7,17 @@ The annotation is a YAML list of stretches, one after the other, as k8s-cluster-
 once and ends; without one it runs until it is removed.
 """
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 
-from lamina.model import resources, schema
-from lamina.model.document import read_yaml
 from lamina.model.errors import InputError
-from lamina.model.plain import shown
 from lamina.simulator.cluster.life import Life, Restart, Stage
-from lamina.simulator.workloads.fields import Quantity
 from lamina.simulator.workloads.imports.manifest_objects import Found
+from lamina.simulator.workloads.sim_spec import ANNOTATION, stages_of
 from lamina.simulator.workloads.units import LONGEST
 
-ANNOTATION: Final = "simSpec"
-MOST_STAGES: Final = 10_000
-LONGEST_TEXT: Final = 1024**2
-
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=LONGEST)]
-
-
-class _StageEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """One stretch."""
-
-    seconds: Seconds
-    resource_usage: dict[str, Quantity] = {}
-
-
-class _Stages(msgspec.Struct, frozen=True):
-    """The annotation, under a name of its own, so that a mistake in it can be placed."""
-
-    stages: tuple[_StageEntry, ...] = msgspec.field(name=ANNOTATION)
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -75,17 +55,9 @@ def life_of(found: Found, where: str, data: bytes | None = None) -> Life:
 
 
 def _stages(found: Found, text: str) -> tuple[Stage, ...]:
-    where = f"metadata.annotations.{ANNOTATION}"
-    if len(text) > LONGEST_TEXT:
-        raise found.wrong(f"is longer than {LONGEST_TEXT} characters", where)
-    indented = "\n".join(f"  {line}" for line in text.splitlines())
     try:
-        read = schema.convert(read_yaml(f"{ANNOTATION}:\n{indented}\n", found.source), _Stages)
+        return stages_of(text)
     except InputError as error:
         first = error.mistakes[0]
-        raise found.wrong(f"{first.message} ({first.path})" if first.path else first.message, where) from error
-    if not read.stages or len(read.stages) > MOST_STAGES:
-        raise found.wrong(f"{shown(text)} has no stretch, or more than {MOST_STAGES}", where)
-    if sum(stage.seconds for stage in read.stages) > LONGEST:
-        raise found.wrong("is too long: at most ten years are simulated", where)
-    return tuple(Stage(stage.seconds, resources.amounts(stage.resource_usage)) for stage in read.stages)
+        told = f"{first.message} ({first.path})" if first.path else first.message
+        raise found.wrong(told, f"metadata.annotations.{ANNOTATION}") from error

@@ -184,10 +184,10 @@ def test_a_job_that_never_ends_is_noted_and_one_with_stages_is_not(tmp_path):
 @pytest.mark.parametrize(
     ("stages", "told"),
     [
-        pytest.param("[{seconds: -1}]", "must be at least 0, found -1", id="negative"),
-        pytest.param("[{seconds: .nan}]", "expected a number", id="NaN"),
+        pytest.param("[{seconds: -1}]", "-1 is negative: write 0 or more", id="negative"),
+        pytest.param("[{seconds: .nan}]", "expected text or a number", id="NaN"),
         pytest.param("[{second: 1}]", "unknown field 'second': did you mean 'seconds'?", id="misspelled"),
-        pytest.param("[]", "'[]' has no stretch", id="none"),
+        pytest.param("[]", "must have 1 to 10000 phases, found 0", id="none"),
         pytest.param("[{seconds: 1", "not valid YAML", id="no YAML"),
     ],
 )
