@@ -61,7 +61,7 @@ profiles:
   - name: LayerLocality
     args: {{mode: bytes, knowledge: {knowledge}, barrier: null, replicaShare: 1}}
 """
-POLICIES = ("layers", "images", "random", "lamina-balanced", "lamina-images", "kube-default", "hotedge")
+POLICIES = ("layers", "images", "random", "lamina-balanced", "lamina-images")
 
 
 def chosen(policy: str) -> Configuration:
