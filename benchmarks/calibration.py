@@ -50,7 +50,7 @@ IN_PLACE = 1.5e9
 FEW = 8
 """Runs with fewer pulls of a kind than this say nothing about a 90th percentile."""
 FITTED = ("4", "16", "64", "")
-RUNS = 0.2
+RUNS = 0.1
 """What the quantiles of whole runs count beside the medians of single images, when unpacking is fitted."""
 ALLOWED = {"median": 0.15, "p90": 0.25}
 
