@@ -104,7 +104,7 @@ class VirtualNode:
         self._entries: dict[Digest, NodeImage] = {}
         for image in self.store.images.values():
             self.gained(image)
-        self._rate = min(spec.bandwidth, rate, AT_ONCE)
+        self._rate = min(spec.bandwidth, rate, _pull_rate(spec.runtime), AT_ONCE)
         self.listed: tuple[NodeImage, ...] = self.images_to_list()
         """The images in its status, as far as that has been published."""
         self._reports = 0
@@ -206,6 +206,11 @@ class VirtualNode:
                 ]
             ),
         )
+
+
+def _pull_rate(runtime: RuntimeSpec) -> float:
+    """Return what the downloads of one pull get at most; with any number of slots there is no such limit."""
+    return runtime.connection_rate * runtime.slots if runtime.connection_rate and runtime.slots else AT_ONCE
 
 
 def _unpack_rate(runtime: RuntimeSpec) -> float:

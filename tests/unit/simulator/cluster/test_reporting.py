@@ -66,6 +66,14 @@ def test_reports_say_what_the_runtime_and_the_disk_are_like():
     )
 
 
+def test_reports_say_what_the_connections_of_a_pull_get_where_that_is_less_than_the_link():
+    world = World()
+    world.node("n1", WEB, runtime=RuntimeSpec(connection_rate=3.0, slots=2))
+    ((_, event),) = world.heard(events.LayersReported)
+
+    assert 6.0 == event.report.download_rate
+
+
 @pytest.mark.parametrize(
     ("share", "lazy"), [pytest.param(None, False, id="whole"), pytest.param(0.1, True, id="lazily")]
 )
