@@ -15,6 +15,7 @@ from lamina.simulator.controllers.spec import ControllerSpec
 from lamina.simulator.workloads import defaults, units
 from lamina.simulator.workloads.catalogue import Catalogue
 from lamina.simulator.workloads.controller_entries import controllers
+from lamina.simulator.workloads.disk_room import DiskRoom
 from lamina.simulator.workloads.event_entries import Events
 from lamina.simulator.workloads.files import Entry, Part
 from lamina.simulator.workloads.importing import Imports
@@ -27,7 +28,6 @@ from lamina.simulator.workloads.room import Room
 from lamina.simulator.workloads.runtimes import Runtimes
 from lamina.simulator.workloads.scenario import Arrival, Happening
 from lamina.simulator.workloads.schema import MOST_NODES, NodeEntry
-from lamina.simulator.workloads.shelves import Shelves
 from lamina.simulator.workloads.workload_entries import drawn
 
 
@@ -91,7 +91,9 @@ class Assembly:
     def _look_around(self, nodes: list[NodeSpec]) -> Around:
         known = self._ledger.complete["node"] and bool(nodes)
         ends = any(part.document.root.inside.get("until") is not None for part in self._ledger.parts)
-        return Around(catalogue=self.catalogue, room=Room(nodes) if known else None, shelves=Shelves(nodes), ends=ends)
+        return Around(
+            catalogue=self.catalogue, room=Room(nodes) if known else None, disk_room=DiskRoom(nodes), ends=ends
+        )
 
     def _check_names(self) -> None:
         """See to it that no pod has a name that a controller gives."""

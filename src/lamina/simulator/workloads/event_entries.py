@@ -118,7 +118,7 @@ class Events:
             if (
                 spec is not None
                 and image is not None
-                and (told := self._around.shelves.too_small(spec.template, image))
+                and (told := self._around.disk_room.too_small(spec.template, image))
             ):
                 self._ledger.wrong(entry, told, kind, "image")
             return Happening(at, kind, name, image=value.image)

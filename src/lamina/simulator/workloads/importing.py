@@ -10,13 +10,13 @@ from lamina.simulator.cluster import NodeSpec
 from lamina.simulator.controllers.spec import ControllerSpec
 from lamina.simulator.workloads import imports
 from lamina.simulator.workloads.catalogue import Catalogue
+from lamina.simulator.workloads.disk_room import DiskRoom
 from lamina.simulator.workloads.files import Entry
 from lamina.simulator.workloads.imports import ImportContext, Imported, ImportEntry
 from lamina.simulator.workloads.ledger import Ledger, Noun
 from lamina.simulator.workloads.lives import is_endless
 from lamina.simulator.workloads.pod_entries import Around
 from lamina.simulator.workloads.scenario import Arrival
-from lamina.simulator.workloads.shelves import Shelves
 
 
 class Imports:
@@ -61,7 +61,7 @@ class Imports:
             fresh = self._fresh(entry, "pod", (one.pod.name for one in brought.arrivals))
             made.update((one.pod.name, one) for one in brought.arrivals if one.pod.name in fresh)
             pods = [one.pod for one in brought.arrivals] + [one.template for one in brought.controllers]
-            self._check_disks(entry, pods, around.shelves)
+            self._check_disks(entry, pods, around.disk_room)
             again = [one.name for one in brought.controllers if is_endless(one.life, one.kind)]
             again += (one.pod.name for one in brought.arrivals if is_endless(one.life, ""))
             if again and not around.ends:
@@ -88,12 +88,12 @@ class Imports:
         """Remember that there may be more of everything."""
         self._ledger.complete.update({"node": False, "pod": False, "controller": False})
 
-    def _check_disks(self, entry: Entry, pods: Iterable[Pod], shelves: Shelves) -> None:
+    def _check_disks(self, entry: Entry, pods: Iterable[Pod], disk_room: DiskRoom) -> None:
         """Tell of the first pod whose image has room on no disk it may come to; there may be thousands like it."""
         kinds = {(pod.images, pod.requests, pod.tolerations): pod for pod in pods}
         for pod in kinds.values():
             for name in pod.images:
                 image = self._catalogue.find(entry, name)
-                if image is not None and (told := shelves.too_small(pod, image)):
+                if image is not None and (told := disk_room.too_small(pod, image)):
                     self._ledger.wrong(entry, told)
                     return

@@ -13,7 +13,7 @@ from lamina.simulator.workloads.catalogue import Catalogue
 from lamina.simulator.workloads.defaults import Defaults
 from lamina.simulator.workloads.files import Entry
 from lamina.simulator.workloads.ledger import Ledger
-from lamina.simulator.workloads.requests import misplaced
+from lamina.simulator.workloads.own_fields import misplaced
 from lamina.simulator.workloads.runtimes import Runtimes
 from lamina.simulator.workloads.schema import NodeEntry
 

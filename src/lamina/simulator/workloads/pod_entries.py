@@ -11,14 +11,14 @@ from lamina.model.resources import CPU, MEMORY
 from lamina.simulator.cluster.life import Life
 from lamina.simulator.workloads import units
 from lamina.simulator.workloads.catalogue import Catalogue
+from lamina.simulator.workloads.disk_room import DiskRoom
 from lamina.simulator.workloads.files import Entry
 from lamina.simulator.workloads.ledger import Ledger
 from lamina.simulator.workloads.lives import is_endless, life_of
+from lamina.simulator.workloads.own_fields import OWN_FIELDS, misplaced
 from lamina.simulator.workloads.pod_schema import PodEntry, TemplateEntry
-from lamina.simulator.workloads.requests import OWN_FIELDS, misplaced
 from lamina.simulator.workloads.room import Room
 from lamina.simulator.workloads.scenario import Arrival
-from lamina.simulator.workloads.shelves import Shelves
 from lamina.simulator.workloads.stream import CONTROLLER
 
 
@@ -28,7 +28,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: Catalogue
     room: Room | None
     """None: not all nodes are known, and nothing is said about room."""
-    shelves: Shelves
+    disk_room: DiskRoom
     ends: bool
     """Whether the scenario says when it ends."""
 
@@ -81,7 +81,7 @@ class Pods:
             spread=tuple(one.constraint(said.labels) for one in said.spread),
         )
         for steps, image in images:
-            if told := self._around.shelves.too_small(pod, image):
+            if told := self._around.disk_room.too_small(pod, image):
                 self._ledger.wrong(entry, told, *steps)
         return pod, self._life(entry, kind)
 

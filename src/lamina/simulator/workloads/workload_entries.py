@@ -59,6 +59,6 @@ def _check_disks(ledger: Ledger, around: Around, entry: Entry, pods: Iterable[Po
     """Tell of the first pod whose image does not fit on a disk it may come to; there may be thousands like it."""
     for pod in {(pod.images, pod.requests): pod for pod in pods}.values():
         image = around.catalogue.find(entry, pod.images[0])
-        if image is not None and (told := around.shelves.too_small(pod, image)):
+        if image is not None and (told := around.disk_room.too_small(pod, image)):
             ledger.wrong(entry, told)
             return

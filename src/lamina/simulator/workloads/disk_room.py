@@ -19,7 +19,7 @@ from lamina.simulator.pulls.recipe import recipe_of
 from lamina.simulator.pulls.spec import DiskSpec, RuntimeSpec
 
 
-class Shelves:
+class DiskRoom:
     """The disks of a scenario, one of each kind."""
 
     def __init__(self, nodes: Iterable[NodeSpec]) -> None:
