@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
+from lamina.clients.files import FILE_LIMIT
 from lamina.clients.kube.credentials import Pair, bearer, checked_token
-from lamina.clients.kube.rereading import FILE_LIMIT
 from lamina.clients.kube.trust import Trust, build
 from lamina.clients.programs import run
 from lamina.model.plain import Plain

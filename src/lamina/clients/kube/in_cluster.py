@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from lamina.clients.files import read_file
 from lamina.clients.kube.credentials import TokenFile
-from lamina.clients.kube.rereading import read_file
 from lamina.clients.kube.trust import Trust
 from lamina.model.errors import InputError
 

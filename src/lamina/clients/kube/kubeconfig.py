@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from lamina.clients.files import FILE_LIMIT
 from lamina.clients.kube.fields import Fields
-from lamina.clients.kube.rereading import FILE_LIMIT
 from lamina.model import plain
 from lamina.model.document import Document, Place, read_yaml
 from lamina.model.errors import InputError

@@ -9,38 +9,19 @@ Files are compared by content. They are a few kilobytes, and neither time nor si
 """
 
 import logging
-import os
-import stat
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
+from lamina.clients.files import read_file
 from lamina.model.errors import InputError
-
-FILE_LIMIT: Final = 1024 * 1024
 
 Source: TypeAlias = Path | bytes | None
 """Where bytes come from: a file, the configuration itself, or nowhere."""
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-
-
-def read_file(path: Path, limit: int = FILE_LIMIT) -> bytes:
-    """Read a whole regular file of bounded size. Raises InputError; never waits, as it would for the end of a pipe."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise InputError.one(str(path), "is not a regular file: name a file")
-            data = file.read(limit + 1)
-    except (OSError, ValueError) as error:
-        said = (error.strerror if isinstance(error, OSError) else None) or "its name cannot be used"
-        raise InputError.one(str(path), f"cannot be read: {said.lower()}") from None
-    if len(data) > limit:
-        raise InputError.one(str(path), f"too large: at most {limit // 1024} KiB are read")
-    return data
 
 
 class Rereading(Generic[T]):

@@ -70,8 +70,7 @@ class Streams:
                 yield _chunks(what, response, read_timeout)
                 return
             finally:
-                # The rest is not wanted, and a connection with a rest in it is of no use to anybody else.
-                response.close()
+                _leave(response)
 
     async def close(self) -> None:
         """End everything that is open."""
@@ -123,6 +122,18 @@ def in_words(what: str, seconds: float) -> Iterator[None]:
 def _ssl(context: ssl.SSLContext | bool | None) -> ssl.SSLContext | bool:
     """Say it as aiohttp has it: True is "verify as usual", and no matter for plain http."""
     return True if context is None else context
+
+
+def _leave(response: aiohttp.ClientResponse) -> None:
+    """
+    End an answer: its rest is not wanted, and a connection with a rest in it is of no use to anybody else.
+
+    Not in order: with TLS that would keep the connection until the server has said goodbye too, which it need not do.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 async def _check(what: str, response: aiohttp.ClientResponse) -> None:

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from lamina.clients.files import read_file
 from lamina.clients.kube.credentials import Fixed, Identity, TokenFile, basic, bearer, checked_token
 from lamina.clients.kube.exec_command import VERSIONS, Command
 from lamina.clients.kube.exec_plugin import Plugin
 from lamina.clients.kube.fields import Fields
 from lamina.clients.kube.kubeconfig import Chosen
-from lamina.clients.kube.rereading import Source, read_file
+from lamina.clients.kube.rereading import Source
 from lamina.clients.kube.trust import Trust
 from lamina.model import plain
 from lamina.model.plain import Plain

@@ -21,12 +21,12 @@ from typing import Annotated, Final
 
 import msgspec
 
+from lamina.clients.files import read_text
 from lamina.clients.oci.hosts import HUB, parse_host
 from lamina.model.document import Document, read_yaml
 from lamina.model.errors import InputError, Mistake
 from lamina.model.schema import convert
 
-FILE_LIMIT: Final = 1024 * 1024
 MOST_REGISTRIES: Final = 1_000
 MOST_MIRRORS: Final = 8
 
@@ -68,27 +68,13 @@ class Rules(msgspec.Struct, frozen=True, rename="camel"):
 
 def load_rules(path: Path) -> Rules:
     """Read a configuration. Raises InputError with every mistake in it."""
-    document = read_yaml(_text(path), str(path))
+    document = read_yaml(read_text(path), str(path))
     rules = convert(document, Rules)
     beside = tuple(_beside(path, one) for one in rules.registries)
     rules = msgspec.structs.replace(rules, registries=beside)
     if mistakes := _that_do_not_fit(document, rules):
         raise InputError(mistakes)
     return rules
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(FILE_LIMIT + 1)
-        text = data.decode()
-    except OSError as error:
-        raise InputError.one(str(path), f"cannot be read: {(error.strerror or 'input error').lower()}") from None
-    except ValueError:
-        raise InputError.one(str(path), "is not UTF-8 text: is this the right file?") from None
-    if len(data) > FILE_LIMIT:
-        raise InputError.one(str(path), f"too large: at most {FILE_LIMIT // 1024} KiB are read")
-    return text
 
 
 def _beside(path: Path, registry: Registry) -> Registry:

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from lamina.clients.kube.rereading import FILE_LIMIT, Rereading, read_file
+from lamina.clients.files import FILE_LIMIT, read_file
+from lamina.clients.kube.rereading import Rereading
 from lamina.model.errors import InputError
 from tests.unit.clients.kube.kubeconfigs import Clock
 

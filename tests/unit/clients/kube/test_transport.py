@@ -4,49 +4,16 @@ import asyncio
 import gzip
 import json
 import socket
-import ssl
 import traceback
 
 import pytest
-import trustme
 
 from lamina.clients.kube import streams
 from lamina.clients.kube.errors import AnswerTooLongError, ApiError, SilenceError, Unreachable
 from lamina.clients.kube.transport import KubeClient
-from tests.unit.clients.kube.loopback import Answer, Asked, Handler, Loopback, Stub
+from tests.unit.clients.kube.loopback import Answer, Asked, Loopback, Stub
 from tests.unit.clients.kube.model_cluster import status
-
-
-class Visit:
-    """A server, a client and what joins them."""
-
-    def __init__(self, handler: Handler, **options: object) -> None:
-        self.server = Loopback(handler, options.get("context"))  # type: ignore[arg-type]
-        self.tls = options.get("tls")
-        self.prefix = str(options.get("prefix", ""))
-
-    async def __aenter__(self) -> "Visit":
-        await self.server.__aenter__()
-        self.access = Stub(self.server.url + self.prefix, self.tls)  # type: ignore[arg-type]
-        self.client = KubeClient(self.access, user_agent="lamina-test/1")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.client.close()
-        await self.server.__aexit__()
-
-
-def saying(body: bytes, code: str = "200 OK", **headers: str) -> Handler:
-    async def answer(asked: Asked, reply: Answer) -> None:
-        await reply.reply(body, code, {name.replace("_", "-"): value for name, value in headers.items()})
-
-    return answer
-
-
-async def read(client: KubeClient, read_timeout: float = 10.0) -> list[bytes]:
-    async with client.stream("/watch", query={"watch": "true"}, read_timeout=read_timeout) as chunks:
-        return [chunk async for chunk in chunks]
-
+from tests.unit.clients.kube.visiting import Visit, never, read, saying
 
 # ------------------------------------------------------------------------------------------------------------ requests
 
@@ -245,10 +212,6 @@ async def nonsense(asked: Asked, reply: Answer) -> None:
     await reply.send(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
 
 
-async def never(asked: Asked, reply: Answer) -> None:
-    await asyncio.sleep(60)
-
-
 @pytest.mark.parametrize(
     ("handler", "words"),
     [
@@ -402,96 +365,6 @@ async def test_a_stream_that_is_left_is_closed():
             await anext(chunks)
         async with asyncio.timeout(5):
             await gone.wait()
-
-
-# ----------------------------------------------------------------------------------------------------------------- TLS
-
-
-def trusting(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    return context
-
-
-def serving(authority: trustme.CA, *names: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(*names).configure_cert(context)
-    return context
-
-
-async def test_a_server_is_believed_that_shows_a_certificate_of_the_authority():
-    authority = trustme.CA()
-    async with Visit(saying(b"{}"), context=serving(authority, "127.0.0.1"), tls=trusting(authority)) as visit:
-        assert b"{}" == await visit.client.request("GET", "/x")
-        assert [b"{}"] == await read(visit.client)
-
-
-@pytest.mark.parametrize(
-    ("names", "known", "words"),
-    [
-        pytest.param(["127.0.0.1"], False, "certificate is not accepted", id="another authority"),
-        pytest.param(["127.0.0.2"], True, "certificate is not accepted", id="another name"),
-    ],
-)
-async def test_a_certificate_that_is_not_accepted_is_said_so(names, known, words):
-    authority = trustme.CA()
-    tls = trusting(authority if known else trustme.CA())
-    async with Visit(saying(b"{}"), context=serving(authority, *names), tls=tls) as visit:
-        with pytest.raises(Unreachable, match=words):
-            await visit.client.request("GET", "/x")
-        assert [] == visit.server.asked
-
-
-async def test_a_server_without_tls_is_said_so():
-    async def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        writer.close()
-
-    server = await asyncio.start_server(plain, "127.0.0.1", 0)
-    client = KubeClient(Stub(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", trusting(trustme.CA())))
-    with pytest.raises(Unreachable, match="no TLS connection"):
-        await client.request("GET", "/x")
-    await client.close()
-    server.close()
-    await server.wait_closed()
-
-
-async def test_a_server_that_never_greets_is_said_so(monkeypatch):
-    monkeypatch.setattr(streams, "CONNECT_TIMEOUT", 0.1)
-    async with Visit(never) as visit:
-        client = KubeClient(Stub(visit.server.url.replace("http:", "https:"), trusting(trustme.CA())))
-        with pytest.raises(Unreachable, match="no connection in time"):
-            await client.request("GET", "/x")
-        await client.close()
-
-
-async def test_a_new_context_gets_new_connections_and_leaves_running_streams_alone():
-    authority = trustme.CA()
-    more = asyncio.Event()
-
-    async def answer(asked: Asked, reply: Answer) -> None:
-        if not asked.watches:
-            await reply.reply(b"{}")
-            return
-        await reply.begin()
-        await reply.chunk(b"one\n")
-        await more.wait()
-        await reply.chunk(b"two\n")
-        await reply.finish()
-
-    async with Visit(answer, context=serving(authority, "127.0.0.1"), tls=trusting(authority)) as visit:
-        async with visit.client.stream("/w", query={"watch": "true"}, read_timeout=10) as chunks:
-            assert b"one\n" == await anext(chunks)
-            await visit.client.request("GET", "/x")
-            await visit.client.request("GET", "/x")
-            visit.access.context = trusting(authority)
-            await visit.client.request("GET", "/x")
-            await visit.client.request("GET", "/x")
-            more.set()
-            assert [b"two\n"] == [chunk async for chunk in chunks]
-
-        used = [asked.connection for asked in visit.server.asked]
-        assert [1, 2, 2, 3, 3] == used
 
 
 async def test_a_client_that_was_never_used_can_be_closed():

@@ -3,7 +3,8 @@
 import pytest
 import trustme
 
-from lamina.clients.oci.rules import FILE_LIMIT, Registry, Rules, load_rules
+from lamina.clients.files import FILE_LIMIT
+from lamina.clients.oci.rules import Registry, Rules, load_rules
 from lamina.model.errors import InputError
 
 NO_HOST = "is no host: leave out the protocol, the path and the zone"
