@@ -24,6 +24,7 @@ from lamina.model.pod import (
     PodUid,
     PreferredNodes,
     SpreadConstraint,
+    total_limits,
     total_requests,
 )
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
@@ -71,8 +72,8 @@ constraints = st.builds(
     texts,
     tuples(texts),
 )
-containers = tuples(st.builds(Container, texts, amounts, texts))
-init_containers = tuples(st.builds(Container, texts, amounts, texts, st.booleans()))
+containers = tuples(st.builds(Container, texts, amounts, texts, limits=amounts))
+init_containers = tuples(st.builds(Container, texts, amounts, texts, st.booleans(), amounts))
 platforms = st.builds(Platform, words, words)
 
 
@@ -85,6 +86,7 @@ def pods(draw):
     running, init = draw(containers), draw(init_containers)
     pod_level, overhead = draw(amounts), draw(amounts)
     requests, scoring_requests = total_requests(running, init, pod_level, overhead)
+    limited = any(container.limits for container in (*running, *init))
     phase = draw(st.sampled_from(PHASES))
     repels = draw(tuples(st.builds(PodTerm, texts, label_selectors, tuples(texts), label_selectors), most=2))
     pod = Pod(
@@ -96,6 +98,7 @@ def pods(draw):
         image_volumes=draw(tuples(words)),
         requests=requests,
         scoring_requests=scoring_requests,
+        limits=total_limits(running, init, pod_level, overhead) if limited else (),
         labels=draw(labels),
         annotations=draw(labels),
         priority=draw(st.integers(-(2**31), 2**31 - 1)),
@@ -146,8 +149,9 @@ def written_amounts(held):
 
 def written_container(container):
     written = {"name": container.name, "image": container.image}
-    if container.requests:
-        written["resources"] = {"limits": {"cpu": "9"}, "requests": written_amounts(container.requests)}
+    if container.requests or container.limits:
+        limits, requests = written_amounts(container.limits), written_amounts(container.requests)
+        written["resources"] = {"limits": limits, "requests": requests}
     return {**written, "restartPolicy": "Always"} if container.sidecar else written
 
 

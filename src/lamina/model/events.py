@@ -11,6 +11,7 @@ from lamina.model.image import Image
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
 from lamina.model.reports import LayerReport
+from lamina.model.usage import NodeUsage
 
 
 class TimePassed(msgspec.Struct, frozen=True):
@@ -76,6 +77,12 @@ class LayersWithdrawn(msgspec.Struct, frozen=True):
     node: str
 
 
+class UsageReported(msgspec.Struct, frozen=True):
+    """Somebody measured what nodes are really used for."""
+
+    usages: tuple[NodeUsage, ...]
+
+
 class BindDone(msgspec.Struct, frozen=True):
     """The binding asked for was accepted."""
 
@@ -132,6 +139,7 @@ Event = (
     | ImagesLearned
     | LayersReported
     | LayersWithdrawn
+    | UsageReported
     | BindDone
     | BindFailed
     | WorkDone

@@ -20,6 +20,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     uid: str = ""
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    addresses: tuple[str, ...] = ()
+    """Where it is reached and what its host is called, in no particular order of kinds."""
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     allocatable: Amounts = ()

@@ -31,6 +31,8 @@ class Container(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
     sidecar: bool = False
     """An init container that keeps running (``restartPolicy: Always``)."""
+    limits: Amounts = ()
+    """What it may use at most, of what it says so."""
 
 
 class Owner(msgspec.Struct, frozen=True, gc=False):
@@ -113,6 +115,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """Every image the pod needs, in the order a kubelet meets them; one entry for each use. Derived."""
     requests: Amounts = ()
     scoring_requests: Amounts = ()
+    limits: Amounts = ()
+    """What it may use at most, requests standing in for limits that nobody set (`total_limits`); none: its requests."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     priority: int = 0
@@ -172,3 +176,21 @@ def total_requests(
         overhead,
     )
     return asked, ranked
+
+
+def total_limits(
+    containers: tuple[Container, ...],
+    init_containers: tuple[Container, ...] = (),
+    pod_level: Amounts = (),
+    overhead: Amounts = (),
+) -> Amounts:
+    """Return what a pod may use at most: no less than its requests, which stand in for limits that nobody set."""
+    return resources.pod_total(
+        (resources.at_least(container.requests, container.limits) for container in containers),
+        (
+            (resources.at_least(container.requests, container.limits), container.sidecar)
+            for container in init_containers
+        ),
+        pod_level,
+        overhead,
+    )

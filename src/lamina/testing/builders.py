@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer, Platform
 from lamina.model.node import Node, NodeImage
-from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint, total_requests
+from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint, total_limits, total_requests
 from lamina.model.reports import HeldImage, LayerReport
 from lamina.model.resources import amounts
 from lamina.model.taints import Taint, Toleration
@@ -29,6 +29,8 @@ def a_node(
     taints: Sequence[Taint] = (),
     images: Mapping[str, int] | None = None,
     labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    addresses: Sequence[str] = (),
     unschedulable: bool = False,
     uid: str = "",
 ) -> Node:
@@ -37,6 +39,8 @@ def a_node(
         name=name,
         uid=uid,
         labels=dict(labels or {}),
+        annotations=dict(annotations or {}),
+        addresses=tuple(addresses),
         taints=tuple(taints),
         unschedulable=unschedulable,
         allocatable=amounts({"cpu": cpu, "memory": memory, "pods": pods, **(more or {})}),
@@ -53,6 +57,7 @@ def a_pod(
     images: Sequence[str] = (),
     init: Sequence[str] = (),
     more: Mapping[str, str | int] | None = None,
+    limits: Mapping[str, str | int] | None = None,
     priority: int = 0,
     tolerations: Sequence[Toleration] = (),
     on: str = "",
@@ -65,11 +70,14 @@ def a_pod(
     started: bool = False,
     nominated: str = "",
 ) -> Pod:
-    """Build a pod; the first container carries the requests. Its uid is its name."""
+    """Build a pod; the first container carries the requests and limits. Its uid is its name."""
     asked = {key: value for key, value in {"cpu": cpu, "memory": memory, **(more or {})}.items() if value is not None}
     names = tuple(images) or (image,)
     containers = tuple(
-        Container(one, amounts(asked) if index == 0 else (), name=f"c{index}") for index, one in enumerate(names)
+        Container(one, amounts(asked), "c0", limits=amounts(limits or {}))
+        if index == 0
+        else Container(one, name=f"c{index}")
+        for index, one in enumerate(names)
     )
     init_containers = tuple(Container(one, name=f"i{index}") for index, one in enumerate(init))
     requests, ranked = total_requests(containers, init_containers)
@@ -80,6 +88,7 @@ def a_pod(
         init_containers=init_containers,
         requests=requests,
         scoring_requests=ranked,
+        limits=total_limits(containers, init_containers) if limits else (),
         priority=priority,
         tolerations=tuple(tolerations),
         node_name=on,

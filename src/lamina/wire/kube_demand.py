@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from lamina.model import resources
-from lamina.model.pod import Container, total_requests
+from lamina.model.pod import Container, total_limits, total_requests
 from lamina.model.resources import Amounts
 from lamina.wire.repeats import remembered
 
@@ -23,6 +23,7 @@ class Resources(msgspec.Struct, frozen=True, gc=False):
     """``resources`` of a container or of a pod."""
 
     requests: Quantities | None = None
+    limits: Quantities | None = None
 
 
 class Demand(NamedTuple):
@@ -32,6 +33,9 @@ class Demand(NamedTuple):
     init_containers: tuple[Amounts, ...]
     requests: Amounts
     scoring_requests: Amounts
+    limits: Amounts
+    container_limits: tuple[Amounts, ...]
+    init_container_limits: tuple[Amounts, ...]
 
 
 # What stands between the parts of a text that is looked up; no JSON contains it.
@@ -69,24 +73,31 @@ def _work_out(text: bytes) -> Demand:
     rest = iter(parts)
     for part in rest:
         if part in (INIT, SIDECAR):
-            init.append(Container("", _requests("initContainers[].resources", next(rest)), sidecar=part == SIDECAR))
+            asked, most = _asked("initContainers[].resources", next(rest))
+            init.append(Container("", asked, sidecar=part == SIDECAR, limits=most))
         else:
-            running.append(Container("", _requests("containers[].resources", part)))
-    requests, scoring_requests = total_requests(
-        tuple(running), tuple(init), _requests("resources", pod_level), _overhead(overhead)
-    )
+            asked, most = _asked("containers[].resources", part)
+            running.append(Container("", asked, limits=most))
+    whole, whole_most = _asked("resources", pod_level)
+    extra = _overhead(overhead)
+    requests, scoring_requests = total_requests(tuple(running), tuple(init), whole, extra)
+    limited = whole_most or any(container.limits for container in (*running, *init))
     return Demand(
         tuple(container.requests for container in running),
         tuple(container.requests for container in init),
         requests,
         scoring_requests,
+        total_limits(tuple(running), tuple(init), resources.at_least(whole, whole_most), extra) if limited else (),
+        tuple(container.limits for container in running),
+        tuple(container.limits for container in init),
     )
 
 
-def _requests(field: str, text: bytes) -> Amounts:
+def _asked(field: str, text: bytes) -> tuple[Amounts, Amounts]:
+    """Read what is asked for and what may be used at most."""
     try:
-        asked = _RESOURCES.decode(text)
-        return resources.amounts(asked.requests or {}) if asked else ()
+        said = _RESOURCES.decode(text)
+        return (resources.amounts(said.requests or {}), resources.amounts(said.limits or {})) if said else ((), ())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{field}: {error}") from error
 

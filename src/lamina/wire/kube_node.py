@@ -36,11 +36,18 @@ class NodeInfo(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     architecture: str = ""
 
 
+class NodeAddress(msgspec.Struct, frozen=True, gc=False):
+    """One of ``status.addresses``."""
+
+    address: str = ""
+
+
 class NodeStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """``status`` of a node."""
 
     allocatable: Raw = NULL
     images: list[Raw] | None = None
+    addresses: list[NodeAddress] | None = None
     node_info: NodeInfo | None = None
 
 
@@ -76,6 +83,8 @@ def node_from(node: NodeObject) -> Node:
             name=metadata.name,
             uid=metadata.uid,
             labels=labels,
+            annotations=metadata.annotations or {},
+            addresses=tuple([one.address for one in status.addresses or () if one.address]),
             taints=_taints(spec.taints),
             unschedulable=bool(spec.unschedulable),
             allocatable=_allocatable(status.allocatable),

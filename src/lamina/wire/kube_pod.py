@@ -114,19 +114,24 @@ def _convert(pod: PodObject) -> Pod:
         namespace=metadata.namespace or "default",
         containers=tuple(
             [
-                Container(container.image or "", requests, container.name)
-                for container, requests in zip(containers, demand.containers, strict=True)
+                Container(container.image or "", requests, container.name, limits=limits)
+                for container, requests, limits in zip(
+                    containers, demand.containers, demand.container_limits, strict=True
+                )
             ]
         ),
         init_containers=tuple(
             [
-                Container(container.image or "", requests, container.name, container.restart_policy == ALWAYS)
-                for container, requests in zip(init, demand.init_containers, strict=True)
+                Container(container.image or "", requests, container.name, container.restart_policy == ALWAYS, limits)
+                for container, requests, limits in zip(
+                    init, demand.init_containers, demand.init_container_limits, strict=True
+                )
             ]
         ),
         image_volumes=kube_asks.image_volumes(volumes) if volumes else (),
         requests=demand.requests,
         scoring_requests=demand.scoring_requests,
+        limits=demand.limits,
         labels=metadata.labels or {},
         annotations=metadata.annotations or {},
         priority=spec.priority or 0,

@@ -32,6 +32,7 @@ WHOLE = {
         "capacity": {"cpu": "4", "memory": "16Gi"},
         "allocatable": {"cpu": "3920m", "memory": "15Gi", "ephemeral-storage": "47093746742", "pods": "110"},
         "conditions": [{"type": "Ready", "status": "True"}],
+        "addresses": [{"type": "InternalIP", "address": "10.1.2.3"}, {"type": "Hostname", "address": "host-1"}, {}],
         "images": [
             {"names": ["docker.io/library/nginx@sha256:ab", "docker.io/library/nginx:1.27"], "sizeBytes": 72324501},
             {"names": None, "sizeBytes": 5},
@@ -45,6 +46,8 @@ EXPECTED = Node(
     name="n1",
     uid="7c1d",
     labels={"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "zone": "a"},
+    annotations={"node.alpha.kubernetes.io/ttl": "0"},
+    addresses=("10.1.2.3", "host-1"),
     taints=(Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"), Taint("team", "shop", "NoExecute")),
     unschedulable=True,
     allocatable=(("cpu", 3920), ("ephemeral-storage", 47093746742), ("memory", 15 * 2**30), ("pods", 110)),

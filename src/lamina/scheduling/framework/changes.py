@@ -26,6 +26,9 @@ class Change(enum.Enum):
     POD_UPDATED = "PodUpdate"
     """The waiting pod itself was changed."""
     LAYERS = "LayersReported"
+    NODE_ANNOTATIONS = "NodeAnnotationChange"
+    USAGE = "UsageReported"
+    """What nodes are really used for was measured again."""
 
 
 class Changed(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
 from lamina.model.taints import Taint
+from lamina.scheduling.framework.annotations import Annotations
 from lamina.scheduling.framework.host_ports import HostPorts
 from lamina.scheduling.framework.image_names import ImageNames
 from lamina.scheduling.framework.pod_counts import PodCounts
@@ -67,6 +68,7 @@ class NodeColumns:
         self.ports = HostPorts()
         self.repulsion = Repulsion()
         self.topology = Topology(self.nodes, self.rows)
+        self.annotations = Annotations(self.nodes)
         self.logs: tuple[RowLog, ...] = tuple(RowLog() for _ in Facet)
         self.resource_index: dict[str, int] = {name: index for index, name in enumerate(WELL_KNOWN)}
         self.alive: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
@@ -75,6 +77,8 @@ class NodeColumns:
         self.free: Ints = np.zeros((len(WELL_KNOWN), FIRST_ROWS), dtype=np.int64)
         self.ranked: Ints = np.zeros((2, FIRST_ROWS), dtype=np.int64)
         """Cpu and memory in use as rankings count them (line 0 and 1)."""
+        self.limited: Ints = np.zeros((2, FIRST_ROWS), dtype=np.int64)
+        """Cpu and memory that pods may use at most (line 0 and 1)."""
         self.headroom: Floats = np.zeros((2, FIRST_ROWS))
         """Of cpu and memory, the percentage not in use as rankings count it (negative when too much is)."""
         self.unit: Floats = np.zeros((2, FIRST_ROWS))
@@ -106,6 +110,9 @@ class NodeColumns:
         if node.labels != before.labels:
             self.topology.put(row, node)
             self.touch(Facet.LABELS, row)
+        if node.annotations != before.annotations:
+            self.annotations.put(row, node.annotations)
+            self.touch(Facet.ANNOTATIONS, row)
         if node.images != before.images and self.images.replace(row, node.images):
             self.touch(Facet.IMAGES, row)
         return row
@@ -128,6 +135,7 @@ class NodeColumns:
         self._taint(row, node)
         self.images.replace(row, node.images)
         self.topology.put(row, node)
+        self.annotations.put(row, node.annotations)
         self._touch_all(row)
         return row
 
@@ -145,10 +153,12 @@ class NodeColumns:
         self.allocatable[:, row] = 0
         self.free[:, row] = 0
         self.ranked[:, row] = 0
+        self.limited[:, row] = 0
         self.headroom[:, row] = 0
         self.unit[:, row] = 0
         self.images.replace(row, ())
         self.topology.put(row, None)
+        self.annotations.put(row, {})
         self._spare.append(row)
         self._touch_all(row)
         return row
@@ -158,6 +168,7 @@ class NodeColumns:
         taken = self.vector(pod.requests)  # first: for a resource nobody has seen yet it makes new arrays
         self.free[:, row] -= taken
         self._rank(row, self.vector(pod.scoring_requests), 1)
+        self.limited[:, row] += self.vector(pod.limits or pod.requests)[:2]
         self._settle(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
@@ -166,6 +177,7 @@ class NodeColumns:
         """Stop counting a pod on a node; *pod* as it was counted."""
         self.free[:, row] += self.vector(pod.requests)
         self._rank(row, self.vector(pod.scoring_requests), -1)
+        self.limited[:, row] -= self.vector(pod.limits or pod.requests)[:2]
         self.vacate(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
@@ -272,5 +284,6 @@ class NodeColumns:
         self.allocatable = np.pad(self.allocatable, ((0, 0), (0, more)))
         self.free = np.pad(self.free, ((0, 0), (0, more)))
         self.ranked = np.pad(self.ranked, ((0, 0), (0, more)))
+        self.limited = np.pad(self.limited, ((0, 0), (0, more)))
         self.headroom = np.pad(self.headroom, ((0, 0), (0, more)))
         self.unit = np.pad(self.unit, ((0, 0), (0, more)))

@@ -130,6 +130,18 @@ class Signed(Protocol):
 
 
 @runtime_checkable
+class AmongAsked(Protocol):
+    """
+    Can be asked about some nodes only, by whoever is asked about some nodes only.
+
+    For a plugin that reads more than single rows, that is not to be taken for granted: what it says of a node may depend on
+    nodes that were not asked about.
+    """
+
+    among_asked: bool
+
+
+@runtime_checkable
 class SignedAnew(Signed, Protocol):
     """Signs pods differently as the cluster changes; whoever has an older signature asks again."""
 

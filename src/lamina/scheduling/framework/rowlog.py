@@ -35,6 +35,10 @@ class Facet(enum.IntEnum):
     """Ports of the node that pods hold."""
     REPULSION = 9
     """Pods on the node that keep others away."""
+    USAGE = 10
+    """What the node is really used for."""
+    ANNOTATIONS = 11
+    """Annotations."""
 
 
 class RowLog:

@@ -100,6 +100,24 @@ class NodeView:
         """Cpu or memory in use as rankings count it: containers that ask nothing count for something."""
         return self._columns.ranked[RANKED[resource], self.rows]
 
+    def requested(self, resource: str) -> Ints:
+        """What the pods on each node have asked for of a resource."""
+        return self.allocatable(resource) - self.free(resource)
+
+    def limited(self, resource: str) -> Ints:
+        """What the pods on each node may use at most of cpu or memory; requests stand in for limits nobody set."""
+        return self._columns.limited[RANKED[resource], self.rows]
+
+    def annotations(self, key: str) -> list[str | None]:
+        """What each node says under a key; None where it says nothing."""
+        nodes = self._columns.nodes
+        seen = nodes[self.rows] if isinstance(self.rows, slice) else [nodes[row] for row in self.rows]
+        return [None if node is None else node.annotations.get(key) for node in seen]
+
+    def floats(self, key: str) -> Floats:
+        """What each node says under a key, as a number; NaN where it says nothing, or no finite number. Read only."""
+        return self._columns.annotations.floats(key, self._columns.size)[self.rows]
+
     def headroom_with(self, resource: str, amount: int) -> Floats:
         """
         Return the percentage of cpu or memory that would be left with *amount* more in use, to be rounded down.
@@ -235,6 +253,11 @@ class NodeRow:
     def images(self) -> ImageNames:
         """Which nodes list which image names."""
         return self._columns.images
+
+    def annotation(self, key: str) -> str | None:
+        """What the node says under a key."""
+        node = self.node
+        return None if node is None else node.annotations.get(key)
 
     def port_taken(self, ports: tuple[HostPort, ...]) -> bool:
         """Whether a pod on the node holds one of these ports."""

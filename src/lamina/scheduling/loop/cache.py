@@ -17,6 +17,7 @@ import msgspec
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.columns import NodeColumns
+from lamina.scheduling.framework.usage import ClusterUsage
 
 
 class Placed(msgspec.Struct, eq=False):
@@ -30,9 +31,10 @@ class Placed(msgspec.Struct, eq=False):
 class Cache:
     """Which pods are where; keeps the columns in step."""
 
-    def __init__(self, columns: NodeColumns) -> None:
-        """Write to *columns*; nobody else does."""
+    def __init__(self, columns: NodeColumns, usage: ClusterUsage) -> None:
+        """Write to *columns*, nobody else does; tell *usage* who came and who left."""
         self.columns = columns
+        self._usage = usage
         self._placed: dict[PodUid, Placed] = {}
         self._on_node: dict[str, dict[PodUid, Placed]] = {}
 
@@ -55,14 +57,16 @@ class Cache:
     def assume(self, pod: Pod, node: str) -> None:
         """Count a pod that is about to be bound."""
         self._count(Placed(pod, node, assumed=True))
+        self._usage.came(node, pod)
 
     def forget(self, uid: PodUid) -> None:
         """Take an assumption back."""
-        self._uncount(uid)
+        self.remove(uid)
 
     def confirm(self, pod: Pod, node: str) -> bool:
         """Take over the API server's word about a pod; say whether anything that others look at changed."""
         known = self._placed.get(pod.uid)
+        self._follow(known, pod, node)
         if known is None or known.node != node or _load(known.pod) != _load(pod):
             self._uncount(pod.uid)
             self._count(Placed(pod, node, assumed=False))
@@ -76,7 +80,10 @@ class Cache:
 
     def remove(self, uid: PodUid) -> Placed | None:
         """Stop counting a pod; return where it was."""
-        return self._uncount(uid)
+        placed = self._uncount(uid)
+        if placed is not None:
+            self._usage.left(placed.node, placed.pod)
+        return placed
 
     def put_node(self, node: Node) -> int:
         """Add or update a node; pods seen before it are counted now."""
@@ -102,6 +109,16 @@ class Cache:
         if row is not None:
             self.columns.use(row, pod)
 
+    def _follow(self, known: Placed | None, pod: Pod, node: str) -> None:
+        """Tell whoever keeps books of what nodes are used for; what a pod asks for while it runs makes no difference there."""
+        if known is None:
+            self._usage.came(node, pod)
+        elif known.node != node:
+            self._usage.left(known.node, known.pod)
+            self._usage.came(node, pod)
+        elif pod.started and not known.pod.started:
+            self._usage.started(node, pod)
+
     def _recount(self, placed: Placed, pod: Pod) -> None:
         """Take over how a pod is now that takes as much as before; whoever holds *placed* still sees how it was."""
         self._placed[pod.uid] = self._on_node[placed.node][pod.uid] = Placed(pod, placed.node, assumed=False)
@@ -123,8 +140,8 @@ class Cache:
         return placed
 
 
-def _load(pod: Pod) -> tuple[object, object]:
-    return (pod.requests, pod.scoring_requests)
+def _load(pod: Pod) -> tuple[object, object, object]:
+    return (pod.requests, pod.scoring_requests, pod.limits)
 
 
 def _same_to_counters(before: Pod, pod: Pod) -> bool:

@@ -16,6 +16,7 @@ from lamina.model.events import Event
 from lamina.model.image import Image
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
+from lamina.model.usage import NodeUsage
 from lamina.scheduling.framework.changes import Change, Changed
 from lamina.scheduling.framework.commands import Command, WakeAt
 from lamina.scheduling.framework.profile import Profile
@@ -55,6 +56,7 @@ class Loop:
             events.NamespaceSeen: self._namespace_seen,
             events.ImagesLearned: self._images_learned,
             events.LayersReported: lambda report: self._layers_changed(inventory.report(report)),
+            events.UsageReported: self._usage_reported,
             events.LayersWithdrawn: lambda node: self._layers_changed(inventory.withdraw(node)),
         }
 
@@ -130,6 +132,7 @@ class Loop:
             self.state.columns.touch(Facet.CATALOG, 0)
         if rows:
             self.state.pulls_changed(rows)
+        self.state.context.usage.pass_time(now)
         self.state.commands += self.state.bindings.pass_time(now)
 
     def _pod_seen(self, pod: Pod) -> None:
@@ -186,6 +189,8 @@ class Loop:
             self._node_gone(node.name)
             before = None
         row = self.state.cache.put_node(node)
+        if before is None:
+            self.state.context.usage.join(node.name, row)
         if before is None or node.platform != before.platform:
             self._join(node, row)
         if before is None:
@@ -197,6 +202,8 @@ class Loop:
             self.state.changed(Changed(Change.NODE_TAINTS, row, before))
         if node.labels != before.labels:
             self.state.changed(Changed(Change.NODE_LABELS, row, before))
+        if node.annotations != before.annotations:
+            self.state.changed(Changed(Change.NODE_ANNOTATIONS, row, before))
 
     def _join(self, node: Node, row: int) -> None:
         """Let the inventory know whose row it is, and of which platform; a node may say that later than its name."""
@@ -210,12 +217,17 @@ class Loop:
         if name not in self.state.columns.rows:
             return
         self.state.inventory.leave(name)
+        self.state.context.usage.leave(name)
         self.state.cache.remove_node(name)
         for underway in self.state.bindings:
             if underway.node == name and underway.stage != "binding":
                 self.state.bindings.abandon(underway, Status(Code.ERROR, (NODE_GONE,)))
         # A pod that must be spread evenly may have had this node's domain to wait for.
         self.state.changed(Changed(Change.NODE_REMOVED))
+
+    def _usage_reported(self, usages: tuple[NodeUsage, ...]) -> None:
+        if self.state.context.usage.report(usages):
+            self.state.changed(Changed(Change.USAGE))
 
     def _layers_changed(self, rows: list[int]) -> None:
         for row in rows:

@@ -40,10 +40,10 @@ class LoopState:
         self.now = 0.0
         self.columns = NodeColumns()
         self.inventory = Inventory()
-        self.cache = Cache(self.columns)
         self.queue = SchedulingQueue(settings.backoff)
         self.bindings = Bindings(self._give_up)
         self.context = Context(self.columns, self.inventory)
+        self.cache = Cache(self.columns, self.context.usage)
         self.profiles = dict(make_profiles(self.context))
         self.changes = 0
         """How many changes there were so far."""

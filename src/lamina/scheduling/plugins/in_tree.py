@@ -1,12 +1,15 @@
-"""The single list of plugins that come with Lamina."""
+"""The single list of plugins and scheduling agents that come with Lamina."""
 
 from typing import Final
 
+from lamina.scheduling.framework.agent import Agent, Agents
 from lamina.scheduling.framework.registry import PluginClass, Registry
+from lamina.scheduling.plugins.agents import congestion, foo, pigeon, safe
 from lamina.scheduling.plugins.baselines.hot_edge import HotEdge
 from lamina.scheduling.plugins.baselines.lr_scheduler import LRScheduler
 from lamina.scheduling.plugins.locality.image_presence import ImagePresence
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
+from lamina.scheduling.plugins.locality.layer_locality import agent as layers
 from lamina.scheduling.plugins.unmet_demands import UnmetDemands
 from lamina.scheduling.plugins.upstream.default_binder import DefaultBinder
 from lamina.scheduling.plugins.upstream.image_locality import ImageLocality
@@ -40,8 +43,13 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     ImagePresence,
     HotEdge,
     LRScheduler,
+    *safe.AGENT.plugins,
+    *pigeon.AGENT.plugins,
+    *congestion.AGENT.plugins,
+    *foo.AGENT.plugins,
     DefaultBinder,
 )
+AGENTS: Final[tuple[Agent, ...]] = (layers.AGENT, safe.AGENT, pigeon.AGENT, congestion.AGENT, foo.AGENT)
 
 
 def registry(*, entry_points: bool = True) -> Registry:
@@ -50,3 +58,11 @@ def registry(*, entry_points: bool = True) -> Registry:
     if entry_points:
         plugins.load_entry_points()
     return plugins
+
+
+def agents(*, entry_points: bool = True) -> Agents:
+    """Return the agents in tree, and what other distributions offer unless told otherwise."""
+    known = Agents(*AGENTS)
+    if entry_points:
+        known.load_entry_points()
+    return known

@@ -69,6 +69,8 @@ class LayerLocality:
         others=frozenset({Facet.LAYERS, Facet.PULLS, Facet.RESOURCES, Facet.TAINTS, Facet.PODS}),
     )
 
+    among_asked: ClassVar = True
+
     def __init__(self, context: Context, args: LayerLocalityArgs) -> None:
         """Look at the context's inventory and load."""
         self._inventory = context.inventory

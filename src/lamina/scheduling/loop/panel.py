@@ -1,0 +1,247 @@
+"""
+The core of an extender: what is known of a cluster, and agents that are asked about pods somebody else places.
+
+Told what happened by the same events as the loop; nothing is queued, decided or assumed. Every question names a verb, a
+pod and nodes, and is answered at once from what is known. A node nobody has told of yet is never refused, and counts as the
+mean of those that were asked about with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Final, Generic, TypeVar, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from lamina.model.decision import Refusal
+from lamina.model.events import Event
+from lamina.model.pod import Pod, PodUid
+from lamina.scheduling.framework.agent import Agent
+from lamina.scheduling.framework.answers import Answers
+from lamina.scheduling.framework.columns import Ints
+from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.points import (
+    MAX_SCORE,
+    FilterPlugin,
+    Narrowed,
+    Plugin,
+    ScorePlugin,
+)
+from lamina.scheduling.framework.profile import FilterPart, ScorePart
+from lamina.scheduling.framework.registry import Args, Registry
+from lamina.scheduling.framework.status import Code, Status
+from lamina.scheduling.framework.view import NodeView, everything
+from lamina.scheduling.loop.cache import Placed
+from lamina.scheduling.loop.loop import Loop
+
+UNKNOWN: Final = -1
+"""The row of a node nobody has told of."""
+NARROWED_OUT: Final = ("node(s) didn't satisfy the agent",)
+
+Rows = npt.NDArray[np.intp]
+Part = TypeVar("Part")
+
+
+class AgentError(Exception):
+    """An agent's plugin raised, or answered what makes no sense."""
+
+
+class Verb(Generic[Part]):
+    """One address: a plugin, looked over once, and how its points become levels."""
+
+    __slots__ = ("among", "levels", "name", "part")
+
+    def __init__(self, name: str, part: Part, plugin: Plugin, levels: tuple[int, ...]) -> None:
+        """Look at the plugin's ways."""
+        self.name = name
+        self.part = part
+        self.levels: Ints = np.array(levels, dtype=np.int64)
+        self.among = bool(getattr(plugin, "among_asked", False))
+        """Whether it suffices to ask it about the nodes in question."""
+
+
+class Victims(msgspec.Struct, frozen=True):
+    """The pods that would be evicted from one node, by uid."""
+
+    node: str
+    uids: tuple[str, ...]
+
+
+class Panel:
+    """Agents, and the cluster they look at."""
+
+    def __init__(self, agents: Sequence[Agent], args: Mapping[str, Args] | None = None) -> None:
+        """Make the plugins of *agents*; *args* are theirs by name, without them they get their defaults."""
+        self._loop = Loop(lambda _: {}, lambda _: 0)
+        self.state = self._loop.state
+        self._answers = Answers(self.state.columns)
+        self.unknown = 0
+        """How many of the nodes that were asked about last nobody has told of."""
+        registry = Registry(*dict.fromkeys(plugin for agent in agents for plugin in agent.plugins))
+        context = self.state.context
+        made = {name: registry.make(name, context, (args or {}).get(name)) for name in registry}
+        self.predicates: dict[str, Verb[FilterPart]] = {}
+        self.priorities: dict[str, Verb[ScorePart]] = {}
+        for agent in agents:
+            for verb, name in agent.predicates.items():
+                filters = FilterPart(cast("FilterPlugin", made[name]))
+                self.predicates[verb] = Verb(verb, filters, made[name], agent.levels)
+            for verb, name in agent.priorities.items():
+                scores = ScorePart(cast("ScorePlugin", made[name]), 1)
+                self.priorities[verb] = Verb(verb, scores, made[name], agent.levels)
+
+    def take(self, *happened: Event) -> None:
+        """Take events in."""
+        self._loop.take(*happened)
+        # Nobody is there to perform anything.
+        self.state.commands.clear()
+
+    # -- filtering ---------------------------------------------------------------------------------------------------
+
+    def filter(self, verb: str, pod: Pod, names: Sequence[str]) -> list[tuple[int, Refusal]]:
+        """List the places of *names* that are refused, and why."""
+        rows = self._rows(names)
+        try:
+            return self._refused(self.predicates[verb].part, pod, rows)
+        except Exception as error:
+            raise AgentError(f"predicate {verb!r} raised {type(error).__name__}: {error}") from error
+
+    def _refused(self, part: FilterPart, pod: Pod, rows: Rows) -> list[tuple[int, Refusal]]:
+        state, nodes = CycleState(), everything(self.state.columns)
+        known = rows >= 0
+        if not known.any():
+            return []
+        left_out: list[tuple[int, Refusal]] = []
+        if part.prepares is not None:
+            said = part.prepares.pre_filter(state, pod, nodes)
+            if isinstance(said, Narrowed):
+                left_out = self._left_out(part.name, said.nodes, rows)
+                known[[place for place, _ in left_out]] = False
+            elif said is not None and said.code is Code.SKIP:
+                return []
+            elif said is not None and not said.ok:
+                _no_error(said)
+                refusal = Refusal(part.name, said.reasons, said.code is Code.UNRESOLVABLE)
+                return [(place, refusal) for place in np.flatnonzero(known).tolist()]
+        verdicts = self._answers.filter(part, state, pod, nodes)
+        if verdicts is None:
+            return left_out
+        codes = np.where(known, verdicts.codes[rows], 0)
+        places = np.flatnonzero(codes)
+        words = {code: verdicts.tell(code) for code in set(codes[places].tolist())}
+        refused = [(place, words[codes.item(place)]) for place in places.tolist()]
+        return sorted([*left_out, *refused], key=itemgetter(0)) if left_out else refused
+
+    def _left_out(self, plugin: str, left: frozenset[str], rows: Rows) -> list[tuple[int, Refusal]]:
+        inside = {self.state.columns.rows.get(name, UNKNOWN) for name in left}
+        refusal = Refusal(plugin, NARROWED_OUT, final=True)
+        return [(place, refusal) for place, row in enumerate(rows.tolist()) if row >= 0 and row not in inside]
+
+    # -- scoring -----------------------------------------------------------------------------------------------------
+
+    def prioritize(self, verb: str, pod: Pod, names: Sequence[str]) -> list[int]:
+        """Return a level from 0 to 10 for each of *names*; an agent without an opinion gives the same to all."""
+        rows = self._rows(names)
+        if not len(rows):
+            return []
+        asked = self.priorities[verb]
+        known = rows >= 0
+        complete = not self.unknown
+        try:
+            points = self._points(asked, pod, rows if complete else rows[known])
+        except Exception as error:
+            raise AgentError(f"priority {verb!r} raised {type(error).__name__}: {error}") from error
+        if points is None:
+            return [0] * len(rows)
+        levels: Ints = asked.levels.take(points)
+        if not complete:
+            mean = int(levels.mean() + 0.5) if len(levels) else 0
+            every = np.full(len(rows), mean, dtype=np.int64)
+            every[known] = levels
+            levels = every
+        answer: list[int] = levels.tolist()
+        return answer
+
+    def _points(self, asked: Verb[ScorePart], pod: Pod, rows: Rows) -> Ints | None:
+        """Return 0 to 100 points for each row; None when the plugin has nothing to say."""
+        part, columns, state = asked.part, self.state.columns, CycleState()
+        places: Rows | slice = slice(None)
+        if asked.among:
+            among = np.zeros(columns.size, dtype=np.bool_)
+            among[rows] = True
+            if np.count_nonzero(among) < len(rows):
+                # A node that was named twice is there once, and counts once for what others are compared with.
+                rows, places = np.unique(rows, return_inverse=True)
+        nodes = NodeView(columns, rows, len(rows)) if asked.among else everything(columns)
+        if part.prepares is not None:
+            said = part.prepares.pre_score(state, pod, nodes)
+            if said is not None and said.code is Code.SKIP:
+                return None
+            if said is not None:
+                _no_error(said)
+        points = part.plugin.score(state, pod, nodes) if asked.among else self._answers.score(part, state, pod, nodes)
+        if part.normalizer is not None:
+            feasible = np.zeros(len(nodes), dtype=np.bool_)
+            feasible[slice(None) if asked.among else rows] = True
+            points = part.normalizer.normalize(state, pod, points, feasible)
+        if points.shape != (len(nodes),):
+            raise ValueError(f"points of shape {points.shape} for {len(nodes)} nodes")
+        points = points[places] if asked.among else points[rows]
+        if len(points) and not (points.min() >= 0 and points.max() <= MAX_SCORE):
+            raise ValueError(f"points outside 0..{MAX_SCORE}")
+        return points
+
+    # -- making room -------------------------------------------------------------------------------------------------
+
+    def preempt(self, verb: str, pod: Pod, candidates: Sequence[Victims]) -> list[str]:
+        """
+        List the nodes of *candidates* that stay worth evicting their victims from.
+
+        An agent that only scores minds none of them. One that filters is asked again with the victims gone: whom it would
+        refuse even then, nobody should be evicted for.
+        """
+        asked = self.predicates.get(verb)
+        if asked is None:
+            return [one.node for one in candidates]
+        try:
+            return [one.node for one in candidates if self._accepts_without(asked.part, pod, one)]
+        except Exception as error:
+            raise AgentError(f"predicate {verb!r} raised {type(error).__name__}: {error}") from error
+
+    def _accepts_without(self, part: FilterPart, pod: Pod, victims: Victims) -> bool:
+        row = self.state.columns.rows.get(victims.node)
+        if row is None:
+            return True
+        gone: list[Placed] = []
+        usage = self.state.context.usage
+        moves = usage.moves(victims.node)
+        try:
+            for uid in dict.fromkeys(victims.uids):
+                placed = self.state.cache.get(PodUid(uid))
+                if placed is not None and placed.node == victims.node:
+                    self.state.cache.remove(placed.pod.uid)
+                    gone.append(placed)
+            return not self._refused(part, pod, np.array([row], dtype=np.intp))
+        finally:
+            for placed in gone:
+                self.state.cache.confirm(placed.pod, placed.node)
+            if gone:
+                # Whoever was not followed before is not now, because of a question.
+                usage.go_back(victims.node, moves)
+
+    def _rows(self, names: Sequence[str]) -> Rows:
+        known = self.state.columns.rows
+        self.unknown = 0
+        try:
+            # One call for all of them; the interpreter takes three times as long. It wants two names at least.
+            return np.array(itemgetter(*names, names[0])(known)[:-1], dtype=np.intp)
+        except (KeyError, IndexError):
+            rows = [known.get(name, UNKNOWN) for name in names]
+            self.unknown = rows.count(UNKNOWN)
+            return np.array(rows, dtype=np.intp)
+
+
+def _no_error(status: Status) -> None:
+    if status.code is Code.ERROR:
+        raise ValueError(status.message)

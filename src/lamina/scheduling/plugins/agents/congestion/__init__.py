@@ -1,0 +1,16 @@
+"""The agent `congestion`: prefer nodes that say they are less congested."""
+
+from typing import Final
+
+from lamina.scheduling.framework.agent import Agent
+from lamina.scheduling.plugins.agents.congestion.plugin import NAME, Congestion, CongestionArgs, environment
+
+AGENT: Final = Agent(
+    name="congestion",
+    summary="Prefers nodes whose annotation `congestion-factor` is low.",
+    plugins=(Congestion,),
+    priorities={"congestion": NAME},
+    environment=environment,
+)
+
+__all__ = ["AGENT", "Congestion", "CongestionArgs"]

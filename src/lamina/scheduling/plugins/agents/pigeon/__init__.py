@@ -1,0 +1,17 @@
+"""The agent `pigeon`: place pods so that the cluster as a whole comes nearest to an objective."""
+
+from typing import Final
+
+from lamina.scheduling.framework.agent import Agent
+from lamina.scheduling.plugins.agents.pigeon.args import NAME, PigeonHolingArgs, environment
+from lamina.scheduling.plugins.agents.pigeon.plugin import PigeonHoling
+
+AGENT: Final = Agent(
+    name="pigeon",
+    summary="Balances, consolidates or adaptively packs the cluster as a whole.",
+    plugins=(PigeonHoling,),
+    priorities={"pigeon-holing": NAME},
+    environment=environment,
+)
+
+__all__ = ["AGENT", "PigeonHoling", "PigeonHolingArgs"]

@@ -1,0 +1,125 @@
+"""
+The objectives: how good the whole cluster would be with the pod on a node, for every node at once. Lower is better.
+
+Placing the pod and looking at all nodes again would take a pass over the cluster for each node. Each objective is instead
+worked out from sums over the cluster as it is, of which one node changes by a known amount:
+
+    the mean            m' = m + d/n                                      d: what the pod adds to the node's share
+    squares off it      S' = S + 2·e·d + d²·(1 - 1/n)                     e: how far the node's share is off the mean now
+
+and likewise with vectors and products of pairs. What comes out holds where there is room for the pod.
+
+Sums are taken of what is off the mean, not of the shares: the difference of two large sums would be all noise where nodes are
+nearly alike, and noise is stretched over the whole scale of scores.
+"""
+
+import numpy as np
+
+from lamina.scheduling.framework.columns import Floats, Ints
+from lamina.scheduling.plugins.agents.pigeon.cluster import Cluster
+from lamina.scheduling.plugins.agents.pigeon.demand import Demand
+
+
+def load_balance(cluster: Cluster, asked: Floats, prime: int) -> Floats:
+    """Return the standard deviation of the nodes' shares."""
+    shares, added = cluster.shares(prime, float(asked[prime]))
+    count = _count(cluster)
+    off = _off(shares, cluster, count)
+    squares = float(off.dot(off)) + added * (2.0 * off + added * (1.0 - 1.0 / count))
+    deviation: Floats = np.sqrt(np.maximum(squares, 0.0) / count)
+    return deviation
+
+
+def consolidate(cluster: Cluster, asked: Floats, prime: int) -> Floats:
+    """
+    Return how far nodes are from being either empty or full.
+
+        1 - √(mean t²)    t = (m - u)/m below the mean m, (u - m)/(1 - m) above; 0 where the mean is not between 0 and 1
+
+    Most nodes are on the same side of the mean wherever the pod goes; only those that are not need to be sorted.
+    """
+    shares, added = cluster.shares(prime, float(asked[prime]))
+    count = _count(cluster)
+    off = _off(shares, cluster, count)
+    # How far the pod moves the mean, wherever it goes.
+    moved = added / count
+    least, most = moved.min(), moved.max()
+    counted = off[cluster.counted]
+    between = np.sort(counted[(counted >= least) & (counted < most)])
+    split = np.searchsorted(between, moved).astype(np.int64, copy=False)
+    below = _squares_from(moved, counted[counted < least], between, split)
+    above = _squares_from(moved, counted[counted >= most], between[::-1], len(between) - split)
+    # The node itself leaves its place and comes back where the pod puts it.
+    for change, place in ((-1.0, off), (1.0, off + added)):
+        squares = change * np.square(place - moved)
+        lower = place < moved
+        below += np.where(lower, squares, 0.0)
+        above += np.where(lower, 0.0, squares)
+    mean = float(shares.dot(cluster.counted)) / count + moved
+    sensible = (mean > 0.0) & (mean < 1.0)
+    mean = np.where(sensible, mean, 0.5)
+    tension = np.maximum(below, 0.0) / np.square(mean) + np.maximum(above, 0.0) / np.square(1.0 - mean)
+    return np.where(sensible, 1.0 - np.sqrt(tension / count), 0.0)
+
+
+def adaptive_bin_packing(cluster: Cluster, asked: Floats, demand: Demand) -> Floats:
+    """
+    Return how differently nodes vary in use and pods in demand (Tantawi and Steinder, ICAC 2019).
+
+    Both as the coefficient of variation of several resources together. Where all pods are alike, nodes had better be alike:
+    pods spread. Where they are mixed, nodes had better be: pods pack, and leave room for large ones.
+    """
+    count = _count(cluster)
+    both = [cluster.shares(line, float(amount)) for line, amount in enumerate(asked)]
+    # More than all in use counts as all. With the pod there is no more than all in use, where there is room for it.
+    before = np.minimum([shares for shares, _ in both], 1.0)
+    added = np.array([more for _, more in both])
+    off = np.array([_off(shares, cluster, count) for shares in before])
+    products = off @ off.T
+    after = (before @ cluster.counted / count)[:, np.newaxis] + added / count
+    gain = _dot(after, added)
+    varied = _dot(after, products @ after) + gain * (2.0 * _dot(after, off) + gain * (1.0 - 1.0 / count))
+    supply = _variation(varied / count, _dot(after, after))
+    return np.abs(supply - demand_variation(cluster, demand))
+
+
+def demand_variation(cluster: Cluster, demand: Demand) -> float:
+    """Return the coefficient of variation of what pods ask for, as shares of a mean node."""
+    capacity = cluster.mean_capacity()
+    unit = np.divide(1.0, capacity, out=np.zeros(len(capacity)), where=capacity > 0)
+    mean = demand.mean * unit
+    varied = mean @ (demand.covariance * np.outer(unit, unit)) @ mean
+    return float(_variation(np.array([varied]), np.array([mean @ mean]))[0])
+
+
+def _dot(first: Floats, second: Floats) -> Floats:
+    """Multiply two vectors, for each node."""
+    products: Floats = np.einsum("ij,ij->j", first, second)
+    return products
+
+
+def _variation(varied: Floats, squared_mean: Floats) -> Floats:
+    """Return √(mᵀ·Σ·m) / mᵀ·m (Albert and Zhang 2010), from both parts; 0 where one of them is none."""
+    some = (varied > 0.0) & (squared_mean > 0.0)
+    return np.where(some, np.sqrt(np.maximum(varied, 0.0)) / np.where(some, squared_mean, 1.0), 0.0)
+
+
+def _count(cluster: Cluster) -> int:
+    return int(np.count_nonzero(cluster.counted))
+
+
+def _off(shares: Floats, cluster: Cluster, count: int) -> Floats:
+    """Return how far each share is off the mean; 0 for what does not count."""
+    off: Floats = (shares - float(shares.dot(cluster.counted)) / count) * cluster.counted
+    return off
+
+
+def _squares_from(place: Floats, always: Floats, some: Floats, first: Ints) -> Floats:
+    """Return the sum of squared distances from each place: of *always*, and of the first so many of *some*."""
+    sums, squares = np.zeros(len(some) + 1), np.zeros(len(some) + 1)
+    np.cumsum(some, out=sums[1:])
+    np.cumsum(np.square(some), out=squares[1:])
+    sums += always.sum()
+    squares += always.dot(always)
+    distances: Floats = (len(always) + first) * np.square(place) - 2.0 * place * sums[first] + squares[first]
+    return distances

@@ -1,0 +1,55 @@
+"""
+What to make of nodes about which little or nothing is known.
+
+Absence of data is never data: such a node counts as the mean of the feasible nodes about which something is known, as far
+as it is not believed itself. Where nothing is known of anybody, all are equal.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from lamina.scheduling.framework.columns import Bools, Floats, Ints
+from lamina.scheduling.framework.points import MAX_SCORE
+
+NEITHER: Final = MAX_SCORE / 2
+"""What all nodes get where nothing is known of any."""
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """Points for some nodes, and how far they are believed: from 1 down to 0, where nothing is known."""
+
+    points: Floats
+    trust: Floats
+
+
+def weakest(judged: Sequence[Judged]) -> Judged:
+    """Let the resource decide that gives a node fewest points, of those of which anything is known."""
+    points, trust = judged[0].points, judged[0].trust
+    for one in judged[1:]:
+        worse = (one.points < points) | ((one.points == points) & (one.trust > trust))
+        taken = (one.trust > 0) & (worse | (trust <= 0))
+        points, trust = np.where(taken, one.points, points), np.where(taken, one.trust, trust)
+    return Judged(points, trust)
+
+
+def believed(values: Floats, trust: Floats, feasible: Bools, nothing: float) -> Floats:
+    """Return values as far as they are believed, and for the rest the mean of the feasible ones; *nothing*: of no one."""
+    weights = np.where(feasible, trust, 0.0)
+    total = float(weights.sum())
+    mean = float(weights.dot(values)) / total if total > 0 else nothing
+    # Such that what is believed in full stays as it is, to the last digit.
+    return trust * values + (1.0 - trust) * mean
+
+
+def settle(judged: Judged, feasible: Bools) -> Ints:
+    """Return the final points of each node."""
+    return rounded(believed(judged.points, judged.trust, feasible, NEITHER))
+
+
+def rounded(points: Floats) -> Ints:
+    """Round half up."""
+    scores: Ints = np.floor(points + 0.5).astype(np.int64)
+    return scores

@@ -1,0 +1,79 @@
+"""Numbers in annotations, as arrays."""
+
+import math
+
+import pytest
+
+from lamina.model.events import NodeGone, NodeSeen
+from lamina.scheduling.framework.annotations import number
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.view import NodeRow, everything, only
+from lamina.scheduling.loop.loop import Loop
+from lamina.testing.builders import a_node
+
+KEY = "congestion-factor"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(None, id="not said"),
+        pytest.param("", id="empty"),
+        pytest.param("much", id="a word"),
+        pytest.param("nan", id="not a number"),
+        pytest.param("inf", id="infinity"),
+        pytest.param("1_000", id="as only Python writes it"),
+        pytest.param("1e999", id="beyond every float"),
+        pytest.param("1" * 65, id="too long to mean anything"),
+    ],
+)
+def test_what_is_no_finite_number_counts_as_not_said(text: str | None) -> None:
+    assert math.isnan(number(text))
+
+
+@pytest.mark.parametrize(("text", "expected"), [("17", 17.0), (" 2.5 ", 2.5), ("-3", -3.0), ("1e3", 1000.0)])
+def test_numbers_are_read_as_people_write_them(text: str, expected: float) -> None:
+    assert expected == number(text)
+
+
+def test_a_column_follows_the_nodes() -> None:
+    loop = Loop(lambda _: {}, lambda _: 0)
+    columns = loop.state.columns
+
+    def said() -> list[str]:
+        return [f"{value:g}" for value in everything(columns).floats(KEY)]
+
+    loop.take(NodeSeen(a_node("a", annotations={KEY: "1"})), NodeSeen(a_node("b")))
+    first = said()
+    loop.take(NodeSeen(a_node("b", annotations={KEY: "2"})), NodeSeen(a_node("c", annotations={KEY: "3"})))
+    second = said()
+    loop.take(NodeGone("a"), NodeSeen(a_node("d", annotations={KEY: "4"})))
+
+    assert (["1", "nan"], ["1", "2", "3"], ["4", "2", "3"]) == (first, second, said())
+
+
+def test_many_nodes_may_join_one_by_one_after_the_first_question() -> None:
+    loop = Loop(lambda _: {}, lambda _: 0)
+    for count in range(200):
+        loop.take(NodeSeen(a_node(f"n{count}", annotations={KEY: str(count)})))
+        assert float(count) == everything(loop.state.columns).floats(KEY)[-1]
+
+
+def test_texts_can_be_asked_for_too() -> None:
+    loop = Loop(lambda _: {}, lambda _: 0)
+    loop.take(NodeSeen(a_node("a", annotations={"zone": "x"})), NodeSeen(a_node("b")), NodeSeen(a_node("c")))
+    columns = loop.state.columns
+
+    assert ["x", None, None] == everything(columns).annotations("zone")
+    assert [None, "x"] == only(columns, [2, 0]).annotations("zone")
+    assert ("x", None) == (NodeRow(columns, 0).annotation("zone"), NodeRow(columns, 1).annotation("zone"))
+
+
+def test_a_change_of_annotations_is_noted_and_nothing_else() -> None:
+    loop = Loop(lambda _: {}, lambda _: 0)
+    loop.take(NodeSeen(a_node("a")))
+    before = [log.position for log in loop.state.columns.logs]
+    loop.take(NodeSeen(a_node("a", annotations={KEY: "5"})))
+    changed = [Facet(index).name for index, log in enumerate(loop.state.columns.logs) if log.position != before[index]]
+
+    assert ["ANNOTATIONS"] == changed
