@@ -19,6 +19,7 @@ from lamina.simulator.workloads.pod_schema import (
     DaemonSetEntry,
     DeploymentEntry,
     JobEntry,
+    LimitsEntry,
     PodEntry,
     SpreadEntry,
     StageEntry,
@@ -33,6 +34,7 @@ from lamina.simulator.workloads.schema import (
     ScaleEntry,
     ScenarioFile,
     UpdateEntry,
+    UsageEntry,
 )
 from lamina.simulator.workloads.workload_schema import (
     ArrivalsEntry,
@@ -129,6 +131,8 @@ def test_every_preset_is_on_the_page() -> None:
         PodEntry,
         SpreadEntry,
         StageEntry,
+        LimitsEntry,
+        UsageEntry,
         DeploymentEntry,
         StatefulSetEntry,
         DaemonSetEntry,

@@ -65,6 +65,8 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
     utilisation = figures["utilisation"]
     if utilisation["requested"] is not None:
         yield f"of all cpu {utilisation['requested']:.0%} was asked for and {utilisation['used']:.0%} used"
+    if figures.get("overload_seconds") is not None:
+        yield f"nodes used more than 90 % of their cpu or memory for {figures['overload_seconds']:,.0f} node-seconds"
     if figures["slowdown"]["mean"] is not None:
         slowdown = figures["slowdown"]
         yield f"bounded slowdown: {slowdown['mean']:.2f} on average, {slowdown['p95']:.2f} at p95"

@@ -36,6 +36,7 @@ def figures(**more: Any) -> dict[str, Any]:
     [
         pytest.param({}, "75 B downloaded, 25 B found in place, 25% of what was wanted", id="bytes"),
         pytest.param({}, "bounded slowdown: 1.33 on average, 1.33 at p95", id="slowdown"),
+        pytest.param({"overload_seconds": 1234.4}, "for 1,234 node-seconds", id="overload"),
         pytest.param({"heating": 2.0, "balance": 1.0}, "the busiest node had 2.00 times the mean", id="heating"),
         pytest.param(
             {"utilisation": Utilisation(requested=0.5, used=0.25)}, "50% was asked for and 25% used", id="utilisation"

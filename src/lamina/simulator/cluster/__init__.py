@@ -1,6 +1,7 @@
 """Virtual nodes with their kubelets, the pods on them, and what a scheduler gets to see of both."""
 
 from lamina.simulator.cluster.cluster import Cluster
+from lamina.simulator.cluster.metering import UsageSpec
 from lamina.simulator.cluster.node import Delays, NodeSpec, VirtualNode
 from lamina.simulator.cluster.pod import ENDED, Phase, VirtualPod
 from lamina.simulator.cluster.witness import ClusterWatcher, Witness
@@ -12,6 +13,7 @@ __all__ = [
     "Delays",
     "NodeSpec",
     "Phase",
+    "UsageSpec",
     "VirtualNode",
     "VirtualPod",
     "Witness",

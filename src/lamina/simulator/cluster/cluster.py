@@ -23,6 +23,7 @@ from lamina.simulator.cluster.grounds import Grounds
 from lamina.simulator.cluster.kubelet import Kubelet
 from lamina.simulator.cluster.lag import UNSEEDED, Draw
 from lamina.simulator.cluster.life import RUNS_ON, Life
+from lamina.simulator.cluster.metering import Metering, UsageSpec
 from lamina.simulator.cluster.node import Delays, NodeSpec, VirtualNode
 from lamina.simulator.cluster.outage import UNREACHABLE, Outage
 from lamina.simulator.cluster.pod import ENDED, VirtualPod, wanted
@@ -55,7 +56,7 @@ NO_UPLINKS: Final[Mapping[str, float]] = {}
 class Cluster:
     """All nodes and all pods that ever were."""
 
-    def __init__(  # noqa: PLR0913 - what a cluster is made of; the last three are by name and seldom given
+    def __init__(  # noqa: PLR0913 - what a cluster is made of; the last four are by name and seldom given
         self,
         environment: Environment,
         images: Iterable[Image],
@@ -65,8 +66,13 @@ class Cluster:
         draw: Draw = UNSEEDED,
         registry: float = 0.0,
         uplinks: Mapping[str, float] = NO_UPLINKS,
+        usage: UsageSpec | None = None,
     ) -> None:
-        """Start without nodes; *images* is all there is to pull, over these links (0: without a limit)."""
+        """
+        Start without nodes; *images* is all there is to pull, over these links (0: without a limit).
+
+        What nodes are really used for is measured and told if *usage* says how.
+        """
         self._environment = environment
         self._note, self._tell = witness.note, witness.tell
         network = Network(environment)
@@ -78,6 +84,8 @@ class Cluster:
             self._catalog.learn(image)
         self._needs: dict[tuple[str, ...], tuple[tuple[Image, ...], int]] = {}
         self._words = Words()
+        self.metering = None if usage is None else Metering(environment, usage, delays, witness.tell, draw)
+        """Who measures what nodes are really used for; None: nobody."""
         self._reporters: dict[str, Reporter] = {}
         self._outages: dict[str, Outage] = {}
         self.watchers: list[ClusterWatcher] = []
@@ -103,6 +111,8 @@ class Cluster:
         self.nodes[name], self._reporters[name] = node, reporter
         self._note(NodeJoined(self._environment.now, name, dict(spec.allocatable), spec.bandwidth))
         reporter.join()
+        if self.metering is not None:
+            self.metering.join(node)
         for watcher in self.watchers:
             watcher.node_joined(node)
 
@@ -150,6 +160,8 @@ class Cluster:
         for pod in kubelet.pods:
             self.remove(pod.pod.uid)
         kubelet.leave()
+        if self.metering is not None:
+            self.metering.leave(name)
         self._note(NodeLeft(self._environment.now, name))
         self._reporters[name].leave()
         for watcher in self.watchers:

@@ -20,6 +20,7 @@ from lamina.model.resources import PODS, Amounts
 from lamina.model.taints import Taint
 from lamina.simulator.cluster.describing import Words, name_of
 from lamina.simulator.cluster.lag import Lag
+from lamina.simulator.cluster.meter import Meter
 from lamina.simulator.cluster.pod import VirtualPod
 from lamina.simulator.pulls import Pull, Store
 from lamina.simulator.pulls.spec import DiskSpec, RuntimeSpec
@@ -68,6 +69,7 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
     holds: tuple[Image, ...] = ()
     """Images that are on it from the start."""
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     runtime: RuntimeSpec = RuntimeSpec()
     disk: DiskSpec | None = None
@@ -96,6 +98,8 @@ class VirtualNode:
         self.pressed = False
         """Whether its disk is so full that it takes no pods."""
         self.taints = spec.taints
+        self.meter: Meter | None = None
+        """Follows what its pods really use, where somebody wants to know."""
         self.pulling: dict[Digest, tuple[Pull, int]] = {}
         """Pulls that have begun, and the bytes each has to download."""
         self._words = Words() if words is None else words
@@ -164,6 +168,7 @@ class VirtualNode:
             name=self.name,
             uid=self.name,
             labels=self.labels,
+            annotations=self.spec.annotations,
             taints=self.taints,
             unschedulable=self.unschedulable,
             allocatable=self.spec.allocatable,

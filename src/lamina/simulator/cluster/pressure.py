@@ -74,6 +74,8 @@ class Pressure:
 
     def _enter_stage(self, pod: VirtualPod, index: int, since: float, seconds: float) -> None:
         self._await_stage(pod, index, since, seconds)
+        if self._node.meter is not None:
+            self._node.meter.changed(self._environment.now)
         self.look()
 
     def look(self) -> None:

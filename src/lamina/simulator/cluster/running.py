@@ -84,6 +84,8 @@ class Runner:
             return
         again = pod.started is not None
         pod.phase, pod.since = "running", now
+        if self._node.meter is not None:
+            self._node.meter.changed(now)
         length = pod.life.length
         pod.timer = None if length is None else self._environment.after(length, self._over, pod)
         if again:
@@ -167,6 +169,8 @@ class Runner:
         if pod.life.stages:
             self._pressure.ended(pod)
         pod.since = None
+        if self._node.meter is not None:
+            self._node.meter.changed(self._environment.now)
 
     def _finished(self, pod: VirtualPod) -> None:
         self._close(pod, self._finished, "finished", "")

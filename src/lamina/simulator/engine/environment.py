@@ -39,7 +39,7 @@ class Environment:
     order in which they were scheduled. Times are plain finite floats without a unit.
     """
 
-    __slots__ = ("_cancelled", "_heap", "_serial", "now")
+    __slots__ = ("_cancelled", "_excused", "_heap", "_serial", "now")
 
     now: float
     """The current time. Read it, never set it: a plain attribute, because reading a property would cost a call."""
@@ -52,6 +52,7 @@ class Environment:
         self._heap: list[Timer] = []
         # Serials, not timers: a timer is immutable, and its serial is a version no later timer shares.
         self._cancelled: set[int] = set()
+        self._excused: set[int] = set()
         self._serial = 0
 
     def at(self, time: float, callback: Callable[[*Arguments], object], *args: *Arguments, priority: int = 0) -> Timer:
@@ -94,6 +95,23 @@ class Environment:
             heap[:] = [entry for entry in heap if entry[2] not in cancelled]
             heapify(heap)
             cancelled.clear()
+
+    def excuse(self, timer: Timer) -> None:
+        """Do not count *timer*, which this environment handed out, as something that is still to happen: see `idle`."""
+        excused, heap = self._excused, self._heap
+        excused.add(timer[2])
+        if len(excused) > FEW_CANCELLED and 2 * len(excused) > len(heap):
+            excused.intersection_update([entry[2] for entry in heap])
+
+    @property
+    def idle(self) -> bool:
+        """
+        Whether nothing is scheduled but what was excused.
+
+        Asked by what comes again and again and would otherwise keep a run going for ever, each for the other's sake.
+        """
+        excused, cancelled = self._excused, self._cancelled
+        return all(entry[2] in excused or entry[2] in cancelled for entry in self._heap)
 
     def peek(self) -> float:
         """Tell the time of the next callback; infinity if there is none."""

@@ -21,11 +21,16 @@ SPANS: Final = (*PARTS, "waiting", "pulling", "total")
 
 
 def summary(result: Result) -> dict[str, Any]:
-    """Boil a result down; all keys are always there, figures without pods are None."""
+    """
+    Boil a result down; all keys are always there, figures without pods are None.
+
+    But for ``overload_seconds``, which only runs have in which the use of nodes was measured.
+    """
     started = [pod for pod in result.pods if pod.started is not None]
     phases = Counter(pod.phase for pod in result.pods)
     wanted = sum(pod.bytes_wanted for pod in started)
     hit = sum(_hit(pod) for pod in started)
+    measured = {} if result.overload_seconds is None else {"overload_seconds": result.overload_seconds}
     return {
         "scenario": result.scenario,
         "profile": result.profile,
@@ -55,6 +60,7 @@ def summary(result: Result) -> dict[str, Any]:
         "heating": result.heating,
         "balance": result.balance,
         "utilisation": msgspec.structs.asdict(result.utilisation),
+        **measured,
         "startup_seconds": {name: _spread(getattr(pod, name) for pod in started) for name in SPANS},
         "slowdown": _spread(pod.slowdown for pod in started),
         "nodes": [msgspec.structs.asdict(node) for node in result.nodes],

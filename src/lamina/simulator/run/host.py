@@ -96,6 +96,9 @@ class Host:
             environment = self._environment
             at = environment.now if self._free_at < environment.now else self._free_at
             self._deciding = environment.at(at, self._decide, priority=DECIDE)
+            if at > environment.now:
+                # Whatever comes of it will happen then; that it will be heard is nothing that happens.
+                environment.excuse(self._deciding)
 
     # -- what the scheduler wants --------------------------------------------------------------------------------------
 
@@ -142,6 +145,7 @@ class Host:
                 if self._wake is not None:
                     self._environment.cancel(self._wake)
                 self._wake = self._environment.at(max(at, self._environment.now), self._wake_up, priority=DECIDE)
+                self._environment.excuse(self._wake)
             case DoWork(pod, _, plugin, attempt, _):
                 self.tell(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
             case Evict(pod, _, _):
@@ -163,7 +167,7 @@ class Host:
     def _wake_up(self) -> None:
         """Let time pass for the scheduler, unless that is all that is left and would change nothing."""
         self._wake = None
-        only_this = self._environment.peek() == INFINITY
+        only_this = self._environment.idle
         if only_this and (not self._decider.trying or self._environment.now > self.last_at + PATIENCE):
             return
         if self._deciding is not None:

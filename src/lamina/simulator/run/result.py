@@ -147,6 +147,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     balance: float | None
     """How far apart the nodes' loads were, see `balance`; None when no cpu was asked for."""
     utilisation: Utilisation = Utilisation()
+    overload_seconds: float | None = None
+    """Seconds during which nodes used more than 90 % of their cpu or memory, over all nodes; None: nobody measured."""
     cleared: Cleared = Cleared()
     evictions: int = 0
     """Pods that were ended because their node was short of something or failed."""

@@ -77,6 +77,7 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         draw=draw,
         registry=scenario.registry,
         uplinks=scenario.uplinks,
+        usage=scenario.usage,
     )
     host.connect(cluster)
     if trace is not None:
@@ -103,6 +104,7 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         heating=averages.heating,
         balance=averages.balance,
         utilisation=Utilisation(requested=averages.requested / there, used=used / there) if there else Utilisation(),
+        overload_seconds=_overload_seconds(cluster, host.last_at if scenario.until is None else environment.now),
         cleared=tally.cleared,
         evictions=tally.evictions,
         failures=tally.failures,
@@ -111,6 +113,10 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         nodes=node_outcomes(cluster),
         decisions=tuple(host.decisions or ()),
     )
+
+
+def _overload_seconds(cluster: Cluster, end: float) -> float | None:
+    return None if cluster.metering is None else cluster.metering.crowded_seconds(end)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from lamina.simulator.workloads.room import Room
 from lamina.simulator.workloads.runtimes import Runtimes
 from lamina.simulator.workloads.scenario import Arrival, Happening
 from lamina.simulator.workloads.schema import MOST_NODES, NodeEntry
+from lamina.simulator.workloads.usage_entries import measuring
 from lamina.simulator.workloads.workload_entries import drawn
 
 
@@ -64,6 +65,7 @@ class Assembly:
         self.arrivals.update((one.pod.name, one) for one in more.arrivals)
         self.controllers += more.controllers
         self._check_names()
+        self.usage = measuring(ledger)
         self.happenings: list[Happening] = [
             *events.happenings(self.arrivals, self.controllers, around),
             *more.happenings,

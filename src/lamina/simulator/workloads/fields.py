@@ -13,6 +13,11 @@ def _reads(reader: Callable[[Any], object]) -> msgspec.Meta:
     return msgspec.Meta(extra={"reads": reader})
 
 
+def _second(value: str | float) -> None:
+    if units.seconds(value) < 1.0:
+        raise ValueError("must be at least a second")
+
+
 def _positive(value: str | float) -> None:
     if not units.seconds(value):
         raise ValueError("must be more than 0")
@@ -21,6 +26,8 @@ def _positive(value: str | float) -> None:
 Duration = Annotated[str | float, _reads(units.seconds)]
 Period = Annotated[str | float, _reads(_positive)]
 """A duration that is not 0."""
+Interval = Annotated[str | float, _reads(_second)]
+"""A duration after which something comes again and again, so that a slip of the finger does not make millions of it."""
 Durations = Annotated[tuple[Duration, ...], msgspec.Meta(min_length=1, max_length=1000)]
 Delay = Annotated[str | float | Durations, _reads(units.lag)]
 """A duration, or a list of them to draw from."""

@@ -48,6 +48,7 @@ def load_scenario(path: str | Path, seed: int = 0, data: str | Path | None = Non
         registry=assembly.registry,
         uplinks=assembly.uplinks,
         delays=assembly.defaults.delays,
+        usage=assembly.usage,
         profile=_last(parts, "profile") or "",
         until=None if until is None else units.seconds(until),
         notes=assembly.notes,

@@ -50,6 +50,7 @@ class Nodes:
             bandwidth=usual.bandwidth if node.bandwidth is None else float(units.bandwidth(node.bandwidth)),
             holds=tuple(image for image in found if image is not None),
             labels=node.labels,
+            annotations=node.annotations,
             taints=tuple(taint.taint() for taint in node.taints),
             runtime=usual.runtime if node.runtime is None else self._runtimes.runtime(entry, node.runtime),
             disk=self._runtimes.disk(entry, usual.disk, node.disk),

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lamina.model import resources
 from lamina.model.image import Image
-from lamina.model.pod import Container, Owner, Pod, PodUid, total_requests
-from lamina.model.resources import CPU, MEMORY
+from lamina.model.pod import Container, Owner, Pod, PodUid, total_limits, total_requests
 from lamina.simulator.cluster.life import Life
 from lamina.simulator.workloads import units
 from lamina.simulator.workloads.catalogue import Catalogue
 from lamina.simulator.workloads.disk_room import DiskRoom
 from lamina.simulator.workloads.files import Entry
 from lamina.simulator.workloads.ledger import Ledger
+from lamina.simulator.workloads.limits import broken_limits, demand_of
 from lamina.simulator.workloads.lives import is_endless, life_of
 from lamina.simulator.workloads.own_fields import OWN_FIELDS, misplaced
 from lamina.simulator.workloads.pod_schema import PodEntry, TemplateEntry
@@ -55,15 +54,17 @@ class Pods:
     def template(self, entry: Entry, kind: str) -> tuple[Pod, Life]:
         """Return what the pods of an entry are like; *kind* is the controller's, empty without one."""
         said: TemplateEntry = entry.value
-        own = {name: value for name, value in ((CPU, said.cpu), (MEMORY, said.memory)) if value is not None}
         self._ledger.mistakes += misplaced(entry, said.resources)
-        asked = resources.amounts({**said.resources, **own})
+        asked, most = demand_of(said)
         images = list(self._images(entry, said))
         for step, message in self._around.room.lacking(asked) if self._around.room is not None else ():
             own_field = (step,) if step in OWN_FIELDS else ("resources", step)
             self._ledger.wrong(entry, message, *(own_field if step else ()))
         names = (said.image,) if said.image is not None else said.images
-        containers = tuple(Container(image, asked if index == 0 else ()) for index, image in enumerate(names))
+        containers = tuple(
+            Container(image, asked, limits=most) if index == 0 else Container(image)
+            for index, image in enumerate(names)
+        )
         first = tuple(Container(image) for image in said.init)
         requests, ranked = total_requests(containers, first)
         pod = Pod(
@@ -73,6 +74,7 @@ class Pods:
             init_containers=first,
             requests=requests,
             scoring_requests=ranked,
+            limits=total_limits(containers, first) if most else (),
             priority=said.priority,
             scheduler_name=said.scheduler,
             tolerations=tuple(one.toleration() for one in said.tolerations),
@@ -83,7 +85,9 @@ class Pods:
         for steps, image in images:
             if told := self._around.disk_room.too_small(pod, image):
                 self._ledger.wrong(entry, told, *steps)
-        return pod, self._life(entry, kind)
+        life = self._life(entry, kind)
+        self._ledger.mistakes += broken_limits(entry, asked, most, life)
+        return pod, life
 
     def _life(self, entry: Entry, kind: str) -> Life:
         life, mistakes = life_of(entry, kind)

@@ -47,6 +47,13 @@ class SpreadEntry(_Part, frozen=True, kw_only=True):
         return SpreadConstraint(self.max_skew, self.key, self.when, LabelSelector(tuple(sorted(counted.items()))))
 
 
+class LimitsEntry(_Part, frozen=True, kw_only=True):
+    """What a pod may use at most, as in a container's resources."""
+
+    cpu: Quantity | None = None
+    memory: Quantity | None = None
+
+
 class StageEntry(_Part, frozen=True, kw_only=True):
     """A stretch of a pod's run, and what it really uses meanwhile."""
 
@@ -74,6 +81,8 @@ class TemplateEntry(_Part, frozen=True, kw_only=True):
     cpu: Quantity | None = None
     memory: Quantity | None = None
     resources: dict[str, Quantity] = {}
+    limits: LimitsEntry = LimitsEntry()
+    """What it may use at most; a limit without a request is the request as well."""
     duration: Duration | None = None
     """How long it runs; unset: until the end."""
     stages: Annotated[tuple[StageEntry, ...], msgspec.Meta(max_length=1000)] = ()

@@ -7,7 +7,7 @@ import msgspec
 from lamina.model.digest import Digest
 from lamina.model.image import Image
 from lamina.model.pod import Pod
-from lamina.simulator.cluster import Delays, NodeSpec
+from lamina.simulator.cluster import Delays, NodeSpec, UsageSpec
 from lamina.simulator.cluster.life import RUNS_ON, Life
 from lamina.simulator.controllers.spec import ControllerSpec
 
@@ -64,6 +64,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     uplinks: dict[str, float] = {}
     """Bytes per second of links that nodes share on their way to the registry."""
     delays: Delays = Delays()
+    usage: UsageSpec | None = None
+    """How the use of nodes is measured and told to the scheduler; None: it is not."""
     profile: str = ""
     """The profile it asks for; traces and summaries of a run are labelled with it."""
     until: float | None = None

@@ -10,7 +10,17 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from lamina.model.taints import Taint
-from lamina.simulator.workloads.fields import Bandwidth, Delay, Duration, Name, Period, Quantity, Reference, Size
+from lamina.simulator.workloads.fields import (
+    Bandwidth,
+    Delay,
+    Duration,
+    Interval,
+    Name,
+    Period,
+    Quantity,
+    Reference,
+    Size,
+)
 from lamina.simulator.workloads.imports.entries import ImportEntry
 from lamina.simulator.workloads.pod_schema import (
     Count,
@@ -73,12 +83,20 @@ class NodeEntry(_Part, frozen=True, kw_only=True):
     bandwidth: Bandwidth | None = None
     holds: tuple[Reference, ...] = ()
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     taints: tuple[TaintEntry, ...] = ()
     runtime: str | None = None
     disk: Size | DiskEntry | None = None
     uplink: str = ""
     zone: str | Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] | None = None
     """Where it stands; of several zones the nodes of one entry take turns."""
+
+
+class UsageEntry(_Part, frozen=True, kw_only=True):
+    """How what nodes are really used for is measured, and told to the scheduler."""
+
+    every: Interval = "60s"
+    window: Interval = "15m"
 
 
 class ScaleEntry(_Part, frozen=True, kw_only=True):
@@ -138,6 +156,8 @@ class ScenarioFile(_Part, frozen=True, kw_only=True):
     """More pods, drawn from the seed of the run."""
     imports: tuple[ImportEntry, ...] = ()
     """More of everything, from files of other tools."""
+    usage: UsageEntry | None = None
+    """Unset: nobody measures what nodes are used for."""
     events: tuple[EventEntry, ...] = ()
     profile: str = ""
     until: Duration | None = None

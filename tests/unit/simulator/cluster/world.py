@@ -32,7 +32,7 @@ class World:
         self.env = Environment()
         self.records: list[Record] = []
         self.told: list[tuple[float, Event]] = []
-        known = {name: delays.pop(name) for name in ("draw", "registry", "uplinks") if name in delays}
+        known = {name: delays.pop(name) for name in ("draw", "registry", "uplinks", "usage") if name in delays}
         delays = {"start": 0.5, **delays}
         self.cluster = Cluster(self.env, [WEB, API, TOOL, *images], Delays(**delays), self, **known)
 

@@ -10,7 +10,7 @@ from lamina.model.image import Layer
 from lamina.model.pod import Container
 from lamina.model.resources import amounts
 from lamina.model.taints import Taint, Toleration
-from lamina.simulator.cluster import Delays
+from lamina.simulator.cluster import Delays, UsageSpec
 from lamina.simulator.cluster.life import RUNS_ON
 from lamina.simulator.pulls.spec import CONTAINERD
 from lamina.simulator.workloads import Arrival, Happening, Scenario, load_scenario
@@ -237,3 +237,71 @@ def test_an_arrival_without_a_duration_runs_until_the_end(load):
     scenario = load(main=IMAGES + NODE + "pods: [{name: p, image: 'web:1'}]\n")
 
     assert Arrival(0.0, scenario.arrivals[0].pod, RUNS_ON) == scenario.arrivals[0]
+
+
+# ---------------------------------------------------------------------------------------- use, annotations and limits
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        pytest.param("", None, id="nobody measures"),
+        pytest.param("usage: {}\n", UsageSpec(every=60.0, window=900.0), id="the usual"),
+        pytest.param("usage: {every: 30s, window: 5m}\n", UsageSpec(every=30.0, window=300.0), id="both"),
+        pytest.param("usage: {every: 10m}\n", UsageSpec(every=600.0, window=900.0), id="one of them"),
+        pytest.param("usage: null\n", None, id="nothing"),
+    ],
+)
+def test_use_is_measured_only_if_the_scenario_says_so(load, said, expected):
+    assert expected == load(main=NODE + said).usage
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        pytest.param("", UsageSpec(every=30.0), id="that of the included file"),
+        pytest.param("usage: {every: 90s}\n", UsageSpec(every=90.0), id="the including file has the last word"),
+        pytest.param("usage: null\n", None, id="and may take it away"),
+    ],
+)
+def test_how_use_is_measured_is_a_single_value(load, said, expected):
+    assert expected == load(main=f"include: [more.yaml]\n{said}", more=f"{NODE}usage: {{every: 30s}}\n").usage
+
+
+def test_nodes_carry_annotations(load):
+    text = "nodes: [{name: n, count: 2, cpu: 4, memory: 16Gi, zone: [a, b], annotations: {congestion-factor: '7'}}]\n"
+
+    assert [{"congestion-factor": "7"}] * 2 == [node.annotations for node in load(main=text).nodes]
+
+
+@pytest.mark.parametrize(
+    ("said", "requests", "limits", "of_pod"),
+    [
+        pytest.param("cpu: 1", {"cpu": 1}, {}, {}, id="none: its requests count"),
+        pytest.param(
+            "cpu: 1, memory: 1Gi, limits: {cpu: 2}",
+            {"cpu": 1, "memory": "1Gi"},
+            {"cpu": 2},
+            {"cpu": 2, "memory": "1Gi"},
+            id="of cpu, and memory as requested",
+        ),
+        pytest.param("limits: {cpu: 2}", {"cpu": 2}, {"cpu": 2}, {"cpu": 2}, id="a limit is the request too"),
+        pytest.param(
+            "cpu: 0, limits: {cpu: 2}", {"cpu": 0}, {"cpu": 2}, {"cpu": 2}, id="unless that is said to be nothing"
+        ),
+    ],
+)
+def test_limits_stand_beside_requests(load, said, requests, limits, of_pod):
+    text = f"{NODE}{IMAGES}pods: [{{name: p, images: ['web:1', 'web:1'], {said}}}]\n"
+    pod = load(main=text).arrivals[0].pod
+    first, second = pod.containers
+
+    assert (amounts(requests), amounts(limits)) == (first.requests, first.limits)
+    assert ((), ()) == (second.requests, second.limits)
+    assert (amounts(requests), amounts(of_pod)) == (pod.requests, pod.limits)
+
+
+def test_controllers_make_pods_with_limits(load):
+    text = f"{NODE}{IMAGES}deployments: [{{name: d, image: 'web:1', cpu: 1, limits: {{cpu: 3}}}}]\n"
+
+    assert amounts({"cpu": 3}) == load(main=text).controllers[0].template.limits

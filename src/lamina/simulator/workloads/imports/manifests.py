@@ -110,6 +110,7 @@ class _Cluster:
             allocatable=resources.filled(node.allocatable, ((PODS, building.USUAL_PODS),)),
             holds=tuple({image.digest: image for image in held if image is not None}.values()),
             labels=node.labels,
+            annotations=node.annotations,
             taints=taints,
         )
 
