@@ -14,7 +14,7 @@ from typing import Final
 
 import click
 
-# name → (module, what it is for); the module has a click command of the same name as itself.
+# name → (module, what it is for); the module has a click command of that name, with _ for -.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("lamina.cli.demo", "The tour: three small clusters step by step, and a first study; in under a minute."),
     "simulate": ("lamina.cli.simulate", "Run a scenario in virtual time; write trace and summary."),
@@ -23,6 +23,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "image": ("lamina.cli.image", "Show the layers of an image, and which nodes hold how much of it."),
     "catalog": ("lamina.cli.catalog", "Collect what images consist of, look at it, or generate some."),
     "scheduler": ("lamina.cli.scheduler", "Bind pods in a real cluster, or observe what would have been saved."),
+    "annotate": ("lamina.cli.annotate", "Write what nodes are used for into their annotations."),
     "agent": ("lamina.cli.agent", "Tell the cluster which image layers this node holds, or print them."),
     "doctor": ("lamina.cli.doctor", "Look whether runtime, cluster and registries are as they should be."),
     "profiles": ("lamina.cli.profiles", "List the profiles that come with Lamina, or print one."),
@@ -48,7 +49,7 @@ class Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -3,9 +3,12 @@
 import math
 import re
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from lamina.services.intake.usage.settings import Settings as UsageSettings
 
 EXAMPLES: Final = """\b
 Examples:
@@ -13,6 +16,7 @@ Examples:
   lamina scheduler --config my-scheduler-config.yaml -v 2
   lamina scheduler --observe
   lamina scheduler --listen 0.0.0.0:10259 --log-format json
+  lamina scheduler --config safe.yaml --prometheus http://127.0.0.1:9090
   lamina scheduler --registries registries.yaml --docker-config ~/.docker/config.json
 
 Without --config, pods with `schedulerName: lamina` are placed by the profile lamina-balanced. With --observe every pod
@@ -44,6 +48,8 @@ NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
     help="Seconds that a pod waits for a registry at most.",
 )
 @click.option("--docker-config", type=click.Path(path_type=Path), help="Docker's config.json, with its credentials.")
+@click.option("--usage", type=click.Path(path_type=Path), help="A file that says who knows what nodes are used for.")
+@click.option("--prometheus", help="Instead of --usage: the address of a Prometheus that knows.")
 @click.option("--seed", type=int, help="Decides between nodes of equal score; default: chance does.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-v", "verbosity", type=click.IntRange(0, 10), default=0, show_default=True, help="How much to say.")
@@ -60,6 +66,8 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     no_registries: bool,
     registry_deadline: float,
     docker_config: Path | None,
+    usage: Path | None,
+    prometheus: str | None,
     seed: int | None,
     log_format: str,
     verbosity: int,
@@ -108,10 +116,29 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
         rules=None if no_registries else rules,
         keyring=keyring,
         registry_deadline=registry_deadline,
+        usage=_usage(usage, prometheus),
         seed=seed,
         detail="full" if verbosity >= logs.SCORES else "savings",
     )
     asyncio.run(serve(options))
+
+
+def _usage(file: Path | None, prometheus: str | None) -> "UsageSettings | None":
+    from lamina.clients.prometheus.server import checked_url
+    from lamina.model.errors import InputError
+    from lamina.services.intake.usage.settings import PrometheusEntry, Settings, load_settings
+
+    if file is not None and prometheus is not None:
+        raise InputError.one("--prometheus", "not together with --usage: the file names its source")
+    if file is not None:
+        return load_settings(file)
+    if prometheus is None:
+        return None
+    try:
+        checked_url(prometheus)
+    except ValueError as error:
+        raise InputError.one("--prometheus", str(error)) from None
+    return Settings(prometheus=PrometheusEntry(url=prometheus))
 
 
 def _path(text: str) -> Path | None:

@@ -4,18 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed import MissingError, Testbed
-from testbed.fixtures import do_without
+from testbed import Testbed
+from testbed.fixtures import started
 
 
 @pytest.fixture(scope="package")
 def own_plane() -> Iterator[Testbed]:
-    try:
-        started = Testbed.start()
-    except MissingError as error:
-        do_without(error)
-    with started:
-        yield started
+    with started() as bed:
+        yield bed
 
 
 @pytest.fixture

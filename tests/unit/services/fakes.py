@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.model.decision import Decision, LocalityStory, NodeVerdict, PluginScore, Saved
-from lamina.services.scheduler.clock import Clock
+from lamina.services.intake.clock import Clock
 
 T = TypeVar("T")
 

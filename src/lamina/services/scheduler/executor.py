@@ -19,7 +19,7 @@ from lamina.model.errors import LaminaError
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.commands import Bind, Command, DoWork, Evict, Nominate, TellPending, WakeAt
-from lamina.services.scheduler.clock import Clock
+from lamina.services.intake.clock import Clock
 from lamina.services.scheduler.telling import Teller, key_of
 from lamina.services.scheduler.throttle import Throttle
 from lamina.wire.decision_note import DECISION_ANNOTATION, encode_note

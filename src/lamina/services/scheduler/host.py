@@ -18,8 +18,8 @@ from typing import Final, Protocol
 from lamina.model.events import TimePassed
 from lamina.scheduling.framework.commands import Command, TellPending, WakeAt
 from lamina.scheduling.loop.loop import Loop
+from lamina.services.intake.clock import Clock
 from lamina.services.intake.inbox import Inbox
-from lamina.services.scheduler.clock import Clock
 
 SLICE: Final = 0.005
 """Seconds of deciding before others get their turn."""

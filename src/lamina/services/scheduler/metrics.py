@@ -21,8 +21,8 @@ from lamina.model.reports import LayerReport
 from lamina.scheduling.framework.commands import Bind, Command, Evict, TellPending
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.state import LoopState
+from lamina.services.intake.clock import Clock
 from lamina.services.intake.intake import Intake
-from lamina.services.scheduler.clock import Clock
 
 SECONDS: Final = tuple(0.0001 * 2**step for step in range(18))
 ATTEMPTS: Final = (1, 2, 4, 8, 16)

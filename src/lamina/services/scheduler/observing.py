@@ -24,7 +24,7 @@ from lamina.model.pod import Pod, PodUid
 from lamina.model.quantity import human_bytes
 from lamina.scheduling.framework.commands import Bind, Command, DoWork, TellPending
 from lamina.scheduling.loop.loop import Loop
-from lamina.services.scheduler.clock import Clock
+from lamina.services.intake.clock import Clock
 
 MOST_SHADOWS: Final = 1024
 """Choices that wait to be compared: 16 bytes for each node and choice."""

@@ -8,6 +8,7 @@ from lamina.clients.kube.access import Access
 from lamina.clients.oci.keyring import Keyring
 from lamina.clients.oci.rules import Rules
 from lamina.scheduling.config.load import Configuration
+from lamina.services.intake.usage.settings import Settings as UsageSettings
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -31,5 +32,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Who we are to them."""
     registry_deadline: float = 2.0
     """Seconds that a pod waits for such an answer at most."""
+    usage: UsageSettings | None = None
+    """Who is asked what nodes are really used for; None: nobody, and plugins that go by it have nothing to say."""
     identity: str = ""
     """Who this instance is among others; empty: host name and a random number."""

@@ -17,7 +17,7 @@ from lamina.clients.kube.transport import KubeClient
 from lamina.model.decision import Decision
 from lamina.model.errors import LaminaError
 from lamina.model.pod import Pod, PodUid
-from lamina.services.scheduler.clock import Clock
+from lamina.services.intake.clock import Clock
 from lamina.services.scheduler.throttle import Throttle
 
 WORKERS: Final = 4

@@ -6,7 +6,6 @@ is given back. SIGUSR2 writes down what is believed.
 """
 
 import asyncio
-import gc
 import json
 import logging
 import os
@@ -27,17 +26,22 @@ from lamina.clients.oci.resolver import Resolver
 from lamina.model.duration import seconds
 from lamina.model.errors import InputError
 from lamina.model.events import Event, LayersReported
+from lamina.model.node import Node
 from lamina.model.reports import LayerReport
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.state import Settings
+from lamina.services.intake.clock import Clock
 from lamina.services.intake.doorkeeper import Doorkeeper
+from lamina.services.intake.first_look import everything_seen, uncollected
 from lamina.services.intake.inbox import Inbox
 from lamina.services.intake.intake import Intake
 from lamina.services.intake.pull_secrets import PullSecrets
 from lamina.services.intake.resolving import Resolving
+from lamina.services.intake.usage.settings import open_source
+from lamina.services.intake.usage.source import UsageSource
+from lamina.services.intake.usage.watch import UsageWatch
 from lamina.services.intake.watched import EVERYTHING, NODE_LAYERS, PODS, Watched
 from lamina.services.scheduler.attempts import Attempts
-from lamina.services.scheduler.clock import Clock
 from lamina.services.scheduler.custodian import Custodian
 from lamina.services.scheduler.dump import dump
 from lamina.services.scheduler.executor import Executor
@@ -56,8 +60,6 @@ LAST_BINDINGS: Final = 10.0
 """Seconds for bindings on their way to end once the process is asked to stop."""
 LAST_EVENTS: Final = 2.0
 LAST_PAGES: Final = 1.0
-GC_THRESHOLDS: Final = (100_000, 50, 100)
-"""What is kept for long is frozen after the first look; the rest is short-lived and seldom forms cycles."""
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +134,20 @@ class Scheduler:
             observer=self.observer,
             door=self.door,
         )
+        self._source: UsageSource | None = None
+        self.usage = self._measurements()
         self.port = options.port
+
+    def _measurements(self) -> UsageWatch | None:
+        """Ask again and again what nodes are used for, if somebody is named who knows."""
+        settings = self.options.usage
+        if settings is None:
+            return None
+        self._source = open_source(settings, lambda: self._talking, "lamina-scheduler")
+        return UsageWatch(self._source, seconds(settings.every), self.inbox, self._nodes, self.clock)
+
+    def _nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in self.loop.state.columns.nodes if node is not None}
 
     def _doorkeeper(self) -> Doorkeeper | None:
         """Stand before the inbox, if registries may be asked."""
@@ -194,17 +209,14 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until asked to stop."""
-        gc.disable()
-        try:
+        with uncollected():
             await self._run()
-        finally:
-            gc.enable()
 
     async def _run(self) -> None:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.client.close)
             stack.push_async_callback(self._talking.close)
-            stack.push_async_callback(self._close_registries)
+            stack.push_async_callback(self._close_sources)
             await self._open_pages(stack)
             self._heed_signals(stack)
             async with asyncio.TaskGroup() as tasks:
@@ -221,6 +233,8 @@ class Scheduler:
                 ]
                 if self.door is not None:
                     running.append(tasks.create_task(self.door.run(), name="door"))
+                if self.usage is not None:
+                    running.append(tasks.create_task(self.usage.run(), name="usage"))
                 if self.observer is None:
                     running.append(tasks.create_task(self.custodian.run(), name="custodian"))
                 if self.leadership is not None:
@@ -246,12 +260,10 @@ class Scheduler:
         self.inbox.ring()
 
     async def _settle_in(self) -> None:
-        """Say when everything was seen, and take what is kept for long out of the garbage collector's rounds."""
-        while not (self.intake.synced and self.host.caught_up and (self.door is None or self.door.opened)):
-            await asyncio.sleep(0.02)
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
-        gc.enable()
+        """Say when everything was seen."""
+        await everything_seen(
+            lambda: self.intake.synced and self.host.caught_up and (self.door is None or self.door.opened)
+        )
         state = self.loop.state
         fields = {"nodes": state.columns.count, "pods": len(state.cache), "waiting": len(state.queue)}
         log.info("everything was seen", extra={"fields": fields})
@@ -266,7 +278,9 @@ class Scheduler:
             log.warning("%d bindings were not finished", self.executor.underway)
         await self.recorder.drain(LAST_EVENTS)
 
-    async def _close_registries(self) -> None:
+    async def _close_sources(self) -> None:
+        if self._source is not None:
+            await self._source.close()
         if self.resolving is not None:
             await self.resolving.close()
         if self.resolver is not None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from lamina.scheduling.framework.commands import Bind, Nominate, TellPending
+from lamina.services.intake.clock import Clock
 from lamina.services.log_lines import Verbosity
 from lamina.services.scheduler.attempts import Attempts
-from lamina.services.scheduler.clock import Clock
 from lamina.services.scheduler.journal import Journal
 from lamina.services.scheduler.metrics import Metrics
 from lamina.testing import a_pod

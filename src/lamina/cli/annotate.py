@@ -1,0 +1,178 @@
+"""``lamina annotate``: write on nodes what scheduling agents read there, or take it off again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from lamina.services.annotator.planning import Change
+    from lamina.services.annotator.wiring import What
+    from lamina.services.intake.usage.settings import Settings
+
+EXAMPLES: Final = """\b
+Examples:
+  lamina annotate usage --prometheus http://127.0.0.1:9090 --dry-run
+  lamina annotate usage --config usage.yaml --every 60
+  lamina annotate usage --metrics-server
+  lamina annotate allocation --once
+  lamina annotate congestion --prometheus http://prometheus.monitoring:9090
+  lamina annotate usage --remove
+
+Annotations are all that is written, and only on nodes whose numbers have moved. See docs/agents-data.md.
+"""
+MOST_ROWS: Final = 200
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("what", type=click.Choice(["usage", "allocation", "congestion"]))
+@click.option(
+    "--prometheus", "url", default="", help="The address of a Prometheus server that has node-exporter's metrics."
+)
+@click.option("--metrics-server", is_flag=True, help="Ask the cluster's metrics API instead; for usage only.")
+@click.option("--config", type=click.Path(path_type=Path), help="A file that says where usage comes from, and how.")
+@click.option("--once", is_flag=True, help="Write once, and end.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written, and end.")
+@click.option("--remove", is_flag=True, help="Take the annotations off every node, and end.")
+@click.option(
+    "--every",
+    type=click.FloatRange(1, 86_400),
+    default=60.0,
+    show_default=True,
+    help="Seconds between two rounds.",
+)
+@click.option(
+    "--max-writes-per-second",
+    "per_second",
+    type=click.FloatRange(0, 1000, min_open=True),
+    default=5.0,
+    show_default=True,
+    help="To the API server, for all nodes together.",
+)
+@click.option(
+    "--refresh",
+    type=click.FloatRange(10, 86_400),
+    default=600.0,
+    show_default=True,
+    help="Seconds after which numbers that have not moved are written again.",
+)
+@click.option(
+    "--forget",
+    type=click.FloatRange(10, 864_000),
+    default=1800.0,
+    show_default=True,
+    help="Seconds after which the annotations of a node of which nothing is known are taken off.",
+)
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Which context of the kubeconfig.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-v", "verbosity", type=click.IntRange(0, 10), default=0, show_default=True, help="How much to say.")
+def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
+    what: "What",
+    url: str,
+    metrics_server: bool,
+    config: Path | None,
+    once: bool,
+    dry_run: bool,
+    remove: bool,
+    every: float,
+    per_second: float,
+    refresh: float,
+    forget: float,
+    kubeconfig: Path | None,
+    context: str,
+    log_format: str,
+    verbosity: int,
+) -> None:
+    """Write on every node what is used, asked for or congested there."""
+    import asyncio
+
+    from lamina.clients.kube.access import load_access
+    from lamina.services.annotator import logs
+    from lamina.services.annotator.wiring import Options
+    from lamina.services.annotator.wiring import annotate as run
+
+    settings = _settings(what, url, metrics_server, config, remove)
+    _check(settings, once or dry_run, refresh, forget, remove)
+    logs.set_up(verbosity, "json" if log_format == "json" else "text")
+    options = Options(
+        what=what,
+        access=load_access(kubeconfig, context),
+        settings=settings,
+        once=once,
+        dry_run=dry_run,
+        remove=remove,
+        every=every,
+        per_second=per_second,
+        refresh=refresh,
+        forget=forget,
+    )
+    asyncio.run(run(options, _show if dry_run else _say_remark))
+
+
+def _settings(what: str, url: str, metrics_server: bool, config: Path | None, remove: bool) -> "Settings":
+    from lamina.clients.prometheus.server import checked_url
+    from lamina.model.errors import InputError
+    from lamina.services.intake.usage.settings import PrometheusEntry, Settings, load_settings
+
+    named = [name for name, given in _sources(url, metrics_server, config).items() if given]
+    if len(named) > 1:
+        raise InputError.one(named[0], f"not together with {named[1]}: choose one")
+    if what == "allocation" and named:
+        raise InputError.one(named[0], "allocation is added up from pods: leave this off")
+    if what == "congestion" and metrics_server:
+        raise InputError.one("--metrics-server", "knows nothing of congestion: name a --prometheus")
+    if url:
+        try:
+            return Settings(prometheus=PrometheusEntry(url=checked_url(url)))
+        except ValueError as error:
+            raise InputError.one("--prometheus", f"{error}") from None
+    if config is not None:
+        return load_settings(config)
+    if not metrics_server and what != "allocation" and not remove:
+        raise InputError.one(what, "needs a source: name --prometheus URL or --config FILE, or say --metrics-server")
+    return Settings(metrics_server=metrics_server)
+
+
+def _sources(url: str, metrics_server: bool, config: Path | None) -> dict[str, bool]:
+    return {"--prometheus": bool(url), "--config": config is not None, "--metrics-server": metrics_server}
+
+
+def _check(settings: "Settings", one_look: bool, refresh: float, forget: float, remove: bool) -> None:
+    from lamina.model.errors import InputError
+
+    if settings.metrics_server and one_look and not remove:
+        raise InputError.one("--metrics-server", "one look at it tells no deviation: leave --once and --dry-run off")
+    if forget <= refresh:
+        raise InputError.one("--forget", f"must be longer than --refresh, which is {refresh:g} s")
+
+
+def _say_remark(_: Sequence["Change"], remark: str) -> None:
+    if remark:
+        click.echo(remark, err=True)
+
+
+def _show(changes: Sequence["Change"], remark: str) -> None:
+    """Print what would be written."""
+    from rich import box
+    from rich.table import Table
+
+    from lamina.cli.screen import Screen, literal
+
+    screen = Screen()
+    if changes:
+        table = Table(box=box.SIMPLE_HEAD if screen.is_terminal else box.ASCII2, pad_edge=False)
+        for column in ("node", "why"):
+            table.add_column(column, no_wrap=True)
+        table.add_column("annotations", overflow="fold")
+        for change in changes[:MOST_ROWS]:
+            said = "\n".join(
+                f"{key}={value}" if value is not None else f"{key} -" for key, value in change.annotations.items()
+            )
+            table.add_row(literal(change.node), change.why, literal(said))
+        screen.console.print(table)
+    more = f", of which {MOST_ROWS} are shown" if len(changes) > MOST_ROWS else ""
+    screen.say(f"{len(changes)} nodes would be written{more}")
+    if remark:
+        screen.say(literal(remark))

@@ -1,0 +1,1 @@
+"""A Prometheus server over the network: questions in PromQL, bounded answers."""

@@ -1,0 +1,78 @@
+"""
+What pods have asked for on nodes, and what is left: the annotations that the agent `pigeon` reads.
+
+Every pod that is bound to a node and has not ended counts, whether it runs already or not: a burst of pods that wait for
+their images takes room like any other. Only nodes that are ready are told of. Cpu is in thousandths of a core, memory and
+ephemeral storage in bytes; graphics processors are counted over all makes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from lamina.clients.kube.breath import Breath
+from lamina.model.node import Node
+from lamina.model.pod import Pod
+from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
+from lamina.services.annotator.values import Number, Wanted
+
+STAMP: Final = "lamina.dev/allocation-observed-at"
+GPU: Final = "gpu"
+RESOURCES: Final = (CPU, MEMORY, PODS, GPU, EPHEMERAL_STORAGE)
+REQUESTED: Final = "requested"
+FREE: Final = "free"
+KEYS: Final = tuple(f"{what}-{resource}" for what in (REQUESTED, FREE) for resource in RESOURCES)
+
+SHARE: Final = 0.01
+"""Of what a node can give: as much has to come or go to be worth a write; one pod, or one processor, always is."""
+
+
+class AllocationValues:
+    """Adds up what pods asked for."""
+
+    remark = ""
+
+    def __init__(self, pods: Callable[[], Iterable[Pod]], ready: Callable[[], set[str]]) -> None:
+        """Add up *pods*, on the nodes that are *ready*."""
+        self._pods = pods
+        self._ready = ready
+
+    async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, Wanted]:
+        """Add up once."""
+        ready = self._ready()
+        asked: dict[str, Counter[str]] = {name: Counter() for name in nodes if name in ready}
+        breath = Breath()
+        for pod in list(self._pods()):
+            total = asked.get(pod.node_name)
+            if total is not None and not pod.finished:
+                total.update(counted(pod.requests))
+                total[PODS] += 1
+            if breath.due():
+                await breath.pause()
+        return {name: Wanted(_numbers(nodes[name], total), now) for name, total in asked.items()}
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def counted(amounts: Amounts) -> Counter[str]:
+    """Take the resources that are told of; those of several makes of graphics processors are one."""
+    found: Counter[str] = Counter()
+    for name, value in amounts:
+        if name in RESOURCES and name != GPU:
+            found[name] += value
+        elif name.endswith("/gpu"):
+            found[GPU] += value
+    return found
+
+
+def _numbers(node: Node, asked: Counter[str]) -> dict[str, Number]:
+    able = counted(node.allocatable)
+    numbers = {}
+    for resource in RESOURCES:
+        if resource not in able and not asked[resource]:
+            continue
+        step = 1.0 if resource in (PODS, GPU) else max(SHARE * able[resource], 1.0)
+        numbers[f"{REQUESTED}-{resource}"] = Number(asked[resource], step)
+        numbers[f"{FREE}-{resource}"] = Number(max(able[resource] - asked[resource], 0), step)
+    return numbers

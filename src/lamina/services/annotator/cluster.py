@@ -1,0 +1,128 @@
+"""
+Nodes, and pods where they are needed, kept up to date by watches.
+
+A node that says it is not ready, or has said nothing yet, is told apart here and nowhere else: who places pods goes by
+taints.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from lamina.clients.kube.errors import Unreachable
+from lamina.clients.kube.reflector import Resource
+from lamina.clients.kube.transport import KubeClient
+from lamina.model.events import Event, NodeGone, NodeSeen
+from lamina.model.node import Node
+from lamina.model.pod import Pod
+from lamina.services.intake.intake import Intake
+from lamina.services.intake.watched import PODS, Watched
+from lamina.wire.errors import WireError
+from lamina.wire.kube import decode_node
+
+BETWEEN_LOOKS: Final = 0.05
+PATIENCE: Final = 30.0
+"""Seconds until everything was seen, or somebody is told why not."""
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """A node, and whether it is ready for pods."""
+
+    node: Node
+    ready: bool
+
+
+class _Condition(msgspec.Struct, frozen=True, gc=False):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False):
+    conditions: list[_Condition] | None = None
+
+
+class _Object(msgspec.Struct, frozen=True, gc=False):
+    status: _Status | None = None
+
+
+_OBJECT: Final = msgspec.json.Decoder(_Object)
+
+
+def decode_machine(data: bytes | msgspec.Raw) -> Machine:
+    """Read a v1 Node. Raises WireError."""
+    node = decode_node(bytes(data))
+    try:
+        status = _OBJECT.decode(data).status
+    except (ValueError, RecursionError) as error:
+        raise WireError("Node", str(error), node.name) from error
+    conditions = (status.conditions if status is not None else None) or []
+    return Machine(node, any(one.type == "Ready" and one.status == "True" for one in conditions))
+
+
+MACHINES: Final = Watched[Machine](
+    Resource(path="/api/v1/nodes", kind="Node"),
+    decode_machine,
+    lambda machine: machine.node.name,
+    lambda machine: NodeSeen(machine.node),
+    lambda machine: NodeGone(machine.node.name),
+)
+
+
+class _Nowhere:
+    """Nobody decides here; what is watched is looked up."""
+
+    def put(self, event: Event, /) -> None:
+        """Let it go."""
+
+    def ring(self) -> None:
+        """Wake nobody."""
+
+
+class Cluster:
+    """What is there."""
+
+    def __init__(self, client: KubeClient, *, pods: bool) -> None:
+        """Watch nodes through *client*, and *pods* if they are wanted."""
+        self._intake = Intake(client, _Nowhere(), [MACHINES, PODS] if pods else [MACHINES])
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await self._intake.run()
+
+    async def seen(self, patience: float = PATIENCE) -> None:
+        """Wait until everything was seen. Raises Unreachable when that takes too long."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + patience
+        while not self._intake.synced:
+            if loop.time() > end:
+                raise Unreachable("the cluster", self.problem or "nodes could not be listed in time")
+            await asyncio.sleep(BETWEEN_LOOKS)
+
+    @property
+    def problem(self) -> str:
+        """Why something cannot be seen now; empty when everything can."""
+        return next((one.problem for one in self._intake.reflectors.values() if one.problem), "")
+
+    @property
+    def follows(self) -> bool:
+        """Whether everything was seen and nothing can have escaped us since."""
+        return all(one.synced and one.stale_since is None for one in self._intake.reflectors.values())
+
+    def nodes(self) -> dict[str, Node]:
+        """Nodes by name."""
+        return {machine.node.name: machine.node for machine in self._machines()}
+
+    def ready(self) -> set[str]:
+        """Nodes that say they are ready."""
+        return {machine.node.name for machine in self._machines() if machine.ready}
+
+    def pods(self) -> Iterable[Pod]:
+        """Pods that have not ended."""
+        pods: Iterable[Pod] = self._intake.reflectors[PODS.resource.kind].mirror.items()
+        return pods
+
+    def _machines(self) -> Iterable[Machine]:
+        machines: Iterable[Machine] = self._intake.reflectors[MACHINES.resource.kind].mirror.items()
+        return machines

@@ -1,0 +1,99 @@
+"""
+How congested nodes are, by what node-exporter counts: the annotation that the agent `congestion` reads.
+
+Asks a Prometheus server for the shares that `congestion` weighs. A level goes on where this process left it or, after a
+restart, where the annotation stands if it is not old.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from lamina.model.node import Node
+from lamina.services.annotator import congestion
+from lamina.services.annotator.congestion import Level
+from lamina.services.annotator.planning import age_of, number_in
+from lamina.services.annotator.values import Number, Wanted
+from lamina.services.intake.usage.matching import Whose
+from lamina.services.intake.usage.prometheus import Asker, find_nodes, moment, numbers, remark
+from lamina.services.intake.usage.queries import BY, Queries, promql
+from lamina.services.intake.usage.source import SKEW
+
+KEY: Final = "congestion-factor"
+STAMP: Final = "lamina.dev/congestion-observed-at"
+STEP: Final = 5.0
+"""Points that the level has to move to be worth a write."""
+GOES_ON: Final = 600.0
+"""Seconds for which an annotation counts after a restart."""
+
+# Devices of the node's own, whose speed means something.
+CARDS: Final = 'device!~"lo|(veth|cali|cni|lxc|docker|br-|flannel|virbr|tun|tap|kube|dummy).*"'
+DISKS: Final = 'device!~"(dm-|loop|md|sr|ram|zram|nbd).*"'
+PRESSURE: Final = {"cpu": "cpu_waiting", "memory": "memory_waiting", "io": "io_waiting"}
+
+
+class CongestionValues:
+    """Tells how congested nodes are."""
+
+    def __init__(self, client: Asker, queries: Queries | None = None) -> None:
+        """Ask through *client*; of *queries* the speed of counters and the choice of series count."""
+        self._client = client
+        self._queries = queries or Queries()
+        self._levels: dict[tuple[str, str], Level] = {}
+        """By name and uid."""
+        self.remark = ""
+
+    async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, Wanted]:
+        """Look once. Raises PrometheusError."""
+        seen: dict[Whose, dict[str, float]] = {}
+        warnings: list[str] = []
+        at: float | None = None
+        for part, query in expressions(self._queries):
+            answer = await self._client.query(query, at=at)
+            at = at if at is not None else moment(answer)
+            warnings += answer.warnings
+            for one, share in numbers(answer).items():
+                shares = seen.setdefault(one, {})
+                shares[part] = max(share, shares.get(part, 0.0))
+        matched = await find_nodes(self._client, self._queries, nodes, seen, at)
+        self.remark = remark(matched, nodes, set(matched.series), warnings)
+        if at is None or abs(at - now) > SKEW:
+            if at is not None:
+                self.remark = f"the clock of Prometheus is more than {SKEW:g} s from ours"
+            return {}
+        raw = {name: congestion.raw(seen[one]) for name, one in matched.series.items()}
+        known = {name: value for name, value in raw.items() if value is not None}
+        self._levels = {(name, nodes[name].uid): self._level(nodes[name], now, value) for name, value in known.items()}
+        return {
+            name: Wanted({KEY: Number(round(level.value), STEP)}, min(at, now))
+            for (name, _), level in self._levels.items()
+        }
+
+    async def close(self) -> None:
+        """End every connection."""
+        await self._client.close()
+
+    def _level(self, node: Node, now: float, target: float) -> Level:
+        before = self._levels.get((node.name, node.uid))
+        if before is None:
+            written = number_in(node.annotations.get(KEY))
+            age = age_of(node.annotations.get(STAMP), now)
+            if written is None or age > GOES_ON:
+                return Level(target, now)
+            before = Level(min(max(written, 0.0), congestion.MOST), now - age)
+        return before.follow(now, target)
+
+
+def expressions(queries: Queries) -> list[tuple[str, str]]:
+    """Write what is asked, with the part each answer belongs to."""
+    span = f"[{promql(queries.rate)}]"
+    asked = [
+        (part, f"rate(node_pressure_{metric}_seconds_total{queries.among()}{span})")
+        for part, metric in PRESSURE.items()
+    ]
+    cards = queries.among(CARDS)
+    asked += [
+        ("network", f"rate(node_network_{way}_bytes_total{cards}{span}) / (node_network_speed_bytes{cards} > 0)")
+        for way in ("receive", "transmit")
+    ]
+    asked.append(("disk", f"rate(node_disk_io_time_seconds_total{queries.among(DISKS)}{span})"))
+    return [(part, f"max by ({BY}) ({expression})") for part, expression in asked]

@@ -1,0 +1,132 @@
+"""
+Puts an annotator together, and runs it once or until somebody asks for an end.
+
+On SIGTERM or SIGINT it ends at once: a write is a whole one or none, and the next round says everything again.
+"""
+
+import asyncio
+import logging
+import random
+import signal
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from lamina.clients.kube.access import Access
+from lamina.clients.kube.transport import KubeClient
+from lamina.services.annotator import allocation_values, congestion_values, usage_values
+from lamina.services.annotator.allocation_values import AllocationValues
+from lamina.services.annotator.cluster import Cluster
+from lamina.services.annotator.congestion_values import CongestionValues
+from lamina.services.annotator.planning import Change, Rules, removals
+from lamina.services.annotator.rounds import Rounds
+from lamina.services.annotator.usage_values import UsageValues
+from lamina.services.annotator.values import Values
+from lamina.services.annotator.writing import Writer
+from lamina.services.intake.usage.settings import Settings, open_client, open_source
+
+What = Literal["usage", "allocation", "congestion"]
+
+AGENT: Final = "lamina-annotator"
+NAMES: Final[dict[What, tuple[tuple[str, ...], str]]] = {
+    "usage": (usage_values.KEYS, usage_values.STAMP),
+    "allocation": (allocation_values.KEYS, allocation_values.STAMP),
+    "congestion": ((congestion_values.KEY,), congestion_values.STAMP),
+}
+"""Every annotation of each kind, and the one that says when."""
+
+log = logging.getLogger(__name__)
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said, checked."""
+
+    what: What
+    access: Access
+    settings: Settings = Settings()
+    once: bool = False
+    dry_run: bool = False
+    remove: bool = False
+    every: float = 60.0
+    per_second: float = 5.0
+    refresh: float
+    forget: float
+
+
+Show = Callable[[Sequence[Change], str], None]
+"""Told the changes there would be, and what was lacking."""
+
+
+async def annotate(options: Options, show: Show) -> None:
+    """Do what was asked for; *show* is told of what one round, or a removal, finds."""
+    client = KubeClient(options.access, connections=4, user_agent=AGENT)
+    rng = random.Random()
+    writer = Writer(client, options.per_second, rng)
+    keys, stamp = NAMES[options.what]
+    rules = Rules(keys=keys, stamp=stamp, refresh=options.refresh, forget=options.forget)
+    cluster = Cluster(client, pods=options.what == "allocation" and not options.remove)
+    values: Values | None = None
+    try:
+        if options.remove:
+            work = _remove(options, cluster, writer, rules, show)
+        else:
+            values = _values(options, client, cluster)
+            rounds = Rounds(cluster, values, writer, rules, rng=rng)
+            work = _keep(options, cluster, writer, rounds, show)
+        await _until_stopped(work, cluster)
+    finally:
+        if values is not None:
+            await values.close()
+        await client.close()
+
+
+async def _remove(options: Options, cluster: Cluster, writer: Writer, rules: Rules, show: Show) -> None:
+    await cluster.seen()
+    await _finish(options, writer, removals(cluster.nodes(), rules), "", show)
+
+
+async def _keep(options: Options, cluster: Cluster, writer: Writer, rounds: Rounds, show: Show) -> None:
+    await cluster.seen()
+    if options.once or options.dry_run:
+        changes, remark = await rounds.changes()
+        await _finish(options, writer, changes, remark, show)
+        return
+    log.info("nodes are annotated", extra={"fields": {"with": options.what, "nodes": len(cluster.nodes())}})
+    await rounds.run(options.every, options.per_second)
+
+
+def _values(options: Options, client: KubeClient, cluster: Cluster) -> Values:
+    match options.what:
+        case "usage":
+            return UsageValues(open_source(options.settings, lambda: client, AGENT))
+        case "allocation":
+            return AllocationValues(cluster.pods, cluster.ready)
+        case "congestion":
+            return CongestionValues(open_client(options.settings, AGENT), options.settings.queries)
+
+
+async def _finish(options: Options, writer: Writer, changes: list[Change], remark: str, show: Show) -> None:
+    show(changes, remark)
+    if not options.dry_run:
+        written = await writer.write(changes)
+        log.info("written", extra={"fields": {"nodes": written, "of": len(changes)}})
+
+
+async def _until_stopped(work: Coroutine[Any, Any, None], cluster: Cluster) -> None:
+    """Work while the cluster is watched, until a signal comes or the work is done; what it raises is raised."""
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(work), loop.create_task(cluster.run())]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, tasks[0].cancel)
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error

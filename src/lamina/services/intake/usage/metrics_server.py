@@ -1,0 +1,150 @@
+"""
+What nodes are used for, as the cluster's own metrics API tells it: what ``kubectl top nodes`` shows.
+
+That is one number for each node, an average over some seconds, and no history. The history is kept here, in this process:
+a deviation is known once there are three samples, and after a restart it begins anew. Nodes go by their names, so nothing
+has to be matched.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from lamina.clients.kube.errors import ApiError, Unreachable
+from lamina.model import quantity
+from lamina.model.duration import seconds as duration
+from lamina.model.node import Node
+from lamina.model.usage import NodeUsage
+from lamina.services.intake.usage.queries import WINDOW
+from lamina.services.intake.usage.samples import Sample, Samples
+from lamina.services.intake.usage.source import some
+from lamina.wire.timestamps import seconds as point_in_time
+
+PATH: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
+LIMIT: Final = 32 * 1024 * 1024
+"""Bytes of an answer; 5,000 nodes have about 2 MB."""
+TIMEOUT: Final = 10.0
+
+
+class Client(Protocol):
+    """What is needed of `lamina.clients.kube.transport.KubeClient`."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+        limit: int = 0,
+    ) -> bytes:
+        """Ask once; return the body or raise."""
+        ...
+
+
+class _Meta(msgspec.Struct, frozen=True, gc=False):
+    name: str = ""
+
+
+class _Used(msgspec.Struct, frozen=True, gc=False):
+    cpu: str
+    memory: str
+
+
+class _Metrics(msgspec.Struct, frozen=True, gc=False):
+    metadata: _Meta
+    timestamp: str
+    usage: _Used
+    window: str = ""
+
+
+class _List(msgspec.Struct, frozen=True, gc=False):
+    items: list[Raw] | None = None
+
+
+_LIST: Final = msgspec.json.Decoder(_List)
+_METRICS: Final = msgspec.json.Decoder(_Metrics)
+
+
+class MetricsServerUsage:
+    """Asks the metrics API, and remembers."""
+
+    def __init__(self, client: Client, window: float = WINDOW) -> None:
+        """Ask through *client*, which is somebody else's to close."""
+        self._client = client
+        self._window = window
+        self._samples: dict[tuple[str, str], Samples] = {}
+        """By name and uid: a node that was made anew begins anew."""
+        self.remark = ""
+        """What was lacking at the last look."""
+
+    async def look(self, nodes: Mapping[str, Node], /) -> Sequence[NodeUsage]:
+        """Look once. Raises ApiError or Unreachable."""
+        unreadable = await self._sample(nodes)
+        told = [
+            usage
+            for name in sorted(nodes)
+            if (samples := self._samples.get((name, nodes[name].uid))) is not None
+            and (usage := samples.usage(name)) is not None
+        ]
+        self.remark = self._remark(nodes, {one.node for one in told}, unreadable)
+        return told
+
+    async def close(self) -> None:
+        """Leave the client to whoever made it."""
+
+    async def _sample(self, nodes: Mapping[str, Node]) -> int:
+        """Add one sample of each node; return how many could not be read."""
+        try:
+            body = await self._client.request("GET", PATH, timeout=TIMEOUT, limit=LIMIT)
+        except ApiError as error:
+            if error.status not in (404, 503):
+                raise
+            words = "there is no metrics API: install metrics-server, or take another source"
+            raise Unreachable(error.what, f"{error.status}: {words}") from None
+        there = {(name, node.uid) for name, node in nodes.items()}
+        self._samples = {key: samples for key, samples in self._samples.items() if key in there}
+        unreadable = 0
+        for found in read(body):
+            if found is None:
+                unreadable += 1
+            elif (node := nodes.get(found[0])) is not None:
+                self._samples.setdefault((node.name, node.uid), Samples(self._window)).add(found[1])
+        return unreadable
+
+    def _remark(self, nodes: Mapping[str, Node], told: set[str], unreadable: int) -> str:
+        parts = []
+        seen = {name for name, _ in self._samples}
+        if missing := [name for name in nodes if name not in seen]:
+            parts.append(f"the metrics API tells nothing of {some(missing)}")
+        if new := [name for name in seen if name not in told]:
+            parts.append(f"too few samples yet of {some(new)}")
+        if unreadable:
+            parts.append("some of what the metrics API sends cannot be read")
+        return "; ".join(parts)
+
+
+def read(body: bytes) -> Iterator[tuple[str, Sample] | None]:
+    """Read a NodeMetricsList: a node and its sample, or None for what cannot be read. Raises Unreachable."""
+    try:
+        found = _LIST.decode(body)
+    except (ValueError, RecursionError) as error:
+        raise Unreachable(f"GET {PATH}", f"the answer is no list of metrics ({error})") from None
+    for data in found.items or ():
+        yield _one(data)
+
+
+def _one(data: Raw) -> tuple[str, Sample] | None:
+    try:
+        metrics = _METRICS.decode(data)
+        sample = Sample(
+            point_in_time(metrics.timestamp),
+            duration(metrics.window or 0),
+            max(quantity.milli(metrics.usage.cpu), 0),
+            max(quantity.whole(metrics.usage.memory), 0),
+        )
+    except (ValueError, RecursionError):
+        return None
+    return (metrics.metadata.name, sample) if metrics.metadata.name else None

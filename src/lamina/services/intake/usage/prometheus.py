@@ -1,0 +1,156 @@
+"""
+What nodes are used for, as node-exporter counts it and a Prometheus server remembers it.
+
+One look is three questions: what time it is to the server, and what was used of each resource at every step of the window
+that ends then. Asking for the steps costs the server a third of asking it for mean, deviation and number of them, each of
+which works all of them out again. A node counts if its series has a number at the last step; who has fallen silent since is
+not told of, however good its mean may be.
+"""
+
+import asyncio
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+from lamina.clients.kube.breath import Breath
+from lamina.clients.prometheus.answers import Instant, Range
+from lamina.clients.prometheus.errors import one_line
+from lamina.model.node import Node
+from lamina.model.usage import Load, NodeUsage
+from lamina.services.intake.usage import matching, samples
+from lamina.services.intake.usage.matching import Directory, Matched, Whose
+from lamina.services.intake.usage.queries import Queries
+from lamina.services.intake.usage.source import LEAST_SAMPLES, some
+
+MILLI: Final = 1000.0
+NOW: Final = "time()"
+
+Numbers = dict[Whose, float]
+Points = list[tuple[float, float]]
+Courses = dict[Whose, Points]
+"""What was used at each step, of series that have a number at the last."""
+
+
+class Asker(Protocol):
+    """What is needed of `lamina.clients.prometheus.client.PrometheusClient`."""
+
+    async def query(self, expression: str, *, at: float | None = None) -> Instant:
+        """Ask what an expression is. Raises PrometheusError."""
+        ...
+
+    async def query_range(self, expression: str, start: float, end: float, step: float) -> Range:
+        """Ask what an expression was. Raises PrometheusError."""
+        ...
+
+    async def close(self) -> None:
+        """End every connection."""
+        ...
+
+
+class PrometheusUsage:
+    """Asks a Prometheus server."""
+
+    def __init__(self, client: Asker, queries: Queries | None = None) -> None:
+        """Ask *queries* through *client*."""
+        self._client = client
+        self._queries = queries or Queries()
+        self.remark = ""
+        """What was lacking at the last look."""
+
+    async def look(self, nodes: Mapping[str, Node], /) -> Sequence[NodeUsage]:
+        """Look once. Raises PrometheusError."""
+        queries = self._queries
+        at = moment(await self._client.query(NOW)) or 0.0
+        warnings: list[str] = []
+        cpu = await self._courses(queries.cpu_used, at, warnings)
+        memory = await self._courses(queries.memory_used, at, warnings)
+        matched = await find_nodes(self._client, queries, nodes, {**cpu, **memory}, at)
+        cpu_before = await self._a_season_ago(queries.cpu_used, at)
+        memory_before = await self._a_season_ago(queries.memory_used, at)
+        usages = []
+        breath = Breath()
+        for name, one in matched.series.items():
+            if breath.due():
+                await breath.pause()
+            first = self._load(one, cpu, cpu_before, MILLI)
+            second = self._load(one, memory, memory_before, 1.0)
+            if first is not None or second is not None:
+                earliest = min(points[0][0] for points in (cpu.get(one), memory.get(one)) if points)
+                usages.append(NodeUsage(name, first, second, earliest - queries.step, at))
+        self.remark = remark(matched, nodes, {one.node for one in usages}, warnings)
+        return usages
+
+    async def close(self) -> None:
+        """End every connection."""
+        await self._client.close()
+
+    async def _courses(self, expression: str, at: float, warnings: list[str]) -> Courses:
+        step = self._queries.step
+        # A window of n steps has n numbers, and the last of them is of now.
+        steps = max(round(self._queries.window / step), 1) - 1
+        answer = await self._client.query_range(expression, at - steps * step, at, step)
+        warnings += answer.warnings
+        found: Courses = {}
+        breath = Breath()
+        for curve in answer.curves:
+            points = [point for point in curve.points if math.isfinite(point[1])]
+            if breath.due():
+                await breath.pause()
+            if points and points[-1][0] > at - step / 2:
+                found[matching.whose(curve.labels)] = points
+        return found
+
+    async def _a_season_ago(self, expression: str, at: float) -> Numbers:
+        query = self._queries.a_season_ago(expression)
+        return numbers(await self._client.query(query, at=at)) if query else {}
+
+    def _load(self, one: Whose, courses: Courses, before: Numbers, scale: float) -> Load | None:
+        """Put what is known of a series in the units of the model; None when that is too little."""
+        points = courses.get(one, [])
+        if len(points) < LEAST_SAMPLES:
+            return None
+        load = samples.load([value * scale for _, value in points])
+        wanted, expected = self._queries.forecast, before.get(one)
+        if wanted is not None and wanted.method == "linear":
+            expected = samples.line(points, points[-1][0] + wanted.horizon)
+        # A straight line may lead below nothing.
+        return Load(load.mean, load.deviation, None if expected is None else max(expected, 0.0) * scale)
+
+
+async def find_nodes(
+    client: Asker, queries: Queries, nodes: Mapping[str, Node], seen: Iterable[Whose], at: float | None
+) -> Matched:
+    """Match series with nodes; what machines call themselves is asked for only if something does not fit."""
+    directory = Directory(nodes)
+    seen = list(seen)
+    # Thousands of nodes take some ten milliseconds each way.
+    await asyncio.sleep(0)
+    matched = directory.match(seen)
+    await asyncio.sleep(0)
+    if not matched.lacking or not matched.strangers:
+        return matched
+    names: dict[str, set[str]] = {}
+    for series in (await client.query(queries.own_names, at=at)).series:
+        names.setdefault(series.labels.get("instance", ""), set()).add(series.labels.get("nodename", ""))
+    return directory.match(seen, {instance: min(own) for instance, own in names.items() if len(own) == 1})
+
+
+def moment(answer: Instant) -> float | None:
+    """Say when the server worked an answer out; None when there is nothing in it."""
+    return answer.series[0].at if answer.series else None
+
+
+def numbers(answer: Instant) -> Numbers:
+    """Take the numbers of an answer by whose they are; what is no number is left out."""
+    return {matching.whose(one.labels): one.value for one in answer.series if math.isfinite(one.value)}
+
+
+def remark(matched: Matched, nodes: Mapping[str, Node], told: set[str], warnings: Sequence[str]) -> str:
+    """Say in one line what is lacking."""
+    parts = [matching.in_words(matched, nodes)] if nodes else []
+    new = [name for name in matched.series if name not in told]
+    if new:
+        parts.append(f"too few samples yet of {some(new)}")
+    if warnings:
+        parts.append(f"the server warns: {one_line(warnings[0])}")
+    return "; ".join(part for part in parts if part)
