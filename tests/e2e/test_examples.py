@@ -7,15 +7,20 @@ An example without an expectation here fails, and so does a README that leaves o
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from lamina.scheduling.config.load import load
 from lamina.scheduling.config.named import NAMED, named
 from lamina.scheduling.plugins.in_tree import registry
+from lamina.simulator.cluster import UsageSpec
 from lamina.simulator.run import Result, simulate, summary
 from lamina.simulator.workloads import load_scenario
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-EXPECTED_HERE = ("batsim", "churn", "classic", "edge", "founding", "phases", "rollout")
+EXPECTED_HERE = ("batsim", "churn", "classic", "edge", "founding", "phases", "rollout", "safe")
+# No scenarios: played on a real control plane, by a story of the same name.
+STORIES = ("test-pod",)
 
 MB = 1_000_000
 
@@ -30,10 +35,10 @@ def nodes(result: Result) -> Mapping[str, str]:
 
 
 def test_every_example_has_an_expectation():
-    assert EXPECTED_HERE == tuple(sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
+    assert sorted((*EXPECTED_HERE, *STORIES)) == sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
 
 
-@pytest.mark.parametrize("example", EXPECTED_HERE)
+@pytest.mark.parametrize("example", [*EXPECTED_HERE, *STORIES])
 def test_every_example_says_what_it_shows_and_how_to_run_it(example):
     text = (EXAMPLES / example / "README.md").read_text(encoding="utf-8")
 
@@ -195,6 +200,48 @@ def test_phases_the_greediest_and_last_goes_when_memory_runs_out():
     assert ("Evicted", 120.5) == (pods["again"].reason, pods["again"].ended)
     assert 2 == pods["flaky-1"].restarts
     assert pytest.approx(83.85) == pods["flaky-1"].ended
+
+
+# ----------------------------------------------------------------------------------------------------------------- safe
+
+
+def run_safe(example: str, *, measuring: bool, seed: int = 0, window: float | None = None) -> Result:
+    known = registry(entry_points=False)
+    path = EXAMPLES / "safe" / "profile.yaml"
+    usual = named("kube-default", known)
+    configuration = load(path.read_text(encoding="utf-8"), path.name, known) if measuring else usual
+    scenario = load_scenario(EXAMPLES / "safe" / example, seed)
+    if window is not None:
+        scenario = msgspec.structs.replace(scenario, usage=UsageSpec(every=60.0, window=window))
+    return simulate(scenario, configuration, seed=seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "overload", "evictions"),
+    [
+        pytest.param(0, 19015.38, 64, id="0"),
+        pytest.param(1, 16582.5, 93, id="1"),
+        pytest.param(2, 16753.92, 85, id="2"),
+    ],
+)
+def test_safe_who_measures_avoids_what_requests_lead_to(seed, overload, evictions):
+    usual, safe = (summary(run_safe("scenario.yaml", measuring=measuring, seed=seed)) for measuring in (False, True))
+
+    assert (pytest.approx(overload), evictions) == (usual["overload_seconds"], usual["evictions"])
+    assert 36 + evictions == usual["pods"]["started"]
+    assert (0.0, 0, 36) == (safe["overload_seconds"], safe["evictions"], safe["pods"]["started"])
+    assert ([], []) == (usual["pods"]["pending"], safe["pods"]["pending"])
+
+
+@pytest.mark.slow
+def test_safe_a_window_longer_than_the_pods_live_misleads():
+    usual = summary(run_safe("short.yaml", measuring=False))
+    late = summary(run_safe("short.yaml", measuring=True))
+    soon = summary(run_safe("short.yaml", measuring=True, window=300.0))
+
+    assert [24, 34, 13] == [one["evictions"] for one in (usual, late, soon)]
+    assert soon["overload_seconds"] < usual["overload_seconds"] < late["overload_seconds"]
 
 
 # --------------------------------------------------------------------------------------------------------------- batsim

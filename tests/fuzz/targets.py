@@ -22,7 +22,7 @@ from lamina.model.errors import InputError
 from lamina.model.image import Platform
 from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.wire.errors import WireError
-from tests.fuzz import corpus
+from tests.fuzz import corpus, extender_targets
 from tests.unit.clients.oci.registry_stub import INDEX, MANIFEST, a_config, a_manifest
 
 
@@ -195,4 +195,7 @@ TARGETS: Final = (
     Subject("rules file", rules_file, corpus.RULES, (InputError,)),
     Subject("realm or redirect", url, _encoded(corpus.URLS), ()),
     Subject("address", address, _encoded(ADDRESSES), ()),
+    Subject("extender body", extender_targets.asked_body, extender_targets.ASKED, (WireError,)),
+    Subject("extender preemption", extender_targets.preempting_body, extender_targets.PREEMPTING, (WireError,)),
+    Subject("node annotations", extender_targets.node_annotations, extender_targets.ANNOTATIONS, ()),
 )

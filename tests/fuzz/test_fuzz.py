@@ -1,8 +1,8 @@
 """
-Broken input thrown at every parser that strangers reach through a registry.
+Broken input thrown at every parser that strangers reach: through a registry, as callers of an extender, by annotating nodes.
 
 Each target runs for LAMINA_FUZZ_SECONDS of processor time: 2 if nobody says anything, 600 by `make soak`; in CI 60 for
-documents and headers that registries send and pods name, 10 for the rest. The same seed gives the same inputs in the same order; LAMINA_FUZZ_SEED chooses another. A target fails when it raises what
+documents and headers that registries send and pods name and for calls of an extender, 10 for the rest. The same seed gives the same inputs in the same order; LAMINA_FUZZ_SEED chooses another. A target fails when it raises what
 it does not document, when one input takes more than a second, or when memory grows by more than 200 MiB.
 """
 
@@ -19,7 +19,15 @@ from tests.fuzz.mutating import mutate
 from tests.fuzz.targets import TARGETS, Subject
 
 IN_CI: Final = os.environ.get("CI", "").lower() in {"true", "1"}
-FOREIGN: Final = {"manifest", "index", "config", "reference", "WWW-Authenticate"}
+FOREIGN: Final = {
+    "manifest",
+    "index",
+    "config",
+    "reference",
+    "WWW-Authenticate",
+    "extender body",
+    "extender preemption",
+}
 """What any stranger can send."""
 LONGEST: Final = 600
 SEED: Final = int(os.environ.get("LAMINA_FUZZ_SEED") or 1)

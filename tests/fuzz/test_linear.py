@@ -18,9 +18,12 @@ from lamina.clients.oci.hosts import parse_host
 from lamina.model.digest import digest_of
 from lamina.model.errors import InputError
 from lamina.model.reference import ReferenceFormatError, parse_reference
+from lamina.wire import extender_asked
 from lamina.wire.errors import WireError
+from lamina.wire.extender import decode_preempting
 from tests.fuzz.targets import PARENT
 from tests.unit.clients.oci.registry_stub import INDEX, MANIFEST, a_config, a_digest, a_manifest, docker_config, encode
+from tests.unit.wire.extender_bodies import asking, nodes
 
 FACTOR: Final = 10
 MOST: Final = 12.0
@@ -39,6 +42,11 @@ def index(data: bytes) -> None:
 
 def config(data: bytes) -> None:
     describe(Manifest(PARENT.image, digest_of(data)), data)
+
+
+def asked(data: bytes) -> None:
+    # By the door, the same body would be read once and recognised after.
+    extender_asked._read(data, len(data))
 
 
 def an_index_of(count: int) -> bytes:
@@ -63,6 +71,16 @@ JSON: Final = [
         lambda n: docker_config({f"r{number}.example": "a:b" for number in range(n)}),
         500,
         id="docker config: entries",
+    ),
+    pytest.param(asked, lambda n: asking(NodeNames=[f"n{number}" for number in range(n)]), 500, id="extender: names"),
+    pytest.param(asked, lambda n: asking(Nodes=nodes(*map(str, range(n)))), 500, id="extender: nodes"),
+    pytest.param(asked, lambda n: asking(Nodes=nodes("a"), x=["\\"] * n), 3_000, id="extender: escapes"),
+    pytest.param(asked, lambda n: b'{"Nodes":{"items":[' + b"[" * n, 10_000, id="extender: depth"),
+    pytest.param(
+        decode_preempting,
+        lambda n: asking(NodeNameToMetaVictims={"n1": {"Pods": [{"UID": "a"}] * n}}),
+        500,
+        id="extender: victims",
     ),
 ]
 

@@ -1,0 +1,190 @@
+"""``lamina extender``: let the stock kube-scheduler ask agents which nodes suit a pod."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from lamina.services.extender.configuration import Reply, UsageEntry
+    from lamina.services.extender.settings import Settings
+
+SCHEDULER_FILES: Final = ("/etc/lamina-tls/ca.crt", "/etc/lamina-tls/tls.crt", "/etc/lamina-tls/tls.key")
+"""Authority, certificate and key of the scheduler, where the manifests mount them."""
+
+EXAMPLES: Final = """\b
+Examples:
+  lamina extender --agents layers --kubeconfig ~/.kube/config
+  lamina extender --agents safe,congestion --prometheus http://127.0.0.1:9090 -v 2
+  lamina extender --agents layers,safe --print-config > scheduler-config.yaml
+  lamina extender --config extender.yaml --log-format json
+  lamina extender --agents layers --listen 0.0.0.0:5401 --tls-cert tls.crt --tls-key tls.key \\
+      --tls-client-ca ca.crt --client-name kube-scheduler
+  HTTP_PORT=5402 LOG_LEVEL=DEBUG lamina extender --agents foo --state body
+
+Routes: POST /scheduler/predicates/VERB, /scheduler/priorities/VERB, /scheduler/preemption/VERB; GET /version /livez /readyz
+/metrics. Flags win over environment variables, those over the file. Without TLS it listens on this machine only.
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.option("--agents", "names", help="Which agents to serve, with commas between them (see `--list-agents`).")
+@click.option("--config", type=click.Path(path_type=Path), help="An ExtenderConfiguration.")
+@click.option("--listen", help="Where to listen: ADDRESS:PORT.  [default: 127.0.0.1:5401]")
+@click.option("--pages", help="Where to serve the pages as well, without TLS, for probes and Prometheus: ADDRESS:PORT.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Which context of the kubeconfig.")
+@click.option("--tls-cert", help="The certificate to show; serves HTTPS.")
+@click.option("--tls-key", help="Its key.")
+@click.option("--tls-client-ca", help="Who asks must have a certificate of this authority.")
+@click.option("--client-name", "client_names", multiple=True, help="Whose certificate that must be; may be repeated.")
+@click.option("--insecure-http", is_flag=True, default=None, help="Serve plain HTTP to other machines, too.")
+@click.option(
+    "--reply",
+    type=click.Choice(["sparse", "best", "full"]),
+    help="Which nodes to name in scores: all but those of the lowest level (sparse), of these the best hundred, or all.",
+)
+@click.option(
+    "--state", type=click.Choice(["watch", "body"]), help="Know the cluster by watching it, or from requests."
+)
+@click.option("--prometheus", help="Address of a Prometheus that knows what nodes are used for.")
+@click.option("--metrics-server", is_flag=True, help="Ask the cluster's metrics API instead.")
+@click.option("--registries", type=click.Path(path_type=Path), help="Which registries may be asked, and how.")
+@click.option("--no-registries", is_flag=True, help="Ask no registry, ever.")
+@click.option("--docker-config", type=click.Path(path_type=Path), help="Docker's config.json, with its credentials.")
+@click.option("--scheduler-name", "scheduler_names", multiple=True, help="Who asks; may be repeated.")
+@click.option("--print-config", is_flag=True, help="Print kube-scheduler's configuration for these choices, and end.")
+@click.option("--list-agents", is_flag=True, help="List the agents there are, and end.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-v", "verbosity", type=click.IntRange(0, 10), help="How much to say.  [default: 0]")
+def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
+    names: str | None,
+    config: Path | None,
+    listen: str | None,
+    pages: str | None,
+    kubeconfig: Path | None,
+    context: str,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_client_ca: str | None,
+    client_names: tuple[str, ...],
+    insecure_http: bool | None,
+    reply: "Reply | None",
+    state: str | None,
+    prometheus: str | None,
+    metrics_server: bool,
+    registries: Path | None,
+    no_registries: bool,
+    docker_config: Path | None,
+    scheduler_names: tuple[str, ...],
+    print_config: bool,
+    list_agents: bool,
+    log_format: str,
+    verbosity: int | None,
+) -> None:
+    """Answer the stock kube-scheduler: which nodes suit a pod, by layers, risk, policy or congestion."""
+    from lamina.model.errors import InputError
+    from lamina.scheduling.plugins.in_tree import agents as known_agents
+    from lamina.services.extender.configuration import AgentEntry, Said, TlsEntry, load_configuration
+    from lamina.services.extender.environment import read_environment
+    from lamina.services.extender.settings import Flags, chosen_agents, settle
+
+    known = known_agents()
+    if list_agents:
+        for name in known:
+            verbs = ", ".join(dict.fromkeys((*known[name].predicates, *known[name].priorities)))
+            click.echo(f"{name:<12} {known[name].summary} ({verbs})")
+        return
+    if no_registries and (registries is not None or docker_config is not None):
+        other = "--registries" if registries is not None else "--docker-config"
+        raise InputError.one("--no-registries", f"not together with {other}: nobody would be asked")
+    named_files = [tls_cert, tls_key, tls_client_ca, *client_names]
+    flags = Flags(
+        listen=listen,
+        pages=pages,
+        agents=None if names is None else tuple(AgentEntry(name=one.strip()) for one in names.split(",")),
+        reply=reply,
+        state="body" if state == "body" else "watch" if state else None,
+        tls=TlsEntry(
+            cert_file=tls_cert or "",
+            key_file=tls_key or "",
+            client_ca_file=tls_client_ca or "",
+            client_names=client_names,
+        )
+        if any(named_files)
+        else None,
+        insecure_http=insecure_http,
+        usage=_usage(prometheus, metrics_server),
+        registries=False if no_registries else None if registries is None else str(registries),
+        scheduler_names=scheduler_names or None,
+        verbosity=verbosity,
+    )
+    file = Said() if config is None else load_configuration(config, known)
+    environment = read_environment(os.environ, chosen_agents(flags, file, known))
+    settings = settle(flags, environment, file, known)
+    if print_config:
+        click.echo(_scheduler_config(settings), nl=False)
+        return
+    _serve(settings, kubeconfig, context, docker_config, log_format)
+
+
+def _usage(prometheus: str | None, metrics_server: bool) -> "UsageEntry | None":
+    from lamina.clients.prometheus.server import checked_url
+    from lamina.model.errors import InputError
+    from lamina.services.extender.configuration import PrometheusEntry, UsageEntry
+
+    if prometheus is None and not metrics_server:
+        return None
+    if prometheus is not None:
+        try:
+            checked_url(prometheus)
+        except ValueError as error:
+            raise InputError.one("--prometheus", str(error)) from None
+    return UsageEntry(
+        prometheus=None if prometheus is None else PrometheusEntry(url=prometheus),
+        metrics_server=metrics_server,
+    )
+
+
+def _scheduler_config(settings: "Settings") -> str:
+    """Write what kube-scheduler needs to ask whoever would be served with these settings."""
+    from lamina.services.extender.kube_config import Certificates, Served, kube_configuration
+
+    https = settings.tls is not None
+    served = Served(
+        settings.agents,
+        str(settings.address),
+        Certificates(*SCHEDULER_FILES) if https else None,
+        https=https,
+    )
+    return kube_configuration([served], settings.scheduler_names[0])
+
+
+def _serve(
+    settings: "Settings", kubeconfig: Path | None, context: str, docker_config: Path | None, log_format: str
+) -> None:
+    import asyncio
+    import logging
+
+    from lamina.clients.kube.access import load_access
+    from lamina.clients.oci.keyring import Keyring
+    from lamina.clients.oci.rules import Rules, load_rules
+    from lamina.services.extender.http.loops import new_loop
+    from lamina.services.extender.loudness import speak
+    from lamina.services.extender.wiring import Options, serve
+
+    rules = Rules() if settings.registries is True else None
+    if isinstance(settings.registries, str):
+        rules = load_rules(Path(settings.registries))
+    speak(settings.loudness, "json" if log_format == "json" else "text")
+    for complaint in settings.complaints:
+        logging.getLogger("lamina").warning(complaint)
+    options = Options(
+        settings=settings,
+        access=load_access(kubeconfig, context) if settings.state == "watch" else None,
+        rules=rules,
+        keyring=None if docker_config is None else Keyring.from_file(docker_config),
+    )
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(serve(options))

@@ -1,0 +1,1 @@
+"""Answer the stock scheduler: which nodes may take a pod, and which are better."""

@@ -1,0 +1,50 @@
+"""Where the extender listens, and whom it asks: addresses as people write them."""
+
+from typing import Final
+
+import msgspec
+
+from lamina.model.plain import shown
+from lamina.services.extender.http.limits import is_loopback
+
+__all__ = ["HIGHEST_PORT", "LOOPBACK", "PORT", "Address", "parse_address", "parse_port"]
+
+HIGHEST_PORT: Final = 65_535
+LOOPBACK: Final = "127.0.0.1"
+PORT: Final = 5401
+"""The port of the first extender wherever there are samples with two."""
+
+
+class Address(msgspec.Struct, frozen=True):
+    """A host, or an address of one, and a port; port 0 takes any that is free."""
+
+    host: str = LOOPBACK
+    port: int = PORT
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nobody outside of this machine, or of this pod, can reach it."""
+        return is_loopback(self.host)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """Read ADDRESS:PORT. Raises ValueError in words for the person who wrote it."""
+    host, _, port = text.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    # Six digits at most: Python refuses to read very long numbers, and nobody needs them.
+    if not bare or not (port.isascii() and port.isdigit()) or len(port) > 6 or int(port) > HIGHEST_PORT:
+        raise ValueError(f"{shown(text)} is not ADDRESS:PORT, for example {Address()}")
+    if ":" in bare and host == bare:
+        raise ValueError(f"{shown(text)}: put an IPv6 address in brackets, for example [::1]:{PORT}")
+    return Address(bare, int(port))
+
+
+def parse_port(text: str) -> int:
+    """Read a port. Raises ValueError in words for the person who wrote it."""
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 6 or not 1 <= int(digits) <= HIGHEST_PORT:
+        raise ValueError(f"{shown(text)} is no port: write a number from 1 to {HIGHEST_PORT}")
+    return int(digits)

@@ -1,0 +1,69 @@
+"""
+The environment variables of an extender: those of the server, and those that an agent had before it had arguments.
+
+    HTTP_PORT    the port; on which address is the business of flags and file
+    LOG_LEVEL    TRACE, DEBUG, INFO, WARNING, ERROR or ALERT, in any case; anything else is complained about and is INFO
+
+What they say is told as data. Nothing here looks at the process's own environment: who calls hands it over.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from lamina.model.errors import InputError
+from lamina.model.plain import shown
+from lamina.scheduling.framework.agent import Agent
+from lamina.services.extender.address import parse_port
+from lamina.services.extender.loudness import LEVELS, Loudness, named
+
+HTTP_PORT: Final = "HTTP_PORT"
+LOG_LEVEL: Final = "LOG_LEVEL"
+
+
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """What the environment says; None where it says nothing."""
+
+    port: int | None = None
+    loudness: Loudness | None = None
+    arguments: dict[str, dict[str, object]] = {}
+    """By plugin, named as in a configuration."""
+    complaints: tuple[str, ...] = ()
+    """What was passed over, in words."""
+
+
+def read_environment(variables: Mapping[str, str], agents: Sequence[Agent]) -> Environment:
+    """Read what concerns the server and these agents. Raises InputError for a port that is none."""
+    arguments: dict[str, dict[str, object]] = {}
+    complaints: list[str] = []
+    loudness = _loudness(variables, complaints)
+    for agent in agents:
+        if agent.environment is not None:
+            found, wrong = agent.environment(variables)
+            for plugin, values in found.items():
+                arguments.setdefault(plugin, {}).update(values)
+            complaints.extend(f"agent {agent.name}: {one}" for one in wrong)
+    return Environment(port=_port(variables), loudness=loudness, arguments=arguments, complaints=tuple(complaints))
+
+
+def _port(variables: Mapping[str, str]) -> int | None:
+    # Set to nothing is how a manifest says "not set".
+    if not (text := variables.get(HTTP_PORT, "")).strip():
+        return None
+    try:
+        return parse_port(text)
+    except ValueError as error:
+        raise InputError.one(HTTP_PORT, str(error)) from None
+
+
+def _loudness(variables: Mapping[str, str], complaints: list[str]) -> Loudness | None:
+    text = variables.get(LOG_LEVEL)
+    if text is None:
+        return None
+    found = named(text)
+    if found is None:
+        what = f"{shown(text)} is no level" if text.strip() else "is empty"
+        complaints.append(f"{LOG_LEVEL}: {what}, so it is INFO: choose from {', '.join(LEVELS)}")
+        return Loudness()
+    return found

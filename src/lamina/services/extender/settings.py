@@ -1,0 +1,203 @@
+"""
+How one extender is to run: flags, environment variables, a file and defaults, the first that says something having it.
+
+    flags  >  environment  >  file  >  defaults
+
+Each field is settled by itself: a port from the environment goes with an address from the file, and an argument from the
+environment leaves the file's other arguments of that plugin alone. Pure; the command hands in what it was told.
+"""
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from lamina.model.errors import InputError, Mistake
+from lamina.model.plain import shown
+from lamina.model.schema import suggest
+from lamina.scheduling.framework.agent import Agent, Agents
+from lamina.scheduling.framework.registry import Args
+from lamina.services.extender.address import Address, parse_address
+from lamina.services.extender.configuration import (
+    AgentEntry,
+    Reply,
+    Said,
+    State,
+    TlsEntry,
+    UsageEntry,
+    args_of,
+    tls_gaps,
+)
+from lamina.services.extender.environment import Environment
+from lamina.services.extender.loudness import Loudness, named, numbered
+
+SCHEDULER_NAMES: Final = ("my-scheduler",)
+USUAL: Final[str | bool] = True
+COMMAND: Final = "lamina extender"
+FLAGS: Final = {"certFile": "--tls-cert", "keyFile": "--tls-key", "clientCAFile": "--tls-client-ca"}
+"""What the fields of `TlsEntry` are called on a command line; the rest is ``--client-name``."""
+
+
+T = TypeVar("T")
+
+
+class Flags(Said, frozen=True, kw_only=True):
+    """What the command line says."""
+
+    verbosity: int | None = None
+    """``-v``; stands for a level of its own."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Everything settled and checked."""
+
+    agents: tuple[Agent, ...]
+    arguments: dict[str, Args]
+    """For each plugin of these agents."""
+    address: Address = Address()
+    pages: Address | None = None
+    """Where the pages are served as well, to anybody."""
+    reply: Reply = "sparse"
+    state: State = "watch"
+    tls: TlsEntry | None = None
+    usage: UsageEntry | None = None
+    registries: str | bool = True
+    """A file of rules; True: the usual rules; False: no registry is asked, ever."""
+    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
+    loudness: Loudness = Loudness()
+    complaints: tuple[str, ...] = ()
+    """What to warn about before anything else is said."""
+
+
+def chosen_agents(flags: Said, file: Said, agents: Agents) -> tuple[Agent, ...]:
+    """Find the agents that are served; flags name all of them or none. Raises InputError."""
+    names = [entry.name for entry in (flags.agents or file.agents or ())]
+    source = "--agents" if flags.agents else COMMAND
+    if not names:
+        raise InputError.one(COMMAND, f"no agent is chosen: name some with --agents, from {', '.join(agents)}")
+    wrong = [f"there is no agent {shown(name)}: {suggest(name, agents)}" for name in names if name not in agents]
+    wrong += [f"agent {shown(name)} is named twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    if wrong:
+        raise InputError(Mistake(source, message) for message in wrong)
+    return tuple(agents[name] for name in names)
+
+
+def settle(flags: Flags, environment: Environment, file: Said, agents: Agents) -> Settings:
+    """Let the strongest voice have each setting. Raises InputError with everything that does not go together."""
+    served = chosen_agents(flags, file, agents)
+    settings = Settings(
+        agents=served,
+        arguments=_arguments(served, file.agents or (), environment),
+        address=_address(flags, environment, file),
+        pages=_pages(flags, file),
+        reply=flags.reply or file.reply or "sparse",
+        state=flags.state or file.state or "watch",
+        tls=_tls(flags.tls, file.tls),
+        usage=_usage(flags.usage, file.usage),
+        registries=_first(flags.registries, file.registries, USUAL),
+        scheduler_names=flags.scheduler_names or file.scheduler_names or SCHEDULER_NAMES,
+        loudness=_loudness(flags, environment, file),
+    )
+    exposed = _exposed(settings, insecure=_first(flags.insecure_http, file.insecure_http, False))
+    return msgspec.structs.replace(settings, complaints=(*environment.complaints, *exposed))
+
+
+def _first(strong: T | None, weak: T | None, default: T) -> T:
+    return strong if strong is not None else weak if weak is not None else default
+
+
+def _address(flags: Said, environment: Environment, file: Said) -> Address:
+    if flags.listen is not None:
+        try:
+            return parse_address(flags.listen)
+        except ValueError as error:
+            raise InputError.one("--listen", str(error)) from None
+    address = Address() if file.listen is None else parse_address(file.listen)
+    return address if environment.port is None else Address(address.host, environment.port)
+
+
+def _pages(flags: Said, file: Said) -> Address | None:
+    if flags.pages is not None:
+        try:
+            return parse_address(flags.pages)
+        except ValueError as error:
+            raise InputError.one("--pages", str(error)) from None
+    return None if file.pages is None else parse_address(file.pages)
+
+
+def _loudness(flags: Flags, environment: Environment, file: Said) -> Loudness:
+    if flags.verbosity is not None:
+        return numbered(flags.verbosity)
+    if environment.loudness is not None:
+        return environment.loudness
+    return named(file.log_level or "") or Loudness()
+
+
+def _arguments(agents: tuple[Agent, ...], entries: tuple[AgentEntry, ...], environment: Environment) -> dict[str, Args]:
+    """Join what file and environment say to each plugin, argument by argument."""
+    written = {entry.name: entry.plugins for entry in entries}
+    settled: dict[str, Args] = {}
+    mistakes: list[Mistake] = []
+    for agent in agents:
+        for plugin in agent.plugins:
+            said = {**written.get(agent.name, {}).get(plugin.name, {}), **environment.arguments.get(plugin.name, {})}
+            try:
+                settled[plugin.name] = msgspec.convert(said, args_of(plugin))
+            except msgspec.ValidationError as error:
+                message = f"arguments of {plugin.name} do not go together: {error}; see the file and the environment"
+                mistakes.append(Mistake(f"agent {agent.name}", message))
+    if mistakes:
+        raise InputError(mistakes)
+    return settled
+
+
+def _tls(flags: TlsEntry | None, file: TlsEntry | None) -> TlsEntry | None:
+    """Join both, field by field; certificate and key come from the same place."""
+    if flags is None:
+        return file
+    joined = msgspec.structs.asdict(file) if file is not None else {}
+    if flags.cert_file or flags.key_file:
+        joined["cert_file"] = joined["key_file"] = ""
+    joined |= {name: value for name, value in msgspec.structs.asdict(flags).items() if value}
+    settled = TlsEntry(**joined)
+    if gaps := list(tls_gaps(settled)):
+        raise InputError(Mistake(FLAGS.get(field, "--client-name"), _by_flags(message)) for field, message in gaps)
+    return settled
+
+
+def _by_flags(message: str) -> str:
+    """Say the same to somebody who writes flags."""
+    for field, flag in FLAGS.items():
+        message = message.replace(field, flag)
+    return message
+
+
+def _usage(flags: UsageEntry | None, file: UsageEntry | None) -> UsageEntry | None:
+    """Take the source that flags name, with what the file says about it."""
+    if flags is None:
+        return file
+    if flags.prometheus is not None and flags.metrics_server:
+        raise InputError.one("--metrics-server", "not together with --prometheus: one source is enough")
+    told = file or UsageEntry()
+    if flags.prometheus is None:
+        return msgspec.structs.replace(told, prometheus=None, metrics_server=True)
+    entry = msgspec.structs.replace(told.prometheus or flags.prometheus, url=flags.prometheus.url)
+    return msgspec.structs.replace(told, prometheus=entry, metrics_server=False)
+
+
+def _exposed(settings: Settings, *, insecure: bool) -> list[str]:
+    """Refuse to be asked by strangers; say what is only unwise."""
+    address, tls = settings.address, settings.tls or TlsEntry()
+    if insecure and tls.cert_file:
+        raise InputError.one("--insecure-http", "not together with certificates: leave one of them out")
+    if address.is_loopback:
+        return []
+    if insecure:
+        return [f"anybody who reaches {address} may ask, and nobody can tell who answers: let a NetworkPolicy decide"]
+    if not tls.cert_file:
+        message = f"{address} can be reached from elsewhere: name {', '.join(FLAGS.values())}"
+        raise InputError.one(
+            "--listen", f"{message}; or listen on {Address(port=address.port)}; or say --insecure-http"
+        )
+    if not tls.client_names:
+        return [f"whoever has a certificate of {tls.client_ca_file} may ask: name those who should with --client-name"]
+    return []

@@ -1,0 +1,260 @@
+"""
+Puts an extender together, runs it, and takes it apart again.
+
+    watches ──> inbox ──> keeper ──> panel <── answering <── http ── kube-scheduler
+
+On SIGTERM or SIGINT no new connection is accepted and questions under way are answered.
+"""
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import msgspec
+
+from lamina.clients.kube.access import Access
+from lamina.clients.kube.transport import KubeClient
+from lamina.clients.oci.keyring import Keyring
+from lamina.clients.oci.resolver import Resolver
+from lamina.clients.oci.rules import Rules
+from lamina.model.duration import seconds
+from lamina.model.node import Node
+from lamina.scheduling.loop.panel import Panel
+from lamina.services.extender.answering import Answering
+from lamina.services.extender.attendance import Attendance
+from lamina.services.extender.http.limits import Limits
+from lamina.services.extender.http.listening import Listener
+from lamina.services.extender.http.reply import Routes
+from lamina.services.extender.http.tls import Tls
+from lamina.services.extender.keeper import Keeper
+from lamina.services.extender.metrics import Metrics
+from lamina.services.extender.pages import Pages
+from lamina.services.extender.settings import Settings
+from lamina.services.intake.clock import Clock
+from lamina.services.intake.doorkeeper import Doorkeeper
+from lamina.services.intake.first_look import everything_seen, uncollected
+from lamina.services.intake.inbox import Entrance, Inbox
+from lamina.services.intake.intake import Intake
+from lamina.services.intake.pull_secrets import PullSecrets
+from lamina.services.intake.resolving import Resolving
+from lamina.services.intake.usage.settings import open_source
+from lamina.services.intake.usage.source import UsageSource
+from lamina.services.intake.usage.watch import UsageWatch
+
+LAST_ANSWERS: Final = 2.0
+"""Seconds for questions under way once the process is asked to stop."""
+AGENTS: Final = "agents"
+PAGES: Final = Limits(small_body=1024, large_body=1024, large_at_once=1, connections=16)
+"""Whoever reads pages is not asked who they are, and has nothing to send."""
+
+log = logging.getLogger(__name__)
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What the command line said, checked."""
+
+    settings: Settings
+    access: Access | None = None
+    """How to reach the cluster; None: nodes are known only from the questions."""
+    rules: Rules | None = None
+    """Which registries may be asked what an image consists of; None: none, ever."""
+    keyring: Keyring | None = None
+    limits: Limits = Limits()
+
+
+class Extender:
+    """One extender process."""
+
+    def __init__(self, options: Options) -> None:
+        """Put everything together; nothing runs and nothing is connected yet."""
+        self.options = options
+        settings = options.settings
+        self._stop = asyncio.Event()
+        self.clock = Clock()
+        self.metrics = Metrics()
+        self.panel = Panel(settings.agents, settings.arguments)
+        self.inbox = Inbox()
+        self.attendance = Attendance(self.metrics, settings.scheduler_names)
+        self.keeper = Keeper(self.panel, self.inbox, self.clock, self.attendance, self.metrics)
+        self.client: KubeClient | None = None
+        self.intake: Intake | None = None
+        self.door: Doorkeeper | None = None
+        self._resolver: Resolver | None = None
+        self._resolving: Resolving | None = None
+        self._source: UsageSource | None = None
+        if options.access is not None:
+            self._watch_cluster(options.access)
+        self.metrics.watch(self.panel, lambda: not self.lacking(), self.stale)
+        self.answering = Answering(
+            self.panel,
+            self.metrics,
+            self.attendance,
+            lambda: self._seen,
+            reply=settings.reply,
+            from_bodies=options.access is None,
+        )
+        pages = Pages(self.lacking, self.metrics.exposition, [agent.name for agent in settings.agents])
+        self.listener = Listener(self.answering.routes(pages.gets()), options.limits, self.metrics)
+        self.pages = Listener(Routes(posts={}, gets=pages.gets()), PAGES, Unwatched())
+        """The pages once more, for those who cannot reach the other address or have no certificate."""
+        self.usage = self._measurements()
+        self._seen = options.access is None
+        """Whether everything was seen once; from then on answers are made, whatever happens to the watches."""
+
+    def _watch_cluster(self, access: Access) -> None:
+        self.client = client = KubeClient(access, user_agent="lamina-extender")
+        entrance: Entrance = self.inbox
+        if self.options.rules is not None:
+            self._resolver = Resolver(self.options.rules, self.options.keyring)
+            find = self.panel.state.inventory.catalog.find
+            self._resolving = Resolving(find, self._resolver, PullSecrets(client))
+            # Nobody is held: whoever places the pod does not wait for us either. What is learned helps the next one.
+            self.door = Doorkeeper(self.inbox, self._resolving, ours=lambda _: True, deadline=0.0)
+            self.door.may_open = lambda: self.intake is not None and self.intake.synced and self.keeper.caught_up
+            entrance = self.door
+        self.intake = Intake(client, entrance)
+
+    def _measurements(self) -> UsageWatch | None:
+        """Ask again and again what nodes are used for, if somebody is named who knows."""
+        settings = self.options.settings.usage
+        if settings is None:
+            return None
+        if self.client is None:
+            log.warning("nobody is asked what nodes are used for: that takes --state watch")
+            return None
+        client = self.client
+        self._source = open_source(settings, lambda: client, "lamina-extender")
+        return UsageWatch(self._source, seconds(settings.every), self.inbox, self.nodes, self.clock)
+
+    def lacking(self) -> list[str]:
+        """Name what has not been seen in full, or not taken in."""
+        if self.intake is None or self._seen:
+            return []
+        return self.intake.lacking or [AGENTS]
+
+    def stale(self) -> dict[str, float]:
+        """Say for how many seconds changes of each kind may have been missed; 0 while it is watched."""
+        if self.intake is None:
+            return {}
+        now, seen = time.monotonic(), self.intake.reflectors.items()
+        since = {kind: reflector.stale_since for kind, reflector in seen if reflector.synced}
+        return {kind: 0.0 if began is None else now - began for kind, began in since.items()}
+
+    def nodes(self) -> dict[str, Node]:
+        """Return the nodes there are, by name."""
+        return {node.name: node for node in self.panel.state.columns.nodes if node is not None}
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Answer until asked to stop."""
+        with uncollected():
+            await self._run()
+
+    async def _run(self) -> None:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._close)
+            await self._listen(stack)
+            self._heed_signals(stack)
+            async with asyncio.TaskGroup() as tasks:
+                running = [tasks.create_task(part, name=name) for name, part in self._parts()]
+                await self._stop.wait()
+                for task in running:
+                    task.cancel()
+        log.info("stopped")
+
+    def _parts(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        parts: list[tuple[str, Coroutine[Any, Any, None]]] = [
+            ("listener", self.listener.run()),
+            ("keeper", self.keeper.run()),
+            ("settling in", self._settle_in()),
+        ]
+        if self.intake is not None:
+            parts.append(("intake", self.intake.run()))
+        if self.door is not None:
+            parts.append(("door", self.door.run()))
+        if self.usage is not None:
+            parts.append(("usage", self.usage.run()))
+        if self.options.settings.pages is not None:
+            parts.append(("pages", self.pages.run()))
+        return parts
+
+    async def _listen(self, stack: AsyncExitStack) -> None:
+        address, tls = self.options.settings.address, self.options.settings.tls
+        certificates = None
+        if tls is not None:
+            certificates = Tls(
+                cert=tls.cert_file, key=tls.key_file, client_ca=tls.client_ca_file, client_names=tls.client_names
+            )
+        await self.listener.start(address.host, address.port, certificates)
+        stack.push_async_callback(self.listener.stop, LAST_ANSWERS)
+        beside = self.options.settings.pages
+        if beside is not None:
+            await self.pages.start(beside.host, beside.port)
+            stack.push_async_callback(self.pages.stop, 0.0)
+            where = f"http://{beside.host}:{self.pages.port}"
+            log.info("pages are served as well", extra={"fields": {"at": where}})
+        names = ", ".join(agent.name for agent in self.options.settings.agents)
+        scheme = "https" if certificates else "http"
+        log.info(
+            "agents are served",
+            extra={"fields": {"at": f"{scheme}://{address.host}:{self.listener.port}", "agents": names}},
+        )
+
+    async def _settle_in(self) -> None:
+        """Say when everything was seen."""
+        intake = self.intake
+        await everything_seen(lambda: intake is None or (intake.synced and self.keeper.caught_up))
+        self._seen = True
+        state = self.panel.state
+        if self.intake is not None:
+            log.info("everything was seen", extra={"fields": {"nodes": state.columns.count, "pods": len(state.cache)}})
+
+    def stop(self) -> None:
+        """Ask to stop."""
+        log.info("stopping")
+        self._stop.set()
+
+    async def _close(self) -> None:
+        if self._source is not None:
+            await self._source.close()
+        if self._resolving is not None:
+            await self._resolving.close()
+        if self._resolver is not None:
+            await self._resolver.close()
+        if self.client is not None:
+            await self.client.close()
+
+    def _heed_signals(self, stack: AsyncExitStack) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+            stack.callback(loop.remove_signal_handler, number)
+
+
+class Unwatched:
+    """Lets the server of the pages go uncounted."""
+
+    def served(self, path: str, status: int, seconds: float, bytes_in: int, bytes_out: int) -> None:
+        """Count nothing."""
+
+    def abandoned(self, path: str) -> None:
+        """Count nothing."""
+
+    def refused(self, why: str) -> None:
+        """Count nothing."""
+
+    def connections(self, count: int) -> None:
+        """Count nothing."""
+
+    def reload(self, ok: bool) -> None:
+        """Count nothing."""
+
+
+async def serve(options: Options) -> None:
+    """Run an extender until it is asked to stop."""
+    await Extender(options).run()

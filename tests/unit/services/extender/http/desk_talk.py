@@ -1,0 +1,99 @@
+"""A connection without a network: bytes are handed to it as a transport would, in the pieces a test chooses."""
+
+import asyncio
+import socket
+from collections.abc import Iterable
+
+from lamina.services.extender.http.connection import Connection
+from lamina.services.extender.http.desk import Desk
+from lamina.services.extender.http.limits import Limits
+from tests.unit.services.extender.http.visiting import Notebook, routes
+
+TURNS = 10_000
+"""Of the event loop, within which whatever can be done has been done."""
+
+
+class Line:
+    """Stands in for a transport: takes down what is written, and who holds what."""
+
+    def __init__(self, under: socket.socket) -> None:
+        self._under = under
+        self.written = bytearray()
+        self.reading, self.open = True, True
+
+    def get_extra_info(self, name: str) -> socket.socket | None:
+        return self._under if name == "socket" else None
+
+    def set_write_buffer_limits(self, high: int, low: int) -> None:
+        assert (high, low) == (1, 0)
+
+    def write(self, data: bytes | memoryview) -> None:
+        assert self.open
+        self.written += data
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        assert self.open
+
+    def is_closing(self) -> bool:
+        return not self.open
+
+    def pause_reading(self) -> None:
+        assert self.reading, "asyncio does not mind, uvloop might"
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def close(self) -> None:
+        self.open = False
+
+    abort = close
+
+
+async def _talk(pieces: Iterable[bytes], limits: Limits) -> tuple[bytes, Notebook]:
+    notes = Notebook()
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        line = Line(ours)
+        connection = Connection(Desk(routes(), limits, notes), loop)
+        connection.connection_made(line)
+        for piece in pieces:
+            await _hand_over(connection, line, piece)
+        # Time passes: whatever is not whole is given up, and what lingers ends.
+        for _ in range(3):
+            if line.open:
+                connection.look(loop.time() + 1_000)
+        assert not line.open
+        connection.connection_lost(None)
+    return bytes(line.written), notes
+
+
+async def _hand_over(connection: Connection, line: Line, piece: bytes) -> None:
+    while piece:
+        for _ in range(TURNS):
+            if line.reading or not line.open:
+                break
+            await asyncio.sleep(0)
+        if not line.open:
+            return
+        room = connection.get_buffer(-1)
+        count = min(len(room), len(piece))
+        assert count > 0
+        room[:count] = piece[:count]
+        connection.buffer_updated(count)
+        piece = piece[count:]
+    for _ in range(TURNS):
+        if line.reading or not line.open:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it reads no more, and nothing is to be waited for")
+
+
+def talk(pieces: Iterable[bytes], limits: Limits | None = None) -> tuple[bytes, Notebook]:
+    """Say *pieces* one after the other; return everything that was answered, and what was told."""
+    return asyncio.run(_talk(pieces, limits or Limits()))
