@@ -11,7 +11,9 @@ is the same whoever binds.
 
 import contextlib
 import http.client
+import json
 import random
+import re
 import socket
 import ssl
 import threading
@@ -25,7 +27,7 @@ from urllib.parse import urlsplit
 import msgspec
 import yaml
 
-from _large_cluster import Known, an_image
+from _large_cluster import Known, LargeCluster, an_image
 from _processes import cpu_seconds, lamina
 from lamina.scheduling.config.named import NAMED
 from testbed import Testbed
@@ -35,6 +37,8 @@ from testbed.processes import Program
 
 IMAGES: Final = 200
 LABELS: Final = 50
+HELD: Final = 50
+"""Images on a node, of those that pods ask for, when layers are told."""
 REQUESTS: Final = {"cpu": "100m", "memory": "500Mi"}
 """As in scheduler_perf's pod-default."""
 THREADS: Final = 8
@@ -46,6 +50,9 @@ QUIET: Final = 1.0
 FAST: Final = {"qps": 10_000, "burst": 10_000}
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 KUBE: Final = "kube-scheduler"
+BATCHING_OFF: Final = ("--feature-gates=OpportunisticBatching=false",)
+"""For kube-scheduler: place every pod by itself, as it does with any extender."""
+ADDED: Final = re.compile(rb'\{"type":"ADDED".*?"name":"([^"]+)"')
 FIRST: Final = 0.10
 LAST: Final = 0.95
 
@@ -59,6 +66,10 @@ class Contender(msgspec.Struct, frozen=True):
     """For Lamina: one of the profiles that come with it."""
     all_nodes: bool = False
     """Whether it is told to score every node."""
+    extenders: tuple[dict[str, Any], ...] = ()
+    """For kube-scheduler: whom it asks."""
+    flags: tuple[str, ...] = ()
+    """For kube-scheduler: further words on its command line."""
 
     def configuration(self) -> dict[str, Any]:
         """Write its KubeSchedulerConfiguration."""
@@ -67,6 +78,8 @@ class Contender(msgspec.Struct, frozen=True):
         given["profiles"] = [{**profiles[0], "schedulerName": self.name}]
         given["leaderElection"] = {"leaderElect": False}
         given["clientConnection"] = dict(FAST)
+        if self.extenders:
+            given["extenders"] = list(self.extenders)
         if self.all_nodes:
             given["percentageOfNodesToScore"] = 100
         return given
@@ -74,7 +87,7 @@ class Contender(msgspec.Struct, frozen=True):
     def process(self, bed: Testbed, name: str) -> Program:
         """Return the process, not started; all contenders are the same user."""
         if self.name == KUBE:
-            return LAUNCHERS[KUBE](bed.site, Order(name, (), self.configuration()))
+            return LAUNCHERS[KUBE](bed.site, Order(name, self.flags, self.configuration()))
         path = bed.folder / f"{name}.yaml"
         path.write_text(yaml.safe_dump(self.configuration()), encoding="utf-8")
         words = ["--config", str(path), "--kubeconfig", str(bed.kubeconfig(SCHEDULER)), "--listen", "127.0.0.1:0"]
@@ -96,6 +109,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Of the API server, from the first bind on."""
     own_us: float
     """Of this benchmark, from the scheduler's start on."""
+    beside_us: float = 0.0
+    """Of the process beside the scheduler, from the first bind to the last."""
     first_after: float
     """Seconds from the scheduler's start to the first bind."""
     events: int
@@ -105,11 +120,16 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 class Bindings:
     """Sees pods being bound, in a thread."""
 
-    def __init__(self, bed: Testbed, namespace: str, pid: int, expected: int) -> None:
-        """Note when each is bound, and what process *pid* had used by the first one."""
-        self._bed, self._pid, self._expected = bed, pid, expected
+    def __init__(self, bed: Testbed, namespace: str, pid: int, expected: int, beside: int = 0) -> None:
+        """Note when each is bound, what process *pid* had used by the first one, and *beside* from there to the last."""
+        self._bed, self._pid, self._expected, self._beside = bed, pid, expected, beside
         self.times: list[float] = []
-        self.cpu_at_first = self.server_at_first = 0.0
+        self._namespace = namespace
+        self._names: set[bytes] = set()
+        self._closing = False
+        self.reopened = 0
+        """How often the watch ended before all were bound, and was begun again."""
+        self.cpu_at_first = self.server_at_first = self.beside = 0.0
         self.complete = threading.Event()
         self._connection = self._open(namespace)
         self._answer = self._connection.getresponse()
@@ -128,23 +148,38 @@ class Bindings:
         return connection
 
     def _read(self) -> None:
-        with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-            rest = b""
-            while piece := self._answer.read1(1 << 16):
-                *lines, rest = (rest + piece).split(b"\n")
-                seen = sum(line.startswith(b'{"type":"ADDED"') for line in lines)
-                if not seen:
-                    continue
-                now = time.monotonic()
-                if not self.times:
-                    self.cpu_at_first = cpu_seconds(self._pid)
-                    self.server_at_first = self._bed.parts["kube-apiserver"].cpu_seconds()
-                self.times += [now] * seen
-                if len(self.times) >= self._expected:
-                    self.complete.set()
+        while True:
+            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+                self._read_on()
+            if self._closing or self.complete.is_set():
+                return
+            # An API server under such load ends a watch now and then; whoever was seen before is told of again.
+            self.reopened += 1
+            self._connection = self._open(self._namespace)
+            self._answer = self._connection.getresponse()
+
+    def _read_on(self) -> None:
+        rest = b""
+        while piece := self._answer.read1(1 << 16):
+            *lines, rest = (rest + piece).split(b"\n")
+            names = {found[1] for line in lines if (found := ADDED.match(line))} - self._names
+            seen = len(names)
+            if not seen:
+                continue
+            self._names |= names
+            now = time.monotonic()
+            if not self.times:
+                self.cpu_at_first = cpu_seconds(self._pid)
+                self.server_at_first = self._bed.parts["kube-apiserver"].cpu_seconds()
+                self.beside = -cpu_seconds(self._beside) if self._beside else 0.0
+            self.times += [now] * seen
+            if len(self.times) >= self._expected:
+                self.beside += cpu_seconds(self._beside) if self._beside else 0.0
+                self.complete.set()
 
     def close(self) -> None:
         """Stop looking."""
+        self._closing = True
         if self._connection.sock is not None:
             # The reader sleeps in the socket; closing alone would not wake it.
             with contextlib.suppress(OSError):
@@ -154,15 +189,15 @@ class Bindings:
         self._connection.close()
 
 
-def run(bed: Testbed, contender: Contender, pods: int, number: int) -> Trial:
-    """Let a scheduler bind *pods* pods."""
+def run(bed: Testbed, contender: Contender, pods: int, number: int, beside: int = 0) -> Trial:
+    """Let a scheduler bind *pods* pods; *beside* is a process whose cost is of interest as well."""
     namespace = f"trial-{number}"
     create_pods(bed, namespace, contender.name, pods, random.Random(number))
     time.sleep(QUIET)
     process = contender.process(bed, f"{contender.name}-{number}")
     own, began = time.process_time(), time.monotonic()
     process.start(wait=False)
-    bindings = Bindings(bed, namespace, process.pid, pods)
+    bindings = Bindings(bed, namespace, process.pid, pods, beside)
     try:
         if not bindings.complete.wait(BOUND_WITHIN):
             words = f"{contender.name} bound {len(bindings.times)} of {pods} pods in {BOUND_WITHIN:.0f} s"
@@ -183,6 +218,7 @@ def run(bed: Testbed, contender: Contender, pods: int, number: int) -> Trial:
         cpu_us_after_first=(used - bindings.cpu_at_first) / pods * 1e6,
         server_us=(served - bindings.server_at_first) / pods * 1e6,
         own_us=own / pods * 1e6,
+        beside_us=bindings.beside / pods * 1e6,
         first_after=times[0] - began,
         events=events,
     )
@@ -259,3 +295,30 @@ def allow_layers(bed: Testbed, crds: Path) -> None:
         "--resource=nodelayers.lamina.dev,imagelayers.lamina.dev",
     )
     bed.kubectl("create", "clusterrolebinding", "layers", "--clusterrole=layers", f"--user={SCHEDULER}")
+
+
+def grow(bed: Testbed, before: int, nodes: int) -> None:
+    """Add nodes to those *before* until there are so many, and tell what they hold."""
+    bed.add_nodes({"name": f"node-{number:05}", "cpu": "4", "memory": "32Gi"} for number in range(before, nodes))
+    tell_layers(bed, nodes, before)
+
+
+def tell_layers(bed: Testbed, nodes: int, told: int = 0) -> None:
+    """Let every node report images, and tell what they consist of, as agents would; the first *told* nodes have."""
+    cluster = LargeCluster(nodes, 0, len(images()), 0.0)
+    root = "/apis/lamina.dev/v1alpha1"
+    posts = [("POST", f"{root}/imagelayers", json.loads(image.posted), "") for image in images()]
+    if not told:
+        in_parallel(bed, posts)
+    reports = [json.loads(written) for written in cluster.report_objects()][told:]
+    for report in reports:
+        report["metadata"] = {"name": report["metadata"]["name"]}
+        report["status"]["nodeUID"] = ""
+        report["status"]["renewSeconds"] = 0
+        report["status"]["images"] = report["status"]["images"][:HELD]
+    in_parallel(bed, [("POST", f"{root}/nodelayers", report, "") for report in reports])
+    statuses = [
+        ("PATCH", f"{root}/nodelayers/{report['metadata']['name']}/status", {"status": report["status"]}, "")
+        for report in reports
+    ]
+    in_parallel(bed, statuses)

@@ -23,6 +23,11 @@ class Measured:
         self.log = log
         self.began = time.monotonic()
 
+    @property
+    def pid(self) -> int:
+        """Who it is to the system."""
+        return self._process.pid
+
     def cpu_seconds(self) -> float:
         """Processor time since the start, the kernel's work for it included."""
         return cpu_seconds(self._process.pid)

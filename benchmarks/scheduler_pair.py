@@ -23,8 +23,7 @@ from typing import Any, Final
 
 import msgspec
 
-from _contest import KUBE, Contender, Trial, allow_layers, images, in_parallel, run
-from _large_cluster import LargeCluster
+from _contest import KUBE, Contender, Trial, allow_layers, run, tell_layers
 from _processes import PROFILE
 from testbed import Testbed
 
@@ -51,8 +50,6 @@ class Round(msgspec.Struct, frozen=True):
 
 SMALL: Final = (Round("small", 3, PODS),)
 LARGE: Final = (Round("large", 5, PODS), Round("all_nodes", 2, PODS_ALL_NODES, all_nodes=True))
-HELD: Final = 50
-"""Images on a node, of the 200 that pods ask for, when layers are told."""
 ALONE: Final = 2
 """Trials of lamina-balanced, which has no counterpart."""
 
@@ -116,26 +113,6 @@ class Series:
             flush=True,
         )
         return found
-
-
-def tell_layers(bed: Testbed, nodes: int) -> None:
-    """Let every node report images, and tell what they consist of, as agents would."""
-    cluster = LargeCluster(nodes, 0, len(images()), 0.0)
-    root = "/apis/lamina.dev/v1alpha1"
-    posts = [("POST", f"{root}/imagelayers", json.loads(image.posted), "") for image in images()]
-    in_parallel(bed, posts)
-    reports = [json.loads(written) for written in cluster.report_objects()]
-    for report in reports:
-        report["metadata"] = {"name": report["metadata"]["name"]}
-        report["status"]["nodeUID"] = ""
-        report["status"]["renewSeconds"] = 0
-        report["status"]["images"] = report["status"]["images"][:HELD]
-    in_parallel(bed, [("POST", f"{root}/nodelayers", report, "") for report in reports])
-    statuses = [
-        ("PATCH", f"{root}/nodelayers/{report['metadata']['name']}/status", {"status": report["status"]}, "")
-        for report in reports
-    ]
-    in_parallel(bed, statuses)
 
 
 def summary(pairs: Sequence[Pair], label: str, suffix: str) -> dict[str, Any]:

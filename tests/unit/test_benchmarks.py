@@ -1,5 +1,6 @@
 """What is logic in the benchmarks of the live scheduler: the cluster they write, and what they make of their figures."""
 
+import asyncio
 import importlib
 import json
 from itertools import islice
@@ -201,3 +202,52 @@ def test_the_reports_that_are_weighed_name_each_image_as_a_runtime_does(benchmar
     assert held == {image["digest"] for image in status["images"]}
     assert (7, len(held)) == (status["sequence"], status["imageCount"])
     assert all(image["names"][0].startswith("registry.example.com/shop/") for image in status["images"])
+
+
+def test_losses_to_an_extender_are_taken_within_each_round(benchmark):
+    contest, pair = benchmark("_contest"), benchmark("extender_pair")
+    rates = [(400.0, 200.0, 160.0, 120.0), (100.0, 100.0, 50.0, 40.0), (100.0, 100.0, 90.0, 90.0)]
+    rounds = [pair.Round(1_000, *(a_trial(contest, rate, 1.0) for rate in each), 9.0, 10.0) for each in rates]
+
+    found = pair.summary(rounds, "_x")
+
+    assert {
+        "throughput_loss_x": 0.6,
+        "batching_off_loss_x": 0.0,
+        "asking_loss_x": 0.2,
+        "beyond_batching_x": 0.4,
+        "beyond_asking_x": 0.2,
+        "beyond_asking_x_spread": [0.0, 0.25],
+        "extender_cpu_us_in_all_x": 9.0,
+    }.items() <= found.items()
+
+
+def test_one_who_says_nothing_answers_each_question_once_in_however_many_pieces_it_comes(benchmark):
+    null = benchmark("_null_extender")
+    wire = b"POST /x HTTP/1.1\r\ncontent-length: 5\r\n\r\nabcde" * 2
+    sent = []
+    transport = type("Wire", (asyncio.Transport,), {"write": lambda _, data: sent.append(data)})()
+    protocol = null.NullProtocol()
+    protocol.connection_made(transport)
+
+    for place in range(len(wire)):
+        protocol.data_received(wire[place : place + 1])
+
+    assert [null.ANSWER] * 2 == sent
+
+
+def test_what_a_short_answer_gains_is_taken_within_each_round(benchmark):
+    contest, reply = benchmark("_contest"), benchmark("extender_reply")
+    found = {
+        kind: [a_trial(contest, rate, 1.0) for rate in rates]
+        for kind, rates in {"nobody": (90.0, 80.0), "sparse": (40.0, 20.0), "best": (50.0, 30.0)}.items()
+    }
+
+    told = reply.summary(found, "_x")
+
+    assert {
+        "rounds_x": 2,
+        "gain_x": 0.375,
+        "gain_x_spread": [0.25, 0.5],
+        "pods_per_second_best_x": 40.0,
+    }.items() <= told.items()
