@@ -7,8 +7,10 @@ from typing import Any, Final
 from lamina.model.events import NodeSeen
 from lamina.model.node import Node
 from lamina.scheduling.loop.panel import Panel
-from lamina.scheduling.plugins.agents import congestion, safe
+from lamina.scheduling.plugins.agents import congestion, pigeon, safe
 from lamina.scheduling.plugins.agents.congestion.plugin import ANNOTATION
+from lamina.scheduling.plugins.agents.pigeon.args import MOST_RESOURCES, NAME, PigeonHolingArgs
+from lamina.scheduling.plugins.agents.pigeon.cluster import ANNOTATION as REQUESTED
 from lamina.scheduling.plugins.agents.safe.observed import DEVIATION, FORECAST, MEAN, RESOURCES
 from lamina.testing.builders import a_node, a_pod
 from lamina.wire.errors import WireError
@@ -104,7 +106,12 @@ PREEMPTING: Final = (
 
 # -- annotations --------------------------------------------------------------------------------------------------------
 
-KEYS: Final = (ANNOTATION, *(key.format(resource) for resource in RESOURCES for key in (MEAN, DEVIATION, FORECAST)))
+KEYS: Final = (
+    ANNOTATION,
+    *(key.format(resource) for resource in RESOURCES for key in (MEAN, DEVIATION, FORECAST)),
+    *(REQUESTED + resource for resource in RESOURCES),
+)
+BELIEVING: Final = {NAME: PigeonHolingArgs(usage="annotations", num_resources=MOST_RESOURCES)}
 WORKERS: Final = 4
 A_POD: Final = a_pod("p", cpu="500m", memory="1Gi", limits={"cpu": "1", "memory": "2Gi"})
 
@@ -115,7 +122,7 @@ def node_annotations(data: bytes) -> None:
     if not isinstance(document, list):
         text = data[:LONGEST].decode("latin-1")
         document = [dict.fromkeys(KEYS, text)]
-    panel = Panel([safe.AGENT, congestion.AGENT])
+    panel = Panel([safe.AGENT, congestion.AGENT, pigeon.AGENT], BELIEVING)
     workers = [a_worker(number, document[number : number + 1]) for number in range(WORKERS)]
     panel.take(*[NodeSeen(worker) for worker in workers])
     answer(panel, [worker.name for worker in workers])
@@ -150,7 +157,7 @@ def saying(*values: Any) -> bytes:
 
 
 ANNOTATIONS: Final = (
-    encode([dict(zip(KEYS, ("3", "2000", "500", "1500", "8e9", "1e9", "7e9"), strict=True))] * WORKERS),
+    encode([dict(zip(KEYS, ("3", "2000", "500", "1500", "8e9", "1e9", "7e9", "4000", "6e9"), strict=True))] * WORKERS),
     saying("0.5", "0.25", "0", "1"),
     saying("-1", "1e308", "-1e308", "5e-324"),
     saying("NaN", "inf", "-Infinity", "1e999"),
