@@ -234,9 +234,8 @@ class Panel:
         known = self.state.columns.rows
         self.unknown = 0
         try:
-            # One call for all of them; the interpreter takes three times as long. It wants two names at least.
-            return np.array(itemgetter(*names, names[0])(known)[:-1], dtype=np.intp)
-        except (KeyError, IndexError):
+            return np.fromiter(map(known.__getitem__, names), np.intp, len(names))
+        except KeyError:
             rows = [known.get(name, UNKNOWN) for name in names]
             self.unknown = rows.count(UNKNOWN)
             return np.array(rows, dtype=np.intp)
