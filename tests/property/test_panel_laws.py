@@ -246,6 +246,19 @@ def test_asking_whether_room_can_be_made_leaves_everything_as_it_was(happened: l
 
 
 @FEWER
+@given(histories, waiting)
+def test_nodes_that_are_tried_together_stay_candidates_as_if_each_were_tried_alone(
+    happened: list[Event], pod: Pod
+) -> None:
+    panel = Panel(AGENTS, ARGS)
+    panel.take(*happened)
+    candidates = [Victims(node, (*PODS, "nobody")) for node in (*NODES, "nobody")]
+    for verb in panel.predicates:
+        alone = [node for one in candidates for node in panel.preempt(verb, pod, [one])]
+        assert alone == panel.preempt(verb, pod, candidates)
+
+
+@FEWER
 @given(histories, waiting, st.sets(names, min_size=1))
 def test_who_was_there_before_a_node_changes_nothing_about_it(
     happened: list[Event], pod: Pod, survivors: set[str]

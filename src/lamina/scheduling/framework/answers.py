@@ -7,7 +7,7 @@ asked about the rows that changed since, and the rest of the answer holds; where
 answers anew. What shapes are handed is shared: they read it, and copy it before they write.
 
 What every placement changes is kept from the second time on that a signature is asked about: of requests that never come
-again nothing is kept.
+again nothing is kept. Nor of a scorer that writes something down for later while it scores: that would be missing.
 """
 
 from collections.abc import Callable, Hashable
@@ -163,8 +163,12 @@ class Answers:
         key = (part.name, part.signer.sign(pod))
         kept = self._scores.pop(key, None)
         if kept is None or not self._update_scores(kept, part, state, pod):
+            written = state.written
             scores = part.plugin.score(state, pod, nodes)
             if scores.shape != (len(nodes),) or scores.dtype != SCORES:
+                return scores
+            if state.written != written:
+                # Its `normalize` may go by that, and whoever is handed a kept answer has a state without it.
                 return scores
             if part.placing and not self._comes_again(("score", key)):
                 return scores

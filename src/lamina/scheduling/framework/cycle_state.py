@@ -25,15 +25,18 @@ class CycleState:
     state handed to reserve and later points is a copy of the pod's own.
     """
 
-    __slots__ = ("_data",)
+    __slots__ = ("_data", "written")
 
     def __init__(self) -> None:
         """Start empty."""
+        self.written = 0
+        """How often something was written down."""
         # Any: the key carries the type, the dictionary cannot.
         self._data: dict[str, Any] = {}
 
     def __setitem__(self, key: StateKey[T], value: T) -> None:
         """Write *value* down."""
+        self.written += 1
         self._data[key.name] = value
 
     def __getitem__(self, key: StateKey[T]) -> T:

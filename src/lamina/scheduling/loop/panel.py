@@ -6,7 +6,8 @@ pod and nodes, and is answered at once from what is known. A node nobody has tol
 mean of those that were asked about with it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Final, Generic, TypeVar, cast
 
@@ -31,12 +32,15 @@ from lamina.scheduling.framework.points import (
 from lamina.scheduling.framework.profile import FilterPart, ScorePart
 from lamina.scheduling.framework.registry import Args, Registry
 from lamina.scheduling.framework.status import Code, Status
+from lamina.scheduling.framework.usage import Move
 from lamina.scheduling.framework.view import NodeView, everything
 from lamina.scheduling.loop.cache import Placed
 from lamina.scheduling.loop.loop import Loop
 
 UNKNOWN: Final = -1
 """The row of a node nobody has told of."""
+MOST_TRIED: Final = 500
+"""Nodes that victims are taken off one after the other, for a filter that looks at more than one node; others stay."""
 NARROWED_OUT: Final = ("node(s) didn't satisfy the agent",)
 
 Rows = npt.NDArray[np.intp]
@@ -122,14 +126,14 @@ class Panel:
                 return []
             elif said is not None and not said.ok:
                 _no_error(said)
-                refusal = Refusal(part.name, said.reasons, said.code is Code.UNRESOLVABLE)
+                refusal = _worded(Refusal(part.name, said.reasons, said.code is Code.UNRESOLVABLE))
                 return [(place, refusal) for place in np.flatnonzero(known).tolist()]
         verdicts = self._answers.filter(part, state, pod, nodes)
         if verdicts is None:
             return left_out
         codes = np.where(known, verdicts.codes[rows], 0)
         places = np.flatnonzero(codes)
-        words = {code: verdicts.tell(code) for code in set(codes[places].tolist())}
+        words = {code: _worded(verdicts.tell(code)) for code in set(codes[places].tolist())}
         refused = [(place, words[codes.item(place)]) for place in places.tolist()]
         return sorted([*left_out, *refused], key=itemgetter(0)) if left_out else refused
 
@@ -150,11 +154,11 @@ class Panel:
         complete = not self.unknown
         try:
             points = self._points(asked, pod, rows if complete else rows[known])
+            levels: Ints | None = None if points is None else asked.levels.take(points)
         except Exception as error:
             raise AgentError(f"priority {verb!r} raised {type(error).__name__}: {error}") from error
-        if points is None:
+        if levels is None:
             return [0] * len(rows)
-        levels: Ints = asked.levels.take(points)
         if not complete:
             mean = int(levels.mean() + 0.5) if len(levels) else 0
             every = np.full(len(rows), mean, dtype=np.int64)
@@ -204,31 +208,43 @@ class Panel:
         asked = self.predicates.get(verb)
         if asked is None:
             return [one.node for one in candidates]
+        # Where a node is judged by itself, all can be tried at once.
+        single = bool(asked.part.as_one)
+        groups = [[one] for one in candidates[:MOST_TRIED]] if single else [candidates]
+        untried = [one.node for one in candidates[MOST_TRIED:]] if single else []
         try:
-            return [one.node for one in candidates if self._accepts_without(asked.part, pod, one)]
+            return [node for group in groups for node in self._accepting(asked.part, pod, group)] + untried
         except Exception as error:
             raise AgentError(f"predicate {verb!r} raised {type(error).__name__}: {error}") from error
 
-    def _accepts_without(self, part: FilterPart, pod: Pod, victims: Victims) -> bool:
-        row = self.state.columns.rows.get(victims.node)
-        if row is None:
-            return True
+    def _accepting(self, part: FilterPart, pod: Pod, candidates: Sequence[Victims]) -> list[str]:
+        """List those of *candidates* that would have the pod with all their victims gone."""
+        rows = self._rows([one.node for one in candidates])
+        with self._without(candidates):
+            refused = {place for place, _ in self._refused(part, pod, rows)}
+        return [one.node for place, one in enumerate(candidates) if place not in refused]
+
+    @contextmanager
+    def _without(self, candidates: Sequence[Victims]) -> Iterator[None]:
+        """Take victims off their nodes for as long as it takes to ask."""
+        cache, usage = self.state.cache, self.state.context.usage
         gone: list[Placed] = []
-        usage = self.state.context.usage
-        moves = usage.moves(victims.node)
+        moves: dict[str, tuple[Move, ...]] = {}
         try:
-            for uid in dict.fromkeys(victims.uids):
-                placed = self.state.cache.get(PodUid(uid))
-                if placed is not None and placed.node == victims.node:
-                    self.state.cache.remove(placed.pod.uid)
-                    gone.append(placed)
-            return not self._refused(part, pod, np.array([row], dtype=np.intp))
+            for one in candidates:
+                for uid in dict.fromkeys(one.uids):
+                    placed = cache.get(PodUid(uid))
+                    if placed is not None and placed.node == one.node:
+                        moves.setdefault(one.node, usage.moves(one.node))
+                        cache.remove(placed.pod.uid)
+                        gone.append(placed)
+            yield
         finally:
             for placed in gone:
-                self.state.cache.confirm(placed.pod, placed.node)
-            if gone:
+                cache.confirm(placed.pod, placed.node)
+            for node, before in moves.items():
                 # Whoever was not followed before is not now, because of a question.
-                usage.go_back(victims.node, moves)
+                usage.go_back(node, before)
 
     def _rows(self, names: Sequence[str]) -> Rows:
         known = self.state.columns.rows
@@ -239,6 +255,12 @@ class Panel:
             rows = [known.get(name, UNKNOWN) for name in names]
             self.unknown = rows.count(UNKNOWN)
             return np.array(rows, dtype=np.intp)
+
+
+def _worded(refusal: Refusal) -> Refusal:
+    """Make sure that whoever is told why can be told."""
+    ", ".join(refusal.reasons)
+    return refusal
 
 
 def _no_error(status: Status) -> None:

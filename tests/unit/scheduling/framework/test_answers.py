@@ -14,7 +14,8 @@ from lamina.model.decision import Refusal
 from lamina.model.taints import NO_SCHEDULE, Taint
 from lamina.scheduling.framework import answers as room
 from lamina.scheduling.framework.answers import FEW, Answers
-from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.commands import Bind
+from lamina.scheduling.framework.cycle_state import CycleState, StateKey
 from lamina.scheduling.framework.evaluation import Evaluations
 from lamina.scheduling.framework.points import Reads, Verdicts
 from lamina.scheduling.framework.profile import FilterPart, ScorePart
@@ -45,11 +46,36 @@ class Tidy:
         return np.full(len(nodes), 7, dtype=np.int64)
 
 
+NOTED: StateKey[int] = StateKey("noting/noted")
+
+
+class Noting(Tidy):
+    """Writes down while it scores what it normalises by."""
+
+    name: ClassVar = "Noting"
+
+    def score(self, state, pod, nodes):
+        state[NOTED] = 30
+        return super().score(state, pod, nodes)
+
+    def normalize(self, state, pod, scores, feasible):
+        return scores + state[NOTED]
+
+
 def a_small_loop(plugin):
     asked.clear()
     loop = a_loop(["PrioritySort", "NodeResourcesFit", plugin, "DefaultBinder"])
     loop.feed(events.NodeSeen(a_node("n1")), events.NodeSeen(a_node("n2")))
     return loop
+
+
+def test_a_plugin_that_notes_something_while_it_scores_is_asked_for_every_shape():
+    """What it notes is with the shape it was asked for, and its normaliser looks there."""
+    loop = a_small_loop(Noting)
+    commands = loop.feed(*(events.PodSeen(a_pod(f"p{n}", cpu=f"{n + 1}m")) for n in range(3)))
+
+    assert [("score", f"p{n}") for n in range(3)] == [one for one in asked if one[0] == "score"]
+    assert ["p0", "p1", "p2"] == [one.pod.name for one in commands if isinstance(one, Bind)]
 
 
 def test_a_plugin_is_not_asked_again_for_a_shape_that_is_new_to_others_only():

@@ -19,6 +19,7 @@ from lamina.scheduling.framework.registry import NoArgs
 from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.status import SKIP, Status, failed, unresolvable
 from lamina.scheduling.framework.view import NodeView, everything
+from lamina.scheduling.loop import panel as module
 from lamina.scheduling.loop.panel import AgentError, Panel, Victims
 from lamina.scheduling.plugins.in_tree import AGENTS
 from lamina.testing.builders import MB, a_node, a_pod, an_image, held
@@ -95,6 +96,31 @@ MINE = (
     Agent(name="relative", summary="", plugins=(Relative,), priorities={"relative": "Relative"}),
     Agent(name="picky", summary="", plugins=(Picky,), predicates={"picky": "Picky"}, priorities={"picky": "Picky"}),
 )
+
+
+class Broken:
+    """Answers in what is no whole number and no words."""
+
+    name: ClassVar = "Broken"
+
+    def __init__(self, context: Context, args: NoArgs) -> None:
+        """Take no arguments."""
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+        return Verdicts(np.ones(len(nodes), dtype=np.bool_), lambda _: Refusal("Broken", (1,)))  # type: ignore[arg-type]
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
+        return np.full(len(nodes), 37.5)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("kind", ["filter", "prioritize"])
+def test_an_answer_of_the_wrong_kind_breaks_the_plugin(kind: str) -> None:
+    agent = Agent(name="b", summary="", plugins=(Broken,), predicates={"b": "Broken"}, priorities={"b": "Broken"})
+    panel = Panel([agent])
+    panel.take(NodeSeen(a_node("n1")))
+
+    with pytest.raises(AgentError, match="raised TypeError"):
+        getattr(panel, kind)("b", a_pod("p"), ["n1"])
 
 
 @pytest.fixture
@@ -218,6 +244,28 @@ def test_a_victim_that_is_not_on_the_node_frees_nothing_there(panel: Panel) -> N
 
 def test_an_agent_that_only_scores_minds_no_candidate(panel: Panel) -> None:
     assert ["n1", "n2"] == panel.preempt("relative", a_pod("p"), [Victims("n1", ("a",)), Victims("n2", ("b",))])
+
+
+class Crowded(Room):
+    """Looks at one node after the other, for all it says: anything it reads makes its answer void."""
+
+    name: ClassVar = "Crowded"
+    reads: ClassVar = Reads(whole=frozenset({Facet.RESOURCES}))
+
+
+def test_of_very_many_candidates_those_that_would_have_to_be_tried_one_by_one_stay_untried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_TRIED", 2)
+    panel = Panel([Agent(name="crowded", summary="", plugins=(Crowded,), predicates={"crowded": "Crowded"})])
+    panel.take(*[NodeSeen(a_node(name, cpu=1)) for name in ("n1", "n2", "n3")])
+    panel.take(PodSeen(a_pod("old", cpu=1, on="n1")))
+    candidates = [Victims("n1", ("old",)), Victims("n2", ()), Victims("n3", ())]
+
+    assert ["n1", "n2", "n3"] == panel.preempt("crowded", a_pod("p", cpu=1), candidates)
+    assert ["n1", "n3"] == panel.preempt(
+        "crowded", a_pod("p", cpu=1), [candidates[0], Victims("n1", ()), candidates[2]]
+    )
 
 
 def test_use_that_was_measured_is_as_before_after_asking_about_victims() -> None:
