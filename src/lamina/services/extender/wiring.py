@@ -23,6 +23,10 @@ from lamina.clients.oci.resolver import Resolver
 from lamina.clients.oci.rules import Rules
 from lamina.model.duration import seconds
 from lamina.model.node import Node
+from lamina.scheduling.framework.agent import Agent
+from lamina.scheduling.framework.points import Reads
+from lamina.scheduling.framework.registry import PluginClass
+from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.loop.panel import Panel
 from lamina.services.extender.answering import Answering
 from lamina.services.extender.attendance import Attendance
@@ -48,6 +52,7 @@ from lamina.services.intake.usage.watch import UsageWatch
 LAST_ANSWERS: Final = 2.0
 """Seconds for questions under way once the process is asked to stop."""
 AGENTS: Final = "agents"
+LAYERS: Final = frozenset({Facet.LAYERS, Facet.CATALOG})
 PAGES: Final = Limits(small_body=1024, large_body=1024, large_at_once=1, connections=16)
 """Whoever reads pages is not asked who they are, and has nothing to send."""
 
@@ -64,6 +69,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Which registries may be asked what an image consists of; None: none, ever."""
     keyring: Keyring | None = None
     limits: Limits = Limits()
+
+
+def looks_at_layers(agent: Agent) -> bool:
+    """Say whether an agent says that it goes by what nodes hold; for others no registry is asked anything."""
+    return any(not LAYERS.isdisjoint(reads.rows | reads.others | reads.whole) for reads in map(_reads, agent.plugins))
+
+
+def _reads(plugin: PluginClass) -> Reads:
+    reads: Reads = getattr(plugin, "reads", Reads())
+    return reads
 
 
 class Extender:
@@ -108,12 +123,12 @@ class Extender:
     def _watch_cluster(self, access: Access) -> None:
         self.client = client = KubeClient(access, user_agent="lamina-extender")
         entrance: Entrance = self.inbox
-        if self.options.rules is not None:
+        if self.options.rules is not None and any(map(looks_at_layers, self.options.settings.agents)):
             self._resolver = Resolver(self.options.rules, self.options.keyring)
             find = self.panel.state.inventory.catalog.find
             self._resolving = Resolving(find, self._resolver, PullSecrets(client))
             # Nobody is held: whoever places the pod does not wait for us either. What is learned helps the next one.
-            self.door = Doorkeeper(self.inbox, self._resolving, ours=lambda _: True, deadline=0.0)
+            self.door = Doorkeeper(self.inbox, self._resolving, ours=self.attendance.expects, deadline=0.0)
             self.door.may_open = lambda: self.intake is not None and self.intake.synced and self.keeper.caught_up
             entrance = self.door
         self.intake = Intake(client, entrance)

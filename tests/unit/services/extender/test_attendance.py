@@ -1,5 +1,7 @@
 """Which pods were placed with our answer, and which without."""
 
+import pytest
+
 from lamina.model.pod import PodUid
 from lamina.services.extender import attendance as module
 from lamina.services.extender.attendance import Attendance
@@ -43,6 +45,18 @@ def test_a_pod_whose_asker_was_gone_counts_as_not_answered() -> None:
     attendance.seen(a_pod("p", on="n1"))
 
     assert [False] == counted.said
+
+
+@pytest.mark.parametrize(("later", "expected"), [(600.0, True), (601.0, False)], ids=["ten minutes", "longer"])
+def test_an_answer_to_an_earlier_attempt_does_not_count(later: float, expected: bool) -> None:
+    counted, now = Counted(), [100.0]
+    attendance = Attendance(counted, ["default-scheduler"], lambda: now[0])
+    attendance.seen(a_pod("p"))
+    attendance.answered(a_pod("p"))
+    now[0] += later
+    attendance.seen(a_pod("p", on="n1"))
+
+    assert [expected] == counted.said
 
 
 def test_pods_of_other_schedulers_and_pods_that_were_never_seen_waiting_do_not_count() -> None:
