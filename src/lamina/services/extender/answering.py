@@ -44,6 +44,8 @@ MOST_NODES: Final = 40_000
 MOST_NAMED: Final = 100
 """Nodes in an answer that names only the best; fewer kube-scheduler itself never compares."""
 NO_BINDING: Final = "this extender does not bind pods: leave bindVerb out of the scheduler's configuration"
+NOTHING: Final = "without an opinion"
+"""What is told of an answer that changes nothing."""
 PREDICATES: Final = "/scheduler/predicates/"
 PRIORITIES: Final = "/scheduler/priorities/"
 PREEMPTION: Final = "/scheduler/preemption/"
@@ -126,7 +128,7 @@ class Answering:
                 unread = self._answered(name, asked.pod)
             except AgentError as error:
                 self._broke(name, error)
-        self._tell(name, asked, f"refused={len(failed) + len(final)}")
+        self._tell(name, asked, NOTHING if unread is None else f"refused={len(failed) + len(final)}")
         return Reply(pieces=tuple(encode_filtered(asked, failed, final)), unread=unread)
 
     def priority(self, verb: str, body: Body) -> Reply:
@@ -247,11 +249,14 @@ class Answering:
             )
 
     def _tell_levels(self, name: str, asked: Asked, levels: list[int]) -> None:
-        best = max(levels, default=0)
+        if not levels:
+            self._tell(name, asked, NOTHING)
+            return
+        best = max(levels)
         said = {"pod": asked.pod.key, "nodes": len(asked.names), "best": best, "at_best": levels.count(best)}
-        if levels and best > min(levels):
+        if best > min(levels):
             said["first_best"] = asked.names[levels.index(best)]
         log.info("answered %s", name, extra={"fields": said})
         if verbose(LEVELS):
             for node, level in zip(asked.names, levels, strict=False):
-                log.info("level of %s", name, extra={"fields": {"pod": asked.pod.key, "node": node, "level": level}})
+                log.info("level of %s", name, extra={"fields": {"pod": asked.pod.key, "node": node, "score": level}})

@@ -14,6 +14,7 @@ from lamina.services.extender.attendance import Attendance
 from lamina.services.extender.configuration import Reply as How
 from lamina.services.extender.http.reply import Reply
 from lamina.services.extender.metrics import Metrics
+from lamina.services.log_lines import Verbosity
 from lamina.testing.builders import a_node
 
 POD: dict[str, Any] = {
@@ -196,6 +197,18 @@ def test_without_a_watch_nodes_are_known_from_the_questions() -> None:
     busy = {"metadata": {"name": "busy", "annotations": CONGESTED}}
 
     assert [{"Host": "calm", "Score": 8}] == desk.ask("priorities/congestion", whole(calm, busy))
+
+
+@pytest.mark.parametrize("path", ["predicates/safe-overload", "priorities/congestion"])
+@pytest.mark.parametrize(("ready", "said"), [(True, False), (False, True)], ids=["seen", "not everything was seen"])
+def test_an_answer_without_an_opinion_is_told_as_one(
+    path: str, ready: bool, said: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Verbosity, "level", 2)
+    with caplog.at_level("INFO"):
+        Desk(ready=ready).ask(path, names("calm", "busy"))
+
+    assert said is (f"answered {path} without an opinion" in caplog.text)
 
 
 def test_of_nodes_that_only_questions_tell_of_the_last_ones_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
