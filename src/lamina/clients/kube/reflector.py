@@ -222,11 +222,15 @@ class Reflector(Generic[T]):
             self.stale_since = self.last_seen
 
     def _note(self, error: ApiError | Unreachable) -> None:
-        """Keep what went wrong. A fault that lasts is told once, and silence, which is often none, not at all."""
+        """
+        Keep what went wrong. A fault that lasts is told once, and silence, which is often none, not at all.
+
+        Who has never seen everything cannot begin, and may never be able to: that is told louder than an interruption.
+        """
         self._lost()
         words = str(error)
         known = words == self.problem or isinstance(error, SilenceError)
-        level = logging.DEBUG if known else logging.INFO
+        level = logging.DEBUG if known else logging.INFO if self.synced else logging.WARNING
         log.log(level, "watch interrupted", extra={"path": self._resource.path, "problem": words})
         self.problem = words
         if isinstance(error, SilenceError):

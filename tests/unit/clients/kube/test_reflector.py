@@ -181,6 +181,21 @@ async def test_a_silent_connection_is_counted_and_replaced():
     assert [] == hands.waits
 
 
+@pytest.mark.parametrize(
+    ("streams", "expected"),
+    [
+        pytest.param([[Unreachable("watch", "it broke")], [WHOLE]], logging.WARNING, id="before anything was seen"),
+        pytest.param([[WHOLE, Unreachable("watch", "it broke")], []], logging.INFO, id="after everything was seen"),
+    ],
+)
+async def test_who_cannot_begin_says_so_louder_than_who_is_interrupted(streams, expected, caplog):
+    client = Scripted(*streams)
+    with caplog.at_level(logging.INFO):
+        await run(client, reflector(client, Keeper(), Hands().timing()))
+
+    assert [expected] == [record.levelno for record in caplog.records]
+
+
 async def test_silence_is_no_news_to_whoever_reads_the_log(caplog):
     silence, broke = SilenceError("watch", "nothing came"), Unreachable("watch", "it broke")
     client = Scripted([WHOLE, silence], [bookmark(8), silence], [bookmark(9), broke], [])
