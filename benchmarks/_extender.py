@@ -68,7 +68,10 @@ def null_beside(log: Path) -> Iterator[Beside]:
     """Run an extender that knows nothing and answers at once."""
     with running([sys.executable, str(Path(__file__).with_name("_null_extender.py"))], log) as process:
         process.wait(lambda: bool(process.said("listening")), READY_WITHIN)
-        yield Beside(process, int(process.said("listening").partition("port=")[2]))
+        nobody = Beside(process, int(process.said("listening").partition("port=")[2]))
+        if ask(nobody.port, "POST", "/scheduler/priorities/null", b"{}") != "[]":
+            raise RuntimeError("the one who says nothing says something")
+        yield nobody
 
 
 @contextmanager

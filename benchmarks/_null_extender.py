@@ -7,7 +7,7 @@ Run as a process of its own, on the same event loop as ours; prints its port whe
 import asyncio
 import contextlib
 import re
-from typing import Final
+from typing import Final, cast
 
 from lamina.services.extender.http.loops import new_loop
 
@@ -27,8 +27,7 @@ class NullProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep whom to answer."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without saying so
 
     def data_received(self, data: bytes) -> None:
         """Read on; whoever asks waits for the answer before asking again, so that questions never overlap."""
