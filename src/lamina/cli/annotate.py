@@ -23,6 +23,8 @@ Examples:
 Annotations are all that is written, and only on nodes whose numbers have moved. See docs/agents-data.md.
 """
 MOST_ROWS: Final = 200
+PAUSE: Final = 60.0
+"""Seconds between two rounds where nobody says anything else."""
 
 
 @click.command(epilog=EXAMPLES)
@@ -38,9 +40,7 @@ MOST_ROWS: Final = 200
 @click.option(
     "--every",
     type=click.FloatRange(1, 86_400),
-    default=60.0,
-    show_default=True,
-    help="Seconds between two rounds.",
+    help="Seconds between two rounds; default: what the file says, or 60.",
 )
 @click.option(
     "--max-writes-per-second",
@@ -76,7 +76,7 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
     once: bool,
     dry_run: bool,
     remove: bool,
-    every: float,
+    every: float | None,
     per_second: float,
     refresh: float,
     forget: float,
@@ -89,12 +89,15 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
     import asyncio
 
     from lamina.clients.kube.access import load_access
+    from lamina.model.duration import seconds
     from lamina.services.annotator import logs
     from lamina.services.annotator.wiring import Options
     from lamina.services.annotator.wiring import annotate as run
 
     settings = _settings(what, url, metrics_server, config, remove)
+    pause = seconds(settings.every) if every is None else every
     _check(settings, once or dry_run, refresh, forget, remove)
+    _check_samples(settings, pause, remove)
     logs.set_up(verbosity, "json" if log_format == "json" else "text")
     options = Options(
         what=what,
@@ -103,7 +106,7 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
         once=once,
         dry_run=dry_run,
         remove=remove,
-        every=every,
+        every=pause,
         per_second=per_second,
         refresh=refresh,
         forget=forget,
@@ -125,14 +128,14 @@ def _settings(what: str, url: str, metrics_server: bool, config: Path | None, re
         raise InputError.one("--metrics-server", "knows nothing of congestion: name a --prometheus")
     if url:
         try:
-            return Settings(prometheus=PrometheusEntry(url=checked_url(url)))
+            return Settings(every=PAUSE, prometheus=PrometheusEntry(url=checked_url(url)))
         except ValueError as error:
             raise InputError.one("--prometheus", f"{error}") from None
     if config is not None:
-        return load_settings(config)
+        return load_settings(config, PAUSE)
     if not metrics_server and what != "allocation" and not remove:
         raise InputError.one(what, "needs a source: name --prometheus URL or --config FILE, or say --metrics-server")
-    return Settings(metrics_server=metrics_server)
+    return Settings(every=PAUSE, metrics_server=metrics_server)
 
 
 def _sources(url: str, metrics_server: bool, config: Path | None) -> dict[str, bool]:
@@ -146,6 +149,16 @@ def _check(settings: "Settings", one_look: bool, refresh: float, forget: float, 
         raise InputError.one("--metrics-server", "one look at it tells no deviation: leave --once and --dry-run off")
     if forget <= refresh:
         raise InputError.one("--forget", f"must be longer than --refresh, which is {refresh:g} s")
+
+
+def _check_samples(settings: "Settings", every: float, remove: bool) -> None:
+    from lamina.model.duration import seconds
+    from lamina.model.errors import InputError
+    from lamina.services.intake.usage.settings import too_seldom
+
+    problem = too_seldom(seconds(settings.window), every) if settings.metrics_server and not remove else ""
+    if problem:
+        raise InputError.one("--every", problem)
 
 
 def _say_remark(_: Sequence["Change"], remark: str) -> None:

@@ -26,6 +26,19 @@ def history(
     return "\n".join([*lines, "# EOF", ""])
 
 
+def idle_counters(
+    processors: Mapping[tuple[str, str, str], Course], start: float, end: float, every: float = 15.0
+) -> str:
+    """Write counters of seconds as they stood from *start* to *end*, by node, processor and mode."""
+    lines = ["# TYPE node_cpu_seconds counter"]
+    for (name, cpu, mode), value in processors.items():
+        for n in range(int((end - start) / every) + 1):
+            at = start + n * every
+            labels = f'cpu="{cpu}",mode="{mode}",instance="{name}",job="node"'
+            lines.append(f"node_cpu_seconds_total{{{labels}}} {value(at)!r} {at:.3f}")
+    return "\n".join([*lines, "# EOF", ""])
+
+
 def _idle(name: str, cores: Course, times: list[float], every: float, cpus: int) -> Iterator[str]:
     shares = [1 - cores(at - every / 2) / cpus for at in times]
     for cpu in range(cpus):

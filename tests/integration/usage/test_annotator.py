@@ -6,6 +6,7 @@ What stands on nodes is what was measured or asked for, writes are few, and noth
 
 import asyncio
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -18,9 +19,11 @@ import msgspec
 import pytest
 
 from lamina.clients.kube.access import load_access
+from lamina.clients.kube.transport import KubeClient
 from lamina.model.errors import LaminaError
-from lamina.services.annotator.planning import FORGET, REFRESH, Change
+from lamina.services.annotator.planning import FORGET, MOVED, REFRESH, Change
 from lamina.services.annotator.wiring import Options, annotate
+from lamina.services.annotator.writing import Writer
 from lamina.services.intake.usage.settings import PrometheusEntry, Settings
 from testbed import Testbed
 from testbed.prometheus import Prometheus
@@ -242,7 +245,15 @@ async def test_a_policy_keeps_an_annotator_to_its_own_annotations(bed, token):
     }
 
     assert dict.fromkeys(tried, 403) == {name: bearer.refusal("PATCH", path, body)[0] for name, body in tried.items()}
-    assert 0 == bearer.refusal("PATCH", path, {"metadata": {"annotations": {"congestion-factor": "7"}}})[0]
+
+    def writing(value: str | None) -> dict[str, Any]:
+        return {"metadata": {"annotations": {"congestion-factor": value}}}
+
+    assert [0, 403] == [bearer.refusal("PATCH", path, writing("7" * length))[0] for length in (64, 65)]
+    # What somebody else has filled up does not keep it from writing the others, or from taking that off.
+    bed.api("PATCH", path, writing("7" * 65))
+    other = {"metadata": {"annotations": {"free-cpu": "1"}}}
+    assert [0, 0] == [bearer.refusal("PATCH", path, body)[0] for body in (other, writing(None))]
     assert 403 == bearer.refusal("PATCH", f"{path}/status", {"status": {"phase": "x"}})[0]
     assert 403 == bearer.refusal("DELETE", path)[0]
     bearer.close()
@@ -262,6 +273,29 @@ async def test_without_the_right_to_patch_one_line_says_so(bed, starting, tmp_pa
 
     assert 1 == len(str(refused.value).splitlines())
     assert 1 == refused.value.exit_code
+
+
+async def test_nodes_that_are_gone_made_anew_or_full_hold_up_nobody(bed, account):
+    """
+    What a real server says of a uid that is another now, and of annotations that are too long.
+    """
+    bed.add_nodes([{"name": name} for name in ("another", "druid-full", "fine")])
+    bed.api("PATCH", "/api/v1/nodes/druid-full", {"metadata": {"annotations": {"filler": "x" * 262_100}}})
+    uids = {name: one["metadata"]["uid"] for name, one in by_name(bed).items()}
+    meant = {
+        "gone": "",
+        "another": "11111111-2222-3333-4444-555555555555",
+        **{n: uids[n] for n in ("druid-full", "fine")},
+    }
+    client = KubeClient(load_access(account))
+    writer = Writer(client, 50.0, random.Random(1))
+    number = {"mean-free-cpu": "1000", "lamina.dev/usage-observed-at": "2026-03-01T12:00:00Z"}
+    outcome = await writer.write([Change(name, uid, dict(number), MOVED) for name, uid in meant.items()])
+    await client.close()
+
+    assert (["fine"], ["druid-full"], None) == (outcome.written, list(outcome.refused), outcome.ended)
+    assert {MOVED: 1, "gone": 2, "refused": 1} == writer.counts
+    assert "Too long" in str(outcome.refused["druid-full"])
 
 
 def lamina(account: Path, *words: str) -> list[str]:

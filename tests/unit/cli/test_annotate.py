@@ -45,6 +45,11 @@ def annotate(*words: object) -> None:
         pytest.param(["allocation", "--metrics-server"], "--metrics-server: allocation is added up", id="needless"),
         pytest.param(["congestion", "--metrics-server"], "knows nothing of congestion", id="cannot know"),
         pytest.param(["usage", "--metrics-server", "--once"], "one look at it tells no deviation", id="one look"),
+        pytest.param(
+            ["usage", "--metrics-server", "--every", "450"],
+            "--every: is too seldom: 3 samples have to fit into the window of 900 s, so less than 409 s",
+            id="never enough samples",
+        ),
         pytest.param(["usage", "--config", "none.yaml"], "none.yaml: cannot be read", id="no such file"),
         pytest.param(["allocation", "--forget", "500"], "--forget: must be longer than --refresh", id="forgetful"),
         pytest.param(["allocation"], "kubeconfig: no cluster configured", id="no cluster"),
@@ -92,6 +97,32 @@ def test_what_was_said_reaches_the_annotator(monkeypatch, tmp_path):
     assert (30.0, 2.0, 600.0, 1800.0) == (options.every, options.per_second, options.refresh, options.forget)
     assert options.settings.prometheus is not None
     assert "http://p:9090" == options.settings.prometheus.url
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "every"),
+    [
+        pytest.param([], None, 60.0, id="nobody says anything"),
+        pytest.param([], "", 60.0, id="the file says nothing"),
+        pytest.param([], "every: 90s\n", 90.0, id="the file"),
+        pytest.param(["--every", "20"], "every: 90s\n", 20.0, id="the command line counts before the file"),
+        pytest.param(["--every", "20"], None, 20.0, id="the command line"),
+    ],
+)
+def test_how_often_is_what_the_command_line_says_or_else_the_file(monkeypatch, tmp_path, words, file, every):
+    seen: list[wiring.Options] = []
+
+    async def run(options, show):
+        seen.append(options)
+
+    monkeypatch.setattr(wiring, "annotate", run)
+    source = ["--prometheus", "http://p"]
+    if file is not None:
+        (tmp_path / "usage.yaml").write_text(f"{file}prometheus: {{url: 'http://p'}}")
+        source = ["--config", str(tmp_path / "usage.yaml")]
+    annotate("usage", *source, *words, "--kubeconfig", saved(tmp_path / "kubeconfig", config()))
+
+    assert [every] == [options.every for options in seen]
 
 
 def test_removing_needs_no_source(monkeypatch, tmp_path):

@@ -107,7 +107,8 @@ class PrometheusClient:
         try:
             if len(asked["query"]) > LONGEST_QUERY:
                 raise self._error(BAD_QUERY, f"a query may have {LONGEST_QUERY} characters: use a recording rule")
-            body = await self._exchange(what, {**asked, "timeout": f"{self._timeout:g}s"})
+            # In plain seconds: as a duration with a unit it could have no fraction.
+            body = await self._exchange(what, {**asked, "timeout": f"{self._timeout:g}"})
         except PrometheusError as error:
             self.counts[error.reason] += 1
             raise

@@ -139,7 +139,8 @@ def _trusting(path: Path, authorities: bytes) -> ssl.SSLContext:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     try:
-        context.load_verify_locations(cadata=authorities.decode("ascii"))
+        # Certificates are ASCII; what people write between them is not, and does not matter.
+        context.load_verify_locations(cadata=authorities.decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError):
         raise InputError.one(str(path), "holds no certificates that can be read: expected PEM") from None
     return context

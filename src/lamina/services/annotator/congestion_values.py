@@ -13,8 +13,8 @@ from lamina.services.annotator import congestion
 from lamina.services.annotator.congestion import Level
 from lamina.services.annotator.planning import age_of, number_in
 from lamina.services.annotator.values import Number, Wanted
-from lamina.services.intake.usage.matching import Whose
-from lamina.services.intake.usage.prometheus import Asker, find_nodes, moment, numbers, remark
+from lamina.services.intake.usage.matching import together
+from lamina.services.intake.usage.prometheus import Asker, Numbers, find_nodes, moment, numbers, remark
 from lamina.services.intake.usage.queries import BY, Queries, promql
 from lamina.services.intake.usage.source import SKEW
 
@@ -25,8 +25,21 @@ STEP: Final = 5.0
 GOES_ON: Final = 600.0
 """Seconds for which an annotation counts after a restart."""
 
-# Devices of the node's own, whose speed means something.
-CARDS: Final = 'device!~"lo|(veth|cali|cni|lxc|docker|br-|flannel|virbr|tun|tap|kube|dummy).*"'
+# Cards of the machine's own, whose speed means something, by the names that kernel, systemd and udev give them. A network of
+# containers calls its devices as it likes (EKS eni…, AKS azv…, GKE gke…, Antrea after the pod), and the kernel says of most of
+# them that they have 10 Gbit/s; so what is not known to be a card is none.
+NAMES: Final = (
+    "eth[0-9].*",
+    "en[abcdopsuvPX][0-9].*",
+    "enx[0-9a-f]{12}",
+    "em[0-9].*",
+    "p[0-9]+p[0-9].*",
+    "ib[a-z]*[0-9].*",
+    "wl[a-z]*[0-9].*",
+    "bond[0-9].*",
+    "team[0-9].*",
+)
+CARDS: Final = f'device=~"{"|".join(NAMES)}"'
 DISKS: Final = 'device!~"(dm-|loop|md|sr|ram|zram|nbd).*"'
 PRESSURE: Final = {"cpu": "cpu_waiting", "memory": "memory_waiting", "io": "io_waiting"}
 
@@ -44,25 +57,31 @@ class CongestionValues:
 
     async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, Wanted]:
         """Look once. Raises PrometheusError."""
-        seen: dict[Whose, dict[str, float]] = {}
+        parts: list[tuple[str, Numbers]] = []
         warnings: list[str] = []
         at: float | None = None
         for part, query in expressions(self._queries):
             answer = await self._client.query(query, at=at)
             at = at if at is not None else moment(answer)
             warnings += answer.warnings
-            for one, share in numbers(answer).items():
-                shares = seen.setdefault(one, {})
-                shares[part] = max(share, shares.get(part, 0.0))
-        matched = await find_nodes(self._client, self._queries, nodes, seen, at)
-        self.remark = remark(matched, nodes, set(matched.series), warnings)
+            parts.append((part, numbers(answer)))
+        matches = await find_nodes(self._client, self._queries, nodes, [found for _, found in parts], at)
+        shares: dict[str, dict[str, float]] = {}
+        for (part, found), matched in zip(parts, matches, strict=True):
+            for name, one in matched.series.items():
+                known = shares.setdefault(name, {})
+                known[part] = max(found[one], known.get(part, 0.0))
+        self.remark = remark(together(matches), nodes, set(shares), warnings)
         if at is None or abs(at - now) > SKEW:
             if at is not None:
                 self.remark = f"the clock of Prometheus is more than {SKEW:g} s from ours"
             return {}
-        raw = {name: congestion.raw(seen[one]) for name, one in matched.series.items()}
-        known = {name: value for name, value in raw.items() if value is not None}
-        self._levels = {(name, nodes[name].uid): self._level(nodes[name], now, value) for name, value in known.items()}
+        raw = {name: congestion.raw(each) for name, each in sorted(shares.items())}
+        self._levels = {
+            (name, nodes[name].uid): self._level(nodes[name], now, value)
+            for name, value in raw.items()
+            if value is not None
+        }
         return {
             name: Wanted({KEY: Number(round(level.value), STEP)}, min(at, now))
             for (name, _), level in self._levels.items()

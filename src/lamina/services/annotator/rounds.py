@@ -3,7 +3,7 @@ One round after the other: look, plan, write.
 
 A round writes no more than can be written until the next one begins, the most urgent first; what is left over is planned
 again with newer numbers. When nobody can be asked, nothing new is written, and what is old is taken off in time. Troubles
-are said once for each kind, and none of them ends the service.
+are said once for each kind, and none of them ends the service. A node that refuses is said once, and holds up nobody.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.model.errors import LaminaError
 from lamina.model.node import Node
 from lamina.services.annotator import logs
 from lamina.services.annotator.planning import Change, Rules, plan
 from lamina.services.annotator.values import Values, Wanted
-from lamina.services.annotator.writing import Writer
+from lamina.services.annotator.writing import Outcome, Writer
+from lamina.services.intake.usage.source import some
 
 SWING: Final = 0.1
 """By how much of itself a pause may be shorter or longer."""
@@ -61,6 +61,10 @@ class Rounds:
         self.problem = ""
         """Why the last round came to nothing, or less; empty when it did not."""
         self.remark = ""
+        self._refused: dict[str, float] = {}
+        """When nodes refused their last write, or a round ended at them."""
+        self._named: set[str] = set()
+        """Nodes of which it was said that they refuse."""
 
     async def changes(self) -> tuple[list[Change], str]:
         """Look, and plan; say what was lacking too. Raises a LaminaError when nobody could be asked."""
@@ -79,7 +83,7 @@ class Rounds:
 
     async def round(self, most: int) -> float:
         """Do one round; return how long the API server wants to be left alone."""
-        problem, asked = "", 0.0
+        problem = ""
         nodes = self._nodes.nodes()
         wanted: dict[str, Wanted] = {}
         try:
@@ -89,17 +93,31 @@ class Rounds:
         except Exception as error:
             log.exception("what should stand on nodes is not known")
             problem = type(error).__name__
-        changes = plan(self._nodes.nodes(), wanted, self._wall(), self._rules)
-        try:
-            written = await self._writer.write(changes[:most])
-        except (ApiError, Unreachable) as error:
-            problem, written = str(error), 0
-            asked = min((error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0, LONGEST_ASKED)
-        self._tell(problem)
+        there = self._nodes.nodes()
+        # A node that was made anew meanwhile is not the one that was looked at.
+        same = {name: one for name, one in wanted.items() if name in there and there[name].uid == nodes[name].uid}
+        self._refused = {name: at for name, at in self._refused.items() if name in there}
+        self._named &= there.keys()
+        changes = plan(there, same, self._wall(), self._rules, self._refused)
+        outcome = await self._writer.write(changes[:most])
+        self._note(outcome)
+        self._tell(problem if outcome.ended is None else str(outcome.ended))
         if logs.verbose(logs.ROUNDS):
-            fields = {"nodes": len(nodes), "known": len(wanted), "due": len(changes), "written": written}
-            log.info("round", extra={"fields": fields})
-        return asked
+            counts = {"due": len(changes), "written": len(outcome.written), "refused": len(outcome.refused)}
+            log.info("round", extra={"fields": {"nodes": len(there), "known": len(same), **counts}})
+        return min(outcome.retry_after, LONGEST_ASKED)
+
+    def _note(self, outcome: Outcome) -> None:
+        """Remember who refused, and say it of those who did not before."""
+        new = [name for name in outcome.refused if name not in self._named]
+        if new:
+            said = {"nodes": some(new), "problem": str(outcome.refused[new[0]])}
+            log.warning("nodes refuse their annotations", extra={"fields": said})
+        tried = [*outcome.refused, outcome.stuck] if outcome.stuck else list(outcome.refused)
+        self._refused |= dict.fromkeys(tried, self._wall())
+        self._named = (self._named | outcome.refused.keys()).difference(outcome.written)
+        for name in outcome.written:
+            self._refused.pop(name, None)
 
     def _tell(self, problem: str) -> None:
         if problem and problem != self.problem:

@@ -43,7 +43,7 @@ class UsageValues:
         for usage in usages:
             able = dict(nodes[usage.node].allocatable)
             numbers = {**_free(CPU, usage.cpu, able.get(CPU, 0)), **_free(MEMORY, usage.memory, able.get(MEMORY, 0))}
-            wanted[usage.node] = Wanted(numbers, usage.until)
+            wanted[usage.node] = Wanted(numbers, usage.until, frozenset(KEYS) - numbers.keys())
         return wanted
 
     async def close(self) -> None:

@@ -23,9 +23,11 @@ class Wanted(msgspec.Struct, frozen=True, gc=False):
     """What should stand on one node."""
 
     numbers: dict[str, Number]
-    """By annotation; those of the same kind that are not here are taken off."""
+    """By annotation; those of the same kind that are neither here nor unknown are taken off."""
     observed_at: float
     """When that was so, in seconds since 1970."""
+    unknown: frozenset[str] = frozenset()
+    """Annotations of which nothing is known for the moment; they stay as they are until they are too old."""
 
 
 class Values(Protocol):

@@ -1,7 +1,8 @@
 """
 Puts an annotator together, and runs it once or until somebody asks for an end.
 
-On SIGTERM or SIGINT it ends at once: a write is a whole one or none, and the next round says everything again.
+On SIGTERM or SIGINT it ends at once: a write is a whole one or none, and the next round says everything again. Work that has an
+end of its own and was not done by then has failed.
 """
 
 import asyncio
@@ -9,12 +10,13 @@ import logging
 import random
 import signal
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
 from lamina.clients.kube.access import Access
 from lamina.clients.kube.transport import KubeClient
+from lamina.model.errors import LaminaError
 from lamina.services.annotator import allocation_values, congestion_values, usage_values
 from lamina.services.annotator.allocation_values import AllocationValues
 from lamina.services.annotator.cluster import Cluster
@@ -23,7 +25,7 @@ from lamina.services.annotator.planning import Change, Rules, removals
 from lamina.services.annotator.rounds import Rounds
 from lamina.services.annotator.usage_values import UsageValues
 from lamina.services.annotator.values import Values
-from lamina.services.annotator.writing import Writer
+from lamina.services.annotator.writing import RefusedError, Writer
 from lamina.services.intake.usage.settings import Settings, open_client, open_source
 
 What = Literal["usage", "allocation", "congestion"]
@@ -54,12 +56,22 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     forget: float
 
 
+class StoppedError(LaminaError):
+    """Somebody asked for an end before everything was done."""
+
+    exit_code: ClassVar[int] = 1
+
+
 Show = Callable[[Sequence[Change], str], None]
 """Told the changes there would be, and what was lacking."""
 
 
 async def annotate(options: Options, show: Show) -> None:
-    """Do what was asked for; *show* is told of what one round, or a removal, finds."""
+    """
+    Do what was asked for; *show* is told of what one round, or a removal, finds.
+
+    Raises a LaminaError when that could not be done, or not for every node.
+    """
     client = KubeClient(options.access, connections=4, user_agent=AGENT)
     rng = random.Random()
     writer = Writer(client, options.per_second, rng)
@@ -74,7 +86,9 @@ async def annotate(options: Options, show: Show) -> None:
             values = _values(options, client, cluster)
             rounds = Rounds(cluster, values, writer, rules, rng=rng)
             work = _keep(options, cluster, writer, rounds, show)
-        await _until_stopped(work, cluster)
+        finished = await _until_stopped(work, cluster)
+        if not finished and (options.once or options.dry_run or options.remove):
+            raise StoppedError("stopped before everything was done: start it again")
     finally:
         if values is not None:
             await values.close()
@@ -109,12 +123,18 @@ def _values(options: Options, client: KubeClient, cluster: Cluster) -> Values:
 async def _finish(options: Options, writer: Writer, changes: list[Change], remark: str, show: Show) -> None:
     show(changes, remark)
     if not options.dry_run:
-        written = await writer.write(changes)
-        log.info("written", extra={"fields": {"nodes": written, "of": len(changes)}})
+        outcome = await writer.write(changes)
+        log.info("written", extra={"fields": {"nodes": len(outcome.written), "of": len(changes)}})
+        if outcome.refused:
+            name, error = next(iter(outcome.refused.items()))
+            refused = f"{len(outcome.refused)} of {len(changes)} nodes refuse their annotations"
+            raise RefusedError(f"{outcome.ended or refused}; {name}: {error}")
+        if outcome.ended is not None:
+            raise outcome.ended
 
 
-async def _until_stopped(work: Coroutine[Any, Any, None], cluster: Cluster) -> None:
-    """Work while the cluster is watched, until a signal comes or the work is done; what it raises is raised."""
+async def _until_stopped(work: Coroutine[Any, Any, None], cluster: Cluster) -> bool:
+    """Work while the cluster is watched, until a signal comes; say whether the work is done. What it raises is raised."""
     loop = asyncio.get_running_loop()
     tasks = [loop.create_task(work), loop.create_task(cluster.run())]
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -130,3 +150,4 @@ async def _until_stopped(work: Coroutine[Any, Any, None], cluster: Cluster) -> N
     for task in done:
         if not task.cancelled() and (error := task.exception()) is not None:
             raise error
+    return tasks[0] in done and not tasks[0].cancelled()

@@ -18,3 +18,7 @@ class Clock:
     def now(self) -> float:
         """Seconds since 1970, by a clock nobody sets."""
         return self._ahead + time.monotonic()
+
+    def wall(self) -> float:
+        """Seconds since 1970, as the machine believes right now: what times of others are compared with."""
+        return time.time()

@@ -64,7 +64,7 @@ async def test_an_instant_query_gives_one_number_for_each_series(tmp_path):
     assert Series({"instance": "i0"}, 1000.5, 1.5) == first
     assert second.value != second.value
     assert ("GET", "/prefix/api/v1/query") == (asked.method, asked.path)
-    assert {"query": 'up{a="b"} + 1', "timeout": "10s"} == asked.query
+    assert {"query": 'up{a="b"} + 1', "timeout": "10"} == asked.query
     assert ("Bearer t1", "identity") == (asked.headers["authorization"], asked.headers["accept-encoding"])
 
 
@@ -75,6 +75,13 @@ async def test_a_moment_can_be_named_and_warnings_are_kept():
         await asker.close()
 
     assert ("1234.568", (), 8) == (loopback.asked[0].query["time"], answer.series, len(answer.warnings))
+
+
+@pytest.mark.parametrize(("timeout", "told"), [(2.5, "2.5"), (10.0, "10"), (0.25, "0.25")])
+async def test_a_server_is_told_the_deadline_in_seconds_which_may_have_a_fraction(timeout, told):
+    _, loopback, _ = await ask(saying(a_vector("1")), timeout=timeout)
+
+    assert told == loopback.asked[0].query["timeout"]
 
 
 async def test_a_scalar_is_a_number_of_nobody():
@@ -94,7 +101,7 @@ async def test_a_range_query_gives_numbers_over_time():
         await asker.close()
 
     assert (Curve({"a": "b"}, ((1.0, 2.0), (3.0, float("inf")))),) == answer.curves
-    assert {"query": "up", "start": "1.000", "end": "3.000", "step": "2", "timeout": "10s"} == loopback.asked[0].query
+    assert {"query": "up", "start": "1.000", "end": "3.000", "step": "2", "timeout": "10"} == loopback.asked[0].query
 
 
 def a_matrix(*lengths: int) -> bytes:

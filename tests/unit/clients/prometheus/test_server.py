@@ -79,6 +79,16 @@ def test_the_authorities_make_one_context_until_their_file_changes(tmp_path):
     assert first is not login.current()[1]
 
 
+def test_what_people_write_between_certificates_may_be_in_any_language(tmp_path):
+    certificate = trustme.CA().cert_pem.bytes()
+    for name, comment in (("utf-8", "# Főtanúsítvány\n".encode()), ("latin-1", "# Autorité\n".encode("latin-1"))):
+        (tmp_path / name).write_bytes(comment + certificate)
+        _, tls = Login(Server(url="https://p", ca_file=tmp_path / name)).current()
+
+        assert isinstance(tls, ssl.SSLContext)
+        assert 1 == len(tls.get_ca_certs())
+
+
 @pytest.mark.parametrize(
     ("server", "files", "line"),
     [

@@ -4,6 +4,8 @@ import asyncio
 import json
 import logging
 import random
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -32,6 +34,9 @@ class Cluster:
         self.follows = True
         self.writes: list[tuple[float, str]] = []
         self.refusals: list[Exception] = []
+        self.refuse: set[str] = set()
+        self.status = 422
+        self.tries = 0
 
     def nodes(self) -> dict[str, Node]:
         return dict(self.all)
@@ -41,6 +46,9 @@ class Cluster:
         if self.refusals:
             raise self.refusals.pop(0)
         name = path.rpartition("/")[2]
+        self.tries += 1
+        if name in self.refuse:
+            raise ApiError(f"PATCH {path}", self.status, "Invalid", "metadata.annotations: Too long")
         self.writes.append((asyncio.get_running_loop().time(), name))
         node = self.all[name]
         merged: dict[str, Any] = {**node.annotations, **json.loads(body)["metadata"]["annotations"]}
@@ -57,8 +65,10 @@ class Known:
         self.remark = ""
         self.failure: Exception | None = None
         self.lacking: set[str] = set()
+        self.meanwhile: Callable[[], object] = lambda: None
 
     async def values(self, nodes, now):
+        self.meanwhile()
         if self.failure is not None:
             raise self.failure
         return {name: Wanted({"a": Number(self.value, 10)}, now) for name in nodes if name not in self.lacking}
@@ -151,15 +161,71 @@ def test_a_source_that_fails_is_said_once_and_takes_old_numbers_off_in_time(capl
     assert ["100", "100"] == [node.annotations["a"] for node in cluster.nodes().values()]
 
 
+def test_nodes_that_refuse_hold_up_nobody_are_said_once_and_written_when_they_let_us(caplog):
+    cluster = Cluster(20)
+    cluster.refuse = {"n0", "n1"}
+    with caplog.at_level(logging.INFO, "lamina"):
+        play(cluster, Known(), 1300)
+        # At first, after ten minutes, and after twenty.
+        assert 18 * 3 == len(cluster.writes)
+        # In each of some 22 rounds.
+        assert 2 * 20 <= cluster.tries - len(cluster.writes) <= 2 * 25
+        play(cluster, Known(), 130, cluster.refuse.clear, 100)
+
+    assert {"n0", "n1"} <= {name for _, name in cluster.writes}
+    said = [(record.getMessage(), record.fields) for record in caplog.records]  # type: ignore[attr-defined]
+    problem = "PATCH /api/v1/nodes/n0: 422 Invalid: metadata.annotations: Too long"
+    assert [("nodes refuse their annotations", {"nodes": "n0, n1", "problem": problem})] * 2 == said, "once a process"
+
+
+def test_a_node_at_which_a_round_ended_comes_last_in_the_next():
+    """
+    A webhook that is down fails with 500, and may be asked about one node only.
+    """
+    cluster = Cluster(20)
+    cluster.refuse, cluster.status = {"n0"}, 500
+    play(cluster, Known(), 130)
+
+    assert {f"n{n}" for n in range(1, 20)} == {name for _, name in cluster.writes}
+
+
+def test_where_nobody_may_write_a_round_ends_early_and_that_is_said_once(caplog):
+    cluster = Cluster(100)
+    cluster.refuse = set(cluster.all)
+    with caplog.at_level(logging.INFO, "lamina"):
+        play(cluster, Known(), 900)
+
+    # Twenty a round, about fifteen rounds.
+    assert 14 * 20 <= cluster.tries <= 17 * 20
+    said = [record.getMessage() for record in caplog.records]
+    # Every node refuses for the first time within five rounds.
+    assert {"nodes refuse their annotations": 5, "annotations are not kept up to date": 1} == Counter(said)
+
+
+def test_what_was_seen_of_a_node_is_not_written_on_another_of_its_name():
+    cluster, known = Cluster(1), Known()
+
+    def made_anew() -> None:
+        cluster.all["n0"] = a_node("n0", uid="another")
+        known.meanwhile = lambda: None
+
+    known.meanwhile = made_anew
+    play(cluster, known, 50)
+    assert [] == cluster.writes
+
+    play(cluster, known, 70)
+    assert ["n0"] == [name for _, name in cluster.writes]
+
+
 @pytest.mark.parametrize("refusal", [ApiError("PATCH", 403, "Forbidden"), ApiError("PATCH", 429, "", "", 200.0)])
-def test_a_refusal_ends_the_round_and_is_tried_again(refusal):
+def test_what_is_refused_is_tried_again(refusal):
     cluster = Cluster(2)
     cluster.refusals = [refusal]
     play(cluster, Known(), 300)
 
     assert 2 == len(cluster.writes)
     if refusal.status == 429:
-        assert cluster.writes[0][0] >= 1200.0, "the server's Retry-After is honoured"
+        assert cluster.writes[0][0] >= 1200.0, "the round has ended, and the server's Retry-After is honoured"
 
 
 def test_nothing_is_written_while_something_may_have_escaped_us():

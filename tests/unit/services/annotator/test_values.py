@@ -1,12 +1,14 @@
 """What should stand on nodes: what is free as measured, what was asked for, how congested they are."""
 
+import re
+
 import pytest
 
 from lamina.clients.prometheus.errors import PrometheusError
 from lamina.model.node import Node
 from lamina.model.usage import Load, NodeUsage
 from lamina.services.annotator.allocation_values import AllocationValues
-from lamina.services.annotator.congestion_values import CongestionValues, expressions
+from lamina.services.annotator.congestion_values import CARDS, CongestionValues, expressions
 from lamina.services.annotator.usage_values import UsageValues
 from lamina.services.intake.usage.queries import Queries
 from lamina.testing import a_node, a_pod
@@ -47,6 +49,12 @@ async def test_a_forecast_is_written_only_when_there_is_one_and_nothing_is_below
     wanted, _ = await used(NodeUsage("n1", Load(9000.0, 0.0, forecast=1000.0), None, NOON - 900, NOON))
 
     assert {"n1": {"mean-free-cpu": 0, "std-free-cpu": 0, "forcasted-free-cpu": 3000}} == plain(wanted)
+
+
+async def test_what_was_not_measured_is_unknown_and_not_wanted_away():
+    wanted, _ = await used(NodeUsage("n1", None, Load(2.0 * GIB, 1e6), NOON - 900, NOON))
+
+    assert {"mean-free-cpu", "std-free-cpu", "forcasted-free-cpu", "forcasted-free-memory"} == wanted["n1"].unknown
 
 
 async def test_a_clock_too_far_from_ours_is_remarked():
@@ -113,6 +121,13 @@ async def test_the_worst_part_decides_and_both_directions_of_the_network_count()
     assert {"n1": {"congestion-factor": 100}} == plain(await values.values({"n1": N1}, NOON))
 
 
+async def test_parts_may_name_a_node_by_labels_of_their_own():
+    table = {"cpu_waiting": [({"node": "n1"}, 0.35)], "disk": [({"instance": "n1:9100"}, 1.0)]}
+    values = CongestionValues(ScriptedPrometheus(table))
+
+    assert ({"n1": {"congestion-factor": 100}}, "") == (plain(await values.values({"n1": N1}, NOON)), values.remark)
+
+
 async def test_a_level_rises_and_falls_with_time():
     values = congested(N1, pressure_io_waiting=0.60)
     node = a_node(
@@ -159,6 +174,34 @@ def test_only_devices_of_the_nodes_own_are_looked_at_and_matchers_hold_everywher
     assert ["cpu", "memory", "io", "network", "disk"] == list(asked)
     assert all('c="x"' in one for one in asked.values())
     assert (
-        'rate(node_network_transmit_bytes_total{device!~"lo|(veth|cali|cni|lxc|docker|br-|flannel|virbr|tun|tap|kube|dummy)'
-        '.*",c="x"}[60s]) / (node_network_speed_bytes{device!~'
+        f'rate(node_network_transmit_bytes_total{{{CARDS},c="x"}}[60s]) / (node_network_speed_bytes{{{CARDS},c="x"}} > 0)'
     ) in asked["network"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "cards"),
+    [
+        pytest.param("eth0 eth1.100 em1 p4p1 p2p1_0", True, id="plain names"),
+        pytest.param("eno1 ens5 ens1f0np0 enp0s31f6 enP2p1s0 enX0 end0 enx001122334455 env2", True, id="systemd's"),
+        pytest.param("ib0 ibp65s0 wlan0 wlp3s0 bond0 bond0.12 team0", True, id="other kinds"),
+        pytest.param(
+            "lo dummy0 ifb0 wg0 tun0 tap0 vnet0 virbr0 br0 br-1a2b3c docker0 podman0 nerdctl0", False, id="host"
+        ),
+        pytest.param(
+            "veth1a2b3c cali1a2b cni0 cbr0 lxc1a2b lxdbr0 flannel.1 kube-ipvs0 nodelocaldns", False, id="pods"
+        ),
+        pytest.param("eni1a2b3c4d5e6 enic1 azv0123 gke52ef1a2b", False, id="clouds"),
+        pytest.param("cilium_host cilium_vxlan vxlan.calico vxlan-v6.calico tunl0 ip6tnl0", False, id="tunnels"),
+        pytest.param(
+            "weave vethwe-bridge datapath ovs-system antrea-gw0 genev_sys_6081 ovn-k8s-mp0", False, id="bridges"
+        ),
+        pytest.param(
+            "envoy-fd-1a2b3c ens-api-1a2b3c ethers-1a2b3c ibm-1a2b3c bonds-a1 team-a-1b2c", False, id="Antrea"
+        ),
+    ],
+)
+def test_only_names_of_real_cards_are_looked_at(devices, cards):
+    # Prometheus anchors a pattern at both ends.
+    pattern = re.compile(CARDS.partition('"')[2].rpartition('"')[0])
+
+    assert dict.fromkeys(devices.split(), cards) == {one: bool(pattern.fullmatch(one)) for one in devices.split()}

@@ -2,16 +2,18 @@
 Which series belongs to which node: the step at which most installations of load-aware schedulers go wrong.
 
 A series says whose it is by a label: `node`, `nodename` or `kubernetes_node` where somebody has relabelled it, else the
-host part of `instance`. A node goes by its name, by its label kubernetes.io/hostname, and by its addresses. Where no
-label fits, the name that the machine gave node-exporter (node_uname_info) is tried. A value by which two nodes go says
-nothing. Where two series claim one node, the one with the more trustworthy label counts, and the others are passed over.
+host part of `instance`. A node goes by its name, by its label kubernetes.io/hostname, and by its addresses. A series that
+names a node which is not here belongs to nobody, whatever its `instance`: addresses are the same in many clusters. Where
+none is named and the `instance` does not fit, the name that the machine gave node-exporter (node_uname_info) is tried. A
+value by which two nodes go says nothing. Where two series claim one node, the one with the more trustworthy label counts,
+and the others are passed over.
 
 Small and capital letters do not count, nor does a dot at the end of a name. Pure.
 """
 
 import functools
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -21,6 +23,8 @@ from lamina.services.intake.usage.queries import LABELS
 from lamina.services.intake.usage.source import some
 
 HOSTNAME: Final = "kubernetes.io/hostname"
+INSTANCE: Final = LABELS.index("instance")
+"""The last of the labels; those before it name a node outright."""
 
 Whose = tuple[str, ...]
 """The values of `LABELS` that a series has, in that order; empty where it lacks one."""
@@ -42,6 +46,19 @@ class Matched(msgspec.Struct, frozen=True):
     """Series without a node."""
     doubled: int = 0
     """Series of nodes that have a better one."""
+
+
+def together(matches: Sequence[Matched]) -> Matched:
+    """Put together what was matched for several questions: a node lacks a series if it has none for any of them."""
+    series: dict[str, Whose] = {}
+    for one in matches:
+        series = {**one.series, **series}
+    return Matched(
+        series,
+        tuple(sorted(set.intersection(*(set(one.lacking) for one in matches)))),
+        tuple(sorted({stranger for one in matches for stranger in one.strangers})),
+        max(one.doubled for one in matches),
+    )
 
 
 class Directory:
@@ -85,10 +102,12 @@ class Directory:
     def _find(self, one: Whose, calls_itself: Mapping[str, str]) -> tuple[str, int] | None:
         """Return a node, and how far its label is from the best."""
         for rank, value in enumerate(one):
+            if rank == INSTANCE and any(one[:rank]):
+                return None
             for called in names_in(value) if value else ():
                 if called in self._by_name:
                     return self._by_name[called], rank
-        instance = one[LABELS.index("instance")]
+        instance = one[INSTANCE]
         node = self._by_name.get(plain(calls_itself.get(instance, "")))
         return None if node is None else (node, len(LABELS))
 
@@ -124,7 +143,7 @@ def in_words(matched: Matched, nodes: Mapping[str, Node]) -> str:
         return ""
     if matched.series:
         known = f"{len(matched.series)} of {len(nodes)} nodes are measured, not {some(matched.lacking)}"
-        return f"{known}; series of no node: {_shown(matched.strangers)}" if matched.strangers else known
+        return f"{known}{of_no_node(matched)}"
     if not matched.strangers:
         return "there are no series at all: is node-exporter scraped, and do the queries fit its metrics?"
     wanted = some(f"{name} ({'/'.join(nodes[name].addresses[:3]) or 'no address'})" for name in matched.lacking)
@@ -132,6 +151,11 @@ def in_words(matched: Matched, nodes: Mapping[str, Node]) -> str:
         f"no series belongs to a node: seen {_shown(matched.strangers)}; wanted {wanted}: "
         "relabel the scrape job so that a label `node` has the node's name"
     )
+
+
+def of_no_node(matched: Matched) -> str:
+    """Name series without a node, as the end of a line; empty when there are none."""
+    return f"; series of no node: {_shown(matched.strangers)}" if matched.strangers else ""
 
 
 def _shown(strangers: Iterable[Whose]) -> str:

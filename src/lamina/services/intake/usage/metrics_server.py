@@ -2,11 +2,12 @@
 What nodes are used for, as the cluster's own metrics API tells it: what ``kubectl top nodes`` shows.
 
 That is one number for each node, an average over some seconds, and no history. The history is kept here, in this process:
-a deviation is known once there are three samples, and after a restart it begins anew. Nodes go by their names, so nothing
-has to be matched.
+a deviation is known once there are three samples, and after a restart it begins anew. A node of which nothing new comes is
+left out before its samples are too old to be believed. Nodes go by their names, so nothing has to be matched.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -26,6 +27,8 @@ PATH: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
 LIMIT: Final = 32 * 1024 * 1024
 """Bytes of an answer; 5,000 nodes have about 2 MB."""
 TIMEOUT: Final = 10.0
+SILENCE: Final = 180.0
+"""Seconds without a new sample after which a node is not told of: three times what metrics-server takes at the most."""
 
 
 class Client(Protocol):
@@ -71,25 +74,31 @@ _METRICS: Final = msgspec.json.Decoder(_Metrics)
 class MetricsServerUsage:
     """Asks the metrics API, and remembers."""
 
-    def __init__(self, client: Client, window: float = WINDOW) -> None:
-        """Ask through *client*, which is somebody else's to close."""
+    def __init__(
+        self, client: Client, window: float = WINDOW, *, passing: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Ask through *client*, which is somebody else's to close; *passing* tells seconds that have passed."""
         self._client = client
         self._window = window
+        self._passing = passing
         self._samples: dict[tuple[str, str], Samples] = {}
         """By name and uid: a node that was made anew begins anew."""
+        self._heard: dict[tuple[str, str], float] = {}
+        """When something new was heard of it."""
         self.remark = ""
         """What was lacking at the last look."""
 
     async def look(self, nodes: Mapping[str, Node], /) -> Sequence[NodeUsage]:
         """Look once. Raises ApiError or Unreachable."""
         unreadable = await self._sample(nodes)
+        since = self._passing() - SILENCE
+        silent = {name for (name, _), at in self._heard.items() if at < since}
         told = [
             usage
-            for name in sorted(nodes)
-            if (samples := self._samples.get((name, nodes[name].uid))) is not None
-            and (usage := samples.usage(name)) is not None
+            for (name, _), samples in sorted(self._samples.items())
+            if name not in silent and (usage := samples.usage(name)) is not None
         ]
-        self.remark = self._remark(nodes, {one.node for one in told}, unreadable)
+        self.remark = self._remark(nodes, {one.node for one in told}, silent, unreadable)
         return told
 
     async def close(self) -> None:
@@ -106,20 +115,25 @@ class MetricsServerUsage:
             raise Unreachable(error.what, f"{error.status}: {words}") from None
         there = {(name, node.uid) for name, node in nodes.items()}
         self._samples = {key: samples for key, samples in self._samples.items() if key in there}
-        unreadable = 0
+        self._heard = {key: at for key, at in self._heard.items() if key in there}
+        now, unreadable = self._passing(), 0
         for found in read(body):
             if found is None:
                 unreadable += 1
             elif (node := nodes.get(found[0])) is not None:
-                self._samples.setdefault((node.name, node.uid), Samples(self._window)).add(found[1])
+                key = (node.name, node.uid)
+                if self._samples.setdefault(key, Samples(self._window)).add(found[1]):
+                    self._heard[key] = now
         return unreadable
 
-    def _remark(self, nodes: Mapping[str, Node], told: set[str], unreadable: int) -> str:
+    def _remark(self, nodes: Mapping[str, Node], told: set[str], silent: set[str], unreadable: int) -> str:
         parts = []
         seen = {name for name, _ in self._samples}
         if missing := [name for name in nodes if name not in seen]:
             parts.append(f"the metrics API tells nothing of {some(missing)}")
-        if new := [name for name in seen if name not in told]:
+        if silent:
+            parts.append(f"the metrics API has had nothing new of {some(silent)} for {SILENCE:g} s")
+        if new := seen - told - silent:
             parts.append(f"too few samples yet of {some(new)}")
         if unreadable:
             parts.append("some of what the metrics API sends cannot be read")

@@ -2,20 +2,22 @@
 What nodes are used for, as node-exporter counts it and a Prometheus server remembers it.
 
 One look is three questions: what time it is to the server, and what was used of each resource at every step of the window
-that ends then. Asking for the steps costs the server a third of asking it for mean, deviation and number of them, each of
+that ends then, or rather at the whole step before: servers that keep answers move the ends of a question there by
+themselves, and then nothing would be known of the last moment asked for. Asking for the steps costs the server a third of asking it for mean, deviation and number of them, each of
 which works all of them out again. A node counts if its series has a number at the last step; who has fallen silent since is
-not told of, however good its mean may be.
+not told of, however good its mean may be. Each resource has series of its own, which may say by other labels whose they are.
 """
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from lamina.clients.kube.breath import Breath
 from lamina.clients.prometheus.answers import Instant, Range
 from lamina.clients.prometheus.errors import one_line
 from lamina.model.node import Node
+from lamina.model.resources import CPU, MEMORY
 from lamina.model.usage import Load, NodeUsage
 from lamina.services.intake.usage import matching, samples
 from lamina.services.intake.usage.matching import Directory, Matched, Whose
@@ -60,24 +62,28 @@ class PrometheusUsage:
     async def look(self, nodes: Mapping[str, Node], /) -> Sequence[NodeUsage]:
         """Look once. Raises PrometheusError."""
         queries = self._queries
-        at = moment(await self._client.query(NOW)) or 0.0
+        at = whole_step(moment(await self._client.query(NOW)) or 0.0, queries.step)
         warnings: list[str] = []
         cpu = await self._courses(queries.cpu_used, at, warnings)
         memory = await self._courses(queries.memory_used, at, warnings)
-        matched = await find_nodes(self._client, queries, nodes, {**cpu, **memory}, at)
+        matches = await find_nodes(self._client, queries, nodes, (cpu, memory), at)
         cpu_before = await self._a_season_ago(queries.cpu_used, at)
         memory_before = await self._a_season_ago(queries.memory_used, at)
+        both = matching.together(matches)
+        of_cpu, of_memory = (one.series for one in matches)
         usages = []
         breath = Breath()
-        for name, one in matched.series.items():
+        for name in sorted(both.series):
             if breath.due():
                 await breath.pause()
-            first = self._load(one, cpu, cpu_before, MILLI)
-            second = self._load(one, memory, memory_before, 1.0)
+            cores, used = cpu.get(of_cpu.get(name, ()), []), memory.get(of_memory.get(name, ()), [])
+            first = self._load(cores, cpu_before.get(of_cpu.get(name, ())), MILLI)
+            second = self._load(used, memory_before.get(of_memory.get(name, ())), 1.0)
             if first is not None or second is not None:
-                earliest = min(points[0][0] for points in (cpu.get(one), memory.get(one)) if points)
-                usages.append(NodeUsage(name, first, second, earliest - queries.step, at))
-        self.remark = remark(matched, nodes, {one.node for one in usages}, warnings)
+                earliest = min(points[0][0] for points in (cores, used) if points)
+                usages.append(NodeUsage(name, first, second, earliest - queries.step, at, queries.step))
+        lacking = remark(both, nodes, {one.node for one in usages}, warnings)
+        self.remark = "; ".join(part for part in (*_halves(usages, matches), lacking) if part)
         return usages
 
     async def close(self) -> None:
@@ -86,7 +92,7 @@ class PrometheusUsage:
 
     async def _courses(self, expression: str, at: float, warnings: list[str]) -> Courses:
         step = self._queries.step
-        # A window of n steps has n numbers, and the last of them is of now.
+        # A window of n steps has n numbers, and the last of them is of its end.
         steps = max(round(self._queries.window / step), 1) - 1
         answer = await self._client.query_range(expression, at - steps * step, at, step)
         warnings += answer.warnings
@@ -104,13 +110,12 @@ class PrometheusUsage:
         query = self._queries.a_season_ago(expression)
         return numbers(await self._client.query(query, at=at)) if query else {}
 
-    def _load(self, one: Whose, courses: Courses, before: Numbers, scale: float) -> Load | None:
+    def _load(self, points: Points, expected: float | None, scale: float) -> Load | None:
         """Put what is known of a series in the units of the model; None when that is too little."""
-        points = courses.get(one, [])
         if len(points) < LEAST_SAMPLES:
             return None
         load = samples.load([value * scale for _, value in points])
-        wanted, expected = self._queries.forecast, before.get(one)
+        wanted = self._queries.forecast
         if wanted is not None and wanted.method == "linear":
             expected = samples.line(points, points[-1][0] + wanted.horizon)
         # A straight line may lead below nothing.
@@ -118,21 +123,36 @@ class PrometheusUsage:
 
 
 async def find_nodes(
-    client: Asker, queries: Queries, nodes: Mapping[str, Node], seen: Iterable[Whose], at: float | None
-) -> Matched:
-    """Match series with nodes; what machines call themselves is asked for only if something does not fit."""
+    client: Asker, queries: Queries, nodes: Mapping[str, Node], answers: Iterable[Iterable[Whose]], at: float | None
+) -> list[Matched]:
+    """Match the series of each answer with nodes; what machines call themselves is asked only if something does not fit."""
     directory = Directory(nodes)
-    seen = list(seen)
-    # Thousands of nodes take some ten milliseconds each way.
-    await asyncio.sleep(0)
-    matched = directory.match(seen)
-    await asyncio.sleep(0)
-    if not matched.lacking or not matched.strangers:
-        return matched
+    calls_itself: dict[str, str] | None = None
+    found: list[Matched] = []
+    for answer in answers:
+        seen = list(answer)
+        # Thousands of nodes take some ten milliseconds each time.
+        await asyncio.sleep(0)
+        matched = directory.match(seen)
+        if matched.lacking and matched.strangers:
+            if calls_itself is None:
+                calls_itself = await _own_names(client, queries, at)
+            matched = directory.match(seen, calls_itself)
+        found.append(matched)
+    return found
+
+
+async def _own_names(client: Asker, queries: Queries, at: float | None) -> dict[str, str]:
+    """Ask what machines call themselves, by `instance`; one with two names has none."""
     names: dict[str, set[str]] = {}
     for series in (await client.query(queries.own_names, at=at)).series:
         names.setdefault(series.labels.get("instance", ""), set()).add(series.labels.get("nodename", ""))
-    return directory.match(seen, {instance: min(own) for instance, own in names.items() if len(own) == 1})
+    return {instance: min(own) for instance, own in names.items() if len(own) == 1}
+
+
+def whole_step(at: float, step: float) -> float:
+    """Go back to the last moment that is a whole number of steps from 1970."""
+    return round(math.floor(at / step) * step, 3)
 
 
 def moment(answer: Instant) -> float | None:
@@ -143,6 +163,13 @@ def moment(answer: Instant) -> float | None:
 def numbers(answer: Instant) -> Numbers:
     """Take the numbers of an answer by whose they are; what is no number is left out."""
     return {matching.whose(one.labels): one.value for one in answer.series if math.isfinite(one.value)}
+
+
+def _halves(usages: Sequence[NodeUsage], matches: Sequence[Matched]) -> Iterator[str]:
+    """Name nodes of which one resource is known and the other is not."""
+    for resource, matched in zip((CPU, MEMORY), matches, strict=True):
+        if lacking := [one.node for one in usages if getattr(one, resource) is None]:
+            yield f"{resource} is not known of {some(lacking)}{matching.of_no_node(matched)}"
 
 
 def remark(matched: Matched, nodes: Mapping[str, Node], told: set[str], warnings: Sequence[str]) -> str:

@@ -8,8 +8,9 @@ itself and not of a counter that grows.
     cpu       cores that are not idle. A processor that waits for a disk (iowait) is free for others; time a hypervisor
               takes (steal) is used, because nobody here can have it. Two scrape jobs that see one node count once. How
               fast idle seconds grow is the slope of a line through them (deriv): rate() makes up what it does not see at
-              the edges, and a node whose counters have just begun would look busy. Where a counter goes back, because the
-              machine was started anew, nothing is known.
+              the edges, and a node whose counters have just begun would look busy. Where a counter goes back or leaps,
+              because the machine was started anew or another one has its address, nothing is known of the whole node: a
+              processor that is left out would count as idle.
     memory    what is not available to new programs without swapping
 
 Either can be replaced by a recording rule. What is left of the labels is what tells nodes apart (`matching`).
@@ -30,6 +31,12 @@ HORIZON: Final = 600.0
 SEASON: Final = 86_400.0
 
 IDLE: Final = 'mode=~"idle|iowait"'
+ALL_IDLE: Final = 'mode="idle"'
+"""The counter that only a restart sets back; iowait goes back a little by itself, by the kernel's own account."""
+SLIP: Final = 0.1
+"""How far from 0 and 1 the slope of idle seconds may be: scrapes are not quite on time."""
+APART: Final = 1000
+"""More than a processor can be busy, so that one that is missing shows."""
 
 _MATCHER: Final = re.compile(r'\s*[a-zA-Z_]\w*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*"\s*', re.ASCII)
 
@@ -66,9 +73,15 @@ class Queries(msgspec.Struct, frozen=True, kw_only=True):
         """The expression for cores in use."""
         if self.cpu:
             return f"max by ({BY}) ({self.cpu})"
-        idle = f"deriv(node_cpu_seconds_total{self.among(IDLE)}[{promql(self.rate)}])"
-        busy = f"clamp_min(1 - (sum without (mode) ({idle}) >= 0), 0)"
-        return f"sum by ({BY}) (max by ({BY}, cpu) ({busy}))"
+        span = f"[{promql(self.rate)}]"
+        idle = f"sum without (mode) (deriv(node_cpu_seconds_total{self.among(IDLE)}{span}))"
+        # Every processor whose slope is possible counts a thousand and what it is busy. For every one there is, and for
+        # every reset, a thousand is taken off: where one is missing, less than nothing is left. That is one more pass over
+        # the idle counters; to compare how many slopes there are with how many are possible would be two more over all.
+        busy = f"clamp({APART + 1} - ({idle} >= -{SLIP} <= {1 + SLIP}), {APART}, {APART + 1})"
+        there = f"1 + resets(node_cpu_seconds_total{self.among(ALL_IDLE)}{span})"
+        summed = (f"sum by ({BY}) (max by ({BY}, cpu) ({one}))" for one in (busy, there))
+        return f"({f' - {APART} * '.join(summed)}) >= 0"
 
     @property
     def memory_used(self) -> str:

@@ -40,17 +40,18 @@ class Samples:
         """Count them."""
         return len(self._kept)
 
-    def add(self, sample: Sample) -> None:
-        """Take a sample; one that is there already, or a little older than another, changes nothing."""
+    def add(self, sample: Sample) -> bool:
+        """Take a sample, and say whether it is new; one that is there already, or a little older than another, is not."""
         newest = self._kept[-1].at if self._kept else -math.inf
         if newest - self._window < sample.at <= newest:
-            return
+            return False
         if sample.at <= newest:
             # Much older than all the others: the clock has been set back, and theirs is not to be compared with it.
             self._kept.clear()
         self._kept.append(sample)
         while self._kept[0].at <= sample.at - self._window:
             self._kept.popleft()
+        return True
 
     def usage(self, node: str) -> NodeUsage | None:
         """Say what they add up to; None while they are too few."""

@@ -14,9 +14,11 @@ Where usage comes from, as an operator writes it down.
         cpu: instance:node_cpu_cores:used
       forecast: {method: seasonal, horizon: 10m, season: 24h}
 
-or, instead of `prometheus`, ``metricsServer: true``. `open_source` makes of it whoever can be asked.
+or, instead of `prometheus`, ``metricsServer: true``. `open_source` makes of it whoever can be asked. What is wrong is said
+without the passwords that people write into addresses.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -36,10 +38,18 @@ from lamina.services.intake.usage.metrics_server import MetricsServerUsage
 from lamina.services.intake.usage.prometheus import PrometheusUsage
 from lamina.services.intake.usage.queries import Forecast, Queries, checked_matchers
 from lamina.services.intake.usage.source import LEAST_SAMPLES, UsageSource
+from lamina.services.intake.usage.watch import SWING
 
 FILE_LIMIT: Final = 256 * 1024
 MOST_STEPS: Final = 2_000
 """Steps that a window may have: each is worked out by the server, for every node."""
+LONGEST_STEP: Final = 120.0
+"""Seconds. What is told ends at a whole step, so it may be as old, and must not look as if a clock were wrong (`SKEW`)."""
+STEPS: Final = f"must be {LEAST_SAMPLES} to {MOST_STEPS} times prometheus.step"
+EVERY: Final = 30.0
+
+_PASSWORD: Final = re.compile(r"://.*(?:@|\.\.\.)")
+"""As somebody writes it into an address; a message may have cut it in the middle."""
 
 Duration = Annotated[str | float, msgspec.Meta(extra={"reads": seconds})]
 Address = Annotated[str, msgspec.Meta(extra={"reads": checked_url})]
@@ -81,7 +91,7 @@ class Settings(msgspec.Struct, frozen=True, rename="camel"):
     """The whole file."""
 
     window: Duration = queries.WINDOW
-    every: Duration = 30.0
+    every: Duration = EVERY
     prometheus: PrometheusEntry | None = None
     metrics_server: bool = False
 
@@ -106,10 +116,17 @@ class Settings(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
-def load_settings(path: Path) -> Settings:
-    """Read a file. Raises InputError with every mistake in it."""
+def load_settings(path: Path, every: float = EVERY) -> Settings:
+    """Read a file; where it does not say how often to look, *every* counts. Raises InputError with every mistake in it."""
     document = read_yaml(read_text(path, FILE_LIMIT), str(path))
-    settings = convert(document, Settings)
+    try:
+        settings = convert(document, Settings)
+    except InputError as error:
+        raise InputError(
+            msgspec.structs.replace(one, message=_PASSWORD.sub("://…", one.message)) for one in error.mistakes
+        ) from None
+    if "every" not in document.root.inside:
+        settings = msgspec.structs.replace(settings, every=every)
     if mistakes := unfitting(document, settings):
         raise InputError(mistakes)
     return beside(path, settings)
@@ -148,6 +165,16 @@ def beside(path: Path, settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, prometheus=msgspec.structs.replace(entry, **found))
 
 
+def too_seldom(window: float, every: float) -> str:
+    """Say what is wrong with looking at the metrics API so seldom that samples never are enough; empty when they are."""
+    most = window / ((LEAST_SAMPLES - 1) * (1 + SWING))
+    if every < most:
+        return ""
+    return (
+        f"is too seldom: {LEAST_SAMPLES} samples have to fit into the window of {window:g} s, so less than {most:.0f} s"
+    )
+
+
 def unfitting(document: Document, settings: Settings) -> list[Mistake]:
     """List what is wrong although every field is right."""
     found: list[Mistake] = []
@@ -163,14 +190,18 @@ def unfitting(document: Document, settings: Settings) -> list[Mistake]:
     if entry is None:
         if seconds(settings.window) <= 0:
             wrong("is no time: write for example 15m", "window")
+        elif problem := too_seldom(seconds(settings.window), seconds(settings.every)):
+            wrong(problem, "every")
         return found
     window, step = seconds(settings.window), seconds(entry.step)
-    if step <= 0 or not LEAST_SAMPLES * step <= window <= MOST_STEPS * step:
-        wrong(f"must be {LEAST_SAMPLES} to {MOST_STEPS} times prometheus.step", "window")
-    if seconds(entry.rate) <= 0:
-        wrong("is no time: write for example 2m", "prometheus", "rate")
-    if not 0 < seconds(entry.timeout) <= 120:
-        wrong("must be more than nothing and at most 2m", "prometheus", "timeout")
+    for fits, message, *path in (
+        (0 < LEAST_SAMPLES * step <= window <= MOST_STEPS * step, STEPS, "window"),
+        (step <= LONGEST_STEP, f"must be at most {LONGEST_STEP:g} s", "prometheus", "step"),
+        (seconds(entry.rate) > 0, "is no time: write for example 2m", "prometheus", "rate"),
+        (0 < seconds(entry.timeout) <= 120, "must be more than nothing and at most 2m", "prometheus", "timeout"),
+    ):
+        if not fits:
+            wrong(message, *path)
     for name in ("cpu", "memory"):
         if len(getattr(entry.queries, name)) > LONGEST_QUERY // 2:
             wrong(f"too long: at most {LONGEST_QUERY // 2} characters", "prometheus", "queries", name)

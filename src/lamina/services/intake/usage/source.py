@@ -32,7 +32,8 @@ class UsageSource(Protocol):
         """
         Look at *nodes* once, and tell of those about which enough is known, in the order of their names.
 
-        Raises a LaminaError of one line when nobody could be asked. Times are those of whoever measured.
+        Raises a LaminaError of one line when nobody could be asked. Times are those of whoever measured; what is promised
+        is when there will be another measurement to look at.
         """
         ...
 

@@ -1,6 +1,9 @@
 """
 Looks again and again at what nodes are used for, and lets the decision core know.
 
+How old a measurement is, the machine's clock says, because that is the one that others set theirs by; the decision core is
+told in the time of its own, which nobody sets.
+
 A source that fails is asked again, later and later, and said so once for each kind of failure; nothing is reported
 meanwhile, so that what was reported before grows old by itself. Nothing that a source does ends the service.
 """
@@ -22,7 +25,7 @@ from lamina.services.intake.usage.source import SKEW, UsageSource, of_known_age
 SWING: Final = 0.1
 """By how much of itself a pause may be shorter or longer."""
 SLACK: Final = 1.25
-"""What is promised, in pauses: the longest one, and a moment to ask."""
+"""What is promised beyond what the source promises, in pauses: the longest one, and a moment to ask."""
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
 SPREAD: Final = 0.5
@@ -40,7 +43,11 @@ class Clock(Protocol):
     """Tells seconds since 1970."""
 
     def now(self) -> float:
-        """The time."""
+        """The time of the decision core."""
+        ...
+
+    def wall(self) -> float:
+        """The time of the machine, which somebody may set."""
         ...
 
 
@@ -102,14 +109,23 @@ class UsageWatch:
         except Exception as error:
             log.exception("what nodes are used for cannot be told")
             return self._failed(type(error).__name__)
-        kept, self.strange = of_known_age(usages, self._clock.now())
+        wall, now = self._clock.wall(), self._clock.now()
+        kept, self.strange = of_known_age(usages, wall)
         self.matched = len(kept)
         if kept:
-            promised = self._every * SLACK
-            told = [msgspec.structs.replace(one, renews_within=promised) for one in kept]
+            ahead = now - wall
+            told = [
+                msgspec.structs.replace(
+                    one,
+                    since=one.since + ahead,
+                    until=one.until + ahead,
+                    renews_within=one.renews_within + self._every * SLACK,
+                )
+                for one in kept
+            ]
             for start in range(0, len(told), AT_ONCE):
                 self._entrance.put(UsageReported(tuple(told[start : start + AT_ONCE])))
-            self.told_at = self._clock.now()
+            self.told_at = now
         self._went_well()
         return self._every * (1 + SWING * (2 * self._rng.random() - 1))
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.services.intake.usage.matching import Directory, host_part, in_words, plain, whose
+from lamina.services.intake.usage.matching import Directory, Matched, host_part, in_words, plain, together, whose
 from lamina.testing import a_node
 
 
@@ -30,7 +30,7 @@ N2 = a_node("n2", addresses=["10.0.0.2"])
         pytest.param({"instance": "[fd00:0::1]:9100"}, id="IPv6"),
         pytest.param({"instance": "https://10.0.0.1:9100/metrics"}, id="a whole address"),
         pytest.param({"node": "host-1"}, id="host name"),
-        pytest.param({"node": "exporter-x7", "instance": "10.0.0.1:9100"}, id="a node label of something else"),
+        pytest.param({"node": "exporter-x7", "kubernetes_node": "n1"}, id="the second of two names"),
     ],
 )
 def test_a_series_is_matched_by(labels):
@@ -38,6 +38,22 @@ def test_a_series_is_matched_by(labels):
 
     assert {"n1": whose(labels)} == found.series
     assert (("n2",), ()) == (found.lacking, found.strangers)
+
+
+@pytest.mark.parametrize("label", ["node", "nodename", "kubernetes_node"])
+def test_a_series_that_names_a_node_of_somewhere_else_is_a_stranger_whatever_its_address(label):
+    one = whose({label: "other-cluster-worker", "instance": "10.0.0.1:9100"})
+    found = Directory(nodes(N1, N2)).match([one], {"10.0.0.1:9100": "n1"})
+
+    assert ({}, (one,)) == (found.series, found.strangers)
+
+
+def test_a_node_is_lacking_together_when_every_question_lacks_it():
+    directory = Directory(nodes(N1, N2))
+    by_name, by_address, odd = whose({"node": "n1"}), whose({"instance": "10.0.0.1:9100"}), whose({"node": "x"})
+    found = together([directory.match([by_name]), directory.match([by_address, odd])])
+
+    assert Matched({"n1": by_name}, ("n2",), (odd,)) == found
 
 
 def test_what_machines_call_themselves_helps_where_labels_do_not():

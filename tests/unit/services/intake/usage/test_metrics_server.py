@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -27,8 +28,8 @@ def listed(*items):
     return json.dumps({"kind": "NodeMetricsList", "items": items}).encode()
 
 
-def source(*answers, window=900.0):
-    return MetricsServerUsage(ScriptedClient(*answers), window)
+def source(*answers, window=900.0, passing=time.monotonic):
+    return MetricsServerUsage(ScriptedClient(*answers), window, passing=passing)
 
 
 NODES = {"n1": a_node("n1", uid="u1")}
@@ -51,6 +52,22 @@ async def test_the_same_sample_seen_again_counts_once():
     asked = source(*[listed(metrics())] * 5)
     for _ in range(5):
         assert [] == list(await asked.look(NODES))
+
+
+@pytest.mark.parametrize(
+    "still",
+    [pytest.param([metrics(second=2)], id="always the same sample"), pytest.param([], id="no longer in the list")],
+)
+async def test_a_node_that_falls_silent_is_left_out_and_called_silent(still):
+    now = 0.0
+    asked = source(*(listed(metrics(second=n)) for n in range(3)), *[listed(*still)] * 2, passing=lambda: now)
+    told = [await asked.look(NODES) for _ in range(3)]
+    now = 180.0
+    assert 1 == len(told[-1]) == len(await asked.look(NODES))
+
+    now = 181.0
+    assert [] == list(await asked.look(NODES))
+    assert "the metrics API has had nothing new of n1 for 180 s" == asked.remark
 
 
 async def test_a_node_made_anew_begins_anew():

@@ -1,5 +1,6 @@
 """One look at a Prometheus server: units, the window, who is left out, and what is said about it."""
 
+import msgspec
 import pytest
 
 from lamina.model.usage import Load, NodeUsage
@@ -26,13 +27,44 @@ async def test_cores_become_thousandths_and_the_window_ends_when_the_server_answ
 
     # n2 has 10 numbers, 30 s apart: its window began 300 s ago, not 900.
     assert [
-        NodeUsage("n1", Load(1500.0, 500.0), Load(4e9, 0.0), NOON - 900, NOON),
-        NodeUsage("n2", Load(250.0, 0.0), Load(2e9, 0.0), NOON - 300, NOON),
+        NodeUsage("n1", Load(1500.0, 500.0), Load(4e9, 0.0), NOON - 900, NOON, 30.0),
+        NodeUsage("n2", Load(250.0, 0.0), Load(2e9, 0.0), NOON - 300, NOON, 30.0),
     ] == usages
     assert "" == remark
     # Thirty numbers, the last of them of now.
     assert [(NOON - 870, NOON, 30.0)] * 2 == server.ranges
     assert 3 == len(server.asked)
+
+
+@pytest.mark.parametrize("late", [0.0, 0.1, 15.0, 29.9])
+async def test_a_window_ends_at_a_whole_step_where_servers_that_keep_answers_would_end_it_anyway(late):
+    server = ScriptedPrometheus({}, HOUR, at=NOON + late)
+    usages = list(await PrometheusUsage(server, Queries(**PLAIN)).look(NODES))
+
+    assert [(NOON - 900, NOON), (NOON - 300, NOON)] == [(one.since, one.until) for one in usages]
+    assert [(NOON - 870, NOON, 30.0)] * 2 == server.ranges
+
+
+async def test_each_resource_may_name_nodes_by_labels_of_its_own():
+    """
+    As with a recording rule for one of them that has summed some labels away.
+    """
+    named = {"node": "n1", "instance": "10.0.0.1:9100"}
+    usages, remark, _ = await look({"cores": [(N1, [3.9] * 30)], "bytes": [(named, [4e9] * 20)]}, ONE)
+
+    assert [NodeUsage("n1", Load(3900.0, 0.0), Load(4e9, 0.0), NOON - 900, NOON, 30.0)] == [
+        msgspec.structs.replace(one, cpu=Load(round(one.cpu.mean, 6), round(one.cpu.deviation, 6))) for one in usages
+    ]
+    assert "" == remark
+
+
+async def test_nodes_that_are_known_by_half_are_remarked():
+    elsewhere = {"node": "far away"}
+    curves = {"cores": [*HOUR["cores"]], "bytes": [(N1, [4e9] * 30), (elsewhere, [1.0] * 30)]}
+    usages, remark, _ = await look(curves)
+
+    assert ["n1", "n2"] == [one.node for one in usages]
+    assert 'memory is not known of n2; series of no node: node="far away"' == remark
 
 
 async def test_a_straight_line_goes_on_and_never_below_nothing():
@@ -87,7 +119,7 @@ async def test_names_of_machines_are_asked_for_only_if_something_does_not_fit():
     odd = {"instance": "172.16.0.9:9100"}
     table = {"node_uname_info": [({**odd, "nodename": "n1"}, 1.0)]}
     usages, remark, server = await look({"cores": [(odd, [1.0] * 5)]}, ONE, table)
-    assert (["n1"], "") == ([one.node for one in usages], remark)
+    assert (["n1"], "memory is not known of n1") == ([one.node for one in usages], remark)
     assert 1 == sum("node_uname_info" in query for query in server.asked)
 
     _, _, quiet = await look()

@@ -11,8 +11,10 @@ BY = "node, nodename, kubernetes_node, instance"
 
 def test_cores_in_use_are_those_not_idle_and_each_counts_once():
     assert (
-        f"sum by ({BY}) (max by ({BY}, cpu) (clamp_min(1 - (sum without (mode) "
-        '(deriv(node_cpu_seconds_total{mode=~"idle|iowait",cluster="a"}[120s])) >= 0), 0)))'
+        f"(sum by ({BY}) (max by ({BY}, cpu) (clamp(1001 - (sum without (mode) "
+        '(deriv(node_cpu_seconds_total{mode=~"idle|iowait",cluster="a"}[120s])) >= -0.1 <= 1.1), 1000, 1001)))'
+        f" - 1000 * sum by ({BY}) (max by ({BY}, cpu) "
+        '(1 + resets(node_cpu_seconds_total{mode="idle",cluster="a"}[120s])))) >= 0'
     ) == Queries(matchers='cluster="a"').cpu_used
 
 

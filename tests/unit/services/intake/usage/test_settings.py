@@ -46,6 +46,7 @@ async def test_everything_can_be_said(tmp_path):
         )
         == settings.queries
     )
+    assert "1m" == settings.every
     client = open_client(settings)
     assert "prometheus.monitoring:9090" == client.host
     source = open_source(settings, lambda: pytest.fail("no API server is needed"))
@@ -57,7 +58,15 @@ def test_little_has_to_be_said(tmp_path):
     settings = load(tmp_path, "prometheus: {url: 'http://p'}")
 
     assert Queries() == settings.queries
+    assert 30.0 == settings.every
     assert None is settings.queries.forecast
+
+
+@pytest.mark.parametrize(("text", "every"), [("", 60.0), ("every: 90s\n", "90s"), ("every: 30\n", 30.0)])
+def test_how_often_is_what_the_file_says_or_else_what_is_usual_for_whoever_reads_it(tmp_path, text, every):
+    (tmp_path / "usage.yaml").write_text(f"{text}prometheus: {{url: 'http://p'}}")
+
+    assert every == load_settings(tmp_path / "usage.yaml", 60.0).every
 
 
 def test_the_metrics_api_needs_the_clusters_client(tmp_path):
@@ -80,6 +89,16 @@ def test_the_metrics_api_needs_the_clusters_client(tmp_path):
         pytest.param("window: soon\nmetricsServer: true", "usage.yaml:1: window: 'soon' is not a duration", id="time"),
         pytest.param("window: 0\nmetricsServer: true", "window: is no time", id="no window"),
         pytest.param("every: 0.1\nmetricsServer: true", "every: is too often", id="too often"),
+        pytest.param(
+            "every: 7m\nmetricsServer: true",
+            # Three samples are two pauses apart, and a pause may be a tenth longer: 900 / 2.2.
+            "every: is too seldom: 3 samples have to fit into the window of 900 s, so less than 409 s",
+            id="too seldom",
+        ),
+        pytest.param("window: 1m\nmetricsServer: true", "every: is too seldom", id="too short"),
+        pytest.param(
+            "prometheus: {url: 'http://p', step: 5m}", "prometheus.step: must be at most 120 s", id="long step"
+        ),
         pytest.param("window: 1m\nprometheus: {url: 'http://p'}", "3 to 2000 times prometheus.step", id="two steps"),
         pytest.param("prometheus: {url: 'http://p', step: 0}", "3 to 2000 times prometheus.step", id="no step"),
         pytest.param("window: 24h\nprometheus: {url: 'http://p', step: 1s}", "3 to 2000 times", id="many steps"),
@@ -99,6 +118,23 @@ def test_a_mistake_names_file_and_field(tmp_path, text, line):
         load(tmp_path, text)
 
     assert line in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("prometheus: http://u:{}@h", id="an address where a mapping belongs"),
+        pytest.param("prometheus: 'http://u:a {}@h'", id="with a space"),
+        pytest.param("prometheus: http://u:{}" + "x" * 100 + "@h", id="cut in the middle"),
+        pytest.param("prometheus: {{url: 'http://u:{}@h'}}", id="in the address"),
+        pytest.param("metricsServer: http://u:{}@h", id="where yes or no belongs"),
+    ],
+)
+def test_a_password_in_an_address_is_never_said(tmp_path, text):
+    with pytest.raises(InputError) as refused:
+        load(tmp_path, text.format("hunter2"))
+
+    assert "hunter2" not in str(refused.value) + repr(refused.value)
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path):

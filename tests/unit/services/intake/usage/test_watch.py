@@ -30,12 +30,21 @@ class Kept:
         """Nobody waits."""
 
 
-def watching(source, seconds, *, every=30.0, nodes=None, now=NOON):
+class TwoClocks(StillClock):
+    """The time of the decision core, and of the machine."""
+
+    def __init__(self, now: float, wall: float) -> None:
+        super().__init__(now)
+        self.on_the_wall = wall
+
+    def wall(self) -> float:
+        return self.on_the_wall
+
+
+def watching(source, seconds, *, every=30.0, nodes=None, now=NOON, wall=NOON):
     """Let a watch run for so many seconds; return it, and what it reported."""
-    kept = Kept()
-    watch = UsageWatch(
-        source, every, kept, lambda: NODES if nodes is None else nodes, StillClock(now), rng=random.Random(1)
-    )
+    kept, clock = Kept(), TwoClocks(now, wall)
+    watch = UsageWatch(source, every, kept, lambda: NODES if nodes is None else nodes, clock, rng=random.Random(1))
 
     async def story() -> None:
         running = asyncio.create_task(watch.run())
@@ -55,6 +64,17 @@ def test_usage_is_reported_at_once_and_then_every_so_often():
     assert 10 <= len(events) <= 12
     assert UsageReported((msgspec.structs.replace(a_usage(), renews_within=37.5),)) == events[0]
     assert (1, 2, 0, NOON) == (watch.matched, watch.wanted, watch.failures, watch.told_at)
+
+
+def test_another_measurement_is_promised_for_when_there_is_one_and_it_was_looked_at():
+    """
+    Who looks more often than anything new is measured must not make the last measurement look overdue.
+    """
+    measured_every_minute = msgspec.structs.replace(a_usage(), renews_within=60.0)
+    _, (event,) = watching(ScriptedSource([measured_every_minute]), 1, every=10.0)
+
+    # A minute, and a pause of ten seconds with some slack.
+    assert [72.5] == [one.renews_within for one in event.usages]
 
 
 def test_nobody_is_asked_before_there_are_nodes():
@@ -113,6 +133,18 @@ def test_numbers_of_unknown_age_are_not_reported(caplog):
 
     assert ([], 1, 0) == (events, watch.strange, watch.matched)
     assert "more than 300 s from ours" in watch.remark
+
+
+@pytest.mark.parametrize("stepped", [-3600.0, -301.0, 0.0, 301.0, 1e6])
+def test_setting_the_machines_clock_costs_no_measurement_and_moves_no_time_of_ours(stepped):
+    """
+    Somebody has set the clock since we began: what was measured a minute ago by the right time is a minute old.
+    """
+    wall = NOON + stepped
+    watch, events = watching(ScriptedSource([a_usage(until=wall - 60)]), 1, wall=wall)
+
+    assert [(NOON - 960, NOON - 60)] == [(one.since, one.until) for event in events for one in event.usages]
+    assert (0, NOON) == (watch.strange, watch.told_at)
 
 
 @pytest.mark.parametrize(
