@@ -8,16 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 import yaml
 
 from lamina.cli.extender import extender
-from lamina.scheduling.framework.agent import Agents
+from lamina.cli.new_agent_folder import files as new_files
 from lamina.scheduling.plugins.in_tree import agents
 from lamina.services.extender.configuration import (
     ExtenderConfiguration,
@@ -26,7 +26,7 @@ from lamina.services.extender.configuration import (
     read_configuration,
 )
 from lamina.services.extender.environment import Environment
-from lamina.services.extender.kube_config import Served, kube_configuration
+from lamina.services.extender.kube_config import USUAL_WEIGHT, WEIGHTS, WEIGHTS_ALONE, Served, kube_configuration
 from lamina.services.extender.settings import Flags, settle
 from testbed import ports
 
@@ -153,7 +153,8 @@ def test_every_extender_of_the_manifests_is_scraped_and_nothing_else():
         for path in DEPLOY.rglob("*.yaml")
         for one in yaml.safe_load_all(path.read_text(encoding="utf-8"))
         if one and one["kind"] in ("Deployment", "DaemonSet")
-        for container in one["spec"]["template"]["spec"]["containers"]
+        for kind in ("initContainers", "containers")
+        for container in one["spec"]["template"]["spec"].get(kind, ())
         for port in container.get("ports", ())
         if re.fullmatch(keep["regex"], port["name"])
     }
@@ -207,11 +208,34 @@ def asked(url, question):
         time.sleep(0.05)
 
 
-def test_the_agent_of_the_page_can_be_served():
-    names: dict[str, Any] = {}
-    exec(compile(blocks(AGENTS_PAGE, "python")[0], "docs/agents.md", "exec"), names)
+def test_the_agent_of_the_page_is_the_one_that_is_written():
+    written = new_files("quiet-nodes")
+    (shown,), (points,) = blocks(AGENTS_PAGE, "python"), blocks(AGENTS_PAGE, "toml")
 
-    assert ["quiet-nodes"] == list(Agents(names["AGENT"]))
+    assert written["src/quiet_nodes/__init__.py"] == shown
+    assert f"\n{points}\n[tool" in written["pyproject.toml"]
+
+
+def test_the_weights_of_the_page_are_those_that_are_printed():
+    told = re.search(r"^### Weights\n(.*?)\n###", PAGE, flags=re.DOTALL | re.MULTILINE).group(1)
+    words = re.search(r"(`[^.]*?) get 10 if their agent is the only one", told.replace("\n", " ")).group(1)
+
+    assert set(WEIGHTS_ALONE) == set(re.findall("`([a-z-]+)`", words.rpartition("again. ")[2]))
+    assert ({"layers": 5}, {10}, 1) == (WEIGHTS, set(WEIGHTS_ALONE.values()), USUAL_WEIGHT)
+
+
+def test_the_image_recipe_copies_what_is_there_and_installs_extras_that_there_are():
+    recipe = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    copied = [name for line in re.findall(r"^COPY (.*) /src/.*$", recipe, flags=re.MULTILINE) for name in line.split()]
+    extras = re.search(r'"/src\[(.*)\]"', recipe).group(1).split(",")
+    needed = ["pyproject.toml", "constraints.txt", "src", project["project"]["readme"]]
+    needed += [*project["project"]["license-files"]]
+    needed += project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+
+    assert [] == [name for name in copied if not (ROOT / name).exists()]
+    assert set() == set(needed) - set(copied)
+    assert set() == set(extras) - set(project["project"]["optional-dependencies"])
 
 
 def test_the_levels_of_layers_are_those_of_the_page():
@@ -232,7 +256,7 @@ def test_the_example_has_what_is_printed_for_it():
     known = _known()
     file = load_configuration(EXAMPLE / "extender.yaml", known)
     settings = settle(Flags(), Environment(), file, known)
-    printed = kube_configuration([Served(settings.agents, str(settings.address))], settings.scheduler_names[0])
+    printed = kube_configuration([Served(settings.agents, str(settings.address))], settings.scheduler_names)
 
     assert printed == (EXAMPLE / "scheduler.yaml").read_text(encoding="utf-8")
     assert {settings.scheduler_names[0]} == {

@@ -96,7 +96,7 @@ def test_an_environment_is_read_or_refused_in_one_line(variables):
 @given(PRINTABLE, PRINTABLE, PRINTABLE)
 def test_names_of_any_kind_come_out_of_what_is_printed_as_they_went_in(scheduler, namespace, ca):
     served = Served((SAFE, LAYERS), "127.0.0.1:5401", Certificates(ca), https=True)
-    got = yaml.safe_load(kube_configuration([served], scheduler, namespace=namespace))
+    got = yaml.safe_load(kube_configuration([served], [scheduler], namespace=namespace))
 
     assert (scheduler, namespace) == (got["profiles"][0]["schedulerName"], got["leaderElection"]["resourceNamespace"])
     assert {ca} == {one["tlsConfig"]["caFile"] for one in got["extenders"]}

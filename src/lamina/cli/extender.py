@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
+    from lamina.scheduling.framework.agent import Agents
     from lamina.services.extender.configuration import Reply, UsageEntry
     from lamina.services.extender.settings import Settings
 
@@ -18,6 +19,7 @@ Examples:
   lamina extender --agents layers --kubeconfig ~/.kube/config
   lamina extender --agents safe,congestion --prometheus http://127.0.0.1:9090 -v 2
   lamina extender --agents layers,safe --print-config > scheduler-config.yaml
+  lamina extender --agents layers --print-config --scheduler-name batch --namespace batch
   lamina extender --config extender.yaml --log-format json
   lamina extender --agents layers --listen 0.0.0.0:5401 --tls-cert tls.crt --tls-key tls.key \\
       --tls-client-ca ca.crt --client-name kube-scheduler
@@ -54,6 +56,17 @@ Routes: POST /scheduler/predicates/VERB, /scheduler/priorities/VERB, /scheduler/
 @click.option("--no-registries", is_flag=True, help="Ask no registry, ever.")
 @click.option("--docker-config", type=click.Path(path_type=Path), help="Docker's config.json, with its credentials.")
 @click.option("--scheduler-name", "scheduler_names", multiple=True, help="Who asks; may be repeated.")
+@click.option(
+    "--namespace",
+    default="lamina-system",
+    show_default=True,
+    help="With --print-config: where kube-scheduler has its lease, which is called like the first who asks.",
+)
+@click.option(
+    "--asked-at",
+    metavar="HOST:PORT",
+    help="With --print-config: where kube-scheduler reaches it, as a Service.  [default: where it listens]",
+)
 @click.option("--print-config", is_flag=True, help="Print kube-scheduler's configuration for these choices, and end.")
 @click.option("--list-agents", is_flag=True, help="List the agents there are, and end.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -78,6 +91,8 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
     no_registries: bool,
     docker_config: Path | None,
     scheduler_names: tuple[str, ...],
+    namespace: str,
+    asked_at: str | None,
     print_config: bool,
     list_agents: bool,
     log_format: str,
@@ -92,9 +107,7 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
 
     known = known_agents()
     if list_agents:
-        for name in known:
-            verbs = ", ".join(dict.fromkeys((*known[name].predicates, *known[name].priorities)))
-            click.echo(f"{name:<12} {known[name].summary} ({verbs})")
+        _list(known)
         return
     if no_registries and (registries is not None or docker_config is not None):
         other = "--registries" if registries is not None else "--docker-config"
@@ -124,9 +137,22 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
     environment = read_environment(os.environ, chosen_agents(flags, file, known))
     settings = settle(flags, environment, file, known)
     if print_config:
-        click.echo(_scheduler_config(settings), nl=False)
+        for complaint in settings.complaints:
+            click.echo(complaint, err=True)
+        click.echo(_scheduler_config(settings, namespace, asked_at), nl=False)
         return
     _serve(settings, kubeconfig, context, docker_config, log_format)
+
+
+def _list(known: "Agents") -> None:
+    """Print a line for each agent: what it is for, by which verbs it filters and by which it scores."""
+    for name in known:
+        summary = known[name].summary.strip().rstrip(".")
+        kinds = {"filters": known[name].predicates, "scores": known[name].priorities}
+        verbs = "; ".join(f"{kind}: {', '.join(verbs)}" for kind, verbs in kinds.items() if verbs)
+        click.echo(f"{name:<12} {summary[:1].upper()}{summary[1:]}. ({verbs})")
+    for broken in known.broken.values():
+        click.echo(broken, err=True)
 
 
 def _usage(prometheus: str | None, metrics_server: bool) -> "UsageEntry | None":
@@ -140,25 +166,47 @@ def _usage(prometheus: str | None, metrics_server: bool) -> "UsageEntry | None":
         try:
             checked_url(prometheus)
         except ValueError as error:
-            raise InputError.one("--prometheus", str(error)) from None
+            raise InputError.one("--prometheus", _no_address(prometheus, str(error))) from None
     return UsageEntry(
         prometheus=None if prometheus is None else PrometheusEntry(url=prometheus),
         metrics_server=metrics_server,
     )
 
 
-def _scheduler_config(settings: "Settings") -> str:
-    """Write what kube-scheduler needs to ask whoever would be served with these settings."""
-    from lamina.services.extender.kube_config import Certificates, Served, kube_configuration
+def _no_address(given: str, told: str) -> str:
+    """Say what is wrong with an address of Prometheus; what may be a password is not repeated."""
+    from lamina.model.plain import shown
 
+    if "@" in given:
+        return (
+            "has a user or a password in it: leave them off, and write `user` and `passwordFile` beside `url`, under "
+            "usage.prometheus in the file for --config"
+        )
+    if told.startswith("is no address"):
+        told = "is no address: write it as http://prometheus.monitoring:9090"
+    return f"{shown(given)} {told}"
+
+
+def _scheduler_config(settings: "Settings", namespace: str, asked_at: str | None) -> str:
+    """Write what kube-scheduler needs to ask whoever would be served with these settings."""
+    from lamina.model.errors import InputError
+    from lamina.services.extender.address import parse_address
+    from lamina.services.extender.kube_config import Certificates, Served, kube_configuration
+    from lamina.services.extender.settings import check_names
+
+    check_names("--namespace", [namespace])
+    try:
+        address = settings.address if asked_at is None else parse_address(asked_at)
+    except ValueError as error:
+        raise InputError.one("--asked-at", str(error)) from None
     https = settings.tls is not None
     served = Served(
         settings.agents,
-        str(settings.address),
+        str(address),
         Certificates(*SCHEDULER_FILES) if https else None,
         https=https,
     )
-    return kube_configuration([served], settings.scheduler_names[0])
+    return kube_configuration([served], settings.scheduler_names, namespace=namespace)
 
 
 def _serve(

@@ -5,9 +5,9 @@ The texts lie in `new_agent_files`. They know three words: ``@name@`` as given, 
 same name gives the same bytes.
 """
 
+import importlib.util
 import keyword
 import re
-import sys
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -30,7 +30,7 @@ FILES: Final = {
 }
 # Short enough for every object in the manifest, and for lines that contain it.
 NAME: Final = re.compile(r"[a-z][-a-z0-9]{0,30}[a-z0-9]")
-# Modules the package itself needs, or sits beside: one of the same name would be taken for them.
+# Modules the package needs, or sits beside, wherever it is installed: one of the same name would be taken for them.
 NEEDED: Final = frozenset({"hatchling", "lamina", "msgspec", "numpy", "pip", "pytest", "ruff", "src", "tests"})
 
 
@@ -44,8 +44,8 @@ def check_name(name: str) -> None:
             "is no name for an agent: write 2 to 32 small letters, digits and dashes, a letter first, as in quiet-nodes",
         )
     module = module_of(name)
-    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in NEEDED:
-        raise _wrong(name, f"would be a module that Python or the package has already: try {name}-agent")
+    if keyword.iskeyword(module) or module in NEEDED or _is_there(module):
+        raise _wrong(name, f"would be a module {module}, which there is already: try {name}-agent")
     known = agents(entry_points=False)
     verbs = {verb for one in known for verb in (*known[one].predicates, *known[one].priorities)}
     if name in known or name in verbs:
@@ -86,6 +86,15 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
         raise InputError.one(where, "is there already: choose another NAME, or another place with --out") from None
     except OSError as error:
         raise InputError.one(str(error.filename or folder), f"cannot be written: {error.strerror or error}") from None
+
+
+def _is_there(module: str) -> bool:
+    """Whether somebody who imports a module of this name gets one."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ValueError:
+        # It is there, and does not say where it comes from.
+        return True
 
 
 def _filled(text: str, name: str) -> str:

@@ -1,5 +1,7 @@
 """deploy/extender: the API server takes it, its parts fit together, and it holds what the command prints."""
 
+import json
+
 import pytest
 import yaml
 
@@ -36,12 +38,17 @@ def deployment(variant, name):
     return next(one for one in found if one["metadata"]["name"] == name)["spec"]
 
 
+def containers_of(pod):
+    """All of a pod, in the order in which they are started."""
+    return [*pod.get("initContainers", ()), *pod["containers"]]
+
+
 def containers(variant, word):
     """The containers of a variant whose names begin with *word*, and which Deployment they are of."""
     return [
         container
         for _, name in (param.values for param in WORKLOADS if param.values[0] == variant)
-        for container in deployment(variant, name)["template"]["spec"]["containers"]
+        for container in containers_of(deployment(variant, name)["template"]["spec"])
         if container["name"].startswith(word)
     ]
 
@@ -64,8 +71,10 @@ def test_pods_meet_the_strictest_standard(cluster, variant, name):
     path = "/api/v1/namespaces/lamina-system/pods?dryRun=All"
     assert (0, "") == refused(lambda: cluster.api("POST", path, pod))
 
-    del pod["spec"]["containers"][-1]["securityContext"]["capabilities"]
-    assert 403 == refused(lambda: cluster.api("POST", path, pod))[0]
+    for container in containers_of(pod["spec"]):
+        given = container["securityContext"].pop("capabilities")
+        assert 403 == refused(lambda: cluster.api("POST", path, pod))[0]
+        container["securityContext"]["capabilities"] = given
 
 
 @pytest.mark.parametrize(("variant", "name"), WORKLOADS)
@@ -73,7 +82,7 @@ def test_one_may_be_missing_and_what_is_mounted_is_there(variant, name):
     spec = deployment(variant, name)
     budgets = [one["spec"] for one in documents(FOLDER / variant) if one["kind"] == "PodDisruptionBudget"]
     pod = spec["template"]["spec"]
-    mounted = {mount["name"] for one in pod["containers"] for mount in one.get("volumeMounts", ())}
+    mounted = {mount["name"] for one in containers_of(pod) for mount in one.get("volumeMounts", ())}
 
     assert [(2, 1)] == [
         (spec["replicas"], one["maxUnavailable"]) for one in budgets if one["selector"] == spec["selector"]
@@ -144,11 +153,38 @@ def test_probes_look_at_the_pages_which_everybody_can_reach(variant):
         probes = {word: container[f"{word}Probe"]["httpGet"] for word in ("startup", "liveness", "readiness")}
 
         assert f"0.0.0.0:{settings.address.port + 10}" == str(settings.pages)
-        assert {"startup": "/livez", "liveness": "/livez", "readiness": "/readyz"} == {
+        beside = "restartPolicy" in container
+        assert {"startup": "/readyz" if beside else "/livez", "liveness": "/livez", "readiness": "/readyz"} == {
             word: one["path"] for word, one in probes.items()
         }
         assert {settings.pages.port} == {named[one["port"]] for one in probes.values()}
         assert {"HTTP"} == {one.get("scheme", "HTTP") for one in probes.values()}
+
+
+@pytest.mark.parametrize("variant", ["one-process.yaml", "two-processes.yaml"])
+def test_in_one_pod_kube_scheduler_begins_after_the_extenders_have_seen_the_cluster(variant):
+    """They are init containers that stay: the next one is started when such a one has passed its startup probe."""
+    pod = deployment(variant, "my-scheduler")["template"]["spec"]
+
+    assert ["kube-scheduler"] == [one["name"] for one in pod["containers"]]
+    assert {("Always", "/readyz")} == {
+        (one["restartPolicy"], one["startupProbe"]["httpGet"]["path"]) for one in pod["initContainers"]
+    }
+    # Five minutes for the first look at a large cluster.
+    assert {300} == {
+        one["startupProbe"]["periodSeconds"] * one["startupProbe"]["failureThreshold"] for one in pod["initContainers"]
+    }
+
+
+def test_the_readme_of_the_example_lets_the_extender_in_the_pod_say_more(cluster):
+    """`kubectl set env` reaches it although it is an init container."""
+    readme = (DEPLOY.parent / "examples" / "test-pod" / "README.md").read_text(encoding="utf-8")
+    manifest = next(one for one in documents(FOLDER / "one-process.yaml") if one["kind"] == "Deployment")
+    words = ("set", "env", "--local", "-f", "-", "-c", "extender", "LOG_LEVEL=DEBUG", "-o", "json")
+    changed = json.loads(cluster.kubectl(*words, stdin=json.dumps(manifest)))["spec"]["template"]["spec"]
+
+    assert "set env deployment/my-scheduler -c extender LOG_LEVEL=DEBUG\n" in readme
+    assert [[{"name": "LOG_LEVEL", "value": "DEBUG"}], None] == [one.get("env") for one in containers_of(changed)]
 
 
 def test_each_process_listens_where_the_scheduler_asks():

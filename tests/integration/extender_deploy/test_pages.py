@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import ssl
 import subprocess
 import sys
@@ -144,9 +145,10 @@ def test_whoever_reads_is_not_counted_among_those_who_ask(running):
 
 
 def test_an_address_that_is_taken_is_one_clear_line():
-    port = ports.free()
-    words = command("--listen", f"127.0.0.1:{port}", "--pages", f"127.0.0.1:{port}")
-    ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=WITHIN)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        words = command("--listen", f"127.0.0.1:{ports.free()}", "--pages", f"127.0.0.1:{port}")
+        ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=WITHIN)
 
     assert 2 == ended.returncode
     assert f"127.0.0.1:{port}: cannot be listened at: " in ended.stderr.splitlines()[-1]

@@ -53,7 +53,8 @@ def probed(variant, container, probe, port):
         each[probe]["httpGet"]["path"]
         for document in documents(DEPLOY / "extender" / variant)
         if document["kind"] == "Deployment"
-        for each in document["spec"]["template"]["spec"]["containers"]
+        for kind in ("initContainers", "containers")
+        for each in document["spec"]["template"]["spec"].get(kind, ())
         if each["name"] == container
     ]
     try:

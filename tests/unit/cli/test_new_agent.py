@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 import lamina
+from lamina.cli.extender import extender
 from lamina.cli.new_agent import new_agent
 from lamina.cli.new_agent_folder import FILES, TEXTS, check_name, class_of, files
 from lamina.model.errors import InputError
@@ -19,6 +21,7 @@ from lamina.scheduling.plugins.agents.foo import Foo
 from lamina.services.extender.kube_config import Served, kube_configuration
 from lamina.wire.extender import decode_asked
 
+SHIPPED = Path(__file__).resolve().parents[3] / "deploy" / "extender" / "one-process.yaml"
 LONGEST = "x" * 32
 NAMES = [
     pytest.param("quiet-nodes", id="two words"),
@@ -122,9 +125,57 @@ def test_the_manifest_asks_as_the_extender_would_have_it(tmp_path):
     carried = next(one for one in documents if one["kind"] == "ConfigMap")["data"]["scheduler.yaml"]
     verbs = {"quiet-nodes": Foo.name}
     agent = Agent(name="quiet-nodes", summary="", plugins=(Foo,), predicates=verbs, priorities=verbs)
-    printed = kube_configuration([Served((agent,))], "quiet-nodes-scheduler", namespace="quiet-nodes-scheduler")
+    printed = kube_configuration([Served((agent,))], ["quiet-nodes-scheduler"], namespace="quiet-nodes-scheduler")
 
     assert yaml.safe_load(printed) == yaml.safe_load(carried)
+
+
+def test_the_manifest_says_how_to_print_what_it_carries(tmp_path):
+    """With the command's own words."""
+    (line,) = re.findall("^# lamina extender (.*)$", files("quiet-nodes")["deploy.yaml"], re.MULTILINE)
+    said = extender.make_context("extender", line.split()).params
+
+    assert ("quiet-nodes", ("quiet-nodes-scheduler",), "quiet-nodes-scheduler", True) == (
+        said["names"],
+        said["scheduler_names"],
+        said["namespace"],
+        said["print_config"],
+    )
+
+
+def test_the_lease_of_the_manifest_is_the_one_that_its_role_names():
+    documents = [one for one in yaml.safe_load_all(files("quiet-nodes")["deploy.yaml"]) if one]
+    role = next(one for one in documents if one["kind"] == "Role")
+    carried = next(one for one in documents if one["kind"] == "ConfigMap")["data"]["scheduler.yaml"]
+    election = yaml.safe_load(carried)["leaderElection"]
+
+    assert (role["metadata"]["namespace"], role["rules"][1]["resourceNames"]) == (
+        election["resourceNamespace"],
+        [election["resourceName"]],
+    )
+
+
+def test_probes_of_the_manifest_look_at_pages_that_the_kubelet_reaches():
+    """And the pod is as those of deploy/extender are: the extender first, tolerations, bounds."""
+    documents = [one for one in yaml.safe_load_all(files("quiet-nodes")["deploy.yaml"]) if one]
+    pod = next(one for one in documents if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+    shipped = next(
+        one for one in yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8")) if one["kind"] == "Deployment"
+    )
+    theirs = shipped["spec"]["template"]["spec"]
+    name, *words = pod["initContainers"][0]["args"]
+
+    assert "0.0.0.0:5411" == extender.make_context(name, words).params["pages"]
+    for kind in ("initContainers", "containers"):
+        assert looked_at(theirs[kind][0]) == looked_at(pod[kind][0])
+        assert theirs[kind][0]["resources"] == pod[kind][0]["resources"]
+    assert ("Always", theirs["tolerations"]) == (pod["initContainers"][0]["restartPolicy"], pod["tolerations"])
+
+
+def looked_at(container):
+    """Where each probe of a container looks, and at which ports it can."""
+    probes = {word: one["httpGet"] for word, one in container.items() if word.endswith("Probe")}
+    return probes, container["ports"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -178,9 +229,14 @@ def test_whoever_made_one_is_told_where_it_is(tmp_path, capsys):
                 ("stille-knöten", "a letter of another alphabet"),
             ]
         ),
-        pytest.param("json", "would be a module that Python or the package has already: try json-agent", id="stdlib"),
-        pytest.param("class", "would be a module that Python or the package has already", id="a keyword"),
-        pytest.param("lamina", "would be a module that Python or the package has already", id="Lamina itself"),
+        pytest.param("json", "would be a module json, which there is already: try json-agent", id="stdlib"),
+        pytest.param("class", "would be a module class, which there is already", id="a keyword"),
+        pytest.param("lamina", "would be a module lamina, which there is already", id="Lamina itself"),
+        pytest.param("test", "would be a module test, which there is already: try test-agent", id="tests of Python"),
+        pytest.param("yaml", "would be a module yaml, which there is already: try yaml-agent", id="somebody else's"),
+        pytest.param(
+            "prometheus-client", "would be a module prometheus_client, which there is already", id="with an underscore"
+        ),
         pytest.param("foo", "is an agent or a verb that comes with Lamina: try my-foo", id="an agent"),
         pytest.param("pigeon-holing", "is an agent or a verb that comes with Lamina", id="a verb"),
         pytest.param(
@@ -198,7 +254,7 @@ def test_a_name_that_cannot_work_is_refused_in_one_line(tmp_path, name, words):
 
 
 def test_what_is_suggested_instead_is_not_refused():
-    for name in ("quiet-nodes", "json-agent", "my-foo", "my-node-name"):
+    for name in ("quiet-nodes", "json-agent", "test-agent", "my-foo", "my-node-name"):
         check_name(name)
 
 

@@ -7,7 +7,6 @@ from 0 to 10, and an agent says how one becomes the other. Agents of other distr
 ``lamina.agents``.
 """
 
-import importlib.metadata
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -15,7 +14,9 @@ from typing import Final
 import msgspec
 
 from lamina.model.errors import WiringError
-from lamina.scheduling.framework.registry import PluginClass, faults, points_of
+from lamina.model.plain import shown
+from lamina.model.schema import suggest
+from lamina.scheduling.framework.registry import PluginClass, faults, from_entry_points, points_of
 
 ENTRY_POINTS: Final = "lamina.agents"
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -76,6 +77,8 @@ class Agents:
     def __init__(self, *agents: Agent) -> None:
         """Register these."""
         self._agents: dict[str, Agent] = {}
+        self.broken: dict[str, str] = {}
+        """Entry points that lead to no agent that can be served: by name, why and what to do."""
         for agent in agents:
             self.register(agent)
 
@@ -98,12 +101,11 @@ class Agents:
 
     def load_entry_points(self) -> None:
         """Register what other installed distributions declare under ``lamina.agents``."""
-        for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
-            try:
-                agent = entry.load()
-            except (ImportError, AttributeError) as error:
-                raise WiringError(f"entry point {entry.name!r} ({entry.value}) cannot be loaded: {error}") from error
-            self.register(agent)
+        self.broken.update(from_entry_points(ENTRY_POINTS, self.register))
+
+    def why_not(self, name: str) -> str:
+        """Say why there is no agent of this name, and what to try."""
+        return self.broken.get(name) or f"there is no agent {shown(name)}: {suggest(name, self)}"
 
     def __contains__(self, name: object) -> bool:
         """Say whether there is an agent of this name."""

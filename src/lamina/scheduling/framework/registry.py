@@ -2,23 +2,26 @@
 The plugins there are, each verified when it is registered.
 
 A plugin is a class with a `name`, optionally an `Args` struct, and a constructor ``(context, args)``. What it can do is
-seen from its methods. Plugins of other distributions are found by the entry point group ``lamina.plugins``.
+seen from its methods. Plugins of other distributions are found by the entry point group ``lamina.plugins``; one that cannot
+be used is in nobody's way until somebody names it.
 """
 
 import importlib.metadata
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
 
-from lamina.model.errors import WiringError
+from lamina.model.errors import LaminaError, WiringError
 from lamina.scheduling.framework import points
 from lamina.scheduling.framework.changes import Change
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.points import Plugin, Reads
 
 ENTRY_POINTS: Final = "lamina.plugins"
+LONGEST: Final = 300
+"""How much of an error is told, in characters."""
 
 # Extension point as configuration spells it → the protocol, and the method that makes a plugin one of them.
 POINTS: Final[dict[str, tuple[type, str]]] = {
@@ -125,12 +128,32 @@ def _attribute_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iter
         yield "has `Args` that do not derive from registry.Args"
 
 
+def from_entry_points(group: str, register: Callable[[Any], None]) -> dict[str, str]:  # Any: whatever they lead to
+    """Register what other installed distributions declare; of those that cannot be used, say by name what to do."""
+    broken: dict[str, str] = {}
+    for entry in sorted(importlib.metadata.entry_points(group=group), key=lambda entry: entry.name):
+        name: object = entry.name
+        try:
+            found = entry.load()
+            name = getattr(found, "name", None)
+            register(found)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module runs here, and may do anything
+            owner = entry.dist.name if entry.dist is not None else "an unknown distribution"
+            why = " ".join(str(error).split())[:LONGEST]
+            why = why if isinstance(error, LaminaError) else f"{type(error).__name__}: {why}"
+            broken[name if isinstance(name, str) else entry.name] = (
+                f"entry point {entry.name!r} ({entry.value}) of {owner} cannot be used: {why}: fix or uninstall it"
+            )
+    return broken
+
+
 class Registry:
     """Plugin classes by name."""
 
     def __init__(self, *plugins: PluginClass) -> None:
         """Register these."""
         self._classes: dict[str, PluginClass] = {}
+        self._broken: dict[str, str] = {}
         for plugin in plugins:
             self.register(plugin)
 
@@ -146,31 +169,28 @@ class Registry:
 
     def load_entry_points(self) -> None:
         """Register what other installed distributions declare under ``lamina.plugins``."""
-        for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
-            try:
-                plugin = entry.load()
-            except (ImportError, AttributeError) as error:
-                raise WiringError(f"entry point {entry.name!r} ({entry.value}) cannot be loaded: {error}") from error
-            self.register(plugin)
+        self._broken.update(from_entry_points(ENTRY_POINTS, self.register))
 
     def __contains__(self, name: object) -> bool:
-        """Say whether there is a plugin of this name."""
-        return name in self._classes
+        """Say whether there is a plugin of this name, be it a broken one."""
+        return name in self._classes or name in self._broken
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the names in the order of registration."""
+        """Go through the names of those that can be used, in the order of registration."""
         return iter(self._classes)
 
     def __getitem__(self, name: str) -> PluginClass:
-        """Return the class of that name."""
+        """Return the class of that name. Raises WiringError if it is broken, with what to do."""
+        if name in self._broken:
+            raise WiringError(self._broken[name])
         return self._classes[name]
 
     def args_of(self, name: str) -> type[Args]:
         """Return the struct that describes the plugin's arguments."""
-        args: type[Args] = getattr(self._classes[name], "Args", NoArgs)
+        args: type[Args] = getattr(self[name], "Args", NoArgs)
         return args
 
     def make(self, name: str, context: Context, args: Args | None = None) -> Plugin:
         """Make a plugin; without *args* it gets its defaults."""
-        plugin: Plugin = self._classes[name](context, self.args_of(name)() if args is None else args)
+        plugin: Plugin = self[name](context, self.args_of(name)() if args is None else args)
         return plugin

@@ -181,8 +181,7 @@ class _Checker:
             if not isinstance(entry, dict) or not isinstance(name, str):
                 continue
             if name not in self.agents:
-                message = f"there is no agent {plain.shown(name)}: {suggest(name, self.agents)}"
-                self.mistake((*here, "name"), message)
+                self.mistake((*here, "name"), self.agents.why_not(name))
             elif seen.setdefault(name, position) != position:
                 message = f"agent {name!r} has an entry already, agents[{seen[name]}]: make them one"
                 self.mistake((*here, "name"), message)

@@ -16,7 +16,7 @@ from lamina.model import plain
 from lamina.model.errors import InputError
 from lamina.scheduling.framework.agent import Agent
 from lamina.services.extender.address import Address
-from lamina.services.extender.settings import SCHEDULER_NAMES
+from lamina.services.extender.settings import ANYWHERE, SCHEDULER_NAMES
 
 NAMESPACE: Final = "lamina-system"
 LAYERS: Final = "layers"
@@ -61,14 +61,18 @@ NAMES_ONLY: Final = """\
 #   plugins then take every node for empty.
 # - weight: an extender gives 0 to 10, which counts for 10 times that: at weight 1 for 100 points, as much as a plugin.
 """
-ANYWHERE: Final = ("0.0.0.0", "[::]")  # noqa: S104 - not to listen there, but to tell that it is no address to ask at
 NOWHERE: Final = """\
-  # Where it listens is no address to ask at. Write that of its Service here: by number if this scheduler is a static pod,
-  # which does not know the cluster's names.
+  # Where it listens is no address to ask at. Name that of its Service with --asked-at: by number if this scheduler is a
+  # static pod, which does not know the cluster's names.
 """
 GUARDED: Final = """\
-  # Not to be passed over: while nobody answers, pods wait instead of going where they were not checked.
+  # Not to be passed over: while nobody answers, pods wait. An extender that has just started and not seen the cluster yet
+  # does answer, and lets all nodes pass.
   ignorable: false
+"""
+LEASE: Final = """\
+# A lease of its own: with the usual one it would wait for the cluster's own scheduler to end. It leads only where a Role of
+# this namespace has the lease under `resourceNames`; that of deploy/extender/rbac.yaml has my-scheduler in lamina-system.
 """
 PASSED_OVER: Final = """\
   # While nobody answers, pods are placed without it.
@@ -98,9 +102,13 @@ class Served(msgspec.Struct, frozen=True):
 
 
 def kube_configuration(
-    served: Sequence[Served], scheduler_name: str = SCHEDULER_NAMES[0], *, namespace: str = NAMESPACE
+    served: Sequence[Served], scheduler_names: Sequence[str] = SCHEDULER_NAMES, *, namespace: str = NAMESPACE
 ) -> str:
-    """Write the configuration for a scheduler that asks these. Raises InputError for HTTPS without an authority, and where no port is named."""
+    """
+    Write the configuration for a scheduler that asks these, with a profile for each of its names.
+
+    Raises InputError for HTTPS without an authority, and where no port is named.
+    """
     for one in served:
         if one.address.endswith(":0"):
             raise InputError.one(one.address, "port 0 is any that is free: name the one that is to be asked")
@@ -110,9 +118,10 @@ def kube_configuration(
     agents = [agent for one in served for agent in one.agents]
     seen = any(LAYERS in agent.priorities for agent in agents)
     pieces = [
-        _head(scheduler_name, namespace),
+        _head(scheduler_names[0], namespace),
         EVERY_NODE if seen else SOME_NODES,
-        _profile(scheduler_name, without_images=seen),
+        "profiles:\n",
+        *(_profile(name, without_images=seen) for name in dict.fromkeys(scheduler_names)),
         BATCHING,
         NAMES_ONLY,
         "extenders:\n",
@@ -132,8 +141,7 @@ def _head(scheduler_name: str, namespace: str) -> str:
     return f"""\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-# A lease of its own: with the usual one it would wait for the cluster's own scheduler to end.
-leaderElection:
+{LEASE}leaderElection:
   leaderElect: true
   resourceName: {_text(scheduler_name)}
   resourceNamespace: {_text(namespace)}
@@ -141,7 +149,7 @@ leaderElection:
 
 
 def _profile(scheduler_name: str, *, without_images: bool) -> str:
-    text = f"profiles:\n- schedulerName: {_text(scheduler_name)}\n"
+    text = f"- schedulerName: {_text(scheduler_name)}\n"
     if without_images:
         text += """\
   plugins:
@@ -168,7 +176,7 @@ def _entry(served: Served, agent: Agent, verb: str, *, alone: bool) -> str:
     filters, scores = verb in agent.predicates, verb in agent.priorities
     scheme = "https" if served.https else "http"
     text = f"- urlPrefix: {_text(f'{scheme}://{served.address}/scheduler')}\n"
-    if served.address.rpartition(":")[0] in ANYWHERE:
+    if served.address.rpartition(":")[0].strip("[]") in ANYWHERE:
         text += NOWHERE
     if filters:
         text += f"  filterVerb: predicates/{verb}\n  preemptVerb: preemption/{verb}\n"

@@ -7,13 +7,13 @@ Each field is settled by itself: a port from the environment goes with an addres
 environment leaves the file's other arguments of that plugin alone. Pure; the command hands in what it was told.
 """
 
+from collections.abc import Iterable
 from typing import Final, TypeVar
 
 import msgspec
 
 from lamina.model.errors import InputError, Mistake
 from lamina.model.plain import shown
-from lamina.model.schema import suggest
 from lamina.scheduling.framework.agent import Agent, Agents
 from lamina.scheduling.framework.registry import Args
 from lamina.services.extender.address import Address, parse_address
@@ -33,9 +33,16 @@ from lamina.services.extender.loudness import Loudness, named, numbered
 SCHEDULER_NAMES: Final = ("my-scheduler",)
 USUAL: Final[str | bool] = True
 COMMAND: Final = "lamina extender"
-FLAGS: Final = {"certFile": "--tls-cert", "keyFile": "--tls-key", "clientCAFile": "--tls-client-ca"}
-"""What the fields of `TlsEntry` are called on a command line; the rest is ``--client-name``."""
-
+CLIENT_NAME: Final = "--client-name"
+FLAGS: Final = {
+    "certFile": "--tls-cert",
+    "keyFile": "--tls-key",
+    "clientCAFile": "--tls-client-ca",
+    "clientNames": CLIENT_NAME,
+}
+"""What the fields of `TlsEntry` are called on a command line."""
+ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - not to listen there, but to know who does
+LONGEST_NAME: Final = 253
 
 T = TypeVar("T")
 
@@ -74,7 +81,7 @@ def chosen_agents(flags: Said, file: Said, agents: Agents) -> tuple[Agent, ...]:
     source = "--agents" if flags.agents else COMMAND
     if not names:
         raise InputError.one(COMMAND, f"no agent is chosen: name some with --agents, from {', '.join(agents)}")
-    wrong = [f"there is no agent {shown(name)}: {suggest(name, agents)}" for name in names if name not in agents]
+    wrong = [agents.why_not(name) for name in names if name not in agents]
     wrong += [f"agent {shown(name)} is named twice" for name in dict.fromkeys(names) if names.count(name) > 1]
     if wrong:
         raise InputError(Mistake(source, message) for message in wrong)
@@ -84,6 +91,8 @@ def chosen_agents(flags: Said, file: Said, agents: Agents) -> tuple[Agent, ...]:
 def settle(flags: Flags, environment: Environment, file: Said, agents: Agents) -> Settings:
     """Let the strongest voice have each setting. Raises InputError with everything that does not go together."""
     served = chosen_agents(flags, file, agents)
+    check_names("--scheduler-name", flags.scheduler_names or ())
+    check_names(CLIENT_NAME, flags.tls.client_names if flags.tls is not None else ())
     settings = Settings(
         agents=served,
         arguments=_arguments(served, file.agents or (), environment),
@@ -97,8 +106,23 @@ def settle(flags: Flags, environment: Environment, file: Said, agents: Agents) -
         scheduler_names=flags.scheduler_names or file.scheduler_names or SCHEDULER_NAMES,
         loudness=_loudness(flags, environment, file),
     )
+    if settings.pages is not None and _meet(settings.pages, settings.address):
+        raise InputError.one("--pages", "is where --listen is: choose another port")
     exposed = _exposed(settings, insecure=_first(flags.insecure_http, file.insecure_http, False))
-    return msgspec.structs.replace(settings, complaints=(*environment.complaints, *exposed))
+    return msgspec.structs.replace(settings, complaints=(*agents.broken.values(), *environment.complaints, *exposed))
+
+
+def check_names(flag: str, names: Iterable[str]) -> None:
+    """Refuse names on a command line that a file could not have either. Raises InputError."""
+    for name in names:
+        if not 1 <= len(name) <= LONGEST_NAME:
+            raise InputError.one(flag, f"{shown(name)} is no name: write 1 to {LONGEST_NAME} characters")
+
+
+def _meet(one: Address, other: Address) -> bool:
+    """Whether only one of both can be listened at."""
+    hosts = {one.host, other.host}
+    return one.port == other.port != 0 and (len(hosts) == 1 or not hosts.isdisjoint(ANYWHERE))
 
 
 def _first(strong: T | None, weak: T | None, default: T) -> T:
@@ -160,7 +184,7 @@ def _tls(flags: TlsEntry | None, file: TlsEntry | None) -> TlsEntry | None:
     joined |= {name: value for name, value in msgspec.structs.asdict(flags).items() if value}
     settled = TlsEntry(**joined)
     if gaps := list(tls_gaps(settled)):
-        raise InputError(Mistake(FLAGS.get(field, "--client-name"), _by_flags(message)) for field, message in gaps)
+        raise InputError(Mistake(FLAGS[field], _by_flags(message)) for field, message in gaps)
     return settled
 
 
@@ -189,8 +213,9 @@ def _exposed(settings: Settings, *, insecure: bool) -> list[str]:
     address, tls = settings.address, settings.tls or TlsEntry()
     if insecure and tls.cert_file:
         raise InputError.one("--insecure-http", "not together with certificates: leave one of them out")
+    anybody = f"whoever has a certificate of {tls.client_ca_file} may ask: name those who should"
     if address.is_loopback:
-        return []
+        return [f"{anybody} with {CLIENT_NAME}"] if tls.cert_file and not tls.client_names else []
     if insecure:
         return [f"anybody who reaches {address} may ask, and nobody can tell who answers: let a NetworkPolicy decide"]
     if not tls.cert_file:
@@ -199,5 +224,5 @@ def _exposed(settings: Settings, *, insecure: bool) -> list[str]:
             "--listen", f"{message}; or listen on {Address(port=address.port)}; or say --insecure-http"
         )
     if not tls.client_names:
-        return [f"whoever has a certificate of {tls.client_ca_file} may ask: name those who should with --client-name"]
+        raise InputError.one(CLIENT_NAME, anybody)
     return []

@@ -14,6 +14,8 @@ from lamina.scheduling.plugins.agents.foo import Foo
 from lamina.scheduling.plugins.in_tree import AGENTS
 from lamina.scheduling.plugins.upstream.priority_sort import PrioritySort
 
+OTHERS = f"{__name__}:OTHER"
+TWICE = FOO
 OTHER = Agent(name="other", summary="Another one.", plugins=(Foo,), priorities={"other": "Foo"})
 
 
@@ -80,14 +82,32 @@ def test_agents_of_other_distributions_are_found(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "why"),
     [
-        pytest.param("lamina.nowhere:AGENT", "cannot be loaded", id="no such module"),
+        pytest.param(
+            "lamina.nowhere:AGENT", "ModuleNotFoundError: No module named 'lamina.nowhere'", id="no such module"
+        ),
         pytest.param(f"{__name__}:re", "is no Agent", id="something else"),
+        pytest.param(f"{__name__}:TWICE", "agent 'foo': is registered twice", id="a name that is taken"),
     ],
 )
-def test_an_entry_point_that_is_no_agent_is_named(value: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = EntryPoint("other", value, module.ENTRY_POINTS)
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry])
-    with pytest.raises(WiringError, match=words):
-        Agents().load_entry_points()
+def test_an_entry_point_that_is_no_agent_is_kept_aside(value: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its distribution, the reason and what to do, in one line; the others are served."""
+    entries = [EntryPoint(name, value, module.ENTRY_POINTS) for name, value in (("odd", value), ("other", OTHERS))]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: entries)
+    known = Agents(FOO)
+    known.load_entry_points()
+    (told,) = known.broken.values()
+
+    assert ["foo", "other"] == list(known)
+    assert told.startswith(f"entry point 'odd' ({value}) of an unknown distribution cannot be used: ")
+    assert why in told
+    assert told.endswith(": fix or uninstall it")
+    assert 1 == len(told.splitlines())
+
+
+def test_why_an_agent_is_not_there_is_told() -> None:
+    known = Agents(FOO)
+    known.broken["odd"] = "broken"
+
+    assert ("broken", "there is no agent 'fo': did you mean 'foo'?") == (known.why_not("odd"), known.why_not("fo"))

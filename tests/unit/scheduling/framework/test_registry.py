@@ -1,6 +1,7 @@
 """Registry: plugins are looked over when they are registered, and everything wrong with them is told at once."""
 
 import importlib.metadata
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -246,10 +247,11 @@ class Entry:
     def __init__(self, name: str, loads: Any) -> None:
         self.name = name
         self.value = f"somewhere.{name.lower()}:{name}"
+        self.dist = SimpleNamespace(name=name.lower())
         self._loads = loads
 
     def load(self) -> Any:
-        if isinstance(self._loads, Exception):
+        if isinstance(self._loads, BaseException):
             raise self._loads
         return self._loads
 
@@ -280,45 +282,59 @@ def test_plugins_of_other_distributions_can_be_left_out(installed):
     assert [plugin.name for plugin in IN_TREE] == list(registry(entry_points=False))
 
 
+def broken(installed, *entries):
+    """A registry beside these entry points, and what it says to whoever asks for each."""
+    installed += entries
+    plugins = Registry(a_class())
+    plugins.load_entry_points()
+    assert ["Mine"] == list(plugins)
+    assert all(entry.name in plugins for entry in entries)
+    told = []
+    for entry in entries:
+        with pytest.raises(WiringError) as caught:
+            plugins.make(entry.name, Bench().context)
+        told.append(str(caught.value))
+    return told
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        pytest.param(ImportError("No module named 'somewhere'"), "No module named 'somewhere'", id="no such module"),
-        pytest.param(AttributeError("module has no 'Zeta'"), "module has no 'Zeta'", id="no such name in it"),
+        pytest.param(ImportError("No module named 'x'"), "ImportError: No module named 'x'", id="no such module"),
+        pytest.param(AttributeError("module has no 'Zeta'"), "AttributeError: module has no 'Zeta'", id="no such name"),
+        pytest.param(SyntaxError("invalid\nsyntax"), "SyntaxError: invalid syntax", id="no Python"),
+        pytest.param(SystemExit(3), "SystemExit: 3", id="a module that ends the process"),
+        pytest.param(ValueError("x" * 1000), f"ValueError: {'x' * 300}", id="a long story"),
     ],
 )
-def test_an_entry_point_that_cannot_be_loaded_is_named(installed, error, said):
-    """With what it points to, and why."""
-    installed.append(Entry("Zeta", error))
+def test_an_entry_point_that_cannot_be_loaded_is_told_to_whoever_wants_it(installed, error, said):
+    """Whose it is, what it points to, why, and what to do; nobody else is stopped."""
+    (told,) = broken(installed, Entry("Zeta", error))
 
-    with pytest.raises(WiringError) as caught:
-        Registry().load_entry_points()
-    assert f"entry point 'Zeta' (somewhere.zeta:Zeta) cannot be loaded: {said}" == str(caught.value)
-    assert caught.value.__cause__ is error
-
-
-def test_a_plugin_of_another_distribution_is_verified_too(installed):
-    """Nobody gets in unseen."""
-    installed.append(Entry("Zeta", a_class(name="Zeta", facts=state_pod_nodes)))
-
-    with pytest.raises(WiringError, match="plugin 'Zeta' has `facts` but not `score`"):
-        Registry().load_entry_points()
-
-
-def test_another_distribution_cannot_replace_a_plugin_in_tree(installed):
-    """A name is given once."""
-    installed.append(Entry("NodeName", a_class(name="NodeName")))
-
-    with pytest.raises(WiringError, match="plugin 'NodeName' is registered twice"):
-        registry()
+    assert f"entry point 'Zeta' (somewhere.zeta:Zeta) of zeta cannot be used: {said}: fix or uninstall it" == told
 
 
 @pytest.mark.parametrize(
-    "thing", [pytest.param(importlib.metadata, id="a module"), pytest.param(object(), id="an object")]
+    ("thing", "said"),
+    [
+        pytest.param(
+            a_class(name="Zeta", facts=state_pod_nodes), "plugin 'Zeta' has `facts` but not `score`", id="a fault"
+        ),
+        pytest.param(importlib.metadata, "has no `name`; implements no extension point", id="a module"),
+        pytest.param(object(), "has no `name`; implements no extension point", id="an object"),
+    ],
 )
-def test_an_entry_point_that_leads_to_no_class_is_a_wiring_error(installed, thing):
-    """Easily done: the part behind the colon was forgotten."""
-    installed.append(Entry("Zeta", thing))
+def test_a_plugin_of_another_distribution_is_verified_too(installed, thing, said):
+    """Nobody gets in unseen; easily done: the part behind the colon was forgotten."""
+    (told,) = broken(installed, Entry("Zeta", thing))
 
-    with pytest.raises(WiringError, match="has no `name`; implements no extension point"):
-        Registry().load_entry_points()
+    assert said in told
+
+
+def test_another_distribution_cannot_replace_a_plugin_in_tree(installed):
+    """A name is given once, and whoever means it is told, whatever the entry point is called."""
+    installed.append(Entry("Mine", a_class(name="NodeName")))
+    plugins = registry()
+
+    with pytest.raises(WiringError, match="of mine cannot be used: plugin 'NodeName' is registered twice"):
+        plugins["NodeName"]

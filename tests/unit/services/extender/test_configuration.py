@@ -256,6 +256,16 @@ def test_mistakes_are_told_with_their_lines(tmp_path, text, told):
     assert told == mistakes(tmp_path, text)
 
 
+def test_an_agent_that_is_broken_is_told_with_the_line_that_names_it(tmp_path):
+    known = all_agents()
+    known.broken["odd"] = "entry point 'odd' (odd:AGENT) of odd cannot be used: NameError: x: fix or uninstall it"
+    path = written(tmp_path, "agents: [{name: odd}]\n")
+    with pytest.raises(InputError) as caught:
+        load_configuration(path, known)
+
+    assert f"{path}:3: agents[0].name: {known.broken['odd']}" == str(caught.value)
+
+
 def test_another_kind_is_refused(tmp_path):
     head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

@@ -109,10 +109,27 @@ def test_how_many_nodes_are_looked_at(agent, share, profile):
 
 
 def test_the_lease_is_not_the_one_of_the_clusters_own_scheduler():
-    got = data(Served((FOO,)), scheduler_name="other", namespace="elsewhere")
+    got = data(Served((FOO,)), scheduler_names=["other"], namespace="elsewhere")
 
     assert {"leaderElect": True, "resourceName": "other", "resourceNamespace": "elsewhere"} == got["leaderElection"]
-    assert ["other"] == [one["schedulerName"] for one in got["profiles"]]
+
+
+@pytest.mark.parametrize(
+    ("names", "profiles"),
+    [
+        pytest.param(["one"], ["one"], id="one name"),
+        pytest.param(["one", "two"], ["one", "two"], id="two names"),
+        pytest.param(["one", "two", "one"], ["one", "two"], id="a name twice, which kube-scheduler would refuse"),
+    ],
+)
+def test_everybody_who_asks_has_a_profile_and_the_first_names_the_lease(names, profiles):
+    got = data(Served((LAYERS,)), scheduler_names=names)
+
+    assert profiles == [one["schedulerName"] for one in got["profiles"]]
+    assert [["ImageLocality"]] * len(profiles) == [
+        [off["name"] for off in one["plugins"]["score"]["disabled"]] for one in got["profiles"]
+    ]
+    assert "one" == got["leaderElection"]["resourceName"]
 
 
 def test_https_with_everything_it_needs():
@@ -158,7 +175,7 @@ def test_a_port_that_is_not_known_yet_is_refused():
 def test_where_one_listens_may_be_no_address_to_ask_at(address, told):
     text = kube_configuration([Served((LAYERS,), address)])
 
-    assert told == ("Write that of its Service here" in text)
+    assert told == ("Name that of its Service with --asked-at" in text)
     assert f"http://{address}/scheduler" == yaml.safe_load(text)["extenders"][0]["urlPrefix"]
 
 
@@ -168,7 +185,11 @@ def test_where_one_listens_may_be_no_address_to_ask_at(address, told):
         pytest.param("max(5, 50 - nodes/125) %", id="the share of nodes"),
         pytest.param("opportunistic batching is off", id="batching"),
         pytest.param("From Kubernetes 1.33", id="why names and not nodes"),
-        pytest.param("pods wait instead of going where they were not checked", id="why not ignorable"),
+        pytest.param("while nobody answers, pods wait", id="why not ignorable"),
+        pytest.param(
+            "not seen the cluster yet\n  # does answer, and lets all nodes pass", id="and what that does not keep"
+        ),
+        pytest.param("deploy/extender/rbac.yaml has my-scheduler in lamina-system", id="who may have the lease"),
     ],
 )
 def test_the_reasons_stand_beside(words):
@@ -186,7 +207,7 @@ def test_it_has_the_shape_of_a_configuration_of_kube_scheduler(agents):
 
 @pytest.mark.parametrize("name", ["true", "1e3", "null", "007"])
 def test_a_name_that_yaml_would_take_for_something_else_stays_text(name):
-    assert name == data(Served((FOO,)), scheduler_name=name)["profiles"][0]["schedulerName"]
+    assert name == data(Served((FOO,)), scheduler_names=[name])["profiles"][0]["schedulerName"]
 
 
 def test_a_file_with_a_strange_name_is_named_as_it_is():

@@ -22,6 +22,8 @@ from tests.unit.services.extender.agents import SAFE, all_agents
 
 PROMETHEUS = PrometheusEntry(url="http://p:9090")
 TLS = TlsEntry(cert_file="c", key_file="k", client_ca_file="ca", client_names=("me",))
+ANY_NAME = TlsEntry(cert_file="c", key_file="k", client_ca_file="ca")
+PAGES_TAKEN = "--pages: is where --listen is: choose another port"
 
 
 def flags(agents="safe", **fields):
@@ -243,6 +245,32 @@ def test_agents_that_cannot_be_served(one, told):
     assert told == refusal(flags(one))
 
 
+def broken_agents():
+    known = all_agents()
+    known.broken["odd"] = "entry point 'odd' (odd:AGENT) of odd cannot be used: NameError: x: fix or uninstall it"
+    return known
+
+
+def test_a_broken_agent_that_nobody_wants_is_warned_about():
+    got = settle(flags("safe"), read_environment({}, []), Said(), broken_agents())
+
+    assert tuple(broken_agents().broken.values()) == got.complaints
+
+
+@pytest.mark.parametrize(
+    ("one", "file"),
+    [
+        pytest.param(flags("safe,odd"), Said(), id="flag"),
+        pytest.param(flags(""), Said(agents=(AgentEntry(name="odd"),)), id="file"),
+    ],
+)
+def test_a_broken_agent_that_is_wanted_is_one_clear_line(one, file):
+    with pytest.raises(InputError) as caught:
+        settle(one, read_environment({}, []), file, broken_agents())
+
+    assert [broken_agents().broken["odd"]] == [mistake.message for mistake in caught.value.mistakes]
+
+
 def test_flags_replace_what_the_file_says_field_by_field():
     file = Said(reply="full", state="body", registries="file.yaml", scheduler_names=("a",), tls=TLS)
     one = flags(reply="sparse", registries=False, scheduler_names=("b",), tls=TlsEntry(client_names=("you",)))
@@ -280,14 +308,34 @@ def test_where_usage_comes_from(one, file, expected):
     [
         pytest.param(
             flags(listen="0.0.0.0:5401"),
-            "--listen: 0.0.0.0:5401 can be reached from elsewhere: name --tls-cert, --tls-key, --tls-client-ca; "
-            "or listen on 127.0.0.1:5401; or say --insecure-http",
+            "--listen: 0.0.0.0:5401 can be reached from elsewhere: name --tls-cert, --tls-key, --tls-client-ca, "
+            "--client-name; or listen on 127.0.0.1:5401; or say --insecure-http",
             id="open to strangers",
         ),
         pytest.param(
             flags(listen="10.0.0.1:1", tls=TlsEntry(cert_file="c", key_file="k")),
             "--tls-cert: whoever knows the address could ask: name the authority of those who may in --tls-client-ca",
             id="TLS that lets everybody in",
+        ),
+        pytest.param(
+            flags(listen="0.0.0.0:1", tls=ANY_NAME),
+            "--client-name: whoever has a certificate of ca may ask: name those who should",
+            id="whoever was signed",
+        ),
+        pytest.param(flags(pages="127.0.0.1:5401"), PAGES_TAKEN, id="pages where questions are"),
+        pytest.param(flags(pages="0.0.0.0:5401"), PAGES_TAKEN, id="pages everywhere, at the port of questions"),
+        pytest.param(
+            flags(listen="[::]:5401", pages="[::1]:5401", insecure_http=True),
+            PAGES_TAKEN,
+            id="questions everywhere, at the port of the pages",
+        ),
+        pytest.param(
+            flags(scheduler_names=("a", "")), "--scheduler-name: '' is no name: write 1 to 253 characters", id="no name"
+        ),
+        pytest.param(
+            flags(tls=TlsEntry(client_names=("",))),
+            "--client-name: '' is no name: write 1 to 253 characters",
+            id="a client without a name",
         ),
         pytest.param(flags(listen="x"), "--listen: 'x' is not ADDRESS:PORT, for example 127.0.0.1:5401", id="no port"),
         pytest.param(
@@ -322,9 +370,9 @@ def test_a_certificate_by_flag_does_not_go_with_a_key_from_the_file():
     [
         pytest.param(flags(listen="0.0.0.0:1", tls=TLS), (), id="known clients"),
         pytest.param(
-            flags(listen="0.0.0.0:1", tls=TlsEntry(cert_file="c", key_file="k", client_ca_file="ca")),
+            flags(tls=ANY_NAME),
             ("whoever has a certificate of ca may ask: name those who should with --client-name",),
-            id="whoever was signed",
+            id="whoever was signed, on this machine",
         ),
         pytest.param(
             flags(listen="0.0.0.0:1", insecure_http=True),
