@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.model.errors import InputError
+from lamina.scheduling.framework.agent import Agents
 from lamina.scheduling.plugins.agents.safe import AGENT as REAL_SAFE
 from lamina.services.extender.address import Address, parse_address
-from lamina.services.extender.configuration import read_configuration
+from lamina.services.extender.configuration import AgentEntry, Said, read_configuration
 from lamina.services.extender.environment import read_environment
 from lamina.services.extender.kube_config import Certificates, Served, kube_configuration
+from lamina.services.extender.settings import Flags, settle
 from tests.unit.services.extender.agents import LAYERS, SAFE, all_agents
 
 HEAD = "apiVersion: lamina.dev/v1alpha1\nkind: ExtenderConfiguration\n"
@@ -83,14 +85,12 @@ def test_text_is_an_address_or_refused_in_words(text):
 
 
 @given(st.dictionaries(st.sampled_from(["HTTP_PORT", "LOG_LEVEL", "SAFEUTILIZATION"]), st.text(max_size=12)))
-def test_an_environment_is_read_or_refused_in_one_line(variables):
-    told = refusal(lambda: read_environment(variables, [REAL_SAFE]))
+def test_an_environment_is_settled_or_refused_in_one_line(variables):
+    environment = read_environment(variables, [REAL_SAFE])
+    told = refusal(lambda: settle(Flags(agents=(AgentEntry(name="safe"),)), environment, Said(), Agents(REAL_SAFE)))
 
     assert told is None or str(told).startswith("HTTP_PORT: ")
     assert told is None or 1 == len(str(told).splitlines())
-    if told is None:
-        port = read_environment(variables, [REAL_SAFE]).port
-        assert port is None or 1 <= port <= 65_535
 
 
 @given(PRINTABLE, PRINTABLE, PRINTABLE)

@@ -30,6 +30,7 @@ _NUMBER: Final = re.compile(
     r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
 )
 _ENDLESS: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_CREDENTIALS: Final = re.compile(r"://.*@")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
 
@@ -54,7 +55,8 @@ def scalar(text: str) -> bool | int | float | str | None:
 
 
 def cut(text: str) -> str:
-    """Cut text that is too long for a message."""
+    """Cut text that is too long for a message, and leave out who somebody is in an address, and by which password."""
+    text = _CREDENTIALS.sub("://…@", text) if "@" in text else text
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
 
 

@@ -72,6 +72,12 @@ def test_a_number_that_cannot_be_held_is_refused(text):
         plain.scalar(text)
 
 
+def test_an_address_is_shown_without_its_password():
+    assert "'http://…@host/path'" == plain.shown("http://somebody:hunter2@host/path")
+    assert "hunter2" not in plain.shown("http://somebody:hunter2" + "x" * 100 + "@host")
+    assert "'somebody@host'" == plain.shown("somebody@host")
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [

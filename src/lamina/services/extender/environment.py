@@ -12,10 +12,8 @@ from typing import Final
 
 import msgspec
 
-from lamina.model.errors import InputError
 from lamina.model.plain import shown
 from lamina.scheduling.framework.agent import Agent
-from lamina.services.extender.address import parse_port
 from lamina.services.extender.loudness import LEVELS, Loudness, named
 
 HTTP_PORT: Final = "HTTP_PORT"
@@ -25,7 +23,8 @@ LOG_LEVEL: Final = "LOG_LEVEL"
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """What the environment says; None where it says nothing."""
 
-    port: int | None = None
+    port: str | None = None
+    """As it stands there: where a flag says more it does not matter, and need be no port."""
     loudness: Loudness | None = None
     arguments: dict[str, dict[str, object]] = {}
     """By plugin, named as in a configuration."""
@@ -34,7 +33,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_environment(variables: Mapping[str, str], agents: Sequence[Agent]) -> Environment:
-    """Read what concerns the server and these agents. Raises InputError for a port that is none."""
+    """Read what concerns the server and these agents."""
     arguments: dict[str, dict[str, object]] = {}
     complaints: list[str] = []
     loudness = _loudness(variables, complaints)
@@ -44,17 +43,9 @@ def read_environment(variables: Mapping[str, str], agents: Sequence[Agent]) -> E
             for plugin, values in found.items():
                 arguments.setdefault(plugin, {}).update(values)
             complaints.extend(f"agent {agent.name}: {one}" for one in wrong)
-    return Environment(port=_port(variables), loudness=loudness, arguments=arguments, complaints=tuple(complaints))
-
-
-def _port(variables: Mapping[str, str]) -> int | None:
     # Set to nothing is how a manifest says "not set".
-    if not (text := variables.get(HTTP_PORT, "")).strip():
-        return None
-    try:
-        return parse_port(text)
-    except ValueError as error:
-        raise InputError.one(HTTP_PORT, str(error)) from None
+    port = variables.get(HTTP_PORT, "").strip() or None
+    return Environment(port=port, loudness=loudness, arguments=arguments, complaints=tuple(complaints))
 
 
 def _loudness(variables: Mapping[str, str], complaints: list[str]) -> Loudness | None:

@@ -16,7 +16,7 @@ from lamina.model.errors import InputError, Mistake
 from lamina.model.plain import shown
 from lamina.scheduling.framework.agent import Agent, Agents
 from lamina.scheduling.framework.registry import Args
-from lamina.services.extender.address import Address, parse_address
+from lamina.services.extender.address import Address, parse_address, parse_port
 from lamina.services.extender.configuration import (
     AgentEntry,
     Reply,
@@ -27,7 +27,7 @@ from lamina.services.extender.configuration import (
     args_of,
     tls_gaps,
 )
-from lamina.services.extender.environment import Environment
+from lamina.services.extender.environment import HTTP_PORT, Environment
 from lamina.services.extender.loudness import Loudness, named, numbered
 
 SCHEDULER_NAMES: Final = ("my-scheduler",)
@@ -108,7 +108,9 @@ def settle(flags: Flags, environment: Environment, file: Said, agents: Agents) -
     )
     if settings.pages is not None and _meet(settings.pages, settings.address):
         raise InputError.one("--pages", "is where --listen is: choose another port")
-    exposed = _exposed(settings, insecure=_first(flags.insecure_http, file.insecure_http, False))
+    # Who names certificates on the command line does not mean what the file says of going without.
+    without = None if flags.tls is not None else file.insecure_http
+    exposed = _exposed(settings, insecure=_first(flags.insecure_http, without, False))
     return msgspec.structs.replace(settings, complaints=(*agents.broken.values(), *environment.complaints, *exposed))
 
 
@@ -136,7 +138,12 @@ def _address(flags: Said, environment: Environment, file: Said) -> Address:
         except ValueError as error:
             raise InputError.one("--listen", str(error)) from None
     address = Address() if file.listen is None else parse_address(file.listen)
-    return address if environment.port is None else Address(address.host, environment.port)
+    if environment.port is None:
+        return address
+    try:
+        return Address(address.host, parse_port(environment.port))
+    except ValueError as error:
+        raise InputError.one(HTTP_PORT, str(error)) from None
 
 
 def _pages(flags: Said, file: Said) -> Address | None:
@@ -177,7 +184,7 @@ def _arguments(agents: tuple[Agent, ...], entries: tuple[AgentEntry, ...], envir
 def _tls(flags: TlsEntry | None, file: TlsEntry | None) -> TlsEntry | None:
     """Join both, field by field; certificate and key come from the same place."""
     if flags is None:
-        return file
+        return file if file is not None and file.cert_file else None
     joined = msgspec.structs.asdict(file) if file is not None else {}
     if flags.cert_file or flags.key_file:
         joined["cert_file"] = joined["key_file"] = ""

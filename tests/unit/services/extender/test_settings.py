@@ -128,6 +128,24 @@ def test_a_port_that_is_none_is_one_clear_line(text):
     assert (1, True) == (len(told.splitlines()), len(told) < 150)
 
 
+def test_a_port_of_the_environment_that_nobody_needs_may_be_none():
+    """A Service called `http` sets the variable to an address, in every pod beside it."""
+    got = settled(flags(listen="127.0.0.1:5402"), {"HTTP_PORT": "tcp://10.0.0.1:80"})
+
+    assert "127.0.0.1:5402" == str(got.address)
+
+
+def test_tls_without_anything_in_it_is_none():
+    assert None is settled(file=Said(tls=TlsEntry())).tls
+
+
+def test_certificates_on_the_command_line_win_over_going_without_in_the_file():
+    tls = TlsEntry(cert_file="a", key_file="b", client_ca_file="c", client_names=("d",))
+    got = settled(flags(tls=tls, listen="0.0.0.0:1"), {}, Said(insecure_http=True))
+
+    assert (tls, ()) == (got.tls, got.complaints)
+
+
 @pytest.mark.parametrize(
     ("verbosity", "variable", "file", "expected"),
     [

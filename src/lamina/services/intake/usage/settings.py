@@ -14,11 +14,9 @@ Where usage comes from, as an operator writes it down.
         cpu: instance:node_cpu_cores:used
       forecast: {method: seasonal, horizon: 10m, season: 24h}
 
-or, instead of `prometheus`, ``metricsServer: true``. `open_source` makes of it whoever can be asked. What is wrong is said
-without the passwords that people write into addresses.
+or, instead of `prometheus`, ``metricsServer: true``. `open_source` makes of it whoever can be asked.
 """
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -47,9 +45,6 @@ LONGEST_STEP: Final = 120.0
 """Seconds. What is told ends at a whole step, so it may be as old, and must not look as if a clock were wrong (`SKEW`)."""
 STEPS: Final = f"must be {LEAST_SAMPLES} to {MOST_STEPS} times prometheus.step"
 EVERY: Final = 30.0
-
-_PASSWORD: Final = re.compile(r"://.*(?:@|\.\.\.)")
-"""As somebody writes it into an address; a message may have cut it in the middle."""
 
 Duration = Annotated[str | float, msgspec.Meta(extra={"reads": seconds})]
 Address = Annotated[str, msgspec.Meta(extra={"reads": checked_url})]
@@ -119,12 +114,7 @@ class Settings(msgspec.Struct, frozen=True, rename="camel"):
 def load_settings(path: Path, every: float = EVERY) -> Settings:
     """Read a file; where it does not say how often to look, *every* counts. Raises InputError with every mistake in it."""
     document = read_yaml(read_text(path, FILE_LIMIT), str(path))
-    try:
-        settings = convert(document, Settings)
-    except InputError as error:
-        raise InputError(
-            msgspec.structs.replace(one, message=_PASSWORD.sub("://…", one.message)) for one in error.mistakes
-        ) from None
+    settings = convert(document, Settings)
     if "every" not in document.root.inside:
         settings = msgspec.structs.replace(settings, every=every)
     if mistakes := unfitting(document, settings):

@@ -18,7 +18,7 @@ from lamina.scheduling.plugins.agents.safe.packing import TargetLoadPacking
 
 AGENT: Final = Agent(
     name="safe",
-    summary="keeps nodes from being overloaded, going by the mean and the deviation of their use",
+    summary="Keeps nodes from being overloaded, going by the mean and the deviation of their use.",
     plugins=(SafeOverload, SafeBalance, LowRiskOverCommitment, TargetLoadPacking),
     predicates={"safe-overload": overload.NAME},
     priorities={
