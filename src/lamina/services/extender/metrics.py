@@ -15,6 +15,8 @@ from prometheus_client.registry import Collector
 from lamina.scheduling.loop.panel import Panel
 
 SECONDS: Final = tuple(0.00005 * 2**step for step in range(17))
+QUESTIONS: Final = "/scheduler/"
+"""How the paths of questions begin."""
 
 
 class Metrics:
@@ -56,6 +58,12 @@ class Metrics:
         )
         self._refused = Counter(
             "lamina_extender_refused", "Requests and connections that were refused.", ["reason"], registry=registry
+        )
+        self._readers_refused = Counter(
+            "lamina_extender_pages_refused",
+            "The same at the address of the pages, which anybody may reach.",
+            ["reason"],
+            registry=registry,
         )
         self._stalled = Counter(
             "lamina_extender_stalled_seconds", "Seconds in which the process did not get on.", registry=registry
@@ -110,21 +118,26 @@ class Metrics:
     # -- the server --------------------------------------------------------------------------------------------------
 
     def served(self, path: str, status: int, seconds: float, bytes_in: int, bytes_out: int) -> None:
-        """Count the time an answer took."""
-        if not path.startswith("/scheduler/"):
+        """Count the time an answer took, whether or not anybody waited for it."""
+        if not path.startswith(QUESTIONS):
             return
         series = self._timed.get(path)
         if series is None:
-            series = self._timed[path] = self._seconds.labels(path.removeprefix("/scheduler/"))
+            series = self._timed[path] = self._seconds.labels(path.removeprefix(QUESTIONS))
         series.observe(seconds)
 
     def abandoned(self, path: str) -> None:
-        """Count an answer nobody waited for."""
-        self._abandoned.inc()
+        """Count a question nobody waited for the answer of; who leaves a page has asked nothing."""
+        if path.startswith(QUESTIONS):
+            self._abandoned.inc()
 
     def refused(self, why: str) -> None:
         """Count a request that was refused before anybody was asked."""
         self._refused.labels(why).inc()
+
+    def reader_refused(self, why: str) -> None:
+        """Count somebody who was turned away from the pages' own address."""
+        self._readers_refused.labels(why).inc()
 
     def connections(self, count: int) -> None:
         """Note how many connections there are."""

@@ -53,8 +53,10 @@ LAST_ANSWERS: Final = 2.0
 """Seconds for questions under way once the process is asked to stop."""
 AGENTS: Final = "agents"
 LAYERS: Final = frozenset({Facet.LAYERS, Facet.CATALOG})
-PAGES: Final = Limits(small_body=1024, large_body=1024, large_at_once=1, connections=16)
-"""Whoever reads pages is not asked who they are, and has nothing to send."""
+PAGES: Final = Limits(
+    small_body=1024, large_body=1024, large_at_once=1, connections=16, newcomers_first=True, idle_seconds=5.0
+)
+"""Whoever reads pages is not asked who they are, has nothing to send, and keeps no probe from its page by staying."""
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +116,7 @@ class Extender:
         )
         pages = Pages(self.lacking, self.metrics.exposition, [agent.name for agent in settings.agents])
         self.listener = Listener(self.answering.routes(pages.gets()), options.limits, self.metrics)
-        self.pages = Listener(Routes(posts={}, gets=pages.gets()), PAGES, Unwatched())
+        self.pages = Listener(Routes(posts={}, gets=pages.gets()), PAGES, PagesWatch(self.metrics))
         """The pages once more, for those who cannot reach the other address or have no certificate."""
         self.usage = self._measurements()
         self._seen = options.access is None
@@ -251,8 +253,16 @@ class Extender:
             stack.callback(loop.remove_signal_handler, number)
 
 
-class Unwatched:
-    """Lets the server of the pages go uncounted."""
+class PagesWatch:
+    """
+    Counts whom the server of the pages turns away, for themselves, and nothing else.
+
+    Anybody may reach it: what happens there is not to be taken for something about those who ask.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Count in *metrics*."""
+        self._metrics = metrics
 
     def served(self, path: str, status: int, seconds: float, bytes_in: int, bytes_out: int) -> None:
         """Count nothing."""
@@ -261,7 +271,8 @@ class Unwatched:
         """Count nothing."""
 
     def refused(self, why: str) -> None:
-        """Count nothing."""
+        """Count it apart from what is refused to those who ask."""
+        self._metrics.reader_refused(why)
 
     def connections(self, count: int) -> None:
         """Count nothing."""

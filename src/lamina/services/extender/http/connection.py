@@ -10,12 +10,14 @@ A request is answered by a function that does not wait, so a connection is never
 is being written nothing is read: what a caller sends ahead stays in one buffer here and in the kernel's. Of requests sent
 ahead one is answered in each turn of the event loop, so that others have theirs.
 
-Time is not watched by timers of its own: the listener looks at every connection now and then.
+Time is not watched by timers of its own: the listener looks at every connection now and then. How long an answer took is
+taken from another clock: that of uvloop counts whole milliseconds.
 """
 
 import asyncio
 from collections.abc import Callable
 from enum import Enum, auto
+from time import perf_counter
 from typing import Final
 
 from lamina.services.extender.http import refusals
@@ -56,12 +58,11 @@ class Connection(asyncio.BufferedProtocol):
         self._incoming = Incoming(desk.limits)
         self._outgoing: Outgoing
         self._stage = Stage.IDLE
-        self._deadline = loop.time() + self._limits.idle_seconds
-        self._admitted = self._retiring = self._seated = False
+        self.since = loop.time()
+        """When it came to be where it is."""
+        self._asked = self._retiring = self._seated = False
         self._answering: Head | None = None
         self._unread: Callable[[], None] | None = None
-        self._asked_at = 0.0
-        self._result = (0, 0, 0)
         self._discarded = 0
 
     # -- asyncio calls these -----------------------------------------------------------------------------------------
@@ -71,10 +72,9 @@ class Connection(asyncio.BufferedProtocol):
         self._line = Line(transport)
         self._outgoing = Outgoing(self._line.transport, self._loop, self._written)
         refusal = self._desk.admit(transport)
-        if refusal is None and self._desk.full:
+        if refusal is None and not self._desk.find_seat():
             refusal = refusals.too_many(self._limits.connections)
-        self._admitted = refusal is None
-        self._desk.enter(self, admitted=self._admitted)
+        self._desk.enter(self, admitted=refusal is None)
         if refusal is not None:
             self._refuse(refusal)
 
@@ -88,7 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         self._mourn()
         self._stage = Stage.GONE
         self._forget()
-        self._desk.leave(self, admitted=self._admitted)
+        self._desk.leave(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Say where the next bytes go."""
@@ -122,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
     def _begin(self) -> None:
         if self._stage is Stage.IDLE:
             self._stage = Stage.READING
-            self._deadline = self._loop.time() + self._limits.read_seconds
+            self.since = self._loop.time()
 
     def _follow(self, progress: Progress) -> None:
         """Do what there is to do when so much has come."""
@@ -141,7 +141,7 @@ class Connection(asyncio.BufferedProtocol):
             self._follow(self._incoming.seat())
             return
         self._stage = Stage.WAITING
-        self._deadline = self._loop.time() + self._limits.read_seconds
+        self.since = self._loop.time()
         self._line.hold()
 
     def seat(self) -> None:
@@ -168,9 +168,11 @@ class Connection(asyncio.BufferedProtocol):
         head = self._answering = self._incoming.head
         assert head is not None, "there is a whole request"
         self._stage = Stage.ANSWERING
-        self._asked_at = self._loop.time()
+        self._asked = True
+        began = perf_counter()
         body = self._incoming.take()
         reply, more = ask(self._desk.routes, head, body)
+        seconds = perf_counter() - began
         if not head.keep or self._retiring:
             self._retiring = True
             more += CLOSE
@@ -178,26 +180,24 @@ class Connection(asyncio.BufferedProtocol):
             more += KEEP
         self._unread = reply.unread
         size = sum(map(len, reply.pieces))
-        self._result = (reply.status, len(body), size)
+        name = route(self._desk.routes, head)
         if self._line.hung_up():
             # It is answered all the same: it may have closed only its own direction.
-            self._watch.abandoned(route(self._desk.routes, head))
+            self._watch.abandoned(name)
             self._mourn()
             self._answering = None
-        self._deadline = self._loop.time() + self._limits.write_seconds
+        self.since = self._loop.time()
         self._outgoing.begin(portions(reply, size, more, bodiless=head.method == "HEAD"))
         if self._stage is Stage.ANSWERING:
             self._line.hold()
+        # Told when the answer is on its way, so that it does not have to wait for that.
+        self._watch.served(name, reply.status, seconds, len(body), size)
 
     def _written(self) -> None:
-        """An answer is out: count it, and begin again."""
-        now = self._loop.time()
-        if self._answering is not None:
-            status, length, size = self._result
-            self._watch.served(route(self._desk.routes, self._answering), status, now - self._asked_at, length, size)
+        """An answer is out: begin again."""
         self._forget()
         self._stage = Stage.IDLE
-        self._deadline = now + self._limits.idle_seconds
+        self.since = self._loop.time()
         if self._retiring and self._incoming.ahead:
             self._linger()
         elif self._retiring:
@@ -253,15 +253,16 @@ class Connection(asyncio.BufferedProtocol):
         Closing at once, with bytes unread, would take the answer away from the caller before it has read it.
         """
         self._stage = Stage.LINGERING
-        self._deadline = self._loop.time() + min(LINGER, self._limits.read_seconds)
+        self.since = self._loop.time()
         self._incoming = Incoming(self._limits)
         self._line.end_sending()
         self._line.release()
+        self._desk.dismiss(self)
 
     def _close(self) -> None:
         """End it in order; what comes while TLS says goodbye is thrown away."""
         self._stage = Stage.LINGERING
-        self._deadline = self._loop.time() + LINGER
+        self.since = self._loop.time()
         self._line.transport.close()
 
     def _discard(self, count: int) -> None:
@@ -274,7 +275,7 @@ class Connection(asyncio.BufferedProtocol):
         stage = self._stage
         if stage is Stage.WAITING and self._line.hung_up():
             self.abort()
-        elif now < self._deadline:
+        elif now < self.since + self._patience():
             return
         elif stage is Stage.READING:
             self._refuse(refusals.too_slow(self._limits.read_seconds))
@@ -288,6 +289,16 @@ class Connection(asyncio.BufferedProtocol):
                 self._watch.refused(refusals.TOO_SLOW)
             self.abort()
 
+    def _patience(self) -> float:
+        """Say for how many seconds it may be where it is."""
+        limits, stage = self._limits, self._stage
+        if stage is Stage.LINGERING:
+            return min(LINGER, limits.read_seconds)
+        if stage is Stage.ANSWERING:
+            return limits.write_seconds
+        # Who has never asked anything is no caller that comes back: it has no more time than for a request.
+        return limits.idle_seconds if stage is Stage.IDLE and self._asked else limits.read_seconds
+
     def expire(self) -> None:
         """End after the next answer."""
         self._retiring = True
@@ -297,6 +308,16 @@ class Connection(asyncio.BufferedProtocol):
         self._retiring = True
         if self._stage is Stage.IDLE and not self._incoming.ahead:
             self._close()
+
+    def give_way(self) -> None:
+        """End for the sake of somebody else: in order if nothing is under way, as an answer may still be read."""
+        self._watch.refused(refusals.TOO_MANY)
+        if self._stage is Stage.IDLE:
+            self._close()
+            return
+        self._answering = None
+        self._incoming.drop()
+        self.abort()
 
     def abort(self) -> None:
         """End now."""

@@ -1,17 +1,32 @@
-"""What all connections of one server share: whom to ask, what is allowed, who is there."""
+"""
+What all connections of one server share: whom to ask, what is allowed, who is there.
+
+    came --+--> admitted --+-------------------------> gone
+           |               v                            ^
+           +--> dismissed: on its way out, reads why ---+
+
+Who is on its way out asks nothing more and takes nobody's place; how many of these there are is bounded for itself.
+"""
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from lamina.services.extender.http.limits import Limits, Watch
 from lamina.services.extender.http.places import Places
 from lamina.services.extender.http.refusals import Refusal
 from lamina.services.extender.http.reply import Routes
 
+SPARE: Final = 16
+"""Connections on their way out; when there are more, the one that has had most time is cut off."""
+
 
 class Present(Protocol):
     """A connection, as the one who looks after all of them sees it."""
+
+    @property
+    def since(self) -> float:
+        """When it last began or ended something."""
 
     def look(self, now: float) -> None:
         """Do what is due at this time."""
@@ -21,6 +36,9 @@ class Present(Protocol):
 
     def retire(self) -> None:
         """Answer what has been asked and end."""
+
+    def give_way(self) -> None:
+        """End for the sake of somebody else."""
 
     def abort(self) -> None:
         """End now."""
@@ -39,27 +57,50 @@ class Desk:
         """Everybody, those who are on their way out too."""
         self.empty = asyncio.Event()
         self.empty.set()
-        self._admitted = 0
+        self._admitted: dict[Present, None] = {}
+        self._leaving: dict[Present, None] = {}
+        """Both in the order they came."""
 
-    @property
-    def full(self) -> bool:
-        """Whether there is no place for another connection."""
-        return self._admitted >= self.limits.connections
+    def find_seat(self) -> bool:
+        """Tell whether there is a place for another connection; where newcomers go first there always is."""
+        if len(self._admitted) < self.limits.connections:
+            return True
+        if not self.limits.newcomers_first:
+            return False
+        idle = min(self._admitted, key=lambda one: one.since)
+        self.dismiss(idle)
+        idle.give_way()
+        return True
 
     def enter(self, connection: Present, *, admitted: bool) -> None:
         """Take note of a new connection."""
         self.present.add(connection)
         self.empty.clear()
-        self._count(int(admitted))
+        if admitted:
+            self._admitted[connection] = None
+            self.watch.connections(len(self._admitted))
 
-    def leave(self, connection: Present, *, admitted: bool) -> None:
+    def dismiss(self, connection: Present) -> None:
+        """Take note of a connection that is on its way out."""
+        if connection not in self.present:
+            return
+        self._free(connection)
+        self._leaving[connection] = None
+        if len(self._leaving) > SPARE:
+            oldest = next(iter(self._leaving))
+            # At once: it hears only later that it is gone, and is not to be cut off in place of the next one.
+            del self._leaving[oldest]
+            oldest.abort()
+
+    def leave(self, connection: Present) -> None:
         """Take note of a connection that is gone."""
         self.present.discard(connection)
+        self._leaving.pop(connection, None)
+        self._free(connection)
         if not self.present:
             self.empty.set()
-        self._count(-int(admitted))
 
-    def _count(self, change: int) -> None:
-        if change:
-            self._admitted += change
-            self.watch.connections(self._admitted)
+    def _free(self, connection: Present) -> None:
+        if connection in self._admitted:
+            del self._admitted[connection]
+            self.watch.connections(len(self._admitted))

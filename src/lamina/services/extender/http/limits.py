@@ -22,9 +22,12 @@ class Limits(msgspec.Struct, frozen=True):
     large_at_once: int = 2
     """Places for large bodies. A place is held until the answer is written, because the answer may be as large."""
     connections: int = 64
+    newcomers_first: bool = False
+    """Who comes when all places are taken gets that of whoever has been idle for longest; otherwise it is turned away."""
     read_seconds: float = 10.0
-    """From the first byte of a request to its last; also for a TLS handshake, and to wait for a large place."""
+    """From the first byte of a request to its last; also for a TLS handshake, to begin a first request, and to wait for a large place."""
     idle_seconds: float = 120.0
+    """From an answer to the next request."""
     write_seconds: float = 10.0
     """From the first byte of an answer to its last."""
 
@@ -34,10 +37,10 @@ class Watch(Protocol):
 
     def served(self, path: str, status: int, seconds: float, bytes_in: int, bytes_out: int) -> None:
         """
-        Take note of an answer that was written.
+        Take note of an answer that was made; if nobody is there to read it, `abandoned` is told as well.
 
         *path* is a route, or `asking.OTHER` where there is none: callers cannot invent names for a metric. *seconds* count from
-        the last byte of the request; the bytes are those of the bodies.
+        the last byte of the request to the answer's first; the bytes are those of the bodies.
         """
 
     def abandoned(self, path: str) -> None:

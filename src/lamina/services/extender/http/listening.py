@@ -7,7 +7,8 @@ told so. A caller beyond the limit gets 503 at once rather than waiting for its 
 is dead, for as long as the caller's time-out, and kube-scheduler goes on without us after a quick refusal.
 
 An unknown peer can do no more than begin handshakes. When there are too many, the oldest is given up: a real one takes
-milliseconds.
+milliseconds. Where anybody may call, as for pages that probes read, a newcomer gets the place of whoever has been idle for
+longest. Callers, handshakes and those who are told that they may not ask are counted apart: none keeps the others out.
 """
 
 import asyncio
@@ -26,8 +27,6 @@ from lamina.services.extender.http.reply import Routes
 from lamina.services.extender.http.tls import Certificates, Tls
 
 BACKLOG: Final = 128
-SPARE: Final = 16
-"""Connections beyond the limit that are told so; what comes beyond these is closed without a word."""
 LOOKS: Final = 8
 """In the shortest time that is watched: how exactly time is kept."""
 SHUTDOWN_SECONDS: Final = 2.0
@@ -47,7 +46,8 @@ class Listener:
         self._limits, self._watch = limits, watch
         self._certificates: Certificates | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._handshakes: dict[asyncio.Task[None], Connection] = {}
+        self._handshakes: dict[asyncio.Task[None], None] = {}
+        """In the order they began."""
         self._unmet: set[socket.socket] = set()
         self._said = ""
         self.port = 0
@@ -124,22 +124,16 @@ class Listener:
             await asyncio.sleep(0)
 
     def _meet(self, came: socket.socket) -> None:
-        limit, present = self._limits.connections, self._desk.present
-        if self._certificates is None:
-            there = len(present.union(self._handshakes.values()))
-        else:
-            # Strangers can begin handshakes: these count for themselves, and keep no caller out.
-            there = len(present)
-            if len(self._handshakes) >= limit:
-                next(iter(self._handshakes)).cancel()
-        if there >= limit + SPARE:
-            self._watch.refused(refusals.TOO_MANY)
-            came.close()
-            return
+        # Without certificates nobody can draw this out.
+        if self._certificates is not None and len(self._handshakes) >= self._limits.connections:
+            oldest = next(iter(self._handshakes))
+            # At once: it takes a while to end, and is not to be given up in place of the next one.
+            del self._handshakes[oldest]
+            oldest.cancel()
         self._unmet.add(came)
         connection = Connection(self._desk, asyncio.get_running_loop())
         task = asyncio.create_task(self._shake_hands(came, connection))
-        self._handshakes[task] = connection
+        self._handshakes[task] = None
         task.add_done_callback(lambda done: self._handshakes.pop(done, None))
 
     async def _shake_hands(self, came: socket.socket, connection: Connection) -> None:

@@ -64,6 +64,11 @@ def too_many(limit: int) -> Refusal:
     return Refusal(503, f"there are {limit} connections, which is the most; close some, or try again later", TOO_MANY)
 
 
+def outdated() -> Refusal:
+    """Turn a caller away whose certificate was looked at by authorities that have been replaced meanwhile."""
+    return Refusal(503, "the server's certificates were replaced during the handshake; connect again", BAD_HANDSHAKE)
+
+
 def bad_name(names: list[str]) -> Refusal:
     """Turn a caller away whose certificate is good, and somebody else's."""
     shown = ", ".join(ascii(name)[1:-1] for name in names[:5]) or "nobody"

@@ -3,22 +3,25 @@ Certificates of the server, and who may call: read again while it runs.
 
 The files are looked at every few seconds, by content, so that it does not matter how they were replaced. What is new is
 loaded into a context of its own and used by connections that come from then on: a context that merely learned another
-authority would still trust the one that was taken away. Files that do not fit together, as in the middle of being
-replaced, leave everything as it was; that is said once.
+authority would still trust the one that was taken away. For the same reason a handshake that began with the old ones and
+ends after that counts for nothing. Files that do not fit together, as in the middle of being replaced, leave everything as
+it was; that is said once.
 """
 
 import asyncio
 import logging
 import ssl
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Final
+from threading import Thread
+from typing import Final, TypeVar
 
 import msgspec
 
 from lamina.model.errors import InputError
 from lamina.services.extender.http.limits import Watch
-from lamina.services.extender.http.refusals import Refusal, bad_name
+from lamina.services.extender.http.refusals import Refusal, bad_name, outdated
 
 LARGEST: Final = 1024**2
 """Bytes that are read of a file."""
@@ -27,6 +30,7 @@ KEPT: Final = "new certificates cannot be used, the old ones are kept"
 log = logging.getLogger(__name__)
 
 Contents = tuple[bytes, bytes, bytes]
+Result = TypeVar("Result")
 
 
 class Tls(msgspec.Struct, frozen=True):
@@ -59,8 +63,7 @@ class Certificates:
         while True:
             await asyncio.sleep(self._tls.look_seconds)
             try:
-                # Not in the event loop: the files may lie on something slow.
-                found = await asyncio.to_thread(_fresh, self._tls, self._seen)
+                found = await _aside(lambda: _fresh(self._tls, self._seen))
             except InputError as error:
                 self._complain(str(error))
                 continue
@@ -72,7 +75,9 @@ class Certificates:
                 changed()
 
     def admit(self, transport: asyncio.BaseTransport) -> Refusal | None:
-        """Say whether the one on the other side may call; that its certificate is good has been seen already."""
+        """Say whether the one on the other side may call; that its certificate is good has been seen in the handshake."""
+        if transport.get_extra_info("sslcontext") is not self.context:
+            return outdated()
         names = _names(transport.get_extra_info("peercert"))
         if not self._names or not self._names.isdisjoint(names):
             return None
@@ -83,6 +88,27 @@ class Certificates:
             log.warning(KEPT, extra={"problem": problem})
             self._watch.reload(ok=False)
         self._complaint = problem
+
+
+async def _aside(work: Callable[[], Result]) -> Result:
+    """
+    Do *work* in a thread of its own: the files may lie on something slow, or on something that never answers.
+
+    The threads of `asyncio.to_thread` are waited for when the process ends. This one is not.
+    """
+    done: Future[Result] = Future()
+    done.set_running_or_notify_cancel()  # so that nobody can cancel it: who stops waiting does no more than that
+
+    def run() -> None:
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where it is waited for
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    Thread(target=run, name="certificates", daemon=True).start()
+    return await asyncio.wrap_future(done)
 
 
 def _fresh(tls: Tls, seen: Contents) -> tuple[Contents, ssl.SSLContext] | None:
@@ -143,8 +169,9 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _names(certificate: object) -> list[str]:
-    """List the common names and DNS names of a certificate; addresses and others are no names."""
+    """List the common names and DNS names of a certificate, each once; addresses and others are no names."""
     if not isinstance(certificate, dict):
         return []
     common = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
-    return common + [value for key, value in certificate.get("subjectAltName", ()) if key == "DNS"]
+    others = [value for key, value in certificate.get("subjectAltName", ()) if key == "DNS"]
+    return list(dict.fromkeys(common + others))

@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
-from lamina.services.extender.http import listening
 from lamina.services.extender.http.limits import Limits
 from lamina.services.extender.http.refusals import TOO_BUSY, TOO_LARGE, TOO_MANY, TOO_SLOW
 from lamina.services.extender.http.reply import Reply
-from tests.unit.services.extender.http.visiting import PAGE, chunks, get, post, serving, until
+from tests.unit.services.extender.http.visiting import PAGE, PATIENCE, Caller, chunks, get, post, serving, until
 
 SOON = 0.2
 """Seconds; short, for bounds in time that are to be reached."""
@@ -223,15 +222,6 @@ async def test_64_connections_are_served_at_once():
         assert [200] * 64 + [503] == [answer.status for answer in answers]
 
 
-async def test_who_comes_beyond_those_that_are_told_is_closed_without_a_word():
-    async with serving(Limits(connections=1)) as server:
-        callers = [await server.connect() for _ in range(1 + listening.SPARE + 1)]
-
-        assert b"" == await callers[-1].rest()
-        assert 503 == (await callers[-2].answer()).status
-        assert [TOO_MANY] * (listening.SPARE + 1) == server.notes.refusals
-
-
 # ---------------------------------------------------------------------------------------------------------------- time
 
 SLOW = [
@@ -283,13 +273,23 @@ async def test_an_idle_connection_is_closed_without_a_word():
         assert [] == server.notes.refusals
 
 
+async def test_who_has_not_asked_anything_has_the_time_of_a_request_to_begin():
+    async with serving(Limits(read_seconds=SOON, idle_seconds=600)) as server:
+        silent, known = await server.connect(), await server.connect()
+        await known.ask(get())
+
+        assert b"" == await silent.rest()
+        assert [] == server.notes.refusals
+        assert 200 == (await known.ask(get())).status
+
+
 async def test_a_caller_that_does_not_read_its_answer_is_cut_off():
     async with serving(Limits(write_seconds=SOON)) as server, server.call(limit=1024) as caller:
         await caller.send(post("/long", b"64"))
         await until(lambda: server.notes.refusals)
 
         assert await caller.cut_off()
-        assert ([TOO_SLOW], [], []) == (server.notes.refusals, server.notes.gone, server.notes.answers)
+        assert ([TOO_SLOW], []) == (server.notes.refusals, server.notes.gone)
 
 
 async def test_a_caller_that_reads_a_little_now_and_then_is_cut_off_too():
@@ -306,7 +306,15 @@ async def test_a_caller_that_keeps_sending_after_a_refusal_is_cut_off():
     async with serving(Limits(read_seconds=SOON)) as server, server.call() as caller:
         await caller.send(b"hello\r\n\r\n")
         assert 400 == (await caller.answer()).status
-        await until(lambda: server.notes.counts == [1, 0])
+        with pytest.raises(ConnectionError):
+            await send_on(caller)
+
+
+async def send_on(caller: Caller) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            await caller.send(b"hello\r\n\r\n")
+            await asyncio.sleep(0.01)
 
 
 async def test_slow_callers_delay_nobody():

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from lamina.services.extender.http.limits import Limits, is_loopback
 from lamina.services.extender.http.listening import Listener
 from lamina.services.extender.http.reply import Reply
 from tests.unit.services.extender.http.visiting import (
+    EITHER_LOOP,
     PAGE,
     PIECE,
     Notebook,
@@ -240,6 +242,41 @@ async def test_a_handler_that_fails_costs_one_request_and_leaves_a_trace(caplog)
     assert record.exc_info is not None
 
 
+# ------------------------------------------------------------------------------------------------- how long it took
+
+
+@EITHER_LOOP
+def test_the_seconds_of_an_answer_are_those_its_handler_took_however_few(loop):
+    few = 0.0003
+
+    def busy(body) -> Reply:
+        end = time.perf_counter() + few
+        while time.perf_counter() < end:
+            pass
+        return Reply()
+
+    async def story() -> list[float]:
+        async with serving(busy=busy) as server, server.call() as caller:
+            for _ in range(30):
+                await caller.ask(post("/busy", b""))
+            return server.notes.seconds
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        seconds = runner.run(story())
+    assert (30, True) == (len(seconds), min(seconds) >= few)
+
+
+async def test_the_seconds_of_an_answer_end_with_its_first_byte():
+    async with serving() as server, server.call(limit=1024) as caller:
+        await caller.send(post("/long", b"64"))
+        # Nobody has read it, and most of it is still here.
+        await until(lambda: server.notes.answers)
+
+        assert ([("/long", 200, 2, 64 * MIB)], []) == (server.notes.answers, server.notes.gone)
+        await caller.answer()
+        assert 1 == len(server.notes.seconds)
+
+
 # ---------------------------------------------------------------------------------------------------- callers that leave
 
 
@@ -255,7 +292,7 @@ async def test_a_caller_that_hung_up_while_it_was_answered_is_counted():
             caller.sendall(post("/slow", b"x"))
             await until(lambda: server.notes.gone)
 
-        assert (["/slow"], []) == (server.notes.gone, server.notes.answers)
+        assert (["/slow"], [("/slow", 200, 1, 4)]) == (server.notes.gone, server.notes.answers)
 
 
 async def test_who_made_an_answer_hears_once_that_nobody_read_it_and_only_then():
@@ -310,7 +347,7 @@ async def test_a_caller_that_leaves_in_the_middle_of_its_answer_is_counted():
         caller.writer.transport.abort()
         await until(lambda: server.notes.counts == [1, 0])
 
-        assert (["/long"], []) == (server.notes.gone, server.notes.answers)
+        assert (["/long"], [("/long", 200, 2, 64 * MIB)]) == (server.notes.gone, server.notes.answers)
 
 
 async def test_who_closes_only_its_own_direction_is_answered():

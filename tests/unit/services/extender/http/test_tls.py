@@ -1,80 +1,27 @@
-"""Who may call over TLS, and certificates that are replaced while the server runs."""
+"""Who may call over TLS, and how much of it."""
 
 import asyncio
-import shutil
+import socket
 import ssl
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-import trustme
-from cryptography.hazmat.primitives import serialization
 
-from lamina.model.errors import InputError
-from lamina.services.extender.http import tls
+from lamina.services.extender.http.desk import SPARE
 from lamina.services.extender.http.limits import Limits
-from lamina.services.extender.http.listening import Listener
 from lamina.services.extender.http.refusals import BAD_HANDSHAKE, BAD_NAME, TOO_MANY, TOO_SLOW
-from lamina.services.extender.http.tls import Tls
-from tests.unit.services.extender.http.visiting import PAGE, PIECE, Notebook, chunks, get, post, routes, serving, until
-
-LOOKS = 0.02
-"""Seconds between two looks at the files."""
-OURS = trustme.CA(key_type=trustme.KeyType.ECDSA)
-THEIRS = trustme.CA(key_type=trustme.KeyType.ECDSA)
-SCHEDULER = OURS.issue_cert("scheduler.kube-system", common_name="system:kube-scheduler")
-
-
-class Files:
-    """What a server is given, and may be given again."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.cert, self.key, self.ca = folder / "tls.crt", folder / "tls.key", folder / "ca.crt"
-        self.serve_as(OURS)
-        self.trust(OURS)
-
-    def serve_as(self, authority: trustme.CA, key: bytes | None = None) -> trustme.LeafCert:
-        cert = authority.issue_cert("127.0.0.1")
-        replace(self.key, key or cert.private_key_pem.bytes())
-        replace(self.cert, b"".join(blob.bytes() for blob in cert.cert_chain_pems))
-        return cert
-
-    def trust(self, *authorities: trustme.CA) -> None:
-        replace(self.ca, b"".join(authority.cert_pem.bytes() for authority in authorities))
-
-    def tls(self, *names: str) -> Tls:
-        return Tls(str(self.cert), str(self.key), str(self.ca), names, look_seconds=LOOKS)
-
-
-def replace(path: Path, content: bytes) -> None:
-    beside = path.with_name("new")
-    beside.write_bytes(content)
-    beside.rename(path)
-
-
-def context(cert: trustme.LeafCert | None = SCHEDULER, server: trustme.CA = OURS) -> ssl.SSLContext:
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    server.configure_trust(made)
-    if cert is not None:
-        cert.configure_cert(made)
-    return made
-
-
-@pytest.fixture
-def files(tmp_path) -> Files:
-    return Files(tmp_path)
-
-
-async def turned_away(server, made: ssl.SSLContext) -> bool:
-    """Whether a caller gets no answer; in TLS 1.3 it learns that only after its own side of the handshake."""
-    try:
-        async with server.call(made) as caller:
-            await caller.ask(get())
-    except (ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
-        return True
-    return False
-
+from tests.unit.services.extender.http.papers import OURS, SCHEDULER, THEIRS, context, turned_away
+from tests.unit.services.extender.http.visiting import (
+    EITHER_LOOP,
+    PAGE,
+    PATIENCE,
+    PIECE,
+    chunks,
+    get,
+    post,
+    serving,
+    until,
+)
 
 # ---------------------------------------------------------------------------------------------------------- who may call
 
@@ -150,6 +97,14 @@ async def test_a_refused_caller_is_told_its_own_names_and_no_others(files):
         assert f"the client certificate is for {names}, who may not ask here\n" == answer.body.decode()
 
 
+async def test_a_name_that_a_certificate_has_twice_is_told_once(files):
+    twice = OURS.issue_cert("someone.example.com", common_name="someone.example.com")
+    async with serving(tls=files.tls("secret")) as server, server.call(context(twice)) as caller:
+        answer = await caller.ask(get())
+
+        assert b"the client certificate is for someone.example.com, who may not ask here\n" == answer.body
+
+
 @pytest.mark.parametrize(
     ("version", "spoken"),
     [
@@ -194,6 +149,43 @@ async def test_strangers_that_begin_handshakes_keep_nobody_out(files):
             assert {BAD_HANDSHAKE} == set(server.notes.refusals)
 
 
+@EITHER_LOOP
+def test_no_more_handshakes_are_under_way_than_connections_are_allowed(files, loop):
+    """Also when many begin in the same moment: each that is one too many ends another one."""
+
+    async def story() -> list[str]:
+        async with serving(Limits(connections=3, read_seconds=600), tls=files.tls()) as server:
+            # All of them are there before the first is accepted.
+            strangers = [socket.create_connection(("127.0.0.1", server.listener.port)) for _ in range(50)]
+            await until(lambda: len(server.notes.refusals) >= 50 - 3)
+            for stranger in strangers[:-3]:
+                stranger.settimeout(PATIENCE)
+                assert b"" == await asyncio.to_thread(stranger.recv, 1)
+            for stranger in strangers[-3:]:
+                stranger.setblocking(False)
+                with pytest.raises(BlockingIOError):
+                    stranger.recv(1)
+            refusals = list(server.notes.refusals)
+            for stranger in strangers:
+                stranger.close()
+            return refusals
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert [BAD_HANDSHAKE] * 47 == runner.run(story())
+
+
+async def test_callers_with_a_wrong_name_keep_nobody_out(files):
+    wrong = context(OURS.issue_cert("somebody.else"))
+    async with serving(Limits(connections=2), tls=files.tls("system:kube-scheduler")) as server:
+        # They stay, as nobody tells them to hurry.
+        crowd = [await server.connect(wrong) for _ in range(2 + SPARE + 5)]
+        async with server.call(context()) as caller:
+            assert PAGE == (await caller.ask(get())).body
+
+        assert {BAD_NAME} == set(server.notes.refusals)
+        assert 403 == (await crowd[-1].answer()).status
+
+
 async def test_a_connection_too_many_is_told_so_over_tls_too(files):
     async with serving(Limits(connections=1), tls=files.tls()) as server, server.call(context()) as first:
         await first.ask(get())
@@ -223,147 +215,3 @@ async def test_stopping_ends_handshakes_too(files):
         assert b"" == await caller.rest()
         await stranger.cut_off()
         assert 0 == server.notes.counts[-1]
-
-
-# ------------------------------------------------------------------------------------------------------------- rotation
-
-
-async def test_new_certificates_are_used_for_new_connections(files, caplog):
-    async with serving(tls=files.tls()) as server, server.call(context()) as before:
-        await before.ask(get())
-        files.serve_as(THEIRS)
-        await until(lambda: server.notes.reloads)
-
-        assert await turned_away(server, context(server=OURS))
-        async with server.call(context(server=THEIRS)) as after:
-            assert PAGE == (await after.ask(get())).body
-        assert {True} == set(server.notes.reloads[-1:])
-
-
-async def test_an_authority_that_was_replaced_is_trusted_no_more(files):
-    theirs = THEIRS.issue_cert("scheduler.kube-system")
-    async with serving(tls=files.tls()) as server:
-        assert await turned_away(server, context(theirs))
-        files.trust(OURS, THEIRS)
-        await until(lambda: server.notes.reloads == [True])
-        assert not await turned_away(server, context(theirs))
-        assert not await turned_away(server, context())
-
-        files.trust(THEIRS)
-        await until(lambda: server.notes.reloads == [True, True])
-        assert not await turned_away(server, context(theirs))
-        assert await turned_away(server, context())
-
-
-async def test_a_session_of_an_old_authority_cannot_be_taken_up_again(files):
-    made = context()
-    made.maximum_version = ssl.TLSVersion.TLSv1_2
-    async with serving(tls=files.tls()) as server:
-        async with server.call(made) as caller:
-            await caller.ask(get())
-            session = caller.writer.get_extra_info("ssl_object").session
-        assert not session.has_ticket
-        files.trust(THEIRS)
-        await until(lambda: server.notes.reloads)
-
-        assert await turned_away(server, made)
-
-
-async def test_connections_of_old_certificates_end_after_their_next_answer(files):
-    async with serving(tls=files.tls()) as server, server.call(context()) as caller:
-        assert "connection" not in (await caller.ask(get())).headers
-        files.trust(OURS, THEIRS)
-        await until(lambda: server.notes.reloads)
-        answer = await caller.ask(get())
-
-        assert (200, "close") == (answer.status, answer.headers["connection"])
-        assert b"" == await caller.rest()
-
-
-async def test_a_projected_volume_is_replaced_by_its_link(tmp_path):
-    """How Kubernetes mounts secrets: the files are links through `..data`, which is renamed to point elsewhere."""
-    for name, authority in (("..1", OURS), ("..2", THEIRS)):
-        (tmp_path / name).mkdir()
-        Files(tmp_path / name).serve_as(authority)
-    (tmp_path / "..data").symlink_to("..1")
-    for name in ("tls.crt", "tls.key", "ca.crt"):
-        (tmp_path / name).symlink_to(f"..data/{name}")
-    given = Tls(str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"), str(tmp_path / "ca.crt"), look_seconds=LOOKS)
-    async with serving(tls=given) as server:
-        assert not await turned_away(server, context(server=OURS))
-        (tmp_path / "..data_tmp").symlink_to("..2")
-        (tmp_path / "..data_tmp").rename(tmp_path / "..data")
-        shutil.rmtree(tmp_path / "..1")
-        await until(lambda: server.notes.reloads == [True])
-
-        assert not await turned_away(server, context(server=THEIRS))
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "problem"),
-    [
-        pytest.param("tls.crt", b"nothing", "does not fit", id="no certificate"),
-        pytest.param("tls.crt", b"", "does not fit", id="an empty certificate"),
-        pytest.param("tls.key", b"nothing", "does not fit", id="no key"),
-        pytest.param("tls.key", OURS.issue_cert("x").private_key_pem.bytes(), "key values mismatch", id="another key"),
-        pytest.param("ca.crt", b"nothing", "has no certificates in PEM", id="no authority"),
-        pytest.param("ca.crt", b"", "has no certificates in PEM", id="an empty authority"),
-        pytest.param("ca.crt", b"\xff\xfe", "has no certificates in PEM", id="bytes"),
-        pytest.param("ca.crt", b"x" * (tls.LARGEST + 1), "has more than 1048576 bytes", id="too large"),
-        pytest.param("tls.crt", None, "cannot be read: No such file or directory", id="gone"),
-    ],
-)
-async def test_files_that_cannot_be_used_leave_everything_as_it_was_and_that_is_said_once(
-    files, caplog, name, content, problem
-):
-    path = files.folder / name
-    good = path.read_bytes()
-    async with serving(tls=files.tls()) as server:
-        if content is None:
-            path.unlink()
-        else:
-            replace(path, content)
-        await until(lambda: server.notes.reloads)
-        await asyncio.sleep(LOOKS * 5)
-
-        assert not await turned_away(server, context())
-        assert [False] == server.notes.reloads
-        (record,) = [one for one in caplog.records if one.getMessage() == tls.KEPT]
-        assert problem in record.problem
-        assert str(path) in record.problem or str(files.cert) in record.problem
-
-        replace(path, good)
-        files.trust(OURS, THEIRS)
-        await until(lambda: server.notes.reloads == [False, True])
-
-
-async def test_files_that_are_as_they_were_are_not_loaded_again(files):
-    async with serving(tls=files.tls()) as server:
-        for path in (files.cert, files.key, files.ca):
-            replace(path, path.read_bytes())
-        await asyncio.sleep(LOOKS * 5)
-
-        assert [] == server.notes.reloads
-
-
-@pytest.mark.parametrize("name", ["tls.crt", "tls.key", "ca.crt"])
-async def test_what_cannot_be_used_at_the_start_is_said_in_a_line(files, name):
-    (files.folder / name).unlink()
-    with pytest.raises(InputError) as caught:
-        await Listener(routes(), Limits(), Notebook()).start("127.0.0.1", 0, files.tls())
-
-    assert f"{files.folder / name}: cannot be read: No such file or directory" == str(caught.value)
-
-
-async def test_an_encrypted_key_is_refused_without_asking_the_terminal(files):
-    key = serialization.load_pem_private_key(files.key.read_bytes(), None)
-    locked = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(b"password"),
-    )
-    replace(files.key, locked)
-    with pytest.raises(InputError) as caught:
-        await Listener(routes(), Limits(), Notebook()).start("127.0.0.1", 0, files.tls())
-
-    assert "the key is encrypted, and nobody is there to ask for the password" in str(caught.value)

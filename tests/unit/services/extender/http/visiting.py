@@ -12,13 +12,25 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import pytest
+
 from lamina.services.extender.http.limits import Limits
 from lamina.services.extender.http.listening import Listener
+from lamina.services.extender.http.loops import new_loop
 from lamina.services.extender.http.reply import Body, Reply, Routes
 from lamina.services.extender.http.tls import Tls
 
 PATIENCE = 20.0
 """Seconds after which a test gives up on an answer; far more than any takes."""
+
+EITHER_LOOP = pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param(asyncio.new_event_loop, id="asyncio"),
+        pytest.param(new_loop, id="uvloop", marks=pytest.mark.needs("uvloop", ci=False)),
+    ],
+)
+"""For what the two do differently."""
 
 PAGE = b'{"page":1}\n'
 PIECE = bytes(range(256)) * 4096  # 1 MiB
