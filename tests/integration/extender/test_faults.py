@@ -193,15 +193,23 @@ def test_pods_are_placed_when_something_else_answers_and_the_extender_sees_it(be
     counted(extender, with_answer=before + 2, without=without + 2)
 
 
-@pytest.mark.parametrize("path", ["/scheduler/priorities/congestion", "/scheduler/no/such/verb"])
-def test_whoever_hangs_up_in_the_middle_of_a_question_takes_nobody_elses_answer_away(bed, path):
+@pytest.mark.parametrize(
+    ("path", "abandoned"),
+    [
+        pytest.param("/scheduler/priorities/congestion", 1, id="a question"),
+        pytest.param("/scheduler/no/such/verb", 0, id="what nobody answers is no question"),
+    ],
+)
+def test_whoever_hangs_up_in_the_middle_of_a_question_takes_nobody_elses_answer_away(bed, path, abandoned):
     with Extender(bed, "congestion") as extender:
         asks = bed.api("POST", PODS, pod("p", scheduler="my-scheduler"))
         extender.levels("congestion", asks, NODES)
+        others = extender.metric("lamina_extender_connections")
         with socket.create_connection(("127.0.0.1", extender.port)) as caller:
             caller.sendall(f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{{".encode())
-            time.sleep(0.2)
-        until(lambda: extender.metric("lamina_extender_abandoned_total") == 1, 10.0, "it is seen that it hung up")
+            until(lambda: extender.metric("lamina_extender_connections") == others + 1, 10.0, "it is there")
+        until(lambda: extender.metric("lamina_extender_connections") == others, 10.0, "it is seen that it hung up")
+        assert abandoned == extender.metric("lamina_extender_abandoned_total")
 
         target = {
             "apiVersion": "v1",
