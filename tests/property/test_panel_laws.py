@@ -58,8 +58,15 @@ names = st.sampled_from(NODES)
 amounts = st.sampled_from([None, "100m", "1", "3"])
 sizes = st.sampled_from([None, "200Mi", "5Gi"])
 numbers = st.sampled_from(["0", "17", "900", "3000", "1e400", "nan", "much", "-5"])
-annotations = st.dictionaries(
-    st.sampled_from(["congestion-factor", "mean-free-cpu", "std-free-cpu", "mean-free-memory"]), numbers, max_size=4
+stamps = st.sampled_from(["1970-01-01T00:00:00Z", "1970-01-01T00:40:00Z", "2999-01-01T00:00:00Z", "once"])
+annotations = st.builds(
+    lambda said, when: {**said, **when},
+    st.dictionaries(
+        st.sampled_from(["congestion-factor", "mean-free-cpu", "std-free-cpu", "mean-free-memory"]), numbers, max_size=4
+    ),
+    st.dictionaries(
+        st.sampled_from(["lamina.dev/congestion-observed-at", "lamina.dev/usage-observed-at"]), stamps, max_size=2
+    ),
 )
 nodes = st.builds(
     lambda name, cpu, uid, annotations, closed: a_node(
@@ -80,11 +87,14 @@ def _pod(name: str, cpu: str | None, memory: str | None, image: str, owner: Owne
 
 shapes = st.tuples(amounts, sizes, st.sampled_from(["app:1", "app:2", "tool:1", "unknown:1"]), st.sampled_from(OWNERS))
 placed = st.builds(
-    lambda name, shape, on, started: replace(_pod(name, *shape), node_name=on, started=started),
+    lambda name, shape, on, started, since: replace(
+        _pod(name, *shape), node_name=on, started=started, started_at=since if started else 0.0
+    ),
     st.sampled_from(PODS),
     shapes,
     names,
     st.booleans(),
+    st.sampled_from([0.0, 25.0, 75.0]),
 )
 loads = st.builds(
     Load,
@@ -121,6 +131,7 @@ events = st.one_of(
     st.lists(usages, min_size=1, max_size=3).map(tuple).map(UsageReported),
     st.lists(usages, min_size=3, max_size=9).map(tuple).map(UsageReported),
     st.integers(1, 200).map(lambda now: TimePassed(float(now))),
+    st.sampled_from([1000.0, 1500.0, 2500.0]).map(TimePassed),
 )
 histories = st.builds(
     lambda first, images, more: [*first, ImagesLearned(tuple(images)), *more],

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.events import Event, UsageReported
+from lamina.model.events import Event, NodeSeen, PodGone, PodSeen, TimePassed, UsageReported
 from lamina.model.pod import PodUid
 from lamina.model.resources import CPU, MEMORY, amounts
-from lamina.model.usage import Load
+from lamina.model.usage import Load, NodeUsage
 from lamina.scheduling.config.named import named
 from lamina.scheduling.framework.commands import Command
+from lamina.scheduling.framework.view import everything
 from lamina.scheduling.loop.loop import Loop
 from lamina.simulator.cluster import Cluster, Delays, NodeSpec, UsageSpec
 from lamina.simulator.cluster.life import Life, Stage
@@ -28,7 +29,7 @@ from lamina.simulator.engine import Environment
 from lamina.simulator.run import simulate, summary
 from lamina.simulator.run.decider import LoopDecider
 from lamina.simulator.workloads import Scenario
-from lamina.testing import a_pod, an_image
+from lamina.testing import a_node, a_pod, an_image
 from lamina.trace.records import Record
 from lamina.trace.writer import ENCODER, MemoryTrace
 from tests.property.simulated_scenarios import REGISTRY, scenarios, wild
@@ -157,6 +158,53 @@ def test_a_cluster_in_which_nothing_more_happens_is_told_of_as_it_stays(spec, po
     assert [(min(story.used[node][-1][1].get(CPU, 0), 4000), 0.0) for node in NODES] == [
         (usage.cpu.mean, usage.cpu.deviation) for usage in last
     ]
+
+
+AGES = st.integers(0, 100)
+STAYS = st.tuples(st.integers(0, 2000), AGES, st.none() | AGES, st.none() | AGES).map(
+    # What it asks for, and when it comes, begins to run and leaves, as far as it does.
+    lambda stay: (stay[0], *sorted(stay[1:3], key=lambda at: 101 if at is None else at), stay[3])
+)
+
+
+@given(st.lists(STAYS, max_size=6), st.integers(0, 60), st.integers(1, 60), st.integers(0, 5000), st.integers(0, 100))
+def test_a_measurement_is_corrected_by_what_each_pod_has_to_do_with_its_window(stays, since, length, mean, before):
+    """Pods are told of as things happen, and the node was measured before; the naive model has all of it at hand."""
+    happened: list[tuple[int, int, Event]] = [
+        (before, 0, UsageReported((NodeUsage("n1", Load(1.0), None, -1.0, 0.0),))),
+    ]
+    coming = stayed = gone = Fraction(0)
+
+    def part(at: int) -> Fraction:
+        return min(max(Fraction(at - since, length), Fraction(0)), Fraction(1))
+
+    for number, (cpu, came, began, left) in enumerate(stays):
+        pod = a_pod(f"p{number}", f"{cpu}m", on="n1")
+        left = left if left is None or left >= came else came
+        if began is not None and left is not None and began > left:
+            began = None
+        happened.append((came, 1, PodSeen(pod)))
+        if began is not None:
+            happened.append((began, 2, PodSeen(msgspec.structs.replace(pod, started=True, started_at=float(began)))))
+        if left is not None:
+            happened.append((left, 3, PodGone(pod.uid)))
+        missed = Fraction(1) if began is None else part(began)
+        if left is None:
+            coming, stayed = coming + cpu * missed, stayed + cpu * (1 - missed)
+        elif began is not None and left >= before:
+            # Who left before the node was first measured is not known of.
+            gone += cpu * (part(left) - missed)
+    loop = Loop(lambda _: {}, lambda _: 0)
+    loop.take(NodeSeen(a_node("n1")))
+    for at, _, event in sorted(happened, key=lambda one: one[:2]):
+        loop.take(TimePassed(float(at)), event)
+    usage = NodeUsage("n1", Load(float(mean)), None, float(since), float(since + length))
+    loop.take(TimePassed(200.0), UsageReported((usage,)))
+
+    share = min(Fraction(mean) / (gone + stayed), Fraction(1)) if gone else Fraction(0)
+    told = loop.state.context.usage.of(everything(loop.state.columns), CPU).mean.item(0)
+    assert pytest.approx(float(mean - gone * share + coming), abs=1e-6) == told
+    assert told >= float(coming) - 1e-6
 
 
 class Listening(LoopDecider):

@@ -142,6 +142,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
     started: bool = False
     """Its containers run: every image it needs is on its node."""
+    started_at: float = 0.0
+    """Since when, if it runs and somebody says so: when its node took it on, before its images were pulled."""
     finished: bool = False
     deleting: bool = False
 

@@ -70,6 +70,7 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     phase: str | None = None
     nominated_node_name: str | None = None
+    start_time: str | None = None
 
 
 class PodObject(msgspec.Struct, frozen=True, gc=False):
@@ -108,6 +109,7 @@ def _convert(pod: PodObject) -> Pod:
         [container.resources for container in containers],
         [(SIDECAR if container.restart_policy == ALWAYS else INIT, container.resources) for container in init],
     )
+    started = status.phase not in NOT_STARTED
     return Pod(
         uid=PodUid(metadata.uid),
         name=metadata.name,
@@ -151,7 +153,8 @@ def _convert(pod: PodObject) -> Pod:
         ignored=placement.ignored,
         owner=controller(metadata.owner_references),
         created_at=timestamps.seconds(metadata.creation_timestamp),
-        started=status.phase not in NOT_STARTED,
+        started=started,
+        started_at=timestamps.seconds(status.start_time) if started else 0.0,
         finished=status.phase in FINISHED,
         deleting=metadata.deletion_timestamp is not None,
     )

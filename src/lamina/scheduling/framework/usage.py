@@ -2,24 +2,32 @@
 What nodes are really used for: the last measurement of each, and who came or left since.
 
 A measurement is a mean over a window. A pod that began to run within that window is in the mean for a part of it only, and
-one that has not begun is not in it at all; what is missing is made up with the pod's requests. Pods that left count the
-other way round:
+one that has not begun is not in it at all; what is missing is made up with the pod's requests. A pod that left is in the
+mean for as long as it ran, and nobody knows with how much. It takes no more along than it asked for, and no more than its
+share, by requests, of what was measured: a node from which idle pods leave stays as busy as it was.
 
-    mean now = measured + Σ requests · part of the window without it (came) - Σ requests · part of the window with it (left)
+    mean now = measured - gone · min(1, measured / (gone + stayed)) + coming
+
+    coming   = Σ requests · part of the window without it     of those who are there
+    stayed   = Σ requests · part of the window with it        of those who are there
+    gone     = Σ requests · part of the window with it        of those who left
 
 A measurement that should have been renewed is believed less and less (`layers.trust`), and of a node without one nothing
-is known. Who comes and goes is followed from the first measurement on; where nobody measures, that costs nothing.
+is known. Annotations that carry a stamp are believed less in the same way. Who comes and goes is followed on nodes that
+are measured; where nobody measures, that costs nothing.
 """
 
 import math
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from lamina.layers.trust import Trust
+from lamina.layers.trust import GRACE, HALVINGS, Trust
+from lamina.model import resources
 from lamina.model.pod import Pod, PodUid
-from lamina.model.resources import CPU, MEMORY, Amounts
+from lamina.model.resources import CPU, MEMORY
 from lamina.model.usage import Load, NodeUsage
 from lamina.scheduling.framework.columns import Floats, NodeColumns
 from lamina.scheduling.framework.rowlog import Facet
@@ -27,11 +35,14 @@ from lamina.scheduling.framework.view import NodeView
 
 LINES: Final = {CPU: 0, MEMORY: 1}
 NOT_YET: Final = math.inf
+STILL: Final = math.inf
 # Pods that left a node since it was measured and are remembered. As a rule the next measurement makes them forgotten; where
 # none comes, nobody believes the last one any more.
 MOST_GONE: Final = 512
 # Measurements that are kept of nodes that are not there; they may have left while they were measured.
 MOST_EARLY: Final = 1024
+ANNOTATED_WITHIN: Final = 600.0
+"""Seconds within which annotations that carry a stamp are written anew: what `lamina annotate` does unless told otherwise."""
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -46,15 +57,39 @@ class Measured(msgspec.Struct, frozen=True):
     """From 1 (fresh) down to 0 (nothing is known)."""
 
 
-class Move(msgspec.Struct, gc=False):
-    """A pod that came (amounts as they are) or left (amounts negative)."""
+class Words(msgspec.Struct, frozen=True, gc=False):
+    """What the containers of a pod say about cpu, those that run as long as it does."""
+
+    limits: int
+    """Of those that have limits, how much these are."""
+    unlimited: int
+    """Of the others, what they request."""
+    silent: int
+    """How many say neither."""
+    requests: int
+    """What all of them request, init containers included; no more than the pod does."""
+
+
+class Coming(msgspec.Struct, frozen=True):
+    """`Words` of the pods that the mean has with their requests, for each node of a view: those not measured yet."""
+
+    limits: Floats
+    unlimited: Floats
+    silent: Floats
+    requests: Floats
+
+
+class Move(msgspec.Struct, frozen=True, gc=False):
+    """A pod that came, or one that left."""
 
     uid: PodUid
-    at: float
-    """When it began to run, or left; `NOT_YET`: it does not run yet."""
     cpu: int
     memory: int
-    gone: bool = False
+    words: Words
+    began: float
+    """When it began to run; `NOT_YET`: it does not run yet."""
+    ended: float = STILL
+    """When it left; `STILL`: it is there."""
 
 
 class ClusterUsage:
@@ -67,12 +102,17 @@ class ClusterUsage:
         self._trust = Trust()
         self._trusted: tuple[tuple[float, int], Floats | None] | None = None
         """How far every row is believed, and as of when: while nobody measures, that takes a millisecond to work out."""
+        self._stamps: set[str] = set()
+        """Annotations somebody goes by that say when others were written."""
+        self._on: Callable[[str], Iterable[Pod]] = _nobody
         self._reports: dict[str, NodeUsage] = {}
-        self._moves: dict[str, list[Move]] = {}
+        self._moves: dict[str, dict[PodUid, Move]] = {}
+        """Of every node that was measured, who came or left in or after its window."""
         self._mean: Floats = np.zeros((2, 0))
         self._deviation: Floats = np.zeros((2, 0))
         self._forecast: Floats = np.zeros((2, 0))
         self._known: Floats = np.zeros((2, 0))
+        self._coming: Floats = np.zeros((4, 0))
 
     @property
     def measured(self) -> int:
@@ -81,28 +121,31 @@ class ClusterUsage:
 
     # -- what happened -----------------------------------------------------------------------------------------------
 
+    def ask(self, on: Callable[[str], Iterable[Pod]]) -> None:
+        """Let *on* say who is on a node that is measured for the first time."""
+        self._on = on
+
     def report(self, usages: tuple[NodeUsage, ...]) -> bool:
         """Take measurements in; say whether any of them is news about a node that is there."""
         news = False
         for usage in usages:
-            before = self._reports.get(usage.node)
+            node, before = usage.node, self._reports.get(usage.node)
             if before is not None and usage.until < before.until:
                 continue
-            if before is None and self._too_early(usage.node):
+            if before is None and self._too_early(node):
                 continue
-            self._reports[usage.node] = usage
-            moves = [move for move in self._moves.pop(usage.node, ()) if move.at > usage.since]
-            if moves:
-                self._moves[usage.node] = moves
-            row = self._columns.rows.get(usage.node)
+            self._reports[node] = usage
+            moves = map(_there, self._on(node)) if before is None else self._moves[node].values()
+            self._moves[node] = {move.uid: move for move in moves if _matters(move, usage)}
+            row = self._columns.rows.get(node)
             if row is not None:
                 self._renew(row, usage)
-                self._settle(usage.node, row)
+                self._settle(node, row)
                 news = True
         return news
 
     def join(self, node: str, row: int) -> None:
-        """A node has this row from now on."""
+        """A node has this row from now on, with the pods on it."""
         usage = self._reports.get(node)
         if usage is not None:
             self._renew(row, usage)
@@ -110,66 +153,63 @@ class ClusterUsage:
 
     def leave(self, node: str) -> None:
         """A node is gone; its row still is its own."""
-        self._moves.pop(node, None)
         row = self._columns.rows[node]
         if self._reports.pop(node, None) is not None:
+            del self._moves[node]
             self._trust.forget(row)
             self._trusted = None
-            for column in (self._mean, self._deviation, self._known):
+            for column in (self._mean, self._deviation, self._known, self._coming):
                 column[:, row] = 0
             self._forecast[:, row] = math.nan
 
     def came(self, node: str, pod: Pod) -> None:
-        """A pod is on a node; one that runs when it is first seen is in the measurements already, and so is one that is back."""
-        if not self._reports:
+        """A pod is on a node, which counts it: it has just come, begins to run, or asks for something else than before."""
+        usage = self._reports.get(node)
+        if usage is None:
             return
-        if not pod.started:
-            self._move(node, Move(pod.uid, NOT_YET, *_asked(pod.requests)))
-            return
-        moves = self._moves.get(node, [])
-        back = next((place for place, move in enumerate(moves) if move.uid == pod.uid and move.gone), None)
-        if back is not None:
-            del moves[back]
-            self._resettle(node)
-
-    def started(self, node: str, pod: Pod) -> None:
-        """A pod begins to run, and to be measured."""
-        for move in self._moves.get(node, ()):
-            if move.uid == pod.uid and move.at == NOT_YET:
-                move.at = self._now
+        move, known = _there(pod), self._moves[node].pop(pod.uid, None)
+        if known is not None and pod.started:
+            # Seen to begin, or back where it was.
+            move = msgspec.structs.replace(move, began=self._now if known.began == NOT_YET else known.began)
+        if _matters(move, usage):
+            self._moves[node][pod.uid] = move
+        self._resettle(node)
 
     def left(self, node: str, pod: Pod) -> None:
-        """A pod is not on a node any more; one that never ran leaves no trace."""
-        if not self._reports:
+        """A pod is not on a node any more, nor counted there; one that never ran leaves no trace."""
+        if node not in self._reports:
             return
-        moves = self._moves.get(node, [])
-        waiting = next((place for place, move in enumerate(moves) if move.uid == pod.uid and move.at == NOT_YET), None)
-        if waiting is not None:
-            del moves[waiting]
-            self._resettle(node)
-        elif node not in self._columns.rows:
-            # Measurements of a node that comes back begin anew.
-            self._put(node, [move for move in moves if move.uid != pod.uid])
-        elif pod.started:
-            cpu, memory = _asked(pod.requests)
-            self._move(node, Move(pod.uid, self._now, -cpu, -memory, gone=True))
+        moves = self._moves[node]
+        move = moves.pop(pod.uid, None) or _there(pod)
+        # Of a node that is not there nobody knows what is left on it.
+        if move.began != NOT_YET and node in self._columns.rows:
+            moves[pod.uid] = msgspec.structs.replace(move, ended=self._now)
+            _forget_some(moves)
+        self._resettle(node)
 
-    def pass_time(self, now: float) -> None:
-        """Move on; measurements that were not renewed are believed less."""
+    def pass_time(self, now: float) -> bool:
+        """Move on; say whether anything is believed otherwise than before: as a rule less, because it was not renewed."""
         self._now = now
-        for row in self._trust.pass_time(now):
-            self._columns.touch(Facet.USAGE, row)
+        clock, before = self._trust.clock, self._everywhere()
+        self._trust.pass_time(now)
+        if self._trust.clock == clock:
+            return False
+        news = self._touch(Facet.USAGE, before, self._everywhere())
+        for stamp in self._stamps:
+            times = self._columns.annotations.times(stamp, self._columns.size)
+            news |= self._touch(Facet.ANNOTATIONS, _faded(times, clock), _faded(times, self._trust.clock))
+        return news
 
     # -- what if -----------------------------------------------------------------------------------------------------
 
     def moves(self, node: str) -> tuple[Move, ...]:
         """Return who came and left, for whoever takes pods off a node to see what would be without them."""
-        return tuple(self._moves.get(node, ()))
+        return tuple(self._moves.get(node, {}).values())
 
     def go_back(self, node: str, moves: tuple[Move, ...]) -> None:
         """Let who came and left be as it was."""
-        if self._reports:
-            self._put(node, list(moves))
+        if node in self._reports:
+            self._moves[node] = {move.uid: move for move in moves}
             self._resettle(node)
 
     # -- what is known -----------------------------------------------------------------------------------------------
@@ -178,21 +218,37 @@ class ClusterUsage:
         """Return what is known of cpu or memory; amounts are never below zero."""
         self._make_room()
         line, rows = LINES[resource], nodes.rows
-        trust = self._believed(nodes)
+        every = self._everywhere()
         known = self._known[line, : nodes.height][rows]
         return Measured(
             np.maximum(self._mean[line, : nodes.height][rows], 0.0),
             self._deviation[line, : nodes.height][rows],
             np.maximum(self._forecast[line, : nodes.height][rows], 0.0),
-            known.copy() if trust is None else known * trust,
+            known.copy() if every is None else known * every[rows],
         )
 
-    def _believed(self, nodes: NodeView) -> Floats | None:
-        when = (self._trust.clock, nodes.height)
+    def coming(self, nodes: NodeView) -> Coming:
+        """Return what pods say about cpu that the mean has with their requests, for the part of the window without them."""
+        self._make_room()
+        return Coming(*(line[: nodes.height][nodes.rows] for line in self._coming))
+
+    def dated(self, nodes: NodeView, stamp: str) -> Floats:
+        """
+        Say how far what nodes say of themselves is believed, by an annotation that tells when that was so.
+
+        In full where they do not say when.
+        """
+        self._stamps.add(stamp)
+        times = self._columns.annotations.times(stamp, nodes.height)
+        return _faded(times[nodes.rows], self._trust.clock)
+
+    def _everywhere(self) -> Floats | None:
+        """Say how far the measurement of every row is believed; None: all in full."""
+        size = self._columns.size
+        when = (self._trust.clock, size)
         if self._trusted is None or self._trusted[0] != when:
-            self._trusted = (when, self._trust.of(slice(0, nodes.height), nodes.height))
-        every = self._trusted[1]
-        return None if every is None else every[nodes.rows]
+            self._trusted = (when, self._trust.of(slice(0, size), size))
+        return self._trusted[1]
 
     # -- books -------------------------------------------------------------------------------------------------------
 
@@ -200,52 +256,54 @@ class ClusterUsage:
         self._trust.renew(row, usage.until, usage.renews_within, self._now)
         self._trusted = None
 
-    def _move(self, node: str, move: Move) -> None:
-        moves = self._moves.setdefault(node, [])
-        moves.append(move)
-        if move.gone:
-            _forget_some(moves)
-        self._resettle(node)
-
-    def _put(self, node: str, moves: list[Move]) -> None:
-        self._moves.pop(node, None)
-        if moves:
-            self._moves[node] = moves
+    def _touch(self, facet: Facet, before: Floats | None, after: Floats | None) -> bool:
+        """Note which rows are believed otherwise than before; say whether any is. None: all in full."""
+        if before is None and after is None:
+            return False
+        rows = np.flatnonzero((1.0 if before is None else before) != (1.0 if after is None else after)).tolist()
+        for row in rows:
+            self._columns.touch(facet, row)
+        return bool(rows)
 
     def _too_early(self, node: str) -> bool:
         return node not in self._columns.rows and len(self._reports) >= self._columns.count + MOST_EARLY
 
     def _resettle(self, node: str) -> None:
         row = self._columns.rows.get(node)
-        if row is not None and node in self._reports:
+        if row is not None:
             self._settle(node, row)
 
     def _settle(self, node: str, row: int) -> None:
         """Work out anew what is known of a node."""
         self._make_room()
         usage = self._reports[node]
-        window = usage.until - usage.since
-        extra = [0.0, 0.0]
-        for move in self._moves.get(node, ()):
-            if window > 0:
-                part = min(max((move.at - usage.since) / window, 0.0), 1.0)
+        coming, gone, words = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0, 0.0]
+        for move in self._moves[node].values():
+            missed = _part(usage, move.began)
+            if move.ended == STILL:
+                coming[0] += missed * move.cpu
+                coming[1] += missed * move.memory
+                for place, said in enumerate(msgspec.structs.astuple(move.words)):
+                    words[place] += missed * said
             else:
-                part = 1.0 if move.at > usage.until else 0.0
-            extra[0] += part * move.cpu
-            extra[1] += part * move.memory
+                ran = max(_part(usage, move.ended) - missed, 0.0)
+                gone[0] += ran * move.cpu
+                gone[1] += ran * move.memory
         for line, load in enumerate((usage.cpu, usage.memory)):
-            self._write(line, row, load, extra[line])
+            requested = self._columns.allocatable.item(line, row) - self._columns.free.item(line, row)
+            self._write(line, row, load, (coming[line], gone[line], max(requested - coming[line], 0.0)))
+        self._coming[:, row] = words
         self._columns.touch(Facet.USAGE, row)
 
-    def _write(self, line: int, row: int, load: Load | None, extra: float) -> None:
+    def _write(self, line: int, row: int, load: Load | None, amounts: tuple[float, float, float]) -> None:
         if load is None or not math.isfinite(load.mean) or not math.isfinite(load.deviation):
             self._mean[line, row] = self._deviation[line, row] = self._known[line, row] = 0.0
             self._forecast[line, row] = math.nan
             return
-        self._mean[line, row] = load.mean + extra
+        self._mean[line, row] = _corrected(load.mean, *amounts)
         self._deviation[line, row] = max(load.deviation, 0.0)
-        expected = load.forecast
-        self._forecast[line, row] = math.nan if expected is None or not math.isfinite(expected) else expected + extra
+        # What is no number stays none.
+        self._forecast[line, row] = _corrected(_finite(load.forecast), *amounts)
         self._known[line, row] = 1.0
 
     def _make_room(self) -> None:
@@ -256,16 +314,76 @@ class ClusterUsage:
             self._deviation = np.pad(self._deviation, ((0, 0), (0, more)))
             self._forecast = np.pad(self._forecast, ((0, 0), (0, more)), constant_values=np.nan)
             self._known = np.pad(self._known, ((0, 0), (0, more)))
+            self._coming = np.pad(self._coming, ((0, 0), (0, more)))
 
 
-def _asked(requests: Amounts) -> tuple[int, int]:
-    asked = dict(requests)
-    return asked.get(CPU, 0), asked.get(MEMORY, 0)
+def words_of(pod: Pod) -> Words:
+    """Return what a pod's containers say about cpu."""
+    limits = unlimited = silent = 0
+    for container in pod.containers:
+        limit, request = dict(container.limits).get(CPU, 0), dict(container.requests).get(CPU, 0)
+        if limit:
+            limits += limit
+        elif request:
+            unlimited += request
+        else:
+            silent += 1
+    containers = resources.pod_total(
+        (container.requests for container in pod.containers),
+        ((container.requests, container.sidecar) for container in pod.init_containers),
+    )
+    return Words(limits, unlimited, silent, min(dict(containers).get(CPU, 0), dict(pod.requests).get(CPU, 0)))
 
 
-def _forget_some(moves: list[Move]) -> None:
-    """Forget those who left first, and when they came, if too many have left."""
-    gone = [move.uid for move in moves if move.gone]
+def _nobody(_: str) -> Iterable[Pod]:
+    return ()
+
+
+def _there(pod: Pod) -> Move:
+    """Say of a pod on a node what is known without having seen it begin: one that runs is as old as it says it is."""
+    asked = dict(pod.requests)
+    began = pod.started_at if pod.started else NOT_YET
+    return Move(pod.uid, asked.get(CPU, 0), asked.get(MEMORY, 0), words_of(pod), began)
+
+
+def _matters(move: Move, usage: NodeUsage) -> bool:
+    """Say whether a measurement has a pod for a part of its window, or not at all, that is there; or has one that left."""
+    return (move.began if move.ended == STILL else move.ended) > usage.since
+
+
+def _part(usage: NodeUsage, at: float) -> float:
+    """Return which part of the window had passed."""
+    window = usage.until - usage.since
+    if window > 0:
+        return min(max((at - usage.since) / window, 0.0), 1.0)
+    return 1.0 if at > usage.until else 0.0
+
+
+def _finite(number: float | None) -> float:
+    return number if number is not None and math.isfinite(number) else math.nan
+
+
+def _corrected(measured: float, coming: float, gone: float, stayed: float) -> float:
+    """Take off what left with those who left, and add those who are not measured yet."""
+    if gone > 0:
+        measured -= gone * min(max(measured, 0.0) / (gone + stayed), 1.0)
+    return measured + coming
+
+
+def _faded(times: Floats, clock: float) -> Floats:
+    """Say how far something is believed that was so at *times*, as `layers.trust` does; in full where there is no time."""
+    # A time that is yet to come is somebody's clock that is wrong, and as far off as one that has passed.
+    halvings = np.abs(clock - times) / ANNOTATED_WITHIN - GRACE
+    trust = np.ones(len(times))
+    late = np.flatnonzero(halvings > 0)
+    if len(late):
+        trust[late] = np.where(halvings[late] < HALVINGS, 0.5 ** np.minimum(halvings[late], HALVINGS), 0.0)
+    return trust
+
+
+def _forget_some(moves: dict[PodUid, Move]) -> None:
+    """Forget those who left first if too many have left: what they used counts as if they were there."""
+    gone = [move.uid for move in moves.values() if move.ended != STILL]
     if len(gone) > MOST_GONE:
-        forgotten = set(gone[: MOST_GONE // 2])
-        moves[:] = [move for move in moves if move.uid not in forgotten]
+        for uid in gone[: MOST_GONE // 2]:
+            del moves[uid]

@@ -37,6 +37,7 @@ class Cache:
         self._usage = usage
         self._placed: dict[PodUid, Placed] = {}
         self._on_node: dict[str, dict[PodUid, Placed]] = {}
+        usage.ask(self.on)
 
     def __len__(self) -> int:
         """Count the pods that have a node."""
@@ -66,17 +67,20 @@ class Cache:
     def confirm(self, pod: Pod, node: str) -> bool:
         """Take over the API server's word about a pod; say whether anything that others look at changed."""
         known = self._placed.get(pod.uid)
-        self._follow(known, pod, node)
+        before = None if known is None else known.pod
         if known is None or known.node != node or _load(known.pod) != _load(pod):
             self._uncount(pod.uid)
             self._count(Placed(pod, node, assumed=False))
-            return True
-        if not _same_to_counters(known.pod, pod):
+            changed = True
+        elif not _same_to_counters(known.pod, pod):
             self._recount(known, pod)
-            return True
-        known.pod = pod
-        known.assumed = False
-        return False
+            changed = True
+        else:
+            known.pod = pod
+            known.assumed = False
+            changed = False
+        self._follow(before, "" if known is None else known.node, pod, node)
+        return changed
 
     def remove(self, uid: PodUid) -> Placed | None:
         """Stop counting a pod; return where it was."""
@@ -109,15 +113,12 @@ class Cache:
         if row is not None:
             self.columns.use(row, pod)
 
-    def _follow(self, known: Placed | None, pod: Pod, node: str) -> None:
-        """Tell whoever keeps books of what nodes are used for; what a pod asks for while it runs makes no difference there."""
-        if known is None:
+    def _follow(self, before: Pod | None, was_on: str, pod: Pod, node: str) -> None:
+        """Tell whoever keeps books of what nodes are used for, once all is counted."""
+        if before is not None and was_on != node:
+            self._usage.left(was_on, before)
+        if before is None or was_on != node or pod.started != before.started or _load(pod) != _load(before):
             self._usage.came(node, pod)
-        elif known.node != node:
-            self._usage.left(known.node, known.pod)
-            self._usage.came(node, pod)
-        elif pod.started and not known.pod.started:
-            self._usage.started(node, pod)
 
     def _recount(self, placed: Placed, pod: Pod) -> None:
         """Take over how a pod is now that takes as much as before; whoever holds *placed* still sees how it was."""

@@ -132,7 +132,9 @@ class Loop:
             self.state.columns.touch(Facet.CATALOG, 0)
         if rows:
             self.state.pulls_changed(rows)
-        self.state.context.usage.pass_time(now)
+        if self.state.context.usage.pass_time(now):
+            # Nobody is refused for what is not believed any more.
+            self.state.changed(Changed(Change.USAGE))
         self.state.commands += self.state.bindings.pass_time(now)
 
     def _pod_seen(self, pod: Pod) -> None:

@@ -2,10 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from lamina.model.events import NodeGone, NodeSeen
-from lamina.scheduling.framework.annotations import number
+from lamina.scheduling.framework.annotations import moment, number
 from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.view import NodeRow, everything, only
 from lamina.scheduling.loop.loop import Loop
@@ -25,6 +26,8 @@ KEY = "congestion-factor"
         pytest.param("1_000", id="as only Python writes it"),
         pytest.param("1e999", id="beyond every float"),
         pytest.param("1" * 65, id="too long to mean anything"),
+        pytest.param("٥٠", id="digits of another script"),
+        pytest.param("５０", id="wide digits"),
     ],
 )
 def test_what_is_no_finite_number_counts_as_not_said(text: str | None) -> None:
@@ -34,6 +37,44 @@ def test_what_is_no_finite_number_counts_as_not_said(text: str | None) -> None:
 @pytest.mark.parametrize(("text", "expected"), [("17", 17.0), (" 2.5 ", 2.5), ("-3", -3.0), ("1e3", 1000.0)])
 def test_numbers_are_read_as_people_write_them(text: str, expected: float) -> None:
     assert expected == number(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("1970-01-01T00:01:40Z", 100.0, id="as Kubernetes writes it"),
+        pytest.param("1970-01-01T01:01:40.5+01:00", 100.5, id="elsewhere, and more exactly"),
+    ],
+)
+def test_times_are_seconds_since_1970(text: str, expected: float) -> None:
+    assert expected == moment(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(None, id="not said"),
+        pytest.param("", id="empty"),
+        pytest.param("100", id="a number"),
+        pytest.param("1970-01-01T00:01:40", id="without a zone"),
+        pytest.param("1970-13-01T00:01:40Z", id="no month"),
+        pytest.param("١٩٧٠-01-01T00:01:40Z", id="digits of another script"),
+        pytest.param("1970-01-01T00:01:40." + "0" * 64 + "Z", id="too long to mean anything"),
+    ],
+)
+def test_what_is_no_time_counts_as_not_said(text: str | None) -> None:
+    assert math.isnan(moment(text))
+
+
+def test_one_key_can_be_asked_for_as_numbers_and_as_times() -> None:
+    loop = Loop(lambda _: {}, lambda _: 0)
+    columns = loop.state.columns
+    loop.take(NodeSeen(a_node("a", annotations={KEY: "1970-01-01T00:00:07Z"})))
+    first = columns.annotations.times(KEY, 1).tolist(), np.isnan(columns.annotations.floats(KEY, 1)).tolist()
+    loop.take(NodeSeen(a_node("a", annotations={KEY: "7"})))
+    second = np.isnan(columns.annotations.times(KEY, 1)).tolist(), columns.annotations.floats(KEY, 1).tolist()
+
+    assert (([7.0], [True]), ([True], [7.0])) == (first, second)
 
 
 def test_a_column_follows_the_nodes() -> None:

@@ -284,7 +284,7 @@ def test_use_that_was_measured_is_as_before_after_asking_about_victims() -> None
     assert (4000.0, 4000.0) == (before, usage._mean[0, 0])
 
 
-def test_a_pod_whose_coming_was_not_followed_is_not_followed_because_it_was_a_victim() -> None:
+def test_a_pod_that_was_there_before_the_first_measurement_counts_as_it_did_after_it_was_a_victim() -> None:
     panel = Panel(MINE)
     panel.take(
         TimePassed(200.0),
@@ -295,7 +295,8 @@ def test_a_pod_whose_coming_was_not_followed_is_not_followed_because_it_was_a_vi
     usage = panel.state.context.usage
     panel.preempt(ROOM, a_pod("p", cpu=3), [Victims("n1", ("early",))])
 
-    assert 3000.0 == usage.of(everything(panel.state.columns), "cpu").mean[0]
+    # Measured, and the pod that does not run yet.
+    assert 3000.0 + 1000.0 == usage.of(everything(panel.state.columns), "cpu").mean[0]
 
 
 class Short:

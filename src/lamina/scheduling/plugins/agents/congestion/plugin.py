@@ -6,10 +6,14 @@ Congestion: prefer nodes whose annotation `congestion-factor` is low. What conge
 A factor counts from 0 to *factorMax*, and what lies beyond either end counts as that end. Levels come from the points: since
 these are rounded down, tenths of them rounded half up are what the second formula says, for every factor.
 
-A node that says nothing, or no number, counts as the mean of the feasible ones that do: neither a refuge nor avoided. As it
-was at first (*compatible*), it counts as not congested at all.
+A node that says nothing, or no number, counts as the mean of the feasible ones that do: neither a refuge nor avoided. So does
+one whose factor is old, as far as it is not believed any more (`ClusterUsage.dated`); a factor that does not say when it was
+written (``lamina.dev/congestion-observed-at``) holds.
+
+As it was at first (*compatible*), a node without a whole number is not congested at all, and no factor grows old.
 """
 
+import re
 from collections.abc import Hashable, Mapping
 from typing import Annotated, ClassVar, Final
 
@@ -18,9 +22,10 @@ import numpy as np
 
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.agent import Settings
-from lamina.scheduling.framework.columns import Bools, Ints
+from lamina.scheduling.framework.columns import Bools, Floats, Ints
 from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.cycle_state import CycleState, StateKey
+from lamina.scheduling.framework.normalize import unscored
 from lamina.scheduling.framework.points import MAX_SCORE, Reads
 from lamina.scheduling.framework.registry import Args
 from lamina.scheduling.framework.rowlog import Facet
@@ -28,9 +33,22 @@ from lamina.scheduling.framework.view import NodeView
 
 NAME: Final = "Congestion"
 ANNOTATION: Final = "congestion-factor"
+STAMP: Final = "lamina.dev/congestion-observed-at"
+"""Says when that was so; `lamina annotate congestion` writes it."""
 LARGEST: Final = 1_000_000_000
 DIGITS: Final = len(str(LARGEST))
-UNKNOWN: Final = -1
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,64}")
+_LARGEST_WHOLE: Final = 2**63 - 1
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What nodes say, in points, and how far it is believed: from 1 down to 0, where they say nothing."""
+
+    points: Floats
+    trust: Floats
+
+
+TOLD: Final[StateKey[Told]] = StateKey("congestion/told")
 
 
 class CongestionArgs(Args, frozen=True, kw_only=True, rename="camel"):
@@ -51,6 +69,7 @@ class Congestion:
 
     def __init__(self, context: Context, args: CongestionArgs) -> None:
         """Count factors up to the largest."""
+        self._usage = context.usage
         self._most = float(args.factor_max)
         self._compatible = args.compatible
 
@@ -59,24 +78,36 @@ class Congestion:
         return None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Turn factors into points; negative where there is none."""
+        """Turn factors into points; what they are worth that are not believed is up to `normalize`."""
+        if self._compatible:
+            # A number does not tell how it was written. What is answered here is kept, and asked again for what changed only.
+            return self._points(np.array([_whole(text) for text in nodes.annotations(ANNOTATION)])).astype(np.int64)
         factors = nodes.floats(ANNOTATION)
         known = np.isfinite(factors)
-        if self._compatible:
-            known &= factors == np.floor(factors)
-        free = self._most - np.clip(np.where(known, factors, 0.0), 0.0, self._most)
-        points = np.floor(MAX_SCORE * free / self._most)
-        return np.where(known | self._compatible, points, UNKNOWN).astype(np.int64)
+        trust = np.where(known, self._usage.dated(nodes, STAMP), 0.0)
+        state[TOLD] = Told(self._points(np.where(known, factors, 0.0)), trust)
+        return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
-        """Count nodes of which nothing is known as the mean of the feasible ones of which something is."""
-        unknown = scores == UNKNOWN
-        if not unknown.any():
+        """Count nodes as the mean of the feasible ones, as far as they are not believed."""
+        if self._compatible:
             return scores
-        told = scores[feasible & ~unknown]
+        told = state[TOLD]
+        weights = np.where(feasible, told.trust, 0.0)
+        total = float(weights.sum())
         # Where nobody tells anything, all are alike.
-        mean = int(told.sum()) // len(told) if len(told) else 0
-        return np.where(unknown, mean, scores)
+        mean = float(weights.dot(told.points)) // total if total > 0 else 0.0
+        return np.floor(told.trust * told.points + (1.0 - told.trust) * mean).astype(np.int64)
+
+    def _points(self, factors: Floats) -> Floats:
+        points: Floats = np.floor(MAX_SCORE * (self._most - np.clip(factors, 0.0, self._most)) / self._most)
+        return points
+
+
+def _whole(text: str | None) -> float:
+    """Read a factor as it was read at first: a whole number of 64 bits, as plain as can be; everything else is 0."""
+    factor = int(text) if text is not None and _WHOLE.fullmatch(text) else 0
+    return float(factor) if abs(factor) <= _LARGEST_WHOLE else 0.0
 
 
 def environment(variables: Mapping[str, str]) -> Settings:

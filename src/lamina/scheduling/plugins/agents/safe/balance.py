@@ -23,12 +23,12 @@ from lamina.scheduling.framework.points import MAX_SCORE, Reads
 from lamina.scheduling.framework.view import NodeView
 from lamina.scheduling.plugins.agents.safe.args import BalanceArgs
 from lamina.scheduling.plugins.agents.safe.neutral import Judged, settle, weakest
-from lamina.scheduling.plugins.agents.safe.observed import READS, RESOURCES, Observer, demand
+from lamina.scheduling.plugins.agents.safe.observed import READS, RESOURCES, demand, observer
 
 NAME: Final = "SafeBalance"
 LEVELS: Final = 10
 
-JUDGED: Final[StateKey[Judged]] = StateKey("safe-balance/judged")
+JUDGED: Final[StateKey[list[Judged]]] = StateKey("safe-balance/judged")
 
 
 class SafeBalance:
@@ -40,7 +40,7 @@ class SafeBalance:
 
     def __init__(self, context: Context, args: BalanceArgs) -> None:
         """Look at nodes as *args* say."""
-        self._observer = Observer(context, "annotations" if args.compatible else args.source, args.forecast_weight)
+        self._observer = observer(context, args)
         self._args = args
 
     def sign(self, pod: Pod) -> Hashable:
@@ -57,12 +57,13 @@ class SafeBalance:
             if self._args.compatible:
                 good = np.trunc(good * LEVELS + 0.5) / LEVELS
             judged.append(Judged(good * MAX_SCORE, observed.trust))
-        state[JUDGED] = weakest(judged)
+        state[JUDGED] = judged
         return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
         """Score; nodes of which little is known count as the mean of the feasible ones, as far as they are not believed."""
         judged = state[JUDGED]
         if self._args.compatible:
-            return np.where(judged.trust > 0, np.rint(judged.points), 0.0).astype(np.int64)
+            worst = weakest(judged)
+            return np.where(worst.trust > 0, np.rint(worst.points), 0.0).astype(np.int64)
         return settle(judged, feasible)

@@ -26,17 +26,22 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def weakest(judged: Sequence[Judged]) -> Judged:
-    """Let the resource decide that gives a node fewest points, of those of which anything is known."""
-    points, trust = judged[0].points, judged[0].trust
+    """
+    Let the resource decide that gives a node fewest points, of those of which anything is known.
+
+    The trust is 1 where that is so of one of them at least, and else 0.
+    """
+    points, known = judged[0].points, judged[0].trust > 0
     for one in judged[1:]:
-        worse = (one.points < points) | ((one.points == points) & (one.trust > trust))
-        taken = (one.trust > 0) & (worse | (trust <= 0))
-        points, trust = np.where(taken, one.points, points), np.where(taken, one.trust, trust)
-    return Judged(points, trust)
+        taken = (one.trust > 0) & ((one.points < points) | ~known)
+        points, known = np.where(taken, one.points, points), known | taken
+    return Judged(points, known.astype(np.float64))
 
 
 def believed(values: Floats, trust: Floats, feasible: Bools, nothing: float) -> Floats:
     """Return values as far as they are believed, and for the rest the mean of the feasible ones; *nothing*: of no one."""
+    if len(trust) and trust.min() >= 1.0:
+        return values
     weights = np.where(feasible, trust, 0.0)
     total = float(weights.sum())
     mean = float(weights.dot(values)) / total if total > 0 else nothing
@@ -44,9 +49,16 @@ def believed(values: Floats, trust: Floats, feasible: Bools, nothing: float) -> 
     return trust * values + (1.0 - trust) * mean
 
 
-def settle(judged: Judged, feasible: Bools) -> Ints:
-    """Return the final points of each node."""
-    return rounded(believed(judged.points, judged.trust, feasible, NEITHER))
+def settle(judged: Sequence[Judged], feasible: Bools) -> Ints:
+    """
+    Return the final points of each node.
+
+    Resources are believed one by one before the worst of them decides: a bad reading of one that is old, and no longer
+    believed, must not stand before a bad one of another that is fresh.
+    """
+    each = [Judged(believed(one.points, one.trust, feasible, NEITHER), one.trust) for one in judged]
+    worst = weakest(each)
+    return rounded(believed(worst.points, worst.trust, feasible, NEITHER))
 
 
 def rounded(points: Floats) -> Ints:

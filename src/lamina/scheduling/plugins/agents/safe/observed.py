@@ -5,12 +5,14 @@ What is known of the use of nodes, as shares of what they can give: measured, or
     mean  = (used + what the pod asks for) / capacity     deviation = deviation of use / capacity     both within 0..1
 
 Annotations say what is *free*, in thousandths of a core and bytes: ``mean-free-cpu``, ``std-free-cpu``,
-``forcasted-free-cpu`` (spelt like this by whoever writes them), and the same for memory. They carry no date, so what they
-say is believed in full. A measurement is believed as far as it is fresh.
+``forcasted-free-cpu`` (spelt like this by whoever writes them), and the same for memory. A measurement is believed as far
+as it is fresh, and so are annotations that say when they were written (``lamina.dev/usage-observed-at``). Those that do not
+are believed in full. Pods that came since annotations were written are not in them.
 
 Of a node without capacity for a resource nothing is known in this respect.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -23,12 +25,14 @@ from lamina.scheduling.framework.columns import Floats
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.view import NodeView
-from lamina.scheduling.plugins.agents.safe.args import Source
+from lamina.scheduling.plugins.agents.safe.args import Source, StatisticsArgs
 
 RESOURCES: Final = (CPU, MEMORY)
 MEAN: Final = "mean-free-{}"
 DEVIATION: Final = "std-free-{}"
 FORECAST: Final = "forcasted-free-{}"
+STAMP: Final = "lamina.dev/usage-observed-at"
+"""Says when the others were so; `lamina annotate usage` writes it."""
 READS: Final = frozenset({Facet.RESOURCES, Facet.USAGE, Facet.ANNOTATIONS})
 """What of a node the answers here depend on."""
 
@@ -49,11 +53,25 @@ class Observed(msgspec.Struct, frozen=True):
 class Observer:
     """Looks at nodes as its plugin's arguments say."""
 
-    def __init__(self, context: Context, source: Source, forecast_weight: float = 0.0) -> None:
-        """Read from *source*; a forecast counts *forecast_weight* percent."""
+    def __init__(
+        self,
+        context: Context,
+        source: Source,
+        forecast_weight: float = 0.0,
+        *,
+        dated: bool = True,
+        unasked: Callable[[NodeView], Floats] | None = None,
+    ) -> None:
+        """
+        Read from *source*; a forecast counts *forecast_weight* percent.
+
+        *dated*: annotations grow old. *unasked* says how much cpu is in use beyond what was measured and asked for.
+        """
         self._usage = context.usage
         self._source = source
         self._weight = forecast_weight / 100.0
+        self._dated = dated
+        self._unasked = unasked
 
     def look(self, nodes: NodeView, resource: str, demand: float = 0) -> Observed:
         """Say how a resource is used, with a pod that asks for *demand* of it."""
@@ -82,19 +100,29 @@ class Observer:
 
     def _measured(self, nodes: NodeView, resource: str) -> tuple[Floats, Floats, Floats]:
         measured = self._usage.of(nodes, resource)
-        return self._foreseen(measured.mean, measured.forecast), measured.deviation, measured.trust
+        used = self._foreseen(measured.mean, measured.forecast)
+        if self._unasked is not None and resource == CPU:
+            used = np.maximum(used + self._unasked(nodes), 0.0)
+        return used, measured.deviation, measured.trust
 
     def _annotated(self, nodes: NodeView, resource: str, capacity: Floats) -> tuple[Floats, Floats, Floats]:
         mean, deviation = nodes.floats(MEAN.format(resource)), nodes.floats(DEVIATION.format(resource))
         free = self._foreseen(mean, nodes.floats(FORECAST.format(resource)))
         unknown = np.isnan(mean)
         used = np.where(unknown, 0.0, np.maximum(capacity - free, 0.0))
-        return used, np.where(np.isnan(deviation), 0.0, deviation), np.where(unknown, 0.0, 1.0)
+        trust = self._usage.dated(nodes, STAMP) if self._dated else 1.0
+        return used, np.where(np.isnan(deviation), 0.0, deviation), np.where(unknown, 0.0, trust)
 
     def _foreseen(self, mean: Floats, forecast: Floats) -> Floats:
         if not self._weight:
             return mean
         return np.where(np.isnan(forecast), mean, (1.0 - self._weight) * mean + self._weight * forecast)
+
+
+def observer(context: Context, args: StatisticsArgs) -> Observer:
+    """Make one as *args* say; what is compatible reads annotations, and asks for no date."""
+    source: Source = "annotations" if args.compatible else args.source
+    return Observer(context, source, args.forecast_weight, dated=not args.compatible)
 
 
 def demand(pod: Pod, *, compatible: bool = False) -> Demand:

@@ -62,7 +62,7 @@ class LowRiskOverCommitment:
 
     def __init__(self, context: Context, args: OverCommitmentArgs) -> None:
         """Weigh as *args* say."""
-        self._observer = Observer(context, args.source)
+        self._observer = Observer(context, args.source, dated=not args.compatible)
         self._compatible = args.compatible
         self._weights = {CPU: args.risk_limit_weights.cpu, MEMORY: args.risk_limit_weights.memory}
         self._smoothed = math.sqrt(args.smoothing_window_size)

@@ -28,7 +28,7 @@ from lamina.scheduling.framework.view import NodeView
 from lamina.scheduling.plugins.agents.safe.args import OverloadArgs
 from lamina.scheduling.plugins.agents.safe.kept import Kept
 from lamina.scheduling.plugins.agents.safe.neutral import Judged, settle, weakest
-from lamina.scheduling.plugins.agents.safe.observed import READS, RESOURCES, Observed, Observer, demand
+from lamina.scheduling.plugins.agents.safe.observed import READS, RESOURCES, Observed, demand, observer
 from lamina.scheduling.plugins.agents.safe.risk import chances
 
 NAME: Final = "SafeOverload"
@@ -37,7 +37,7 @@ REASON: Final = "node(s) would risk {} overload"
 FINAL_BIT: Final = 1 << len(RESOURCES)
 LEVELS: Final = 10
 
-JUDGED: Final[StateKey[Judged]] = StateKey("safe-overload/judged")
+JUDGED: Final[StateKey[list[Judged]]] = StateKey("safe-overload/judged")
 
 
 class SafeOverload:
@@ -52,7 +52,7 @@ class SafeOverload:
 
     def __init__(self, context: Context, args: OverloadArgs) -> None:
         """Look at nodes as *args* say."""
-        self._observer = Observer(context, "annotations" if args.compatible else args.source, args.forecast_weight)
+        self._observer = observer(context, args)
         self._compatible = args.compatible
         self._threshold = args.threshold / 100.0
         self._tolerance = args.tolerance / 100.0
@@ -79,14 +79,15 @@ class SafeOverload:
         for resource, asked in self._asked(pod):
             observed, risk = self._look(nodes, resource, asked)
             judged.append(Judged(self._points(risk), observed.trust))
-        state[JUDGED] = weakest(judged)
+        state[JUDGED] = judged
         return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
         """Score; nodes of which little is known count as the mean of the feasible ones, as far as they are not believed."""
         judged = state[JUDGED]
         if self._compatible:
-            return np.where(judged.trust > 0, judged.points, 0.0).astype(np.int64)
+            worst = weakest(judged)
+            return np.where(worst.trust > 0, worst.points, 0.0).astype(np.int64)
         return settle(judged, feasible)
 
     def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> Sequence[dict[str, int]]:

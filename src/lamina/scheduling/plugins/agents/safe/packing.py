@@ -5,29 +5,31 @@ TargetLoadPacking: fill nodes up to a share of their cpu, and avoid those beyond
     score = X + (100 - X) p/X     up to X;     X (100 - p)/(100 - X)     from there to 100, and 0 beyond
 
 The formula is that of the plugin of this name among Kubernetes' scheduler plugins. A container is expected to use its limit;
-without one, 1.5 times its request; and without that, a core. Pods that came since cpu was measured are in the measured use
-with what they requested. A node counts as the mean of the others as far as nothing is known of it (*compatible*: it scores
-nothing).
+without one, 1.5 times its request; and without that, a core. Pods that came since cpu was measured count like that as well. A
+node counts as the mean of the others as far as nothing is known of it (*compatible*: it scores nothing).
 """
 
 from collections.abc import Hashable
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 import numpy as np
 
-from lamina.model.pod import Container, Pod, total_requests
+from lamina.model.pod import Pod
 from lamina.model.resources import CPU
-from lamina.scheduling.framework.columns import Bools, Ints
+from lamina.scheduling.framework.columns import Bools, Floats, Ints
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.cycle_state import CycleState, StateKey
 from lamina.scheduling.framework.normalize import unscored
 from lamina.scheduling.framework.points import MAX_SCORE, Reads
+from lamina.scheduling.framework.usage import words_of
 from lamina.scheduling.framework.view import NodeView
 from lamina.scheduling.plugins.agents.safe.args import PackingArgs
 from lamina.scheduling.plugins.agents.safe.neutral import Judged, rounded, settle
 from lamina.scheduling.plugins.agents.safe.observed import READS, Observer
 
 NAME: Final = "TargetLoadPacking"
+
+Amount = TypeVar("Amount", float, Floats)
 
 JUDGED: Final[StateKey[Judged]] = StateKey("target-load-packing/judged")
 
@@ -41,7 +43,8 @@ class TargetLoadPacking:
 
     def __init__(self, context: Context, args: PackingArgs) -> None:
         """Pack as *args* say."""
-        self._observer = Observer(context, args.source)
+        self._usage = context.usage
+        self._observer = Observer(context, args.source, dated=not args.compatible, unasked=self._unasked)
         self._args = args
 
     def sign(self, pod: Pod) -> Hashable:
@@ -55,7 +58,10 @@ class TargetLoadPacking:
         best = self._args.target_utilization
         rising = best + (MAX_SCORE - best) * percent / best
         falling = best * (MAX_SCORE - percent) / (MAX_SCORE - best)
-        state[JUDGED] = Judged(np.where(percent <= best, rising, falling), observed.trust)
+        # As shares: of a hundred times a share floats may make a little more than it is, and a node at its target is not to
+        # be beyond it. The best there is remains the best there can be, likewise.
+        near = observed.mean <= best / 100.0
+        state[JUDGED] = Judged(np.where(near, np.minimum(rising, MAX_SCORE), falling), observed.trust)
         return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
@@ -63,14 +69,18 @@ class TargetLoadPacking:
         judged = state[JUDGED]
         if self._args.compatible:
             return np.where(judged.trust > 0, rounded(judged.points), 0)
-        return settle(judged, feasible)
+        return settle([judged], feasible)
 
     def _expected(self, pod: Pod) -> float:
         """Return the cpu a pod is expected to use, its overhead (what it asks for beyond its containers) included."""
-        containers, _ = total_requests(pod.containers, pod.init_containers)
-        overhead = dict(pod.requests).get(CPU, 0) - dict(containers).get(CPU, 0)
-        return sum(map(self._of_container, pod.containers)) + max(overhead, 0)
+        words = words_of(pod)
+        overhead = dict(pod.requests).get(CPU, 0) - words.requests
+        return self._used(words.limits, words.unlimited, words.silent) + overhead
 
-    def _of_container(self, container: Container) -> float:
-        limit, request = dict(container.limits).get(CPU, 0), dict(container.requests).get(CPU, 0)
-        return limit or request * self._args.default_requests_multiplier or self._args.default_requests
+    def _unasked(self, nodes: NodeView) -> Floats:
+        """Return what pods that were not measured yet are expected to use beyond what they asked for."""
+        coming = self._usage.coming(nodes)
+        return self._used(coming.limits, coming.unlimited, coming.silent) - coming.requests
+
+    def _used(self, limits: Amount, unlimited: Amount, silent: Amount) -> Amount:
+        return limits + unlimited * self._args.default_requests_multiplier + silent * self._args.default_requests

@@ -45,7 +45,12 @@ def chances(
     within[beyond], exceeds[beyond] = 0.0, 1.0
     some = (uncertain & ~beyond).nonzero()[0]
     if len(some):
-        k = spread[some] / np.maximum(variance[some], spread[some] / STEADIEST) - 1.0
-        k = np.maximum(k, WILDEST)
-        within[some], exceeds[some] = beta.split(mean[some] * k, (1.0 - mean[some]) * k, threshold[some])
+        within[some], exceeds[some] = beta.split(*fit(mean[some], variance[some]), threshold[some])
     return within, exceeds
+
+
+def fit(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Return α and β of the distribution with this mean and variance, which is less than mean · (1 - mean)."""
+    spread = mean * (1.0 - mean)
+    k = np.maximum(spread / np.maximum(variance, spread / STEADIEST) - 1.0, WILDEST)
+    return mean * k, (1.0 - mean) * k

@@ -5,13 +5,15 @@ import numpy as np
 import pytest
 
 from lamina.model import events
+from lamina.model.node import Node
 from lamina.scheduling.framework.agent import LINEAR, agent_faults
 from lamina.scheduling.framework.columns import Bools
 from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.view import only
+from lamina.scheduling.framework.view import NodeView, only
 from lamina.scheduling.loop.panel import Panel
 from lamina.scheduling.plugins.agents.congestion import AGENT, Congestion, CongestionArgs
-from lamina.scheduling.plugins.agents.congestion.plugin import environment
+from lamina.scheduling.plugins.agents.congestion.plugin import STAMP, environment
+from lamina.services.annotator import congestion_values
 from lamina.testing import Desk, a_loop, a_node, a_pod
 from tests.unit.scheduling.bench import Bench
 
@@ -30,9 +32,13 @@ def nodes(*factors: str | None) -> Bench:
 
 def points(bench: Bench, feasible: Bools | None = None, **args: object) -> list[int]:
     plugin = Congestion(bench.context, msgspec.convert(args, CongestionArgs))
-    raw = plugin.score(CycleState(), POD, bench.view)
     inside = np.ones(len(bench.view), dtype=np.bool_) if feasible is None else feasible
-    given: list[int] = plugin.normalize(CycleState(), POD, raw, inside).tolist()
+    return ask(plugin, bench.view, inside)
+
+
+def ask(plugin: Congestion, nodes: NodeView, feasible: Bools) -> list[int]:
+    state = CycleState()
+    given: list[int] = plugin.normalize(state, POD, plugin.score(state, POD, nodes), feasible).tolist()
     return given
 
 
@@ -108,9 +114,53 @@ def test_where_no_feasible_node_says_anything_all_are_alike(feasible):
     assert [0] == points(bench, feasible)[:1]
 
 
-@pytest.mark.parametrize("said", [None, "", "high", "2.5", "nan"])
+@pytest.mark.parametrize(
+    "said",
+    [None, "", "high", "2.5", "nan", "50.0", "5e1", " 50 ", "0x32", "5_0", "５０", "٥٠", "+-50", "9" * 19, "9" * 65],
+)
 def test_as_it_was_at_first_a_node_without_a_whole_factor_is_not_congested(said):
     assert [10, 9, 4] == levels(nodes(said, "10", "65"), compatible=True)
+
+
+@pytest.mark.parametrize(("said", "level"), [("50", 5), ("+50", 5), ("-50", 10), ("0050", 5), ("9" * 18, 0)])
+def test_as_it_was_at_first_whole_factors_count(said, level):
+    assert [level] == levels(nodes(said), compatible=True)
+
+
+# --------------------------------------------------------------------------------------------------------------- old ones
+
+
+def dated(at: str, factor: str) -> Node:
+    """A node that said so at a time of the first day there is a date for."""
+    return a_node(at, annotations={"congestion-factor": factor, STAMP: f"1970-01-01T{at}:00Z"})
+
+
+def test_a_factor_that_says_when_it_was_written_is_believed_less_and_less():
+    """At noon: up to twenty minutes in full, half for every ten more, and after an hour not at all."""
+    bench = Bench(dated("11:45", "10"), dated("11:30", "10"), dated("10:00", "10"), a_node("silent"))
+    bench.put(a_node("undated", annotations={"congestion-factor": "90"}))
+    bench.context.usage.pass_time(12 * 3600.0)
+
+    # The mean is (90 + 90/2 + 10)/2.5 = 58; half of it and of 90 are 74.
+    assert [90, 74, 58, 58, 10] == points(bench)
+    assert [90, 90, 90, 100, 10] == points(bench, compatible=True)
+
+
+def test_the_stamp_is_the_one_that_is_written():
+    assert congestion_values.STAMP == STAMP
+
+
+def test_answers_follow_factors_that_grow_old():
+    """Of equals the first is taken, and the second is not congested while that is believed."""
+    desk = Desk(a_loop(["PrioritySort", "NodeName", "Congestion", "DefaultBinder"]))
+    desk.at(12 * 3600.0)
+    desk.tell(events.NodeSeen(a_node("n0", annotations={"congestion-factor": "50"})))
+    desk.tell(events.NodeSeen(dated("11:59", "0")))
+    for number in range(3):
+        desk.see(a_pod(f"p{number}"))
+        desk.at(12 * 3600.0 + 3600.0 * (number + 1))
+
+    assert {"p0": "11:59", "p1": "n0", "p2": "n0"} == desk.bound
 
 
 # ------------------------------------------------------------------------------------------------------------- in a loop
@@ -142,9 +192,10 @@ def test_an_extender_answers_about_the_nodes_it_was_asked_about():
 def test_some_nodes_get_what_they_get_among_all():
     bench = nodes("10", None, "65", "80")
     plugin = Congestion(bench.context, CongestionArgs())
-    whole = plugin.score(CycleState(), POD, bench.view)
+    feasible = np.array([False, True, False, True])
+    whole = ask(plugin, bench.view, feasible)
 
-    assert whole[[3, 1]].tolist() == plugin.score(CycleState(), POD, only(bench.columns, [3, 1])).tolist()
+    assert [whole[3], whole[1]] == ask(plugin, only(bench.columns, [3, 1]), np.ones(2, dtype=np.bool_))
 
 
 # ------------------------------------------------------------------------------------------------ arguments, environment

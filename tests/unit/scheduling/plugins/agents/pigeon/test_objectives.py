@@ -82,6 +82,25 @@ def test_one_resource_varies_by_its_deviation_over_its_mean():
     assert pytest.approx([0.0, 0.5]) == objectives.adaptive_bin_packing(one, np.array([2.0]), nothing)
 
 
+def test_more_than_all_in_use_counts_as_all():
+    """A share of 1.3 counts as 1; with the pod the other is at .3: .35/.65."""
+    over = cluster([[10.0], [10.0]], [[13.0], [2.0]])
+
+    assert pytest.approx(0.53846, abs=PRECISION) == objectives.adaptive_bin_packing(over, np.array([1.0]), Demand(1))[1]
+
+
+def test_demand_is_compared_with_what_a_node_has_that_has_any():
+    """
+    Half of the nodes have none of the second resource; those that have, have 8.
+
+    Means 2/10 and 3/8, deviations 1/10 and 1/8 together: (.2 · .1 + .375 · .125) / (.2² + .375²).
+    """
+    some = cluster([[10.0, 0.0], [10.0, 8.0]], [[2.0, 0.0], [4.0, 0.0]])
+
+    assert [10.0, 8.0] == some.mean_capacity().tolist()
+    assert pytest.approx(0.370242, abs=PRECISION) == objectives.demand_variation(some, demand((1, 2), (3, 4)))
+
+
 def test_where_no_node_has_a_resource_demand_for_it_does_not_count():
     none = cluster([[10.0, 0.0], [10.0, 0.0]], [[2.0, 0.0], [4.0, 0.0]])
     first = Demand(1)

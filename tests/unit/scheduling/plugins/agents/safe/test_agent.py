@@ -4,8 +4,11 @@ import msgspec
 import pytest
 
 from lamina.model import events
+from lamina.model.pod import PodUid
+from lamina.model.usage import Load, NodeUsage
 from lamina.scheduling.framework.agent import Agents, agent_faults
 from lamina.scheduling.framework.registry import Args
+from lamina.scheduling.loop.panel import Panel, Victims
 from lamina.scheduling.plugins.agents.safe import (
     AGENT,
     BalanceArgs,
@@ -13,8 +16,8 @@ from lamina.scheduling.plugins.agents.safe import (
     OverloadArgs,
     PackingArgs,
 )
-from lamina.testing import Desk, a_loop, a_pod
-from tests.unit.scheduling.plugins.agents.safe.usage import measured, plain
+from lamina.testing import Desk, a_loop, a_node, a_pod
+from tests.unit.scheduling.plugins.agents.safe.usage import annotated, measured, plain
 
 
 def test_it_can_be_served():
@@ -152,6 +155,64 @@ def test_a_pod_waits_while_every_node_would_risk_overload_and_goes_when_one_does
     desk.at(100.0)
 
     assert {"web": "n2"} == desk.bound
+
+
+JUDGES = ["PrioritySort", "NodeResourcesFit", "SafeOverload", "SafeBalance", "DefaultBinder"]
+BUSY = a_pod("busy", cpu="500m", on="n1", started=True)
+
+
+@pytest.mark.parametrize(
+    "happened",
+    [
+        pytest.param([events.NodeSeen(annotated("n1", (0.3, 0.0)))], id="the node says something else"),
+        pytest.param([events.PodGone(PodUid("busy"))], id="somebody leaves"),
+        pytest.param([events.UsageReported((measured("n1", (0.3, 0.0), until=10.0),))], id="it was measured again"),
+        pytest.param([events.NodeSeen(a_node("n1", cpu=2))], id="the node is larger"),
+        pytest.param([events.NodeSeen(plain("n2"))], id="another node joins"),
+    ],
+)
+def test_a_pod_that_was_refused_is_tried_again_when(happened):
+    said = isinstance(happened[0], events.NodeSeen) and happened[0].node.annotations
+    desk = Desk(a_loop(JUDGES))
+    desk.at(10.0)
+    desk.tell(events.NodeSeen(annotated("n1", (0.85, 0.0)) if said else plain("n1")), events.PodSeen(BUSY))
+    if not said:
+        desk.tell(events.UsageReported((measured("n1", (0.85, 0.0), until=10.0),)))
+    desk.see(a_pod("web", cpu="100m"))
+    assert {} == desk.bound
+
+    desk.at(11.0)
+    desk.tell(*happened)
+    # Whoever was refused waits for a second before it is tried again, and is left alone for minutes if nothing happens.
+    desk.at(15.0)
+
+    assert ["web"] == list(desk.bound)
+
+
+def test_a_pod_that_was_refused_is_tried_again_when_its_node_is_not_believed_any_more():
+    """Due after 60 s, and believed in full for 120."""
+    desk = Desk(a_loop(JUDGES))
+    desk.at(10.0)
+    desk.tell(events.NodeSeen(plain("n1")), events.UsageReported((measured("n1", (0.95, 0.0), until=10.0, renews=60),)))
+    desk.see(a_pod("web", cpu="10m"))
+    tried = []
+    for now in (60.0, 100.0, 140.0, 180.0):
+        desk.at(now)
+        tried.append("web" in desk.bound)
+
+    assert [False, False, True, True] == tried
+
+
+def test_nobody_is_evicted_for_what_one_that_may_be_idle_asked_for():
+    """Two of four cores are in use, by one pod or the other: with one of them gone it may be one, and there is none for 3."""
+    panel = Panel([AGENT])
+    panel.take(events.TimePassed(100.0), events.NodeSeen(a_node("n1")))
+    panel.take(*(events.PodSeen(a_pod(name, cpu=2, on="n1", started=True)) for name in ("idle", "busy")))
+    panel.take(events.UsageReported((NodeUsage("n1", cpu=Load(2000.0), since=0.0, until=100.0),)))
+    victims = [Victims("n1", ("idle",))]
+
+    assert [] == panel.preempt("safe-overload", a_pod("p", cpu=3), victims)
+    assert ["n1"] == panel.preempt("safe-overload", a_pod("p", cpu="2500m"), victims)
 
 
 def test_pods_that_are_not_measured_yet_are_counted():

@@ -3,7 +3,9 @@
 import pytest
 
 from lamina.scheduling.framework.agent import LINEAR
+from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.plugins.agents.safe import BalanceArgs, SafeBalance
+from lamina.scheduling.plugins.agents.safe.balance import JUDGED
 from lamina.testing import a_pod
 from tests.unit.scheduling.bench import Bench
 from tests.unit.scheduling.plugins.agents.safe.usage import annotated, measured, plain, points
@@ -72,6 +74,18 @@ def test_points_are_what_upstream_gives(args, want, source):
         bench.context.usage.report((measured("n1", FINE),))
 
     assert {"n1": want} == points(SafeBalance(bench.context, BalanceArgs(source=source, **args)), bench)
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "want"),
+    [pytest.param(1, 73.75, id="LoadVariationRiskBalancing"), pytest.param(2, 62.9386, id="kube-safe-scheduler")],
+)
+def test_published_values_are_met_before_they_are_rounded(sensitivity, want):
+    bench = Bench(annotated("n1", FINE))
+    state = CycleState()
+    SafeBalance(bench.context, BalanceArgs(sensitivity=sensitivity)).score(state, a_pod(), bench.view)
+
+    assert pytest.approx(want, abs=5e-5) == state[JUDGED][0].points.item(0)
 
 
 def test_what_the_pod_asks_for_counts():

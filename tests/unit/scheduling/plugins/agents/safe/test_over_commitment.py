@@ -3,8 +3,10 @@
 import pytest
 
 from lamina.model.usage import Load, NodeUsage
+from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.plugins.agents.safe import LowRiskOverCommitment, OverCommitmentArgs
 from lamina.scheduling.plugins.agents.safe.args import LimitWeights
+from lamina.scheduling.plugins.agents.safe.over_commitment import COMMITTED
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench
 from tests.unit.scheduling.plugins.agents.safe.usage import points
@@ -53,6 +55,44 @@ def test_published_risks_are_met(limited, most, limits, load, both):
     assert limits == score(bench, asking(500, most), ONLY_LIMITS)
     assert load == score(bench, asking(500, most), ONLY_LOAD)
     assert both == score(bench, asking(500, most))
+
+
+@pytest.mark.parametrize(
+    ("limited", "most", "limits", "load", "both"),
+    [
+        pytest.param(5000, 1000, 0.5714, 0.5000, 0.5357, id="limits exceed the capacity"),
+        pytest.param(3000, 500, 0.0, 0.4947, 0.2473, id="limits hold them back"),
+    ],
+)
+def test_published_risks_are_met_before_they_are_rounded(limited, most, limits, load, both):
+    bench = a_bench(requested=2000, limited=limited)
+    state = CycleState()
+    LowRiskOverCommitment(bench.context, OverCommitmentArgs()).score(state, asking(500, most), bench.view)
+    cpu = state[COMMITTED][0]
+    found = cpu.limits.item(0), cpu.load.item(0)
+
+    assert pytest.approx((limits, load), abs=5e-5) == found
+    assert pytest.approx(both, abs=1e-4) == cpu.weight * found[0] + (1 - cpu.weight) * found[1]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "want"),
+    [
+        # Of cpu limits risk 1/2 and load nothing, of memory limits 1/4 and load nothing.
+        pytest.param(1.0, 0.0, 50, id="limits of cpu only"),
+        pytest.param(0.0, 1.0, 75, id="limits of memory only"),
+        pytest.param(0.2, 1.0, 75, id="cpu by a fifth: 0.1 is less than 0.25"),
+        pytest.param(0.8, 0.1, 60, id="memory by a tenth: 0.4 is more than 0.025"),
+    ],
+)
+def test_limits_may_count_differently_for_cpu_and_memory(cpu, memory, want):
+    """A pod asks for nothing and may use 8 of 4 cores, and asks for 4 of 16 GiB and may use 20."""
+    bench = Bench(a_node("n1"))
+    bench.context.usage.report((NodeUsage("n1", cpu=Load(0.0), memory=Load(0.0)),))
+    pod = a_pod(memory="4Gi", limits={"cpu": 8, "memory": "20Gi"})
+    args = OverCommitmentArgs(risk_limit_weights=LimitWeights(cpu=cpu, memory=memory))
+
+    assert want == score(bench, pod, args)
 
 
 @pytest.mark.parametrize(

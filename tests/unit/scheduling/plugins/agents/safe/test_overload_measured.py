@@ -1,12 +1,18 @@
 """SafeOverload as it is by default: measured use, a hundred points, and no verdict about what is not known."""
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
+from lamina.model.node import Node
 from lamina.model.usage import Load, NodeUsage
 from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.framework.evaluation import Evaluation
+from lamina.scheduling.framework.usage import ANNOTATED_WITHIN
 from lamina.scheduling.plugins.agents.safe import OverloadArgs, SafeOverload
+from lamina.scheduling.plugins.agents.safe.observed import STAMP
+from lamina.services.annotator import planning, usage_values
 from lamina.testing import a_node, a_pod, a_profile
 from tests.unit.scheduling.bench import Bench, refused
 from tests.unit.scheduling.plugins.agents.safe.usage import annotated, measured, plain, points
@@ -215,6 +221,78 @@ def test_what_a_verdict_was_made_of_is_told_in_percent():
     assert [{"cpu_mean_percent": 70, "cpu_deviation_percent": 15, "cpu_risk_percent": 7}, {}] == list(told)
 
 
+# ----------------------------------------------------------------------------------------------------------- old annotations
+
+NOON = 12 * 3600.0
+"""Of the first day there is a date for."""
+
+
+def stamped(name: str, use: tuple[float, float], at: str) -> Node:
+    """A node whose annotations were written at a time of that day."""
+    node = annotated(name, use)
+    return msgspec.structs.replace(node, annotations={**node.annotations, STAMP: f"1970-01-01T{at}:00Z"})
+
+
+def test_the_stamp_is_the_one_that_is_written_and_renewed_as_often():
+    assert usage_values.STAMP == STAMP
+    assert planning.REFRESH == ANNOTATED_WITHIN
+
+
+@pytest.mark.parametrize("source", ["auto", "annotations"])
+@pytest.mark.parametrize(
+    ("at", "want", "refuses"),
+    [
+        pytest.param("11:45", 0, True, id="a quarter of an hour: believed"),
+        # Of 0 and 100 points: 100 / (1 + t) is the mean, and (1 - t) of that is left.
+        pytest.param("11:30", 33, False, id="half an hour: half"),
+        pytest.param("11:20", 60, False, id="ten minutes more: a quarter"),
+        pytest.param("10:00", 100, False, id="two hours: not at all"),
+    ],
+)
+def test_annotations_that_say_when_they_were_written_grow_old(at, want, refuses, source):
+    bench = Bench(stamped("n1", POOR, at), annotated("undated", FINE))
+    bench.context.usage.pass_time(NOON)
+    judge = plugin(bench, source=source)
+
+    assert {"n1": want, "undated": 100} == points(judge, bench)
+    assert refuses == bool(refused(bench, judge, a_pod()))
+
+
+def test_annotations_that_do_not_say_when_hold():
+    bench = Bench(annotated("n1", POOR))
+    bench.context.usage.pass_time(NOON)
+
+    assert ["n1"] == list(refused(bench, plugin(bench), a_pod()))
+
+
+def test_as_the_original_has_it_no_annotation_grows_old():
+    bench = Bench(stamped("n1", POOR, "00:00"))
+    bench.context.usage.pass_time(NOON)
+
+    assert ["n1"] == list(refused(bench, plugin(bench, compatible=True), a_pod()))
+
+
+@pytest.mark.parametrize(
+    ("at", "want"),
+    [
+        pytest.param("06:00", [100, 100, 100], id="an old one says nothing"),
+        pytest.param("11:59", [100, 100, 0], id="a fresh one takes over"),
+    ],
+)
+def test_what_was_measured_long_ago_gives_way_to_annotations_as_far_as_those_are_believed(at, want):
+    bench = Bench(stamped("n1", POOR, at), plain("fine"))
+    bench.context.usage.pass_time(NOON)
+    bench.context.usage.report((measured("n1", FINE, until=NOON, renews=60), measured("fine", FINE)))
+    judge = plugin(bench)
+    seen = []
+
+    for later in (100.0, 300.0, 600.0):
+        bench.context.usage.pass_time(NOON + later)
+        seen.append(points(judge, bench)["n1"])
+
+    assert want == seen
+
+
 # ---------------------------------------------------------------------------------------------------------- in a profile
 
 
@@ -227,7 +305,29 @@ def test_a_kept_evaluation_follows_what_is_measured():
     for name, use in (("n3", POOR), ("n5", FINE), ("silent", FAIR)):
         bench.context.usage.report((measured(name, use),))
         assert kept.refresh(pod)
+        assert told_by(Evaluation(profile, bench.columns, pod)) == told_by(kept)
 
-        anew = Evaluation(profile, bench.columns, pod)
-        assert anew.totals.tolist() == kept.totals.tolist()
-        assert anew.feasible.tolist() == kept.feasible.tolist()
+
+def told_by(evaluation: Evaluation) -> tuple[list[float], list[bool]]:
+    return evaluation.totals.tolist(), evaluation.feasible.tolist()
+
+
+def test_a_kept_evaluation_follows_what_is_annotated_and_how_old_that_is():
+    bench = Bench(*(stamped(f"n{number}", (0.5, number / 100), "11:45") for number in range(20)), plain("silent"))
+    bench.context.usage.pass_time(NOON)
+    profile = a_profile(bench.context, ["PrioritySort", "DefaultBinder", "SafeOverload"])
+    pod = a_pod(cpu="100m")
+    kept = Evaluation(profile, bench.columns, pod)
+    seen = [told_by(kept)]
+    for node in (stamped("n3", POOR, "11:45"), stamped("n5", POOR, "11:59"), annotated("silent", FAIR)):
+        bench.put(node)
+        assert kept.refresh(pod)
+        assert told_by(Evaluation(profile, bench.columns, pod)) == told_by(kept)
+        seen.append(told_by(kept))
+    for later in (600.0, 1200.0, 7200.0):
+        bench.context.usage.pass_time(NOON + later)
+        assert kept.refresh(pod)
+        assert told_by(Evaluation(profile, bench.columns, pod)) == told_by(kept)
+        seen.append(told_by(kept))
+
+    assert all(before != after for before, after in pairwise(seen))

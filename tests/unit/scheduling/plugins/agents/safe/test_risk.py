@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lamina.scheduling.plugins.agents.safe.risk import chances
+from lamina.scheduling.plugins.agents.safe.risk import chances, fit
 
 
 def risk(mean: float, deviation: float, threshold: float = 0.9, *, capped: bool = False) -> float:
@@ -30,6 +30,25 @@ def risk(mean: float, deviation: float, threshold: float = 0.9, *, capped: bool 
 )
 def test_published_values_are_met(mean, deviation, want, capped):
     assert pytest.approx(want, rel=1e-3 if want < 1e-6 else 1e-5, abs=0) == risk(mean, deviation, capped=capped)
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "alpha", "beta"),
+    [
+        (0.425, 0.10, 9.9609, 13.4766),
+        (0.70, 0.15, 5.8333, 2.5),
+        (0.80, 0.10, 12.0, 3.0),
+        (0.85, 0.10, 9.9875, 1.7625),
+        (0.85, 0.05, 42.5, 7.5),
+        (0.30, 0.30, 0.4, 0.9333),
+        (0.60, 0.30, 1.0, 0.6667),
+    ],
+    ids=str,
+)
+def test_published_distributions_are_met(mean, deviation, alpha, beta):
+    found = fit(np.array([mean]), np.array([deviation**2]))
+
+    assert pytest.approx((alpha, beta), abs=5e-5) == (found[0].item(), found[1].item())
 
 
 @pytest.mark.parametrize(
