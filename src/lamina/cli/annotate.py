@@ -115,9 +115,9 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
 
 
 def _settings(what: str, url: str, metrics_server: bool, config: Path | None, remove: bool) -> "Settings":
-    from lamina.clients.prometheus.server import checked_url
+    from lamina.cli.prometheus_option import prometheus
     from lamina.model.errors import InputError
-    from lamina.services.intake.usage.settings import PrometheusEntry, Settings, load_settings
+    from lamina.services.intake.usage.settings import Settings, load_settings
 
     named = [name for name, given in _sources(url, metrics_server, config).items() if given]
     if len(named) > 1:
@@ -127,10 +127,7 @@ def _settings(what: str, url: str, metrics_server: bool, config: Path | None, re
     if what == "congestion" and metrics_server:
         raise InputError.one("--metrics-server", "knows nothing of congestion: name a --prometheus")
     if url:
-        try:
-            return Settings(every=PAUSE, prometheus=PrometheusEntry(url=checked_url(url)))
-        except ValueError as error:
-            raise InputError.one("--prometheus", f"{error}") from None
+        return Settings(every=PAUSE, prometheus=prometheus(url))
     if config is not None:
         return load_settings(config, PAUSE)
     if not metrics_server and what != "allocation" and not remove:

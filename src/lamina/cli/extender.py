@@ -156,35 +156,12 @@ def _list(known: "Agents") -> None:
 
 
 def _usage(prometheus: str | None, metrics_server: bool) -> "UsageEntry | None":
-    from lamina.clients.prometheus.server import checked_url
-    from lamina.model.errors import InputError
-    from lamina.services.extender.configuration import PrometheusEntry, UsageEntry
+    from lamina.cli.prometheus_option import prometheus as server
+    from lamina.services.extender.configuration import UsageEntry
 
     if prometheus is None and not metrics_server:
         return None
-    if prometheus is not None:
-        try:
-            checked_url(prometheus)
-        except ValueError as error:
-            raise InputError.one("--prometheus", _no_address(prometheus, str(error))) from None
-    return UsageEntry(
-        prometheus=None if prometheus is None else PrometheusEntry(url=prometheus),
-        metrics_server=metrics_server,
-    )
-
-
-def _no_address(given: str, told: str) -> str:
-    """Say what is wrong with an address of Prometheus; what may be a password is not repeated."""
-    from lamina.model.plain import shown
-
-    if "@" in given:
-        return (
-            "has a user or a password in it: leave them off, and write `user` and `passwordFile` beside `url`, under "
-            "usage.prometheus in the file for --config"
-        )
-    if told.startswith("is no address"):
-        told = "is no address: write it as http://prometheus.monitoring:9090"
-    return f"{shown(given)} {told}"
+    return UsageEntry(prometheus=None if prometheus is None else server(prometheus), metrics_server=metrics_server)
 
 
 def _scheduler_config(settings: "Settings", namespace: str, asked_at: str | None) -> str:

@@ -124,21 +124,15 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
 
 
 def _usage(file: Path | None, prometheus: str | None) -> "UsageSettings | None":
-    from lamina.clients.prometheus.server import checked_url
+    from lamina.cli.prometheus_option import prometheus as server
     from lamina.model.errors import InputError
-    from lamina.services.intake.usage.settings import PrometheusEntry, Settings, load_settings
+    from lamina.services.intake.usage.settings import Settings, load_settings
 
     if file is not None and prometheus is not None:
         raise InputError.one("--prometheus", "not together with --usage: the file names its source")
     if file is not None:
         return load_settings(file)
-    if prometheus is None:
-        return None
-    try:
-        checked_url(prometheus)
-    except ValueError as error:
-        raise InputError.one("--prometheus", str(error)) from None
-    return Settings(prometheus=PrometheusEntry(url=prometheus))
+    return None if prometheus is None else Settings(prometheus=server(prometheus))
 
 
 def _path(text: str) -> Path | None:

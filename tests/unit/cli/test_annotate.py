@@ -36,7 +36,9 @@ def annotate(*words: object) -> None:
     [
         pytest.param(["usage"], "usage: needs a source: name --prometheus URL", id="no source"),
         pytest.param(["congestion"], "congestion: needs a source", id="no source of congestion"),
-        pytest.param(["usage", "--prometheus", "p"], "--prometheus: is no address", id="no address"),
+        pytest.param(
+            ["usage", "--prometheus", "p"], "--prometheus: 'p' is no address: write it as http://", id="no address"
+        ),
         pytest.param(
             ["usage", "--prometheus", "http://p", "--metrics-server"],
             "--prometheus: not together with --metrics-server",
