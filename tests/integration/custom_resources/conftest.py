@@ -40,4 +40,6 @@ def prepared(bed: Testbed) -> Testbed:
     bed.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/imagelayers.lamina.dev")
     bed.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(DEPLOY / "scheduler"))
     wait_until(lambda: all("items" in bed.api("GET", path) for path in (NODE_LAYERS, IMAGE_LAYERS)))
+    # kubectl keeps which kinds there are. A kind it does not know makes it look again, a category does not.
+    bed.kubectl("get", "nodelayers,imagelayers")
     return bed
