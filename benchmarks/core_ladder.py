@@ -86,8 +86,7 @@ def cycle(loop: Loop, pods: list[Pod]) -> float:
 
 def decision(loop: Loop, evaluations: Evaluations, pods: list[Pod], pick: Callable[[int], int]) -> float:
     """Return the median µs of bringing the answers up to date and choosing; the pod is then placed outside the clock."""
-    state = loop.state
-    (profile,) = state.profiles.values()
+    (profile,) = loop.profiles.values()
     took = []
     for pod in pods:
         shape = profile.shape(pod)
@@ -95,7 +94,7 @@ def decision(loop: Loop, evaluations: Evaluations, pods: list[Pod], pick: Callab
         evaluation = evaluations.of(shape, pod)
         row, _ = evaluation.choose(pick)
         took.append(time.perf_counter_ns() - begin)
-        state.cache.assume(pod, node_name(evaluation, row))
+        loop.cluster.cache.assume(pod, node_name(evaluation, row))
     return statistics.median(took) / 1_000
 
 
@@ -126,8 +125,8 @@ def main() -> dict[str, object]:
     kept = {}
     for size, loop in loops.items():
         cycle(loop, new_shapes("warm-up", images))
-        (profile,) = loop.state.profiles.values()
-        kept[size] = Evaluations(profile, loop.state.columns)
+        (profile,) = loop.profiles.values()
+        kept[size] = Evaluations(profile, loop.cluster.columns)
     for number in range(ROUNDS):
         for (size, loop), what in itertools.product(loops.items(), best):
             tag = f"{what}-{number}-{size}"

@@ -203,12 +203,12 @@ class Watcher:
         self.loop = loop
         self.shapes = shapes
         self.looks = 0
-        self.profile: Profile = loop.state.profiles["default-scheduler"]
-        self.kept = Evaluations(self.profile, loop.state.columns)
+        self.profile: Profile = loop.profiles["default-scheduler"]
+        self.kept = Evaluations(self.profile, loop.cluster.columns)
 
     def look(self, *, closely: bool = False) -> None:
         """Compare, shape by shape; what is told only for the first one, unless looking closely: it takes longest."""
-        columns = self.loop.state.columns
+        columns = self.loop.cluster.columns
         living = columns.alive[: columns.size]
         self.looks += 1
         # Now this shape, now that is the first to ask, and one is left out: what was answered is of any age.
@@ -238,8 +238,8 @@ class Watcher:
 
     def news(self, change: Change) -> tuple[Event, ...]:
         """Say how the node is now, if it is there."""
-        row = self.loop.state.columns.rows.get(change.node)
-        node: Node | None = None if row is None else self.loop.state.columns.nodes[row]
+        row = self.loop.cluster.columns.rows.get(change.node)
+        node: Node | None = None if row is None else self.loop.cluster.columns.nodes[row]
         if node is None:
             return ()
         value = labelled(node.name, change.value) if change.what == "labels" else change.value
@@ -286,7 +286,7 @@ def twin_of(pod: Pod, loop: Loop) -> Pod:
     """Equal as far as any plugin can tell, another pod all the same; with other labels, if nobody looks at them yet."""
     twin = msgspec.structs.replace(pod, uid=PodUid("twin"), name="twin", priority=7)
     cousin = msgspec.structs.replace(twin, labels={"app": "y"})
-    sign = loop.state.profiles["default-scheduler"].sign
+    sign = loop.profiles["default-scheduler"].sign
     return cousin if sign(cousin) == sign(pod) else twin
 
 

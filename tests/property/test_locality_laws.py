@@ -268,17 +268,17 @@ class Watcher:
     """Keeps evaluations for the probes and compares them with new ones."""
 
     def __init__(self, life: Life) -> None:
-        self.state = life.loop.state
-        self.profile = self.state.profiles["default-scheduler"]
-        self.kept = Evaluations(self.profile, self.state.columns)
+        self.cluster = life.loop.cluster
+        self.profile = life.loop.profiles["default-scheduler"]
+        self.kept = Evaluations(self.profile, self.cluster.columns)
 
     def look(self, *, from_scratch: bool = False) -> None:
         """Compare; *from_scratch* also forgets everything that was worked out about images."""
         kept = [self.kept.of(self.profile.shape(pod), pod) for pod in PROBES]
         if from_scratch:
-            self.state.inventory.wants.clear()
+            self.cluster.inventory.wants.clear()
         for pod, one in zip(PROBES, kept, strict=True):
-            new = Evaluation(self.profile, self.state.columns, pod)
+            new = Evaluation(self.profile, self.cluster.columns, pod)
             assert new.stop == one.stop
             assert new.feasible.tolist() == one.feasible.tolist()
             assert new.totals.tolist() == one.totals.tolist()

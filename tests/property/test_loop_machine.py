@@ -243,7 +243,7 @@ class Cluster(RuleBasedStateMachine):
         """Somebody changes what a pod asks for, wherever it is on its way."""
         uid = self.uid_of(choice, self.pods)
         old = self.pods[uid]
-        if old.node_name or self.loop.state.bindings.get(uid) is not None:
+        if old.node_name or self.loop.bindings.get(uid) is not None:
             return
         new = a_pod(uid, cpu=cpu, priority=old.priority, labels=old.labels, tolerations=old.tolerations)
         self.pods[uid] = new
@@ -299,7 +299,7 @@ class Cluster(RuleBasedStateMachine):
                 self.feed(seen, events.BindFailed(uid, "already bound"))
 
     def has_room(self, name: str, pod: Pod) -> bool:
-        columns = self.loop.state.columns
+        columns = self.loop.cluster.columns
         row = columns.rows[name]
         return bool((columns.free[:, row] >= columns.vector(pod.requests)).all())
 
@@ -319,14 +319,14 @@ class Cluster(RuleBasedStateMachine):
         """An answer to an attempt before the last one counts for nothing."""
         if self.work:
             uid = self.uid_of(choice, self.work)
-            before = len(self.loop.state.bindings)
+            before = len(self.loop.bindings)
             self.feed(events.WorkDone(uid, "Volume", self.work[uid].attempt - 1))
-            assert before == len(self.loop.state.bindings)
+            assert before == len(self.loop.bindings)
             assert uid not in self.binds
 
     @rule(choice=st.integers(0, 9), yes=st.booleans())
     def answer_permit(self, choice: int, yes: bool) -> None:
-        waiting = [one.pod.uid for one in self.loop.state.bindings.waiting]
+        waiting = [one.pod.uid for one in self.loop.bindings.waiting]
         uid = self.uid_of(choice, waiting) if waiting else "nobody"
         self.feed(events.PermitGiven(uid, "Patience") if yes else events.PermitRefused(uid, "Patience", "not now"))
 
@@ -354,11 +354,11 @@ class Cluster(RuleBasedStateMachine):
         """
         Columns equal what the believed placements add up to, and no node is overcommitted.
         """
-        state = self.loop.state
-        columns = state.columns
+        cluster = self.loop.cluster
+        columns = cluster.columns
         assert sorted(self.nodes) == sorted(columns.rows)
         for name, row in columns.rows.items():
-            asked = [placed.pod for placed in state.cache if placed.node == name]
+            asked = [placed.pod for placed in cluster.cache if placed.node == name]
             free = dict(self.nodes[name].allocatable)
             free["pods"] -= len(asked)
             for pod in asked:
@@ -373,10 +373,9 @@ class Cluster(RuleBasedStateMachine):
         """
         A pod waits, or is on its way and counted, or is bound and counted; never two of these, never none.
         """
-        state = self.loop.state
-        placed = {one.pod.uid: one for one in state.cache}
-        underway = {one.queued.pod.uid: one for one in state.bindings}
-        queued = {one.pod.uid for one in state.queue}
+        placed = {one.pod.uid: one for one in self.loop.cluster.cache}
+        underway = {one.queued.pod.uid: one for one in self.loop.bindings}
+        queued = {one.pod.uid for one in self.loop.queue}
         for uid, pod in self.pods.items():
             if pod.node_name:
                 assert pod.node_name == placed[uid].node
@@ -389,7 +388,7 @@ class Cluster(RuleBasedStateMachine):
                 assert uid in queued
                 assert uid not in placed
         assert set(self.pods) == set(placed) | queued
-        volume = state.profiles["default-scheduler"].plugins["Volume"]
+        volume = self.loop.profiles["default-scheduler"].plugins["Volume"]
         assert isinstance(volume, Volume)
         assert set(underway) == set(volume.reserved)
 
@@ -398,8 +397,7 @@ class Cluster(RuleBasedStateMachine):
         """
         Whoever rests or is held back has a time at which something happens.
         """
-        state = self.loop.state
-        if state.queue.counts()["backoff"] or len(state.bindings.waiting):
+        if self.loop.queue.counts()["backoff"] or len(self.loop.bindings.waiting):
             assert self.wake is not None
 
     def teardown(self) -> None:
@@ -411,7 +409,7 @@ class Cluster(RuleBasedStateMachine):
         for _ in range(40):
             for uid in sorted(self.work):
                 self.feed(events.WorkDone(uid, "Volume", self.work.pop(uid).attempt))
-            for one in self.loop.state.bindings.waiting:
+            for one in self.loop.bindings.waiting:
                 self.feed(events.PermitGiven(one.pod.uid, "Patience"))
             for uid in sorted(self.binds):
                 bind = self.binds.pop(uid)
@@ -424,10 +422,10 @@ class Cluster(RuleBasedStateMachine):
             self.pass_time(11.0)
             self.what_is_believed_equals_a_recomputation()
             self.every_pod_is_in_one_place()
-            if not (self.work or self.binds or len(self.loop.state.bindings)) and not self.fitting():
+            if not (self.work or self.binds or len(self.loop.bindings)) and not self.fitting():
                 break
         assert [] == self.fitting()
-        assert 0 == len(self.loop.state.bindings)
+        assert 0 == len(self.loop.bindings)
 
     def fitting(self) -> list[str]:
         """List the pods that wait although a node would take them, by a naive look at every node."""

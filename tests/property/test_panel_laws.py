@@ -157,11 +157,11 @@ def _preempt(panel: Panel, pod: Pod) -> list[object]:
 
 def _believed(panel: Panel) -> list[object]:
     """Write down what is believed of the cluster, as far as agents can look at it."""
-    columns, context = panel.state.columns, panel.state.context
+    columns, context = panel.cluster.columns, panel.cluster.context
     view = everything(columns)
     arrays = [columns.free, columns.ranked, columns.limited, columns.headroom]
     said: list[object] = [array[:, : columns.size].tolist() for array in arrays]
-    said += [sorted((placed.pod.uid, placed.node, placed.pod.started) for placed in panel.state.cache)]
+    said += [sorted((placed.pod.uid, placed.node, placed.pod.started) for placed in panel.cluster.cache)]
     for resource in (CPU, MEMORY):
         known = context.usage.of(view, resource)
         said += [np.nan_to_num(one, nan=-1.0).tolist() for one in (known.mean, known.deviation, known.forecast)]
@@ -208,9 +208,9 @@ def test_nodes_that_were_asked_about_alone_get_the_levels_they_get_among_all(
 ) -> None:
     panel = Panel([LAYERS])
     panel.take(*happened)
-    columns = panel.state.columns
+    columns = panel.cluster.columns
     rows = [columns.rows[name] for name in names if name in columns.rows]
-    plugin = Registry(LayerLocality).make(LayerLocality.name, panel.state.context, None)
+    plugin = Registry(LayerLocality).make(LayerLocality.name, panel.cluster.context, None)
     assert isinstance(plugin, LayerLocality)
     state, nodes, feasible = CycleState(), everything(columns), np.zeros(columns.size, dtype=np.bool_)
     feasible[rows] = True
@@ -233,7 +233,7 @@ def test_the_order_of_names_changes_no_answer_and_a_name_that_comes_twice_has_th
 ) -> None:
     panel = Panel(AGENTS, ARGS)
     panel.take(*happened)
-    once = [name for name in dict.fromkeys(names) if name in panel.state.columns.rows]
+    once = [name for name in dict.fromkeys(names) if name in panel.cluster.columns.rows]
     shuffled = [*once, *random.choices(once, k=3)] if once else []
     random.shuffle(shuffled)
     for verb in panel.priorities:
@@ -292,9 +292,9 @@ def test_who_was_there_before_a_node_changes_nothing_about_it(
         assert expected == panel.prioritize(verb, pod, sorted(survivors)), verb
     for verb in panel.predicates:
         assert fresh.filter(verb, pod, sorted(survivors)) == panel.filter(verb, pod, sorted(survivors)), verb
-    usage = [one.state.context.usage.of(everything(one.state.columns), CPU) for one in (fresh, panel)]
-    rows = [[one.state.columns.rows[name] for name in sorted(survivors)] for one in (fresh, panel)]
+    usage = [one.cluster.usage.of(everything(one.cluster.columns), CPU) for one in (fresh, panel)]
+    rows = [[one.cluster.columns.rows[name] for name in sorted(survivors)] for one in (fresh, panel)]
     for field in ("mean", "deviation", "forecast", "trust"):
         of_fresh, of_panel = (getattr(one, field)[where] for one, where in zip(usage, rows, strict=True))
         np.testing.assert_array_equal(of_fresh, of_panel)
-    assert [()] * len(NODES) == [panel.state.context.usage.moves(name) for name in NODES]
+    assert [()] * len(NODES) == [panel.cluster.usage.moves(name) for name in NODES]

@@ -202,7 +202,7 @@ def test_a_measurement_is_corrected_by_what_each_pod_has_to_do_with_its_window(s
     loop.take(TimePassed(200.0), UsageReported((usage,)))
 
     share = min(Fraction(mean) / (gone + stayed), Fraction(1)) if gone else Fraction(0)
-    told = loop.state.context.usage.of(everything(loop.state.columns), CPU).mean.item(0)
+    told = loop.cluster.usage.of(everything(loop.cluster.columns), CPU).mean.item(0)
     assert pytest.approx(float(mean - gone * share + coming), abs=1e-6) == told
     assert told >= float(coming) - 1e-6
 

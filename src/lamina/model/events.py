@@ -129,7 +129,7 @@ class PermitRefused(msgspec.Struct, frozen=True):
     reason: str
 
 
-Event = (
+ClusterEvent = (
     TimePassed
     | NodeSeen
     | NodeGone
@@ -140,10 +140,10 @@ Event = (
     | LayersReported
     | LayersWithdrawn
     | UsageReported
-    | BindDone
-    | BindFailed
-    | WorkDone
-    | WorkFailed
-    | PermitGiven
-    | PermitRefused
 )
+"""What happened in the cluster, whichever component decides."""
+
+BindingEvent = BindDone | BindFailed | WorkDone | WorkFailed | PermitGiven | PermitRefused
+"""What became of a command of the loop."""
+
+Event = ClusterEvent | BindingEvent

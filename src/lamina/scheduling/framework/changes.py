@@ -38,6 +38,7 @@ class Changed(msgspec.Struct, frozen=True):
     row: int = -1
     """The node's row, or -1 when the change concerns no node."""
     before: Node | None = None
+    """How the node was before; of a node that left, the node."""
     pod: Pod | None = None
 
 

@@ -47,10 +47,20 @@ class TellPending(msgspec.Struct, frozen=True):
     decision: Decision
 
 
+class ReportPluginError(msgspec.Struct, frozen=True):
+    """Tell the operator that a plugin raised where no pod's attempt could fail for it: nothing is to be answered."""
+
+    plugin: str
+    point: str
+    """The method that raised: post_bind, unreserve, wake, pod_seen, ..."""
+    message: str
+    pod: Pod | None = None
+
+
 class WakeAt(msgspec.Struct, frozen=True):
     """Feed TimePassed at this time or soon after. The newest WakeAt replaces earlier ones."""
 
     at: float
 
 
-Command = Bind | DoWork | Evict | Nominate | TellPending | WakeAt
+Command = Bind | DoWork | Evict | Nominate | ReportPluginError | TellPending | WakeAt

@@ -1,6 +1,8 @@
 """What a plugin is given when it is made. Nothing in it reaches outside."""
 
 from lamina.layers.inventory import Inventory
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.cache import Cache
 from lamina.scheduling.framework.columns import NodeColumns
 from lamina.scheduling.framework.load import ClusterLoad
 from lamina.scheduling.framework.repulsion import Repulsion
@@ -9,18 +11,23 @@ from lamina.scheduling.framework.view import NodeRow
 
 
 class Context:
-    """The cluster as the loop knows it, for plugins that must look at it outside a cycle (hints), at layers, load or use."""
+    """
+    The cluster as `ClusterState` knows it, read only.
 
-    __slots__ = ("_columns", "inventory", "load", "namespaces", "usage")
+    For plugins that look at it outside a cycle (hints), or at layers, load, measured use or single pods.
+    """
 
-    def __init__(self, columns: NodeColumns, inventory: Inventory) -> None:
-        """Look at these columns and this inventory."""
+    __slots__ = ("_cache", "_columns", "inventory", "load", "namespaces", "usage")
+
+    def __init__(self, columns: NodeColumns, inventory: Inventory, cache: Cache | None = None) -> None:
+        """Look at these columns and this inventory; *cache* knows which pods are where."""
         self._columns = columns
         self.inventory = inventory
         self.load = ClusterLoad(columns)
-        self.usage = ClusterUsage(columns)
+        self.usage = ClusterUsage(columns) if cache is None else cache.usage
+        self._cache = Cache(columns, self.usage) if cache is None else cache
         self.namespaces: dict[str, dict[str, str]] = {}
-        """The annotations of namespaces; written by the loop."""
+        """The annotations of namespaces; written by `ClusterState`."""
 
     @property
     def repulsion(self) -> Repulsion:
@@ -30,3 +37,7 @@ class Context:
     def node(self, row: int) -> NodeRow:
         """Look at one node."""
         return NodeRow(self._columns, row)
+
+    def pods_on(self, node: str) -> tuple[Pod, ...]:
+        """List the pods on a node, assumed ones included; `Pod.requests` is what each of them takes."""
+        return self._cache.on(node)

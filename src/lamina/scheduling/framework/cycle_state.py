@@ -1,5 +1,6 @@
 """Scratch data that plugins carry from one extension point to the next, for one pod or one shape of pods."""
 
+import math
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -25,10 +26,16 @@ class CycleState:
     state handed to reserve and later points is a copy of the pod's own.
     """
 
-    __slots__ = ("_data", "written")
+    __slots__ = ("_data", "now", "written")
 
     def __init__(self) -> None:
         """Start empty."""
+        self.now = math.nan
+        """
+        The time of the call, in post_filter, reserve, permit, pre_bind, bind, post_bind and unreserve.
+
+        Not a number before a node is chosen: answers of filters and scorers are kept, so they must not depend on time.
+        """
         self.written = 0
         """How often something was written down."""
         # Any: the key carries the type, the dictionary cannot.

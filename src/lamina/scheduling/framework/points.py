@@ -12,11 +12,13 @@ of the node columns the plugin names in `reads`. That is what allows answers to 
 earlier one is decided by looking at the rows that changed since. A plugin without `sign` or `reads` is asked anew for
 every pod; it is slower and just as right.
 
-A plugin that filters or scores brings its `pre_filter` or `pre_score` along, wherever a configuration names it. One that
-raises costs the pod the attempt, and is told to the pod's owner.
+A plugin that filters or scores brings its `pre_filter` or `pre_score` along, wherever a configuration names it. If a
+plugin raises, the pod's attempt fails and the pod's event names the error; after the attempt (`post_bind`, `unreserve`),
+and outside of attempts, the operator is told and nothing else happens.
 
-No plugin does I/O or reads a clock. What must be done in the world is returned (`Work`, commands) and its end is fed
-back as an event.
+No plugin does I/O or reads a clock. From `post_filter` on, `state.now` is the time. A plugin that acts with time says when
+it wants to be woken (`TimedPlugin`); one that needs to know how pods fare follows them (`PodFollower`). What must be done
+in the world is returned (`Work`, commands) and its end is fed back as an event.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -317,6 +319,36 @@ class NotesPlugin(Plugin, Protocol):
 
     def notes(self, pod: Pod) -> str:
         """Say it in one line; empty when nothing is."""
+        ...
+
+
+@runtime_checkable
+class TimedPlugin(Plugin, Protocol):
+    """Asks to be woken at a time."""
+
+    wake_at: float | None
+    """When; read after every feed. A time that has passed counts as None until the plugin sets another."""
+
+    def wake(self, now: float) -> bool:
+        """Act; return whether pods that this plugin refused are worth another try."""
+        ...
+
+
+@runtime_checkable
+class PodFollower(Plugin, Protocol):
+    """
+    Follows the lives of all pods, whichever scheduler places them.
+
+    `lamina.model.pod_life` reads from a pod what became of it and when. Called for what the cluster reports, in that
+    order, before the queue or a decision sees the same event.
+    """
+
+    def pod_seen(self, pod: Pod, now: float) -> None:
+        """A pod appeared or changed; *pod* is how it is now."""
+        ...
+
+    def pod_gone(self, uid: PodUid, now: float) -> None:
+        """A pod was deleted; it may have been seen to end before."""
         ...
 
 

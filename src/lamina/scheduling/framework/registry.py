@@ -50,6 +50,9 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
     (points.ReservePlugin, "unreserve", "reserve"),
     (points.Signed, "sign", ""),
     (points.Hinting, "worth_retrying", ""),
+    (points.TimedPlugin, "wake", ""),
+    (points.PodFollower, "pod_seen", ""),
+    (points.PodFollower, "pod_gone", ""),
 )
 
 
@@ -111,6 +114,8 @@ def _attribute_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iter
         yield "has `sort_key` but does not say whether it `changes_with_time` (True or False)"
     if "place" in implemented and not isinstance(getattr(plugin, "batch", None), int):
         yield "has `place` but no `batch` (a number of pods)"
+    if callable(getattr(plugin, "pod_seen", None)) != callable(getattr(plugin, "pod_gone", None)):
+        yield "has only one of `pod_seen` and `pod_gone`; a plugin that follows pods needs both"
     if hasattr(plugin, "normalize") and hasattr(plugin, "score_node"):
         yield "has both `normalize` and `score_node`; a normalised score cannot be given for one node alone"
     reads = getattr(plugin, "reads", None)

@@ -16,7 +16,7 @@ from lamina.model.decision import Decision
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.commands import Bind, Command, DoWork
 from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Wait, Work
+from lamina.scheduling.framework.points import Plugin, Wait, Work
 from lamina.scheduling.framework.status import Code, Status, failed, raised, unschedulable
 from lamina.scheduling.framework.waiting import WaitingPod, WaitingPods
 from lamina.scheduling.loop.queue import Queued
@@ -54,16 +54,19 @@ def _timed_out(plugin: str, waited: float) -> Status:
 
 
 GiveUp = Callable[[Underway, Status], None]
+Raised = Callable[[Pod, str, str, Status], None]
+"""Takes the pod, the plugin, its method and what it raised."""
 
 
 class Bindings:
     """All pods on their way. Calls *give_up* for those that do not make it."""
 
-    def __init__(self, give_up: GiveUp) -> None:
-        """Start with nobody on the way."""
+    def __init__(self, give_up: GiveUp, raised_after: Raised) -> None:
+        """Start empty; *raised_after* hears of plugins that raise when there is no attempt left to fail."""
         self.now = 0.0
         self.waiting = WaitingPods()
         self._give_up = give_up
+        self._raised_after = raised_after
         self._underway: dict[PodUid, Underway] = {}
 
     def __len__(self) -> int:
@@ -82,6 +85,7 @@ class Bindings:
         """Take a pod from its decision as far as it gets now."""
         queued = underway.queued
         self._underway[queued.pod.uid] = underway
+        underway.state.now = self.now
         profile = queued.profile
         for plugin in profile.reserve:
             underway.reserved += 1
@@ -155,8 +159,9 @@ class Bindings:
         if underway is None or underway.stage != "binding":
             return None
         del self._underway[uid]
+        underway.state.now = self.now
         for plugin in underway.queued.profile.post_bind:
-            plugin.post_bind(underway.state, underway.queued.pod, underway.node)
+            self._call_after("post_bind", plugin, underway)
         return underway
 
     def drop(self, uid: PodUid) -> Underway | None:
@@ -183,6 +188,7 @@ class Bindings:
     def _prepare(self, underway: Underway) -> list[Command]:
         pod, profile = underway.queued.pod, underway.queued.profile
         underway.stage = "preparing"
+        underway.state.now = self.now
         while underway.prepared < len(profile.pre_bind):
             plugin = profile.pre_bind[underway.prepared]
             answer = plugin.pre_bind(underway.state, pod, underway.node)
@@ -213,6 +219,15 @@ class Bindings:
         )
 
     def _undo(self, underway: Underway) -> None:
+        underway.state.now = self.now
         for plugin in reversed(underway.queued.profile.reserve[: underway.reserved]):
-            plugin.unreserve(underway.state, underway.queued.pod, underway.node)
+            self._call_after("unreserve", plugin, underway)
         underway.reserved = 0
+
+    def _call_after(self, point: str, plugin: Plugin, underway: Underway) -> None:
+        """Call a method on which nothing depends any more; if it raises, the others are called all the same."""
+        pod = underway.queued.pod
+        try:
+            getattr(plugin, point)(underway.state, pod, underway.node)
+        except Exception as error:  # noqa: BLE001 - the pod is bound, or gives its node back, whatever a plugin raises
+            self._raised_after(pod, plugin.name, point, raised(error))

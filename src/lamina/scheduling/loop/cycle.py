@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.commands import Evict, Nominate
+from lamina.scheduling.framework.commands import Evict
 from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
 from lamina.scheduling.framework.explain import Attempt, broken, explain, groups
 from lamina.scheduling.framework.points import MakeRoom, Placement
@@ -21,7 +21,9 @@ class Cycle:
         """Decide on *state*; *pick* breaks ties."""
         self._state = state
         self._pick = pick
-        self._evaluations = {name: Evaluations(profile, state.columns) for name, profile in state.profiles.items()}
+        self._evaluations = {
+            name: Evaluations(profile, state.cluster.columns) for name, profile in state.profiles.items()
+        }
         self.unfinished = False
         """Whether pods are ready that `run` had no time for."""
         self.tried: list[str] = []
@@ -58,7 +60,7 @@ class Cycle:
         if underway is not None:
             state.bindings.abandon(underway, status)
         elif state.queue.get(pod.uid) is None:
-            state.forget(pod)
+            state.cluster.forget(pod)
             state.queue.put_back(queued, frozenset(), broke=True)
             state.tell(pod, broken(pod, status, at=state.now, attempt=queued.attempts, profile=queued.profile.name))
 
@@ -81,7 +83,7 @@ class Cycle:
     def _choose(self, evaluation: Evaluation, pod: Pod) -> tuple[int, int]:
         if pod.nominated_node:
             # Room was made for it there: that node first, if it fits now.
-            row = self._state.columns.rows.get(pod.nominated_node, -1)
+            row = self._state.cluster.row(pod.nominated_node)
             if row >= 0 and evaluation.feasible[row]:
                 return row, 1
         return evaluation.choose(self._pick)
@@ -92,7 +94,7 @@ class Cycle:
         decision = explain(evaluation, pod, attempt, state.settings.detail)
         assert decision.chosen is not None, "a row was chosen"
         node = decision.chosen.node
-        state.assume(pod, node)
+        state.cluster.assume(pod, node)
         state.queue.placed(queued)
         underway = Underway(queued, node, evaluation.state.copy(), decision, state.changes)
         state.do(*state.bindings.start(underway))
@@ -110,9 +112,10 @@ class Cycle:
     def _make_room(self, queued: Queued, evaluation: Evaluation) -> str:
         """Ask the post-filter plugins, in order, until one finds a way; return what they had to say."""
         plugins = queued.profile.post_filter
-        if not plugins or self._state.columns.count == 0:
+        columns = self._state.cluster.columns
+        if not plugins or columns.count == 0:
             return ""
-        nodes = everything(self._state.columns)
+        nodes = everything(columns)
         resolvable = nodes.alive.copy()
         for flags, refusal in groups(evaluation):
             if refusal.final:
@@ -120,11 +123,12 @@ class Cycle:
         if evaluation.stop is not None:
             resolvable[:] = evaluation.stop.code is not Code.UNRESOLVABLE
         said: list[str] = []
+        evaluation.state.now = self._state.now
         for plugin in plugins:
             answer = plugin.post_filter(evaluation.state, queued.pod, nodes, resolvable)
             if isinstance(answer, MakeRoom):
                 self._state.do(*(Evict(victim, queued.pod, answer.node) for victim in answer.victims))
-                self._state.do(Nominate(queued.pod, answer.node))
+                self._state.nominate(queued.pod, answer.node)
                 return ""
             if answer.reasons:
                 said.append(answer.message)
@@ -141,7 +145,7 @@ class Cycle:
         while len(batch) < plugin.batch and (queued := state.queue.pop()) is not None:
             (batch if queued.profile is profile and queued.unsorted is None else others).append(queued)
         try:
-            placement = plugin.place([queued.pod for queued in batch], everything(state.columns))
+            placement = plugin.place([queued.pod for queued in batch], everything(state.cluster.columns))
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pods' owners
             placement = Placement({}, {queued.pod.uid: raised(error) for queued in batch})
         for queued in batch:

@@ -6,6 +6,7 @@ pod and nodes, and is answered at once from what is known. A node nobody has tol
 mean of those that were asked about with it.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
@@ -16,12 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lamina.model.decision import Refusal
-from lamina.model.events import Event
+from lamina.model.events import ClusterEvent, Event
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.agent import Agent
 from lamina.scheduling.framework.answers import Answers
+from lamina.scheduling.framework.cache import Placed
+from lamina.scheduling.framework.cluster_state import ClusterState
 from lamina.scheduling.framework.columns import Ints
 from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.framework.followers import Followers
 from lamina.scheduling.framework.points import (
     MAX_SCORE,
     FilterPlugin,
@@ -34,8 +38,6 @@ from lamina.scheduling.framework.registry import Args, Registry
 from lamina.scheduling.framework.status import Code, Status
 from lamina.scheduling.framework.usage import Move
 from lamina.scheduling.framework.view import NodeView, everything
-from lamina.scheduling.loop.cache import Placed
-from lamina.scheduling.loop.loop import Loop
 
 UNKNOWN: Final = -1
 """The row of a node nobody has told of."""
@@ -77,14 +79,16 @@ class Panel:
 
     def __init__(self, agents: Sequence[Agent], args: Mapping[str, Args] | None = None) -> None:
         """Make the plugins of *agents*; *args* are theirs by name, without them they get their defaults."""
-        self._loop = Loop(lambda _: {}, lambda _: 0)
-        self.state = self._loop.state
-        self._answers = Answers(self.state.columns)
+        self.cluster = ClusterState()
+        self._answers = Answers(self.cluster.columns)
         self.unknown = 0
         """How many of the nodes that were asked about last nobody has told of."""
         registry = Registry(*dict.fromkeys(plugin for agent in agents for plugin in agent.plugins))
-        context = self.state.context
+        context = self.cluster.context
         made = {name: registry.make(name, context, (args or {}).get(name)) for name in registry}
+        self._followers = Followers(made.values(), self._plugin_raised)
+        self.plugin_errors: Counter[str] = Counter()
+        """How often each plugin raised while it followed pods."""
         self.predicates: dict[str, Verb[FilterPart]] = {}
         self.priorities: dict[str, Verb[ScorePart]] = {}
         for agent in agents:
@@ -96,10 +100,14 @@ class Panel:
                 self.priorities[verb] = Verb(verb, scores, made[name], agent.levels)
 
     def take(self, *happened: Event) -> None:
-        """Take events in."""
-        self._loop.take(*happened)
-        # Nobody is there to perform anything.
-        self.state.commands.clear()
+        """Take events in; what became of a loop's commands is nothing the cluster knows of."""
+        for event in happened:
+            if isinstance(event, ClusterEvent):
+                self._followers.notice(event, self.cluster.now)
+                self.cluster.apply(event)
+
+    def _plugin_raised(self, pod: Pod | None, plugin: str, point: str, status: Status) -> None:
+        self.plugin_errors[plugin] += 1
 
     # -- filtering ---------------------------------------------------------------------------------------------------
 
@@ -112,7 +120,7 @@ class Panel:
             raise AgentError(f"predicate {verb!r} raised {type(error).__name__}: {error}") from error
 
     def _refused(self, part: FilterPart, pod: Pod, rows: Rows) -> list[tuple[int, Refusal]]:
-        state, nodes = CycleState(), everything(self.state.columns)
+        state, nodes = CycleState(), everything(self.cluster.columns)
         known = rows >= 0
         if not known.any():
             return []
@@ -138,7 +146,7 @@ class Panel:
         return sorted([*left_out, *refused], key=itemgetter(0)) if left_out else refused
 
     def _left_out(self, plugin: str, left: frozenset[str], rows: Rows) -> list[tuple[int, Refusal]]:
-        inside = {self.state.columns.rows.get(name, UNKNOWN) for name in left}
+        inside = {self.cluster.columns.rows.get(name, UNKNOWN) for name in left}
         refusal = Refusal(plugin, NARROWED_OUT, final=True)
         return [(place, refusal) for place, row in enumerate(rows.tolist()) if row >= 0 and row not in inside]
 
@@ -169,7 +177,7 @@ class Panel:
 
     def _points(self, asked: Verb[ScorePart], pod: Pod, rows: Rows) -> Ints | None:
         """Return 0 to 100 points for each row; None when the plugin has nothing to say."""
-        part, columns, state = asked.part, self.state.columns, CycleState()
+        part, columns, state = asked.part, self.cluster.columns, CycleState()
         places: Rows | slice = slice(None)
         if asked.among:
             among = np.zeros(columns.size, dtype=np.bool_)
@@ -227,7 +235,7 @@ class Panel:
     @contextmanager
     def _without(self, candidates: Sequence[Victims]) -> Iterator[None]:
         """Take victims off their nodes for as long as it takes to ask."""
-        cache, usage = self.state.cache, self.state.context.usage
+        cache, usage = self.cluster.cache, self.cluster.usage
         gone: list[Placed] = []
         moves: dict[str, tuple[Move, ...]] = {}
         try:
@@ -247,7 +255,7 @@ class Panel:
                 usage.go_back(node, before)
 
     def _rows(self, names: Sequence[str]) -> Rows:
-        known = self.state.columns.rows
+        known = self.cluster.columns.rows
         self.unknown = 0
         try:
             return np.fromiter(map(known.__getitem__, names), np.intp, len(names))

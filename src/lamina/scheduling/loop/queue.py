@@ -256,6 +256,12 @@ class SchedulingQueue:
             ):
                 self._wake(key)
 
+    def retry(self, plugin: str) -> None:
+        """Wake pods that *plugin* refused, one of each group, as `react` does."""
+        for key, group in list(self._groups.items()):
+            if plugin in group.refused_by:
+                self._wake(key)
+
     def next_time(self) -> float | None:
         """When time alone will change something."""
         if self._resting and self._flush:

@@ -157,7 +157,7 @@ class _State(Collector):
         self._stale = stale
 
     def collect(self) -> Iterable[Metric]:
-        state = self._panel.state
+        state = self._panel.cluster
         for name, words, value in (
             ("lamina_extender_ready", "Whether everything was seen that answers are made from.", int(self._ready())),
             ("lamina_extender_nodes", "Nodes that are known.", state.columns.count),

@@ -127,7 +127,7 @@ class Extender:
         entrance: Entrance = self.inbox
         if self.options.rules is not None and any(map(looks_at_layers, self.options.settings.agents)):
             self._resolver = Resolver(self.options.rules, self.options.keyring)
-            find = self.panel.state.inventory.catalog.find
+            find = self.panel.cluster.inventory.catalog.find
             self._resolving = Resolving(find, self._resolver, PullSecrets(client))
             # Nobody is held: whoever places the pod does not wait for us either. What is learned helps the next one.
             self.door = Doorkeeper(self.inbox, self._resolving, ours=self.attendance.expects, deadline=0.0)
@@ -163,7 +163,7 @@ class Extender:
 
     def nodes(self) -> dict[str, Node]:
         """Return the nodes there are, by name."""
-        return {node.name: node for node in self.panel.state.columns.nodes if node is not None}
+        return {node.name: node for node in self.panel.cluster.columns.nodes if node is not None}
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class Extender:
         intake = self.intake
         await everything_seen(lambda: intake is None or (intake.synced and self.keeper.caught_up))
         self._seen = True
-        state = self.panel.state
+        state = self.panel.cluster
         if self.intake is not None:
             log.info("everything was seen", extra={"fields": {"nodes": state.columns.count, "pods": len(state.cache)}})
 

@@ -14,7 +14,7 @@ import msgspec
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.loop.state import LoopState
+from lamina.scheduling.loop.loop import Loop
 from lamina.services.intake.watched import UNFINISHED
 from lamina.wire.kube import Listing, decode_node_list, decode_pod_list
 
@@ -48,7 +48,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 async def compare(
     client: KubeClient,
-    state: LoopState,
+    loop: Loop,
     *,
     observing: bool = False,
     held: Callable[[], Iterable[PodUid]] = lambda: (),
@@ -59,23 +59,23 @@ async def compare(
     While *observing*, pods count where they would have gone, which is no difference. Nor is a pod that is *held* before
     it comes in.
     """
-    nodes, pods, first = await _look(client, state, observing, held)
+    nodes, pods, first = await _look(client, loop, observing, held)
     if first:
         await asyncio.sleep(SECOND_LOOK_AFTER)
-        nodes, pods, second = await _look(client, state, observing, held)
+        nodes, pods, second = await _look(client, loop, observing, held)
         first &= second
     found = sorted(first)
     return Comparison(nodes, pods, tuple(found[:MOST]), max(len(found) - MOST, 0))
 
 
 async def _look(
-    client: KubeClient, state: LoopState, observing: bool, held: Callable[[], Iterable[PodUid]]
+    client: KubeClient, loop: Loop, observing: bool, held: Callable[[], Iterable[PodUid]]
 ) -> tuple[int, int, set[Difference]]:
     nodes = [node async for node in _listed(client, "/api/v1/nodes", {}, decode_node_list)]
     pods = [pod async for pod in _listed(client, "/api/v1/pods", {"fieldSelector": UNFINISHED}, decode_pod_list)]
     outside = frozenset(held())
     inside = [pod for pod in pods if pod.uid not in outside]
-    return len(nodes), len(pods), {*_nodes(nodes, state), *_pods(inside, state, observing)}
+    return len(nodes), len(pods), {*_nodes(nodes, loop), *_pods(inside, loop, observing)}
 
 
 async def _listed(
@@ -92,12 +92,12 @@ async def _listed(
             return
 
 
-def _nodes(served: Iterable[Node], state: LoopState) -> Iterable[Difference]:
-    left = dict.fromkeys(state.columns.rows)
+def _nodes(served: Iterable[Node], loop: Loop) -> Iterable[Difference]:
+    left = dict.fromkeys(loop.cluster.columns.rows)
     for node in served:
         left.pop(node.name, None)
-        row = state.columns.rows.get(node.name)
-        known = None if row is None else state.columns.nodes[row]
+        row = loop.cluster.columns.rows.get(node.name)
+        known = None if row is None else loop.cluster.columns.nodes[row]
         if known is None:
             yield Difference("Node", node.name, "not there", "there")
         elif not _same_but_images(known, node):
@@ -110,12 +110,12 @@ def _same_but_images(one: Node, other: Node) -> bool:
     return msgspec.structs.replace(one, images=()) == msgspec.structs.replace(other, images=())
 
 
-def _pods(served: Iterable[Pod], state: LoopState, observing: bool) -> Iterable[Difference]:
-    placed = {one.pod.uid: one.node for one in state.cache}
-    underway = {one.queued.pod.uid for one in state.bindings}
-    waiting = {one.pod.uid for one in state.queue}
-    names = {one.pod.uid: one.pod.key for one in state.cache}
-    names.update((one.pod.uid, one.pod.key) for one in state.queue)
+def _pods(served: Iterable[Pod], loop: Loop, observing: bool) -> Iterable[Difference]:
+    placed = {one.pod.uid: one.node for one in loop.cluster.cache}
+    underway = {one.queued.pod.uid for one in loop.bindings}
+    waiting = {one.pod.uid for one in loop.queue}
+    names = {one.pod.uid: one.pod.key for one in loop.cluster.cache}
+    names.update((one.pod.uid, one.pod.key) for one in loop.queue)
     for pod in served:
         where = placed.pop(pod.uid, "")
         waits = pod.uid in waiting
@@ -125,7 +125,7 @@ def _pods(served: Iterable[Pod], state: LoopState, observing: bool) -> Iterable[
                 yield Difference("Pod", pod.key, f"on {where}" if where else "on no node", f"on {pod.node_name}")
         elif where and pod.uid not in underway and not observing:
             yield Difference("Pod", pod.key, f"on {where}", "on no node")
-        elif not where and not waits and not pod.deleting and pod.scheduler_name in state.profiles:
+        elif not where and not waits and not pod.deleting and pod.scheduler_name in loop.profiles:
             yield Difference("Pod", pod.key, "not waiting", "waits for a node")
     for uid, node in placed.items():
         yield Difference("Pod", names[uid], f"on {node}", "not there")

@@ -2,16 +2,16 @@
 
 from typing import Any, Final
 
-from lamina.scheduling.loop.state import LoopState
+from lamina.scheduling.loop.loop import Loop
 
 MOST: Final = 200
 
 
-def dump(state: LoopState) -> dict[str, Any]:  # Any: a document for people, whose shape nobody relies on
+def dump(loop: Loop) -> dict[str, Any]:  # Any: a document for people, whose shape nobody relies on
     """Tell what is believed and what waits."""
-    columns = state.columns
+    columns = loop.cluster.columns
     nodes = [
-        {"node": name, "pods": len(state.cache.on(name)), "layers": bool(_reported(state, row))}
+        {"node": name, "pods": len(loop.cluster.cache.on(name)), "layers": bool(_reported(loop, row))}
         for name, row in list(columns.rows.items())[:MOST]
     ]
     waiting = [
@@ -23,25 +23,25 @@ def dump(state: LoopState) -> dict[str, Any]:  # Any: a document for people, who
             "backoffUntil": round(queued.backoff_until, 3),
             "told": queued.told,
         }
-        for queued, _ in zip(state.queue, range(MOST), strict=False)
+        for queued, _ in zip(loop.queue, range(MOST), strict=False)
     ]
     underway = [
         {"pod": one.queued.pod.key, "node": one.node, "stage": one.stage}
-        for one, _ in zip(state.bindings, range(MOST), strict=False)
+        for one, _ in zip(loop.bindings, range(MOST), strict=False)
     ]
     return {
-        "now": round(state.now, 3),
+        "now": round(loop.now, 3),
         "nodes": columns.count,
-        "pods": len(state.cache),
-        "assumed": sum(placed.assumed for placed in state.cache),
-        "queue": state.queue.counts(),
-        "reportsDisbelieved": dict(sorted(state.inventory.complaints.items())),
+        "pods": len(loop.cluster.cache),
+        "assumed": sum(placed.assumed for placed in loop.cluster.cache),
+        "queue": loop.queue.counts(),
+        "reportsDisbelieved": dict(sorted(loop.cluster.inventory.complaints.items())),
         "nodesSample": nodes,
         "waiting": waiting,
         "underway": underway,
     }
 
 
-def _reported(state: LoopState, row: int) -> bool:
-    reported = state.inventory.index.reported
+def _reported(loop: Loop, row: int) -> bool:
+    reported = loop.cluster.inventory.index.reported
     return row < len(reported) and bool(reported[row])

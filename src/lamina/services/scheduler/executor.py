@@ -18,7 +18,16 @@ from lamina.clients.kube.transport import KubeClient
 from lamina.model.errors import LaminaError
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.commands import Bind, Command, DoWork, Evict, Nominate, TellPending, WakeAt
+from lamina.scheduling.framework.commands import (
+    Bind,
+    Command,
+    DoWork,
+    Evict,
+    Nominate,
+    ReportPluginError,
+    TellPending,
+    WakeAt,
+)
 from lamina.services.intake.clock import Clock
 from lamina.services.scheduler.telling import Teller, key_of
 from lamina.services.scheduler.throttle import Throttle
@@ -109,6 +118,9 @@ class Executor:
                     self._teller.pending(pod, decision)
             case DoWork(pod, _, plugin, attempt, _):
                 self._answer(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
+            case ReportPluginError(plugin, point, message, about_pod):
+                fields = {"plugin": plugin, "point": point, "pod": "" if about_pod is None else about_pod.key}
+                log.error("plugin failed: %s", message, extra={"fields": fields})
             case WakeAt():
                 raise AssertionError("the host keeps the time")
 

@@ -118,7 +118,7 @@ class Host:
 
     def _overtaken(self, command: Command) -> bool:
         """Whether a pod that was to be told why it waits does not wait any more: news may be old when leading begins."""
-        return isinstance(command, TellPending) and self.loop.state.queue.get(command.pod.uid) is None
+        return isinstance(command, TellPending) and self.loop.queue.get(command.pod.uid) is None
 
     def _go_on(self) -> None:
         """Come back at once when pods are ready; if only the world is busy, its next answer rings the bell."""

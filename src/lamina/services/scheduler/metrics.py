@@ -20,7 +20,6 @@ from lamina.model.decision import Decision
 from lamina.model.reports import LayerReport
 from lamina.scheduling.framework.commands import Bind, Command, Evict, TellPending
 from lamina.scheduling.loop.loop import Loop
-from lamina.scheduling.loop.state import LoopState
 from lamina.services.intake.clock import Clock
 from lamina.services.intake.intake import Intake
 
@@ -92,7 +91,7 @@ class Metrics:
 
     def watch(self, loop: Loop, intake: Intake) -> None:
         """Also tell what the loop holds and how the watches are doing, when somebody asks."""
-        self.registry.register(_Now(loop.state, intake))
+        self.registry.register(_Now(loop, intake))
 
     def attempted(self, seconds: float, commands: list[Command]) -> None:
         """One pod was looked at."""
@@ -149,19 +148,19 @@ class Metrics:
 class _Now(Collector):
     """What is counted only when somebody asks."""
 
-    def __init__(self, state: LoopState, intake: Intake) -> None:
-        self._state = state
+    def __init__(self, loop: Loop, intake: Intake) -> None:
+        self._loop = loop
         self._intake = intake
 
     def collect(self) -> Iterable[Metric]:
         """Count."""
-        state = self._state
+        loop = self._loop
         pending = GaugeMetricFamily("scheduler_pending_pods", "Pods that wait, by queue.", labels=["queue"])
-        for queue, count in state.queue.counts().items():
+        for queue, count in loop.queue.counts().items():
             pending.add_metric([queue], count)
         yield pending
         refused: Tally[str] = Tally()
-        for queued in state.queue:
+        for queued in loop.queue:
             if queued.place == "unschedulable":
                 refused.update(queued.refused_by)
         unschedulable = GaugeMetricFamily(
@@ -171,15 +170,19 @@ class _Now(Collector):
             unschedulable.add_metric([plugin], count)
         yield unschedulable
         sizes = GaugeMetricFamily("scheduler_cache_size", "What the cache holds.", labels=["type"])
-        assumed = sum(placed.assumed for placed in state.cache)
-        for kind, count in (("nodes", state.columns.count), ("pods", len(state.cache)), ("assumed_pods", assumed)):
+        assumed = sum(placed.assumed for placed in loop.cluster.cache)
+        for kind, count in (
+            ("nodes", loop.cluster.columns.count),
+            ("pods", len(loop.cluster.cache)),
+            ("assumed_pods", assumed),
+        ):
             sizes.add_metric([kind], count)
         yield sizes
         yield from self._watches()
         complaints = CounterMetricFamily(
             "lamina_reports_disbelieved", "Node reports that could not be true.", labels=["reason"]
         )
-        for reason, count in sorted(state.inventory.complaints.items()):
+        for reason, count in sorted(loop.cluster.inventory.complaints.items()):
             complaints.add_metric([reason], count)
         yield complaints
 

@@ -110,8 +110,8 @@ class Observer:
             self._compare(pod)
             return PodSeen(pod)
         self.schedulers[pod.scheduler_name] += pod.uid not in self._shadows
-        if self._loop is not None and pod.scheduler_name not in self._loop.state.profiles:
-            first = next(iter(self._loop.state.profiles))
+        if self._loop is not None and pod.scheduler_name not in self._loop.profiles:
+            first = next(iter(self._loop.profiles))
             pod = msgspec.structs.replace(pod, scheduler_name=first)
         return PodSeen(pod)
 
@@ -140,8 +140,8 @@ class Observer:
 
     def _remember(self, pod: Pod, decision: Decision) -> None:
         assert self._loop is not None, "connected before anything happens"
-        seconds, download = costs(self._loop.state.inventory, pod)
-        nodes = self._loop.state.columns.nodes.copy()
+        seconds, download = costs(self._loop.cluster.inventory, pod)
+        nodes = self._loop.cluster.columns.nodes.copy()
         self._shadows[pod.uid] = Shadow(pod, decision, self._clock.now(), seconds, download, nodes)
         while len(self._shadows) > MOST_SHADOWS:
             self._drop(self._shadows.popitem(last=False)[1])
@@ -162,7 +162,7 @@ class Observer:
         if shadow is None or self._loop is None:
             return
         assert shadow.decision.chosen is not None, "only placed pods leave a shadow"
-        ours, rows, tallies = shadow.decision.chosen.node, self._loop.state.columns.rows, self.tallies
+        ours, rows, tallies = shadow.decision.chosen.node, self._loop.cluster.columns.rows, self.tallies
         tallies.compared += 1
         seconds, saved = _difference(shadow, *(shadow.row(name, rows) for name in (ours, pod.node_name)))
         if ours == pod.node_name:

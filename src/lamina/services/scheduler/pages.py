@@ -75,11 +75,11 @@ class Pages:
             parts = self._parts
             held = (lambda: ()) if parts.door is None else parts.door.held
             observing = parts.observer is not None
-            return _json(await compare(parts.client, parts.loop.state, observing=observing, held=held))
+            return _json(await compare(parts.client, parts.loop, observing=observing, held=held))
 
     async def dump(self, _: web.Request) -> web.Response:
         """Tell what is believed."""
-        return _json(dump(self._parts.loop.state))
+        return _json(dump(self._parts.loop))
 
     async def decision(self, request: web.Request) -> web.Response:
         """Tell the newest decision about a pod."""

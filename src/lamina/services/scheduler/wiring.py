@@ -85,7 +85,7 @@ class Scheduler:
         self.identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         self.leadership = self._election()
         connection = config.client_connection
-        name = next(iter(self.loop.state.profiles))
+        name = next(iter(self.loop.profiles))
         self.recorder = Recorder(self._talking, name, f"{name}-{socket.gethostname()}")
         self.observer: Observer | None = None
         replaced: dict[Watched[Any], Watched[Any]] = {
@@ -120,7 +120,7 @@ class Scheduler:
         self.custodian = Custodian(
             self._talking,
             self.intake,
-            self.loop.state.inventory,
+            self.loop.cluster.inventory,
             may_act=self._may_act,
             watch=self.image_metrics,
         )
@@ -147,7 +147,7 @@ class Scheduler:
         return UsageWatch(self._source, seconds(settings.every), self.inbox, self._nodes, self.clock)
 
     def _nodes(self) -> dict[str, Node]:
-        return {node.name: node for node in self.loop.state.columns.nodes if node is not None}
+        return {node.name: node for node in self.loop.cluster.columns.nodes if node is not None}
 
     def _doorkeeper(self) -> Doorkeeper | None:
         """Stand before the inbox, if registries may be asked."""
@@ -155,12 +155,12 @@ class Scheduler:
         if options.rules is None:
             return None
         self.resolver = Resolver(options.rules, options.keyring)
-        find = self.loop.state.inventory.catalog.find
+        find = self.loop.cluster.inventory.catalog.find
         self.resolving = Resolving(find, self.resolver, PullSecrets(self._talking))
         door = Doorkeeper(
             self.inbox,
             self.resolving,
-            ours=lambda pod: pod.scheduler_name in self.loop.state.profiles,
+            ours=lambda pod: pod.scheduler_name in self.loop.profiles,
             # Whom we observe does not wait either; a pod that is held would be placed before we have decided on it.
             deadline=0.0 if options.observe else options.registry_deadline,
             watch=self.image_metrics,
@@ -264,8 +264,8 @@ class Scheduler:
         await everything_seen(
             lambda: self.intake.synced and self.host.caught_up and (self.door is None or self.door.opened)
         )
-        state = self.loop.state
-        fields = {"nodes": state.columns.count, "pods": len(state.cache), "waiting": len(state.queue)}
+        cluster = self.loop.cluster
+        fields = {"nodes": cluster.columns.count, "pods": len(cluster.cache), "waiting": len(self.loop.queue)}
         log.info("everything was seen", extra={"fields": fields})
         self.inbox.ring()
 
@@ -312,7 +312,7 @@ class Scheduler:
             stack.callback(loop.remove_signal_handler, number)
 
     def _write_down(self) -> None:
-        log.info("dump of what is believed: %s", json.dumps(dump(self.loop.state)))
+        log.info("dump of what is believed: %s", json.dumps(dump(self.loop)))
 
 
 async def serve(options: Options) -> None:

@@ -44,9 +44,8 @@ class LoopDecider:
 
     def __init__(self, loop: Loop) -> None:
         """Let *loop* decide."""
-        self._state = loop.state
         self._loop = loop
-        self.names: Collection[str] = tuple(loop.state.profiles)
+        self.names: Collection[str] = tuple(loop.profiles)
         # Straight to the loop: a call in between would be paid for at every instant.
         self.feed = loop.feed
 
@@ -58,5 +57,5 @@ class LoopDecider:
     @property
     def trying(self) -> bool:
         """Whether a pod is ready to be tried, backs off, or is on its way to a node."""
-        counts = self._state.queue.counts()
-        return counts["active"] + counts["backoff"] + len(self._state.bindings) > 0
+        counts = self._loop.queue.counts()
+        return counts["active"] + counts["backoff"] + len(self._loop.bindings) > 0

@@ -17,7 +17,16 @@ import msgspec
 from lamina.model.decision import Decision
 from lamina.model.events import BindDone, BindFailed, Event, PodSeen, TimePassed, WorkFailed
 from lamina.model.pod import PodUid
-from lamina.scheduling.framework.commands import Bind, Command, DoWork, Evict, Nominate, TellPending, WakeAt
+from lamina.scheduling.framework.commands import (
+    Bind,
+    Command,
+    DoWork,
+    Evict,
+    Nominate,
+    ReportPluginError,
+    TellPending,
+    WakeAt,
+)
 from lamina.simulator.cluster import Cluster
 from lamina.simulator.engine import Environment, Timer
 from lamina.simulator.engine.environment import INFINITY
@@ -35,6 +44,9 @@ Seconds after which pods are given up that keep failing while nothing else happe
 
 A plugin that breaks at every attempt would otherwise keep a run going for ever. Longer than any permit may wait.
 """
+
+MOST_ERRORS: Final = 100
+"""Errors of plugins that are kept."""
 
 NO_WORKER: Final = "nobody does the work of plugin {} in a simulation"
 
@@ -71,6 +83,8 @@ class Host:
         """When the attempt began that found each pod a node."""
         self.messages: dict[PodUid, str] = {}
         """Why each pod was not placed when it was last tried; those that were placed since are not here."""
+        self.plugin_errors: list[str] = []
+        """What plugins raised where no attempt could fail for it; the first ones."""
         self.last_at = 0.0
         """When something was last written down."""
 
@@ -150,6 +164,9 @@ class Host:
                 self.tell(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
             case Evict(pod, _, _):
                 self._at_work.remove(pod.uid, None)
+            case ReportPluginError(plugin, point, message, _):
+                if len(self.plugin_errors) < MOST_ERRORS:
+                    self.plugin_errors.append(f"{plugin}.{point}: {message}")
             case Nominate(pod, node):
                 self.tell(PodSeen(msgspec.structs.replace(pod, nominated_node=node)))
 

@@ -68,7 +68,7 @@ def test_what_is_no_time_counts_as_not_said(text: str | None) -> None:
 
 def test_one_key_can_be_asked_for_as_numbers_and_as_times() -> None:
     loop = Loop(lambda _: {}, lambda _: 0)
-    columns = loop.state.columns
+    columns = loop.cluster.columns
     loop.take(NodeSeen(a_node("a", annotations={KEY: "1970-01-01T00:00:07Z"})))
     first = columns.annotations.times(KEY, 1).tolist(), np.isnan(columns.annotations.floats(KEY, 1)).tolist()
     loop.take(NodeSeen(a_node("a", annotations={KEY: "7"})))
@@ -79,7 +79,7 @@ def test_one_key_can_be_asked_for_as_numbers_and_as_times() -> None:
 
 def test_a_column_follows_the_nodes() -> None:
     loop = Loop(lambda _: {}, lambda _: 0)
-    columns = loop.state.columns
+    columns = loop.cluster.columns
 
     def said() -> list[str]:
         return [f"{value:g}" for value in everything(columns).floats(KEY)]
@@ -97,13 +97,13 @@ def test_many_nodes_may_join_one_by_one_after_the_first_question() -> None:
     loop = Loop(lambda _: {}, lambda _: 0)
     for count in range(200):
         loop.take(NodeSeen(a_node(f"n{count}", annotations={KEY: str(count)})))
-        assert float(count) == everything(loop.state.columns).floats(KEY)[-1]
+        assert float(count) == everything(loop.cluster.columns).floats(KEY)[-1]
 
 
 def test_texts_can_be_asked_for_too() -> None:
     loop = Loop(lambda _: {}, lambda _: 0)
     loop.take(NodeSeen(a_node("a", annotations={"zone": "x"})), NodeSeen(a_node("b")), NodeSeen(a_node("c")))
-    columns = loop.state.columns
+    columns = loop.cluster.columns
 
     assert ["x", None, None] == everything(columns).annotations("zone")
     assert [None, "x"] == only(columns, [2, 0]).annotations("zone")
@@ -113,8 +113,10 @@ def test_texts_can_be_asked_for_too() -> None:
 def test_a_change_of_annotations_is_noted_and_nothing_else() -> None:
     loop = Loop(lambda _: {}, lambda _: 0)
     loop.take(NodeSeen(a_node("a")))
-    before = [log.position for log in loop.state.columns.logs]
+    before = [log.position for log in loop.cluster.columns.logs]
     loop.take(NodeSeen(a_node("a", annotations={KEY: "5"})))
-    changed = [Facet(index).name for index, log in enumerate(loop.state.columns.logs) if log.position != before[index]]
+    changed = [
+        Facet(index).name for index, log in enumerate(loop.cluster.columns.logs) if log.position != before[index]
+    ]
 
     assert ["ANNOTATIONS"] == changed

@@ -32,18 +32,18 @@ def told(*happened: Event) -> Loop:
 
 
 def cpu_of(loop: Loop) -> Measured:
-    return loop.state.context.usage.of(everything(loop.state.columns), CPU)
+    return loop.cluster.usage.of(everything(loop.cluster.columns), CPU)
 
 
 def means_of(loop: Loop) -> tuple[float, float]:
     """The use of n1: cpu in thousandths, memory in GB."""
-    usage, view = loop.state.context.usage, everything(loop.state.columns)
+    usage, view = loop.cluster.usage, everything(loop.cluster.columns)
     return usage.of(view, CPU).mean.item(0), usage.of(view, MEMORY).mean.item(0) / GB
 
 
 def test_what_was_measured_is_what_is_known() -> None:
     loop = told(UsageReported((a_measurement(),)))
-    memory = loop.state.context.usage.of(everything(loop.state.columns), MEMORY)
+    memory = loop.cluster.usage.of(everything(loop.cluster.columns), MEMORY)
 
     assert ([1000.0], [50.0], [1.0]) == (
         cpu_of(loop).mean.tolist(),
@@ -272,7 +272,7 @@ def test_a_measurement_that_should_have_been_renewed_is_believed_less_and_in_the
 def test_who_is_believed_less_is_noted_until_nothing_is_believed() -> None:
     renewed = (a_measurement(), NodeUsage("n2", Load(1.0), None, 0.0, 100.0, renews_within=60.0))
     loop = told(NodeSeen(a_node("n2")), UsageReported(renewed))
-    usage, log = loop.state.context.usage, loop.state.columns.logs[Facet.USAGE]
+    usage, log = loop.cluster.usage, loop.cluster.columns.logs[Facet.USAGE]
     noted: list[tuple[bool, list[int] | None]] = []
     # In doubt from 220 on, and not believed at all from 460 on.
     for now in (200.0, 230.0, 240.0, 300.0, 500.0, 600.0, 700.0):
@@ -290,13 +290,13 @@ def test_annotations_are_believed_as_far_as_their_stamp_is_fresh() -> None:
     """In full for twice the ten minutes within which they are renewed, then half as much every ten minutes, four times."""
     stamps = {"n2": "1970-01-01T01:00:00Z", "n3": "1970-01-01T01:10:00+00:00", "n4": "some day"}
     loop = told(*(NodeSeen(a_node(name, annotations={STAMP: stamp})) for name, stamp in stamps.items()))
-    usage, log = loop.state.context.usage, loop.state.columns.logs[Facet.ANNOTATIONS]
+    usage, log = loop.cluster.usage, loop.cluster.columns.logs[Facet.ANNOTATIONS]
     seen = []
     for now in (3600.0, 4800.0, 5400.0, 6000.0, 7200.0, 9000.0, 9600.0):
         position = log.position
         told_so = usage.pass_time(now)
         assert told_so == bool(log.since(position))
-        seen.append(usage.dated(everything(loop.state.columns), STAMP).tolist())
+        seen.append(usage.dated(everything(loop.cluster.columns), STAMP).tolist())
 
     assert [
         [1.0, 1.0, 1.0, 1.0],
@@ -314,7 +314,7 @@ def test_a_stamp_far_ahead_is_believed_no_more_than_one_as_far_behind() -> None:
     loop = told(*(NodeSeen(a_node(stamp, annotations={STAMP: stamp})) for stamp in stamps))
 
     # As of 100: 1100 and 1700 seconds ahead, and for ever.
-    trust = loop.state.context.usage.dated(everything(loop.state.columns), STAMP).tolist()
+    trust = loop.cluster.usage.dated(everything(loop.cluster.columns), STAMP).tolist()
 
     assert [1.0, 1.0, pytest.approx(0.5 ** (500 / 600)), 0.0] == trust
 
@@ -333,7 +333,7 @@ def test_what_pods_say_is_known_of_those_who_are_not_measured_yet() -> None:
         UsageReported((a_measurement(),)),
         PodGone(PodUid("gone")),
     )
-    coming = loop.state.context.usage.coming(everything(loop.state.columns))
+    coming = loop.cluster.usage.coming(everything(loop.cluster.columns))
 
     assert ([450.0], [300.0], [1.0], [500.0]) == (
         coming.limits.tolist(),
@@ -346,7 +346,7 @@ def test_what_pods_say_is_known_of_those_who_are_not_measured_yet() -> None:
 def test_nothing_is_said_by_pods_of_a_node_that_left() -> None:
     loop = told(UsageReported((a_measurement(),)), PodSeen(a_pod("p", on="n1")), NodeGone("n1"), NodeSeen(a_node("n2")))
 
-    assert [0.0] == loop.state.context.usage.coming(everything(loop.state.columns)).silent.tolist()
+    assert [0.0] == loop.cluster.usage.coming(everything(loop.cluster.columns)).silent.tolist()
 
 
 def test_a_pods_words_have_no_more_requests_than_the_pod() -> None:
@@ -359,7 +359,7 @@ def test_numbers_that_are_none_count_as_not_measured() -> None:
     loop = told(UsageReported((NodeUsage("n1", Load(math.nan), Load(1.0, math.inf), 0.0, 100.0),)))
 
     assert [0.0] == cpu_of(loop).trust.tolist()
-    assert [0.0] == loop.state.context.usage.of(everything(loop.state.columns), MEMORY).trust.tolist()
+    assert [0.0] == loop.cluster.usage.of(everything(loop.cluster.columns), MEMORY).trust.tolist()
 
 
 def test_a_forecast_is_corrected_like_the_mean() -> None:
@@ -386,7 +386,7 @@ def test_nothing_of_a_node_that_left_is_left_to_the_one_that_gets_its_row() -> N
 
 def test_every_change_of_a_nodes_use_is_noted() -> None:
     loop = told(UsageReported((a_measurement(),)))
-    log = loop.state.columns.logs[Facet.USAGE]
+    log = loop.cluster.columns.logs[Facet.USAGE]
     noted = log.position
     loop.take(PodSeen(a_pod("p", cpu="500m", on="n1")))
 
@@ -396,8 +396,8 @@ def test_every_change_of_a_nodes_use_is_noted() -> None:
 def test_where_nobody_measures_nobody_is_followed() -> None:
     loop = told(PodSeen(a_pod("p", cpu="500m", on="n1")))
 
-    assert 0 == loop.state.context.usage.measured
-    assert () == loop.state.context.usage.moves("n1")
+    assert 0 == loop.cluster.usage.measured
+    assert () == loop.cluster.usage.moves("n1")
 
 
 def test_nobody_forecasts_for_a_node_on_the_row_of_another_for_which_somebody_did() -> None:
@@ -423,7 +423,7 @@ def test_who_came_and_left_is_not_remembered_for_ever(node: str, most: int) -> N
         loop.take(PodSeen(a_pod(name, cpu=1, on=node)), PodSeen(a_pod(name, cpu=1, on=node, started=True)))
         loop.take(PodGone(PodUid(name)))
 
-    assert len(loop.state.context.usage.moves(node)) <= most
+    assert len(loop.cluster.usage.moves(node)) <= most
 
 
 def test_those_who_are_there_are_remembered_however_many_left() -> None:
@@ -441,4 +441,4 @@ def test_of_nodes_that_are_not_there_some_measurements_are_kept() -> None:
     loop = told(UsageReported(tuple(a_measurement(f"gone-{number}") for number in range(2 * MOST_EARLY))))
     loop.take(UsageReported((a_measurement(),)))
 
-    assert MOST_EARLY + 2 == loop.state.context.usage.measured
+    assert MOST_EARLY + 2 == loop.cluster.usage.measured

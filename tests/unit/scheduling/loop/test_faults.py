@@ -156,8 +156,8 @@ def test_a_plugin_that_raises_costs_the_pod_an_attempt_and_nobody_a_pod(point: s
 
     assert [f"a plugin raised ZeroDivisionError: {point}"] == told(commands)
     assert [("good", "n1")] == bound(commands)
-    assert ["bad"] == [queued.pod.name for queued in loop.state.queue]
-    assert ["good"] == [placed.pod.name for placed in loop.state.cache]
+    assert ["bad"] == [queued.pod.name for queued in loop.queue]
+    assert ["good"] == [placed.pod.name for placed in loop.cluster.cache]
     loop.feed(events.PodGone("good"))
     assert [("bad", "n1")] == bound(loop.feed(events.PodSeen(a_pod("bad", cpu=4)), events.TimePassed(2.0)))
 
@@ -227,7 +227,7 @@ def test_a_gate_that_raises_stays_shut_until_the_pod_changes() -> None:
     loop.feed(events.NodeSeen(a_node("n1")), events.NodeSeen(a_node("n2")))
 
     assert [] == loop.feed(events.PodSeen(a_pod("a", labels={"raise": "pre_enqueue"})))
-    assert 1 == loop.state.queue.counts()["gated"]
+    assert 1 == loop.queue.counts()["gated"]
     assert [("a", "n1")] == bound(loop.feed(events.PodSeen(a_pod("a"))))
 
 
@@ -251,7 +251,7 @@ def test_a_policy_that_raises_leaves_its_pods_waiting() -> None:
     commands = loop.feed(events.PodSeen(a_pod("raise", priority=1)), events.PodSeen(a_pod("other")))
 
     assert ["a plugin raised ZeroDivisionError: place"] * 2 == told(commands)
-    assert 2 == len(loop.state.queue)
+    assert 2 == len(loop.queue)
 
 
 def test_a_policys_choice_that_is_no_longer_possible_falls_back_to_the_ordinary_cycle() -> None:
@@ -396,4 +396,4 @@ def test_absurd_amounts_are_refused_like_any_others() -> None:
         loop.feed(events.PodSeen(a_pod("small", memory="1Mi")))
     )
     loop.feed(*(events.PodGone(pod.uid) for pod in running), events.TimePassed(20.0))
-    assert "small" in [placed.pod.name for placed in loop.state.cache]
+    assert "small" in [placed.pod.name for placed in loop.cluster.cache]

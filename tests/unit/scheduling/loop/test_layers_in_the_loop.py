@@ -28,9 +28,9 @@ class Watched:
 
     def __init__(self, *nodes: str, weight: int = 1) -> None:
         self.desk = Desk(a_loop(PLUGINS, weights={"LayerLocality": weight}, args={"LayerLocality": ARGS}))
-        self.state = self.desk.loop.state
-        self.profile = self.state.profiles["default-scheduler"]
-        self._kept = Evaluations(self.profile, self.state.columns)
+        self.cluster = self.desk.loop.cluster
+        self.profile = self.desk.loop.profiles["default-scheduler"]
+        self._kept = Evaluations(self.profile, self.cluster.columns)
         self.desk.tell(events.ImagesLearned((APP, TOOL)))
         for name in nodes:
             self.desk.tell(events.NodeSeen(a_node(name)), events.LayersReported(held(name)))
@@ -43,9 +43,9 @@ class Watched:
         pod = pod or a_pod("probe", image="app:1")
         kept = self._kept.of(self.profile.shape(pod), pod)
         index = [part.name for part in self.profile.scorers].index("LayerLocality")
-        new = Evaluation(self.profile, self.state.columns, pod)
+        new = Evaluation(self.profile, self.cluster.columns, pod)
         assert new.totals.tolist() == kept.totals.tolist()
-        return {name: int(kept.scores[index, row]) for name, row in self.state.columns.rows.items()}
+        return {name: int(kept.scores[index, row]) for name, row in self.cluster.columns.rows.items()}
 
 
 def on(pod: Pod, node: str, **more: Any) -> events.PodSeen:

@@ -231,7 +231,7 @@ def test_a_node_stays_a_candidate_if_the_agent_accepts_it_without_the_victims(pa
 def test_asking_about_victims_changes_nothing(panel: Panel) -> None:
     before = panel.prioritize(ROOM, a_pod("p"), ["n1", "n2", "n3"])
     panel.preempt(ROOM, a_pod("p", cpu=3), [Victims("n3", ("old", "old"))])
-    placed = panel.state.cache.get(PodUid("old"))
+    placed = panel.cluster.cache.get(PodUid("old"))
 
     assert before == panel.prioritize(ROOM, a_pod("p"), ["n1", "n2", "n3"])
     assert placed is not None
@@ -277,7 +277,7 @@ def test_use_that_was_measured_is_as_before_after_asking_about_victims() -> None
         UsageReported((NodeUsage("n1", Load(3000.0), None, 0.0, 100.0),)),
         PodSeen(a_pod("waits", cpu=1, on="n1")),
     )
-    usage = panel.state.context.usage
+    usage = panel.cluster.usage
     before = usage._mean[0, 0]
     panel.preempt(ROOM, a_pod("p", cpu=3), [Victims("n1", ("runs", "waits"))])
 
@@ -292,11 +292,11 @@ def test_a_pod_that_was_there_before_the_first_measurement_counts_as_it_did_afte
         PodSeen(a_pod("early", cpu=1, on="n1")),
         UsageReported((NodeUsage("n1", Load(3000.0), None, 0.0, 100.0),)),
     )
-    usage = panel.state.context.usage
+    usage = panel.cluster.usage
     panel.preempt(ROOM, a_pod("p", cpu=3), [Victims("n1", ("early",))])
 
     # Measured, and the pod that does not run yet.
-    assert 3000.0 + 1000.0 == usage.of(everything(panel.state.columns), "cpu").mean[0]
+    assert 3000.0 + 1000.0 == usage.of(everything(panel.cluster.columns), "cpu").mean[0]
 
 
 class Short:

@@ -149,7 +149,7 @@ def test_a_refused_pod_is_tried_again_only_after_a_change_that_may_help(event: e
     loop.feed(events.PodSeen(a_pod("a", cpu=4)))
     loop.feed(events.TimePassed(20.0))
 
-    attempts = loop.state.queue.get(a_pod("a").uid)
+    attempts = loop.queue.get(a_pod("a").uid)
     assert attempts is not None
     before = attempts.attempts
     commands = loop.feed(event)
@@ -178,7 +178,7 @@ def test_a_pod_that_waited_five_minutes_is_tried_again_whatever_happened() -> No
     """
     loop = a_full_loop()
     commands = loop.feed(events.PodSeen(a_pod("a", cpu=4)))
-    queued = loop.state.queue.get(a_pod("a").uid)
+    queued = loop.queue.get(a_pod("a").uid)
     assert queued is not None
 
     assert WakeAt(300.0) in commands
@@ -221,7 +221,7 @@ def test_a_gated_pod_is_not_looked_at_until_it_is_let_in() -> None:
     loop.feed(events.NodeSeen(a_node("n1")))
 
     assert [] == loop.feed(events.PodSeen(a_pod("a")), events.PodSeen(a_pod("b")))
-    assert {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 2} == loop.state.queue.counts()
+    assert {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 2} == loop.queue.counts()
     assert ["a"] == bound(loop.feed(events.PodSeen(a_pod("a", labels={"ready": ""}))))
     Gate.open.add("b")
     assert [] == bound(loop.feed(events.PodGone("a")))
@@ -248,7 +248,7 @@ def test_pods_of_other_schedulers_are_left_alone() -> None:
     loop.feed(events.NodeSeen(a_node("n1")))
 
     assert [] == loop.feed(events.PodSeen(a_pod("a", scheduler="another")))
-    assert 0 == len(loop.state.queue)
+    assert 0 == len(loop.queue)
 
 
 def test_profiles_that_order_the_queue_differently_are_refused() -> None:
@@ -267,7 +267,7 @@ def test_profiles_that_order_the_queue_differently_are_refused() -> None:
 
 
 def attempts(loop: Loop) -> dict[str, int]:
-    return {queued.pod.name: queued.attempts for queued in loop.state.queue}
+    return {queued.pod.name: queued.attempts for queued in loop.queue}
 
 
 def test_room_for_one_pod_costs_one_attempt_however_many_wait() -> None:
@@ -279,7 +279,7 @@ def test_room_for_one_pod_costs_one_attempt_however_many_wait() -> None:
     loop.feed(events.TimePassed(20.0))
     loop.feed(events.NodeSeen(a_node("n2", cpu=2)))
 
-    assert 1 == 20 - len(loop.state.queue)
+    assert 1 == 20 - len(loop.queue)
     assert [2] + [1] * 18 == sorted(attempts(loop).values(), reverse=True)
 
 

@@ -25,12 +25,12 @@ def desk() -> Desk:
 
 def counted(desk: Desk) -> tuple[list[int], list[int]]:
     """Return the pods of the controller and those with the label, by row."""
-    nodes = everything(desk.loop.state.columns)
+    nodes = everything(desk.loop.cluster.columns)
     return nodes.owned(("default", "u1")).tolist(), nodes.matching("default", APP).tolist()
 
 
 def positions(desk: Desk) -> dict[Facet, int]:
-    return {facet: desk.loop.state.columns.logs[facet].position for facet in (Facet.PODS, Facet.RESOURCES)}
+    return {facet: desk.loop.cluster.columns.logs[facet].position for facet in (Facet.PODS, Facet.RESOURCES)}
 
 
 def test_a_pod_counts_on_its_node(desk):

@@ -89,8 +89,8 @@ def test_a_pod_that_waited_too_long_gives_its_node_back(loop: Loop) -> None:
     assert [("a", "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Quorum.")] == told(
         late
     )
-    assert 0 == len(loop.state.cache)
-    assert 1 == len(loop.state.queue)
+    assert 0 == len(loop.cluster.cache)
+    assert 1 == len(loop.queue)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_a_pod_deleted_while_it_waits_is_forgotten(loop: Loop) -> None:
     loop.feed(events.PodGone("a"))
 
     assert [] == binds(loop.feed(events.PermitGiven("a", "Quorum")))
-    assert 0 == len(loop.state.cache)
-    assert 0 == len(loop.state.bindings.waiting)
+    assert 0 == len(loop.cluster.cache)
+    assert 0 == len(loop.bindings.waiting)
 
 
 def test_a_pod_whose_node_leaves_while_it_waits_is_placed_anew(loop: Loop) -> None:
@@ -135,4 +135,4 @@ def test_a_pod_whose_node_leaves_while_it_waits_is_placed_anew(loop: Loop) -> No
     loop.feed(events.TimePassed(1.0))
 
     assert [("a", "the chosen node has left the cluster")] == told(gone)
-    assert ["n2"] == [one.node for one in loop.state.bindings.waiting]
+    assert ["n2"] == [one.node for one in loop.bindings.waiting]

@@ -179,7 +179,7 @@ def test_a_refused_binding_is_tried_again_after_a_rest(loop: Loop) -> None:
     failure = loop.feed(events.BindFailed("a", "pod is being deleted"))
 
     assert ["a pending: pod is being deleted"] == brief(failure)
-    assert 0 == len(loop.state.cache)
+    assert 0 == len(loop.cluster.cache)
     assert ["Disks: ('attach', 'a') for a on n1"] == brief(loop.feed(events.TimePassed(1.0)))
 
 
@@ -192,8 +192,8 @@ def test_a_pod_seen_on_another_node_while_being_bound_is_believed_there(loop: Lo
 
     loop.feed(events.PodSeen(a_pod("a", cpu=1, on="n2")))
 
-    placed = loop.state.cache.get(a_pod("a").uid)
+    placed = loop.cluster.cache.get(a_pod("a").uid)
     assert placed is not None
     assert ("n2", False) == (placed.node, placed.assumed)
     assert ["reserve a on n1", "unreserve a on n1"] == log
-    assert 0 == len(loop.state.bindings)
+    assert 0 == len(loop.bindings)

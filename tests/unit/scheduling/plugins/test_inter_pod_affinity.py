@@ -139,7 +139,7 @@ def test_a_rule_that_came_after_a_pod_was_queued_holds_for_it():
     """Two pods were alike until somebody minded one of them, and are decided apart then."""
     made = desk()
     made.loop.take(events.PodSeen(web("other", app="db")), events.PodSeen(web("minded")))
-    shapes = {queued.pod.name: queued.shape for queued in made.loop.state.queue}
+    shapes = {queued.pod.name: queued.shape for queued in made.loop.queue}
     assert shapes["other"] == shapes["minded"]
 
     made.see(loner(APART, name="one", on="a1"), loner(APART, name="two", on="b1"))
@@ -153,14 +153,14 @@ def test_pods_that_waited_together_part_when_one_of_them_is_let_in():
     everybody = PodTerm("zone", LabelSelector())
     made.see(loner(everybody, name="one", on="a1"), loner(everybody, name="two", on="b1"))
     made.see(web("minded"), web("other", app="db"))
-    assert 1 == len({queued.shape for queued in made.loop.state.queue})
+    assert 1 == len({queued.shape for queued in made.loop.queue})
 
     made.see(loner(APART, name="three", on="b1"))
     made.tell(events.PodGone(loner(name="two").uid))
     made.at(1.0)
 
     assert {"other": "b1"} == made.bound
-    assert ["minded"] == [queued.pod.name for queued in made.loop.state.queue]
+    assert ["minded"] == [queued.pod.name for queued in made.loop.queue]
 
 
 def test_a_cluster_without_rules_tells_no_pods_apart():

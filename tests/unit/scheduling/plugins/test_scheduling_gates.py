@@ -37,7 +37,7 @@ def test_a_gated_pod_is_neither_tried_nor_talked_about_until_its_last_gate_is_go
     assert ({}, {}, {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}) == (
         desk.bound,
         desk.pending,
-        desk.loop.state.queue.counts(),
+        desk.loop.queue.counts(),
     )
 
     desk.see(gated())

@@ -72,7 +72,7 @@ def test_nothing_that_happens_in_the_cluster_makes_it_worth_another_try():
     for second in range(1, 9):
         made.tell(events.NodeSeen(a_node(f"more-{second}")), events.TimePassed(float(second)))
 
-    (queued,) = made.loop.state.queue
+    (queued,) = made.loop.queue
     assert (1, "unschedulable") == (queued.attempts, queued.place)
 
 

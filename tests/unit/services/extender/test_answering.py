@@ -217,7 +217,7 @@ def test_of_nodes_that_only_questions_tell_of_the_last_ones_are_known(monkeypatc
     for asked in (["n1", "n2"], ["n3", "n1"], ["n4"]):
         desk.ask("priorities/foo", whole(*({"metadata": {"name": name}} for name in asked)))
 
-    assert {"n1", "n3", "n4"} == set(desk.panel.state.columns.rows)
+    assert {"n1", "n3", "n4"} == set(desk.panel.cluster.columns.rows)
 
 
 def test_preemption_keeps_what_the_agent_would_accept() -> None:

@@ -34,7 +34,7 @@ def test_events_are_taken_in_order_and_time_passes() -> None:
         desk.inbox.put(event)
     desk.take_everything()
 
-    assert (1, 1, 1000.0) == (desk.panel.state.columns.count, len(desk.panel.state.cache), desk.panel.state.now)
+    assert (1, 1, 1000.0) == (desk.panel.cluster.columns.count, len(desk.panel.cluster.cache), desk.panel.cluster.now)
     assert 1.0 == desk.metrics.registry.get_sample_value("lamina_extender_pods_bound_total", {"answered": "false"})
 
 
@@ -44,7 +44,7 @@ def test_pods_that_are_gone_are_forgotten() -> None:
         desk.inbox.put(event)
     desk.take_everything()
 
-    assert 0 == len(desk.panel.state.cache)
+    assert 0 == len(desk.panel.cluster.cache)
 
 
 def test_a_slice_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_a_slice_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> No
         desk.inbox.put(NodeSeen(a_node(f"n{number}")))
     desk.keeper.step()
 
-    assert (1, module.PORTION) == (len(desk.inbox), desk.panel.state.columns.count)
+    assert (1, module.PORTION) == (len(desk.inbox), desk.panel.cluster.columns.count)
 
 
 def test_a_bell_that_brings_nothing_does_not_keep_it_busy() -> None:
@@ -92,6 +92,6 @@ def test_it_runs_until_it_is_cancelled() -> None:
         await asyncio.sleep(0.05)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        return desk.panel.state.columns.count
+        return desk.panel.cluster.columns.count
 
     assert 1 == asyncio.run(story())

@@ -24,7 +24,7 @@ def test_layers_attract_and_layers_that_were_taken_back_do_not():
     desk.see(a_pod("after"))
 
     assert {"before": "n2", "after": "n1"} == desk.bound
-    assert desk.loop.state.inventory.index.reported.sum() == 1
+    assert desk.loop.cluster.inventory.index.reported.sum() == 1
 
 
 def test_a_report_and_its_withdrawal_leave_nothing_behind():
@@ -42,7 +42,7 @@ def test_a_report_and_its_withdrawal_leave_nothing_behind():
 def test_taking_back_what_was_never_said_changes_nothing(node):
     desk = a_desk()
 
-    assert [] == desk.loop.state.inventory.withdraw(node)
+    assert [] == desk.loop.cluster.inventory.withdraw(node)
     desk.see(a_pod("p"))
     assert {"p": "n1"} == desk.bound
 
@@ -67,7 +67,7 @@ def test_the_next_report_counts_even_with_a_lower_number():
 
 def test_what_was_wrong_with_it_is_forgotten_too():
     desk = a_desk()
-    inventory = desk.loop.state.inventory
+    inventory = desk.loop.cluster.inventory
     desk.tell(LayersReported(msgspec.structs.replace(held("n2", APP), download_rate=-1.0)))
     assert "n2" in inventory.conditions
 

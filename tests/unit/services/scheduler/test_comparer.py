@@ -52,7 +52,7 @@ def cached(nodes: list[dict[str, Any]], pods: list[dict[str, Any]]) -> Loop:
 def compared(loop: Loop, *looks: list[bytes]) -> tuple[Comparison, ScriptedClient]:
     """Compare; the last look is the same for ever."""
     client = ScriptedClient(*(page for look in looks for page in look))
-    return leaping(compare(client, loop.state)), client
+    return leaping(compare(client, loop)), client
 
 
 N1, N2 = a_node("n1"), a_node("n2")
@@ -145,7 +145,7 @@ def test_two_races_are_no_difference_either():
 def test_a_pod_on_its_way_is_no_difference():
     loop = cached([N1], [a_pod("p")])
     loop.decide()
-    assert 1 == len(loop.state.bindings)
+    assert 1 == len(loop.bindings)
     found, client = compared(loop, served([N1], [a_pod("p")]))
 
     assert () == found.differences
@@ -168,7 +168,7 @@ def test_all_pages_are_read():
         a_list("NodeList", [N2]),
         *(a_list("PodList", pods[at : at + 2], "" if at == 4 else f"from {at}") for at in (0, 2, 4)),
     )
-    found = leaping(compare(client, cached([N1, N2], pods).state))
+    found = leaping(compare(client, cached([N1, N2], pods)))
 
     assert Comparison(2, 6, ()) == found
     assert ["", "more", "", "from 0", "from 2"] == [asked.query.get("continue", "") for asked in client.asked]
@@ -193,7 +193,7 @@ def test_one_object_that_cannot_be_read_does_not_hide_the_others():
 
 def test_an_api_server_that_says_no_is_heard_of():
     with pytest.raises(ApiError, match="403"):
-        leaping(compare(ScriptedClient(then=refused(403)), cached([], []).state))
+        leaping(compare(ScriptedClient(then=refused(403)), cached([], [])))
 
 
 def test_what_is_only_observed_is_no_difference():
@@ -204,7 +204,7 @@ def test_what_is_only_observed_is_no_difference():
     for command in loop.decide():
         observer.perform(command)
     look = served([N1], [a_pod("p")])
-    found = leaping(compare(ScriptedClient(*look, *look), loop.state, observing=True))
+    found = leaping(compare(ScriptedClient(*look, *look), loop, observing=True))
 
     assert () == found.differences
 
@@ -212,6 +212,6 @@ def test_what_is_only_observed_is_no_difference():
 def test_a_pod_that_is_held_at_the_door_is_no_difference():
     held, late = a_pod("held"), a_pod("late")
     client = ScriptedClient(*served([N1], [held, late]) * 2)
-    found = leaping(compare(client, cached([N1], []).state, held=lambda: [PodUid("uid of held")]))
+    found = leaping(compare(client, cached([N1], []), held=lambda: [PodUid("uid of held")]))
 
     assert ((Difference("Pod", "shop/late", "not waiting", "waits for a node"),), 2) == (found.differences, found.pods)

@@ -10,7 +10,7 @@ from lamina.testing import a_loop, a_node, a_pod
 def test_everything_that_counts_is_written_down():
     loop = a_loop()
     loop.feed(NodeSeen(a_node()), PodSeen(a_pod("old", on="n1")), PodSeen(a_pod("p1")), PodSeen(a_pod("huge", cpu=64)))
-    told = json.loads(json.dumps(dump(loop.state)))
+    told = json.loads(json.dumps(dump(loop)))
 
     assert (1, 2, 1) == (told["nodes"], told["pods"], told["assumed"])
     assert {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 0} == told["queue"]
@@ -23,7 +23,7 @@ def test_everything_that_counts_is_written_down():
 
 
 def test_an_empty_cluster_can_be_written_down():
-    assert 0 == dump(a_loop().state)["nodes"]
+    assert 0 == dump(a_loop())["nodes"]
 
 
 def test_long_lists_are_cut():
@@ -31,7 +31,7 @@ def test_long_lists_are_cut():
     loop.take(*(NodeSeen(a_node(f"n{number}")) for number in range(MOST + 50)))
     loop.take(*(PodSeen(a_pod(f"p{number}")) for number in range(2 * MOST + 50)))
     loop.decide(MOST + 20)
-    told = dump(loop.state)
+    told = dump(loop)
 
     assert (MOST, MOST, MOST) == tuple(len(told[field]) for field in ("nodesSample", "waiting", "underway"))
     assert MOST + 50 == told["nodes"]

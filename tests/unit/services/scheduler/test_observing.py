@@ -62,7 +62,7 @@ class Post:
 
     def believed(self, name: str) -> str:
         """Where a pod counts."""
-        placed = self.loop.state.cache.get(name)
+        placed = self.loop.cluster.cache.get(name)
         return "" if placed is None else placed.node
 
     @property
@@ -286,7 +286,7 @@ def test_there_are_never_more_choices_than_agreed():
     post = Post("n1", pods=5000, cpu=4000)
     for number in range(MOST_SHADOWS + 20):
         post.inbox.put(post.observer.seen(a_pod(f"p{number}", cpu="1m")))
-    while len(post.inbox) or post.loop.unfinished or len(post.loop.state.queue):
+    while len(post.inbox) or post.loop.unfinished or len(post.loop.queue):
         post.host.step()
 
     assert {"let_go": 20} == post.tallies

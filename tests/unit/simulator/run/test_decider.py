@@ -69,7 +69,7 @@ def test_a_loop_is_a_decider():
     loop = Loop(named("kube-default", registry()).profiles, random.Random(0).randrange)
     decider = LoopDecider(loop)
 
-    assert (tuple(loop.state.profiles), 0, False) == (decider.names, decider.attempts, decider.trying)
+    assert (tuple(loop.profiles), 0, False) == (decider.names, decider.attempts, decider.trying)
     pod = a_pod("p", scheduler=next(iter(decider.names)))
     commands = decider.feed(NodeSeen(a_node("n1")), PodSeen(pod))
     assert [("p", "n1")] == [(command.pod.name, command.node) for command in commands if isinstance(command, Bind)]

@@ -1,5 +1,5 @@
 """
-What the loop believes is on each node.
+Which pods count on which node.
 
     unknown --assume--> assumed --confirm--> bound --remove--> gone
        ^                   |
@@ -7,9 +7,10 @@ What the loop believes is on each node.
 
 A pod counts on its node from the moment it is assumed. The API server's word replaces belief: a pod seen elsewhere is
 moved. Pods may be seen before their node, and outlive it; they count nowhere until the node (re)appears.
-Fed by the loop only. Never asks the API server; a wrong belief is repaired by the next event.
+Fed by `ClusterState` only. Never asks the API server; a wrong belief is repaired by the next event.
 """
 
+import enum
 from collections.abc import Iterator
 
 import msgspec
@@ -28,13 +29,24 @@ class Placed(msgspec.Struct, eq=False):
     assumed: bool
 
 
+class Confirmed(enum.Enum):
+    """What the API server's word about a placed pod was worth."""
+
+    KNOWN = "known"
+    """It says what was known."""
+    FIRST = "first"
+    """It confirms an assumption: until then the placement could still fail."""
+    CHANGED = "changed"
+    """The pod is new, was moved, or is otherwise than it was counted."""
+
+
 class Cache:
     """Which pods are where; keeps the columns in step."""
 
     def __init__(self, columns: NodeColumns, usage: ClusterUsage) -> None:
         """Write to *columns*, nobody else does; tell *usage* who came and who left."""
         self.columns = columns
-        self._usage = usage
+        self.usage = usage
         self._placed: dict[PodUid, Placed] = {}
         self._on_node: dict[str, dict[PodUid, Placed]] = {}
         usage.ask(self.on)
@@ -58,35 +70,35 @@ class Cache:
     def assume(self, pod: Pod, node: str) -> None:
         """Count a pod that is about to be bound."""
         self._count(Placed(pod, node, assumed=True))
-        self._usage.came(node, pod)
+        self.usage.came(node, pod)
 
     def forget(self, uid: PodUid) -> None:
         """Take an assumption back."""
         self.remove(uid)
 
-    def confirm(self, pod: Pod, node: str) -> bool:
-        """Take over the API server's word about a pod; say whether anything that others look at changed."""
+    def confirm(self, pod: Pod, node: str) -> Confirmed:
+        """Take over the API server's word about a pod, and say what it changed for others."""
         known = self._placed.get(pod.uid)
         before = None if known is None else known.pod
         if known is None or known.node != node or _load(known.pod) != _load(pod):
             self._uncount(pod.uid)
             self._count(Placed(pod, node, assumed=False))
-            changed = True
+            confirmed = Confirmed.CHANGED
         elif not _same_to_counters(known.pod, pod):
             self._recount(known, pod)
-            changed = True
+            confirmed = Confirmed.CHANGED
         else:
+            confirmed = Confirmed.FIRST if known.assumed else Confirmed.KNOWN
             known.pod = pod
             known.assumed = False
-            changed = False
         self._follow(before, "" if known is None else known.node, pod, node)
-        return changed
+        return confirmed
 
     def remove(self, uid: PodUid) -> Placed | None:
         """Stop counting a pod; return where it was."""
         placed = self._uncount(uid)
         if placed is not None:
-            self._usage.left(placed.node, placed.pod)
+            self.usage.left(placed.node, placed.pod)
         return placed
 
     def put_node(self, node: Node) -> int:
@@ -116,9 +128,9 @@ class Cache:
     def _follow(self, before: Pod | None, was_on: str, pod: Pod, node: str) -> None:
         """Tell whoever keeps books of what nodes are used for, once all is counted."""
         if before is not None and was_on != node:
-            self._usage.left(was_on, before)
+            self.usage.left(was_on, before)
         if before is None or was_on != node or pod.started != before.started or _load(pod) != _load(before):
-            self._usage.came(node, pod)
+            self.usage.came(node, pod)
 
     def _recount(self, placed: Placed, pod: Pod) -> None:
         """Take over how a pod is now that takes as much as before; whoever holds *placed* still sees how it was."""

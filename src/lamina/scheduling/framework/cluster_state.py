@@ -1,0 +1,240 @@
+"""
+One cluster, as far as it is known: `apply(event)` keeps it up to date.
+
+    NodeSeen, PodSeen, LayersReported, … ──apply──> columns, cache, inventory, usage, nominations, namespaces
+                                          └──> the changes that may make a waiting pod schedulable
+
+The decision loop and the extender's core each own one, and so does any test. It holds what is true of the cluster and
+nothing about deciding: no queue, no profile, no command. Plugins read it through `context`.
+"""
+
+from typing import assert_never
+
+from lamina.layers.inventory import Inventory
+from lamina.model import events
+from lamina.model.events import ClusterEvent
+from lamina.model.image import Image
+from lamina.model.node import Node
+from lamina.model.pod import Pod, PodUid
+from lamina.scheduling.framework.cache import Cache, Confirmed, Placed
+from lamina.scheduling.framework.changes import Change, Changed
+from lamina.scheduling.framework.columns import NodeColumns
+from lamina.scheduling.framework.context import Context
+from lamina.scheduling.framework.nominations import Nominations
+from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.usage import ClusterUsage
+
+NO_CHANGE: list[Changed] = []
+
+
+class ClusterState:
+    """Everything that is known of a cluster."""
+
+    def __init__(self) -> None:
+        """Start at time 0 with an empty cluster."""
+        self.now = 0.0
+        self.columns = NodeColumns()
+        self.inventory = Inventory()
+        self.usage = ClusterUsage(self.columns)
+        self.cache = Cache(self.columns, self.usage)
+        self.context = Context(self.columns, self.inventory, self.cache)
+        self.load = self.context.load
+        self.nominations = Nominations()
+        self._meanings = 0
+
+    def row(self, node: str) -> int:
+        """Return a node's row; -1 when it is not known."""
+        return self.columns.rows.get(node, -1)
+
+    # -- what happened -----------------------------------------------------------------------------------------------
+
+    def apply(self, event: ClusterEvent) -> list[Changed]:
+        """Take an event in; return the changes that may make a waiting pod schedulable, in order."""
+        match event:
+            case events.PodSeen(pod):
+                return self._pod_seen(pod)
+            case events.PodGone(uid):
+                return self._pod_gone(uid)
+            case events.TimePassed(now):
+                changes = self._pass_time(now)
+            case events.NodeSeen(node):
+                changes = self._node_seen(node)
+            case events.NodeGone(name):
+                changes = self._node_gone(name)
+            case events.LayersReported(report):
+                changes = self._layers_changed(self.inventory.report(report))
+            case events.LayersWithdrawn(node_name):
+                changes = self._layers_changed(self.inventory.withdraw(node_name))
+            case events.ImagesLearned(images, good_for):
+                changes = self._images_learned(images, good_for)
+            case events.UsageReported(usages):
+                changes = [Changed(Change.USAGE)] if self.usage.report(usages) else NO_CHANGE
+            case events.NamespaceSeen(name, annotations, labels):
+                changes = self._namespace_seen(name, annotations, labels)
+            case _:
+                assert_never(event)
+        if self.inventory.meanings != self._meanings:
+            # Nodes hold other images under a name than before: what was judged by that name is judged anew.
+            self._meanings = self.inventory.meanings
+            self.columns.touch(Facet.CATALOG, 0)
+        return changes
+
+    def _pass_time(self, now: float) -> list[Changed]:
+        if now <= self.now:
+            return NO_CHANGE
+        self.now = now
+        expired, rows = self.inventory.pass_time(now)
+        if expired:
+            self.columns.touch(Facet.CATALOG, 0)
+        self._pulls_changed(rows)
+        # A measurement that is no longer believed refuses no node any more.
+        return [Changed(Change.USAGE)] if self.usage.pass_time(now) else NO_CHANGE
+
+    def _images_learned(self, images: tuple[Image, ...], good_for: float) -> list[Changed]:
+        news, rows = self.inventory.learn(images, good_for)
+        if news:
+            self.columns.touch(Facet.CATALOG, 0)
+        return self._layers_changed(rows)
+
+    def _layers_changed(self, rows: list[int]) -> list[Changed]:
+        for row in rows:
+            self.columns.touch(Facet.LAYERS, row)
+        return [Changed(Change.LAYERS, rows[0] if len(rows) == 1 else -1)] if rows else NO_CHANGE
+
+    def _namespace_seen(self, name: str, annotations: dict[str, str], labels: dict[str, str]) -> list[Changed]:
+        self.columns.repulsion.name(name, labels)
+        if self.context.namespaces.get(name, {}) != annotations:
+            self.context.namespaces[name] = annotations
+            self.columns.touch(Facet.CATALOG, 0)
+        return NO_CHANGE
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    def _node_seen(self, node: Node) -> list[Changed]:
+        known = self.columns.rows.get(node.name)
+        before = None if known is None else self.columns.nodes[known]
+        changes: list[Changed] = []
+        if before is not None and before.uid and node.uid and before.uid != node.uid:
+            # A new machine under an old name: nothing that was known of the old one holds.
+            changes += self._node_gone(node.name)
+            before = None
+        row = self.cache.put_node(node)
+        if before is None:
+            self.usage.join(node.name, row)
+        if before is None or node.platform != before.platform:
+            self._join(node, row)
+        if before is None:
+            return [*changes, Changed(Change.NODE_ADDED, row)]
+        if node.allocatable != before.allocatable:
+            changes.append(Changed(Change.NODE_ALLOCATABLE, row, before))
+        if node.taints != before.taints or node.unschedulable != before.unschedulable:
+            changes.append(Changed(Change.NODE_TAINTS, row, before))
+        if node.labels != before.labels:
+            changes.append(Changed(Change.NODE_LABELS, row, before))
+        if node.annotations != before.annotations:
+            changes.append(Changed(Change.NODE_ANNOTATIONS, row, before))
+        return changes
+
+    def _join(self, node: Node, row: int) -> None:
+        """Let the inventory know which node has the row, and its platform; a node may report that later than its name."""
+        platforms = self.inventory.wants.platforms
+        self.inventory.join(node.name, node.uid, row, node.platform)
+        self.columns.touch(Facet.LAYERS, row)
+        if self.inventory.wants.platforms > platforms:
+            self.columns.touch(Facet.CATALOG, 0)
+
+    def _node_gone(self, name: str) -> list[Changed]:
+        row = self.columns.rows.get(name)
+        if row is None:
+            return NO_CHANGE
+        node = self.columns.nodes[row]
+        self.inventory.leave(name)
+        self.usage.leave(name)
+        self.cache.remove_node(name)
+        # A pod that must be spread evenly may have had this node's domain to wait for.
+        return [Changed(Change.NODE_REMOVED, before=node)]
+
+    # -- pods --------------------------------------------------------------------------------------------------------
+
+    def _pod_seen(self, pod: Pod) -> list[Changed]:
+        if pod.finished or (pod.deleting and not pod.node_name):
+            # An unbound pod that is being deleted will not be bound any more; what it holds is given back at once.
+            return self._pod_gone(pod.uid)
+        if pod.node_name:
+            return self._pod_placed(pod)
+        if self.cache.get(pod.uid) is not None:
+            # Bound or assumed, and this is older news.
+            return NO_CHANGE
+        if pod.nominated_node:
+            moved = self.nominations.node_of(pod.uid) not in ("", pod.nominated_node)
+            changes = self.end_nomination(pod.uid) if moved else NO_CHANGE
+            self.nominations.put(pod, pod.nominated_node)
+            return changes
+        # A nomination of our own may be younger than this news; only one that the API server knew of was withdrawn.
+        return self.end_nomination(pod.uid) if self.nominations.reported(pod.uid) else NO_CHANGE
+
+    def _pod_placed(self, pod: Pod) -> list[Changed]:
+        node = pod.node_name
+        # Its own room is counted from now on; what it held elsewhere is free.
+        nominated = self.nominations.remove(pod.uid)
+        changes = [self._room(*nominated)] if nominated is not None and nominated[1] != node else []
+        before = self.cache.get(pod.uid)
+        was_on, was = ("", None) if before is None else (before.node, before.pod)
+        self._follow(pod, was_on)
+        confirmed = self.cache.confirm(pod, node)
+        if confirmed is Confirmed.KNOWN:
+            return changes
+        if was is not None and confirmed is Confirmed.CHANGED:
+            # It left another node, or takes less of this one: another pod may fit there now.
+            changes.append(Changed(Change.POD_REMOVED, self.row(was_on), pod=was))
+        changes.append(Changed(Change.POD_PLACED, self.row(node), pod=pod))
+        return changes
+
+    def _pod_gone(self, uid: PodUid) -> list[Changed]:
+        changes = self.end_nomination(uid)
+        placed = self.cache.remove(uid)
+        self._pulls_changed(self.inventory.gone(uid))
+        return changes if placed is None else [*changes, self._room(placed.pod, placed.node)]
+
+    def _follow(self, pod: Pod, before: str) -> None:
+        """Expect the images of a pod on the node it was seen on, until it runs; *before* is where it was counted."""
+        if not before:
+            self.load.note(pod)
+            if pod.node_name not in self.columns.rows:
+                # It tells what size is usual, and there is no row whose change would tell that.
+                self.columns.touch(Facet.CATALOG, 0)
+        if pod.started:
+            self._pulls_changed(self.inventory.ran(pod.uid))
+        elif before != pod.node_name:
+            self._pulls_changed(self.inventory.expect(pod.uid, pod.node_name, pod.images))
+
+    def _pulls_changed(self, rows: list[int]) -> None:
+        for row in rows:
+            self.columns.touch(Facet.PULLS, row)
+
+    def _room(self, pod: Pod, node: str) -> Changed:
+        return Changed(Change.POD_REMOVED, self.row(node), pod=pod)
+
+    # -- what a scheduler does ---------------------------------------------------------------------------------------
+
+    def assume(self, pod: Pod, node: str) -> None:
+        """Count a pod on the node that was chosen for it, and expect its images there."""
+        self.nominations.remove(pod.uid)
+        self.cache.assume(pod, node)
+        self.load.note(pod)
+        self._pulls_changed(self.inventory.expect(pod.uid, node, pod.images))
+
+    def forget(self, pod: Pod) -> Placed | None:
+        """Take an assumption back; return it."""
+        placed = self.cache.remove(pod.uid)
+        self._pulls_changed(self.inventory.gone(pod.uid))
+        return placed
+
+    def nominate(self, pod: Pod, node: str) -> None:
+        """Hold room for a pod on a node until it is bound, deleted, or no longer fits there."""
+        self.nominations.put(pod, node)
+
+    def end_nomination(self, uid: PodUid) -> list[Changed]:
+        """Give back the room a pod was nominated for."""
+        ended = self.nominations.remove(uid)
+        return NO_CHANGE if ended is None else [self._room(*ended)]

@@ -1,0 +1,58 @@
+"""
+Pods that wait for a node on which room is being made, and the room they hold there.
+
+A scheduler nominates a node for a pod when it evicts others in the pod's favour. Until the victims are gone, pods of
+lower priority must not take the room: their filters count the nominated pods of a node as if they ran there.
+
+    nominated ──(bound, deleted, or the node no longer fits)──> ended
+"""
+
+from collections.abc import Iterator
+
+from lamina.model.pod import Pod, PodUid
+
+
+class Nominations:
+    """Which pods are nominated for which node."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._node_of: dict[PodUid, str] = {}
+        self._on_node: dict[str, dict[PodUid, Pod]] = {}
+
+    def __len__(self) -> int:
+        """Count the nominated pods."""
+        return len(self._node_of)
+
+    def node_of(self, uid: PodUid) -> str:
+        """Return the node a pod is nominated for; empty when it is not."""
+        return self._node_of.get(uid, "")
+
+    def reported(self, uid: PodUid) -> bool:
+        """Say whether the API server knows of a pod's nomination, as far as the pod was seen."""
+        node = self._node_of.get(uid)
+        return node is not None and self._on_node[node][uid].nominated_node == node
+
+    def put(self, pod: Pod, node: str) -> None:
+        """Nominate *node* for a pod, instead of what was nominated before."""
+        self.remove(pod.uid)
+        self._node_of[pod.uid] = node
+        self._on_node.setdefault(node, {})[pod.uid] = pod
+
+    def remove(self, uid: PodUid) -> tuple[Pod, str] | None:
+        """End a pod's nomination; return the pod and its node, None when it had none."""
+        node = self._node_of.pop(uid, None)
+        if node is None:
+            return None
+        pods = self._on_node[node]
+        pod = pods.pop(uid)
+        if not pods:
+            del self._on_node[node]
+        return pod, node
+
+    def ahead_of(self, pod: Pod) -> Iterator[tuple[str, list[Pod]]]:
+        """Go through the nodes where nominated pods come before *pod*: others, of equal or higher priority."""
+        for node, pods in self._on_node.items():
+            ahead = [one for one in pods.values() if one.priority >= pod.priority and one.uid != pod.uid]
+            if ahead:
+                yield node, ahead
