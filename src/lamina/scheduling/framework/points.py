@@ -21,7 +21,7 @@ it wants to be woken (`TimedPlugin`); one that needs to know how pods fare follo
 in the world is returned (`Work`, commands) and its end is fed back as an event.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -164,6 +164,42 @@ class Hinting(Retrying, Protocol):
 
     def worth_retrying(self, pod: Pod, change: Changed) -> bool:
         """Say whether *change* may make *pod* acceptable. When in doubt: yes."""
+        ...
+
+
+@runtime_checkable
+class AmountHinting(Hinting, Protocol):
+    """
+    Refuses pods for amounts, and lets the queue find those that what a changed node offers could satisfy.
+
+    The queue asks `worth_retrying` only about pods of which the node offers everything they need. Both methods say what
+    must hold for a yes, not what is enough for one.
+    """
+
+    def needs(self, pod: Pod) -> Mapping[str, int]:
+        """
+        Return what a node must offer at least, by name; depends on the pod alone.
+
+        Amounts of 0 and below are ignored. With none above 0 the queue asks about the pod after every change.
+        """
+        ...
+
+    def offers(self, row: int) -> Mapping[str, int]:
+        """Return what the node in *row* offers now, by the names `needs` uses; a missing name means 0."""
+        ...
+
+
+@runtime_checkable
+class RetryTime(Protocol):
+    """Knows when time alone makes a refused pod worth another try."""
+
+    def retry_at(self, pod: Pod, now: float) -> float | None:
+        """
+        Return the time (in seconds, as *now*) at which to try *pod* again; None if time alone does not help.
+
+        The queue asks each time the plugin refuses the pod, at a gate as well. It never tries the pod sooner than its
+        back-off, or one second, allows. Five minutes after a refusal the pod is tried anyway; at a gate it is not.
+        """
         ...
 
 

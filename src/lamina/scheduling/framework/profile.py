@@ -1,5 +1,6 @@
 """A profile: which plugins run at which point, in which order, with which weight. Checked when it is made."""
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -13,6 +14,7 @@ from lamina.model.pod import Pod
 from lamina.scheduling.framework.changes import ANY_CHANGE, Change, Changed
 from lamina.scheduling.framework.points import (
     MAX_SCORE,
+    AmountHinting,
     BindPlugin,
     FilterNodePlugin,
     FilterPlugin,
@@ -31,6 +33,7 @@ from lamina.scheduling.framework.points import (
     QueueSortPlugin,
     Reads,
     ReservePlugin,
+    RetryTime,
     ScoreNodePlugin,
     ScorePlugin,
     Signed,
@@ -182,6 +185,12 @@ class Profile:
         self._hints: dict[str, Hinting] = {
             name: plugin for name, plugin in self.plugins.items() if isinstance(plugin, Hinting)
         }
+        self._by_amounts: dict[str, AmountHinting] = {
+            name: plugin for name, plugin in self._hints.items() if isinstance(plugin, AmountHinting)
+        }
+        self._retry_times: dict[str, RetryTime] = {
+            name: plugin for name, plugin in self.plugins.items() if isinstance(plugin, RetryTime)
+        }
         self.noting = [plugin for plugin in self.plugins.values() if isinstance(plugin, NotesPlugin)]
         """Whoever may have something to say about a pod it does not refuse."""
         self._look_over(_distinct(plugin for point in DECIDING for plugin in at(point)))
@@ -256,6 +265,49 @@ class Profile:
             return hint.worth_retrying(pod, change)
         except Exception:  # noqa: BLE001 - in doubt the pod is tried, and what is wrong with the plugin shows there
             return True
+
+    def listens(self, plugin: str, kind: Change) -> bool:
+        """Say whether a change of this kind could alter what *plugin* refused."""
+        return kind in self._retry_on.get(plugin, ANY_CHANGE)
+
+    def hints(self, plugin: str) -> bool:
+        """Say whether *plugin* looks closer at a change."""
+        return plugin in self._hints
+
+    def hints_by_amounts(self, plugin: str) -> bool:
+        """Say whether *plugin* can name the amounts a refused pod needs."""
+        return plugin in self._by_amounts
+
+    def needs(self, plugin: str, pod: Pod) -> dict[str, int] | None:
+        """Return the amounts above 0 that *plugin* says a node must offer to *pod*; None when it cannot say."""
+        try:
+            return {name: amount for name, amount in self._by_amounts[plugin].needs(pod).items() if amount > 0}
+        except Exception:  # noqa: BLE001 - in doubt the plugin is asked about every change
+            return None
+
+    def offers(self, plugin: str, row: int) -> dict[str, int] | None:
+        """Return the amounts above 0 that *plugin* says the node in *row* offers; None when it cannot say."""
+        try:
+            return {name: amount for name, amount in self._by_amounts[plugin].offers(row).items() if amount > 0}
+        except Exception:  # noqa: BLE001 - in doubt the plugin is asked about every pod
+            return None
+
+    def retry_at(self, plugins: Iterable[str], pod: Pod, now: float) -> float | None:
+        """Return the earliest time at which one of *plugins* wants *pod* tried again; None when none names a time."""
+        if not self._retry_times:
+            return None
+        times: list[float] = []
+        for plugin in plugins:
+            timer = self._retry_times.get(plugin)
+            if timer is None:
+                continue
+            try:
+                at = timer.retry_at(pod, now)
+                if at is not None and math.isfinite(at):
+                    times.append(at)
+            except Exception:  # noqa: BLE001, S112 - without a time the pod waits for a change, or five minutes
+                continue
+        return min(times, default=None)
 
 
 def _with_companions(named: Sequence[Plugin], at_point: Sequence[Plugin], method: str) -> list[Plugin]:

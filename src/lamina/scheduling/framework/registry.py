@@ -53,6 +53,9 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
     (points.TimedPlugin, "wake", ""),
     (points.PodFollower, "pod_seen", ""),
     (points.PodFollower, "pod_gone", ""),
+    (points.AmountHinting, "needs", ""),
+    (points.AmountHinting, "offers", ""),
+    (points.RetryTime, "retry_at", ""),
 )
 
 

@@ -12,70 +12,46 @@ Pods that wait for a decision.
                     └──(something broke)──────────────────────────────> backoff (always waits it out)
 
 Orders, back-off (1 s doubling to 10 s) and the five-minute flush are kube-scheduler's; so is popping from the back-off
-queue when the active one is empty. Pods of one shape that fit nowhere wait as a group: a change is weighed once for all
-of them and wakes one; if that one finds a place the next is woken, and if it does not, neither would the others. So
-room for one pod costs one attempt, however many wait for it.
+queue when the active one is empty. Back-offs of refused pods end in windows of one second: a pod stays in the back-off
+queue until the second in which its back-off ends is over, and inside a window the queueSort order decides which pod is
+popped early. A pod whose attempt broke is never popped early, and rests exactly as long as its back-off.
+
+Pods of one shape that fit nowhere wait as a group: a change is weighed once for all of them and wakes one; if that one
+finds a place the next is woken, and if it does not, neither would the others. So room for one pod costs one attempt,
+however many wait for it. Which groups a change may help is looked up in an index (`retry_index.py`).
+
+A plugin that refused a pod may name a time at which to try again (`RetryTime`); its group is then woken once, by time.
 """
 
-import heapq
+import math
 from collections.abc import Hashable, Iterator
 from numbers import Real
-from typing import Final, TypeGuard
+from typing import Final, TypeGuard, TypeVar
 
 import msgspec
 
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.changes import Changed
 from lamina.scheduling.framework.profile import Profile
-from lamina.scheduling.framework.status import Status, failed, raised
+from lamina.scheduling.framework.status import failed, raised
+from lamina.scheduling.loop.lazy_heap import LazyHeap
+from lamina.scheduling.loop.queued import Group, GroupKey, Place, Queued
+from lamina.scheduling.loop.retry_index import RetryIndex
+
+__all__ = ["Backoff", "Queued", "SchedulingQueue"]
 
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 10.0
 FLUSH_AFTER: Final = 300.0
-FIRST: Final[tuple[float, ...]] = ()
+# kube-scheduler's backoffQOrderingWindowDuration, in seconds.
+WINDOW: Final = 1.0
+# How soon a plugin may have a pod tried again, in seconds: also without a back-off, time must pass between attempts.
+SOONEST_RETRY: Final = 1.0
+FIRST: Final[Place] = ()
 """The place before all others."""
 # The usual ones first: asking an abstract class takes longer than everything else about a push.
 NUMBERS: Final = (int, float, Real)
-
-
-class Queued(msgspec.Struct, eq=False):
-    """A pod and its history in the queue."""
-
-    pod: Pod
-    profile: Profile
-    shape: int | None
-    arrived_at: float
-    queued_at: float
-    serial: int
-    attempts: int = 0
-    refused_by: frozenset[str] = frozenset()
-    backoff_until: float = 0.0
-    broke: bool = False
-    """The last attempt failed rather than was refused: the back-off is always waited out."""
-    place: str = "active"
-    group: "GroupKey | None" = None
-    """The group it waits in, or was woken from and has not been tried since."""
-    told: str = ""
-    """What the owner was told last, so that the same news is not told twice."""
-    edition: int = 0
-    """The profile's, when the pod was signed."""
-    unsorted: Status | None = None
-    """Why it has no place among the others: the queueSort plugin could not say. Costs the pod the attempt."""
-
-    def sign(self) -> None:
-        """Work out the pod's shape, as it is now."""
-        self.edition = self.profile.edition
-        self.shape = self.profile.shape(self.pod)
-
-
-GroupKey = tuple[Hashable, Profile]
-
-
-class Group(msgspec.Struct, eq=False):
-    """Pods that are refused for the same reasons."""
-
-    refused_by: frozenset[str]
-    pods: dict[PodUid, Queued]
+Waiting = TypeVar("Waiting", bound=Hashable)
 
 
 class Backoff(msgspec.Struct, frozen=True):
@@ -98,15 +74,20 @@ class SchedulingQueue:
         self.now = 0.0
         self._backoff_rule = backoff
         self._pods: dict[PodUid, Queued] = {}
-        self._active: list[tuple[tuple[float, ...], int, PodUid]] = []
+        self._active: LazyHeap[PodUid, Place] = LazyHeap()
         self._sorted_at = 0.0
         self._time_ordered = False
-        self._resting: list[tuple[float, int, PodUid]] = []
-        self._early: list[tuple[float, int, PodUid]] = []
+        self._resting: LazyHeap[PodUid, float] = LazyHeap()
+        """All resting pods, by when to look at them again."""
+        self._early: LazyHeap[PodUid, tuple[float, Place]] = LazyHeap()
         """Of the resting pods, those that may be tried early: refused at an earlier time than now."""
-        self._just_refused: list[tuple[float, int, PodUid]] = []
+        self._just_refused: dict[PodUid, None] = {}
+        """Of the resting pods, those that were refused in this very instant."""
         self._groups: dict[GroupKey, Group] = {}
-        self._flush: list[tuple[float, int, PodUid]] = []
+        self._index = RetryIndex()
+        self._flush: LazyHeap[PodUid, float] = LazyHeap()
+        self._timers: LazyHeap[GroupKey | PodUid, float] = LazyHeap()
+        """Groups and gated pods that a plugin wants tried at a time."""
         self._serial = 0
 
     def __len__(self) -> int:
@@ -128,6 +109,12 @@ class SchedulingQueue:
             counts[queued.place] += 1
         return counts
 
+    @property
+    def entries(self) -> int:
+        """The number of entries in all heaps, stale ones included: what the queue's memory grows with."""
+        heaps = (self._active, self._resting, self._early, self._flush, self._timers)
+        return sum(heap.entries for heap in heaps) + len(self._just_refused)
+
     # -- in ----------------------------------------------------------------------------------------------------------
 
     def add(self, pod: Pod, profile: Profile) -> Queued:
@@ -146,13 +133,15 @@ class SchedulingQueue:
         before, queued.pod = queued.pod, pod
         queued.sign()
         if queued.place == "gated":
-            self._leave_group(queued)
+            self._leave_gate(queued)
             self._admit(queued)
         elif queued.place == "unschedulable" and before != pod:
             self._leave_group(queued)
             self._ready(queued)
         elif queued.place == "active":
             self._push_active(queued)
+        elif pod.uid in self._early:
+            self._push_early(queued)
 
     def put_back(
         self,
@@ -184,17 +173,20 @@ class SchedulingQueue:
         if woken_from is not None and woken_from != queued.group:
             # It was woken for its group and did not answer for it: alone, or changed since.
             self._wake(woken_from)
-        self._serial += 1
-        heapq.heappush(self._flush, (self.now + FLUSH_AFTER, self._serial, queued.pod.uid))
+        self._flush.put(queued.pod.uid, self.now + FLUSH_AFTER)
 
     def remove(self, uid: PodUid) -> Queued | None:
         """Take a pod out."""
         queued = self._pods.pop(uid, None)
         if queued is None:
             return None
-        if queued.place in ("unschedulable", "gated"):
+        if queued.place == "unschedulable":
             self._leave_group(queued)
+        elif queued.place == "gated":
+            self._leave_gate(queued)
         else:
+            self._active.discard(uid)
+            self._stop_resting(uid)
             self._wake_next(queued)
         return queued
 
@@ -206,55 +198,54 @@ class SchedulingQueue:
 
     def pop(self) -> Queued | None:
         """
-        Take the next pod out for an attempt; None when nobody is ready.
+        Take the next pod out for an attempt; None when no pod is ready.
 
-        With nothing active, a refused pod need not sit its back-off out: nobody is held up by trying it. But no pod is
-        tried twice in one instant, or two that wake each other would keep the loop busy for ever.
+        With nothing active, a refused pod need not sit its back-off out: no other pod is held up by trying it. But no pod
+        is tried twice in one instant, or two that wake each other would keep the loop busy for ever.
         """
         self._reorder()
-        while self._active:
-            _, serial, uid = heapq.heappop(self._active)
-            queued = self._pods.get(uid)
-            if queued is not None and queued.place == "active" and queued.serial == serial:
-                del self._pods[uid]
-                queued.attempts += 1
-                return queued
-        while self._early:
-            queued = self._resting_pod(heapq.heappop(self._early))
-            if queued is not None:
-                del self._pods[queued.pod.uid]
-                queued.attempts += 1
-                return queued
-        return None
+        uid = self._active.pop()
+        if uid is None:
+            uid = self._early.pop()
+            if uid is None:
+                return None
+            self._resting.discard(uid)
+        queued = self._pods.pop(uid)
+        queued.attempts += 1
+        return queued
 
     # -- what happens meanwhile --------------------------------------------------------------------------------------
 
     def pass_time(self, now: float) -> None:
         """Move on in time: back-offs end; pods that waited very long are tried again, in case a change was missed."""
         self.now = now
-        for entry in self._just_refused:
-            heapq.heappush(self._early, entry)
-        self._just_refused.clear()
-        while self._resting and self._resting[0][0] <= now:
-            queued = self._resting_pod(heapq.heappop(self._resting))
-            if queued is not None:
+        just_refused, self._just_refused = self._just_refused, {}
+        for uid in just_refused:
+            self._push_early(self._pods[uid])
+        for uid in _due(self._resting, now):
+            queued = self._pods[uid]
+            if self._backing_off(queued):
+                self._resting.put(uid, _window(queued.backoff_until) + WINDOW)
+            else:
+                self._early.discard(uid)
                 self._push_active(queued)
-        while self._flush and self._flush[0][0] <= now:
-            _, _, uid = heapq.heappop(self._flush)
-            waiting = self._pods.get(uid)
-            if waiting is not None and waiting.place == "unschedulable" and waiting.queued_at + FLUSH_AFTER <= now:
-                self._leave_group(waiting, awake=True)
-                self._ready(waiting)
+        for uid in _due(self._flush, now):
+            waiting = self._pods[uid]
+            self._leave_group(waiting, awake=True)
+            self._ready(waiting)
+        for one in _due(self._timers, now):
+            if isinstance(one, tuple):
+                self._wake(one)
+            else:
+                self._look_at_gate(self._pods[one])
 
     def react(self, change: Changed) -> None:
-        """Wake those that *change* may help: one of each group, who makes room for the next if it finds a place."""
-        for key, group in list(self._groups.items()):
-            sample = next(iter(group.pods.values()))
-            # Refused by nobody in particular (there were no nodes): any change may help.
-            if not group.refused_by or any(
-                sample.profile.worth_retrying(plugin, sample.pod, change) for plugin in sorted(group.refused_by)
-            ):
-                self._wake(key)
+        """Wake what *change* may help: one pod of each group, which makes room for the next if it finds a place."""
+        for one in self._index.helped(change):
+            if isinstance(one, Group):
+                self._wake(one.key)
+            else:
+                self._look_at_gate(one)
 
     def retry(self, plugin: str) -> None:
         """Wake pods that *plugin* refused, one of each group, as `react` does."""
@@ -264,12 +255,12 @@ class SchedulingQueue:
 
     def next_time(self) -> float | None:
         """When time alone will change something."""
-        if self._resting and self._flush:
-            return min(self._resting[0][0], self._flush[0][0])
-        first = self._resting or self._flush
-        return first[0][0] if first else None
+        first = [
+            due[0] for due in (self._resting.first(), self._flush.first(), self._timers.first()) if due is not None
+        ]
+        return min(first, default=None)
 
-    # -- inside ------------------------------------------------------------------------------------------------------
+    # -- gates -------------------------------------------------------------------------------------------------------
 
     def _admit(self, queued: Queued) -> None:
         for plugin in queued.profile.pre_enqueue:
@@ -280,23 +271,49 @@ class SchedulingQueue:
             if answer is not None and not answer.ok:
                 queued.place = "gated"
                 queued.refused_by = frozenset([plugin.name])
-                self._join_group(queued, alone=True)
+                queued.gated_as = self._next_serial()
+                self._index.gate(queued, plugin.name)
+                self._set_timer(queued.pod.uid, queued, self.now)
                 return
         self._push_active(queued)
 
+    def _leave_gate(self, queued: Queued) -> None:
+        (plugin,) = queued.refused_by
+        self._index.ungate(queued, plugin)
+        self._timers.discard(queued.pod.uid)
+
+    def _look_at_gate(self, queued: Queued) -> None:
+        self._leave_gate(queued)
+        self._admit(queued)
+
+    # -- active and back-off -----------------------------------------------------------------------------------------
+
     def _ready(self, queued: Queued) -> None:
-        if queued.backoff_until > self.now:
+        if self._backing_off(queued):
             self._rest(queued)
         else:
             self._push_active(queued)
+
+    def _backing_off(self, queued: Queued) -> bool:
+        """Say whether a pod still rests: one that was refused does so until its window is over."""
+        if queued.backoff_until > self.now:
+            return True
+        rests = queued.backoff_until > queued.queued_at
+        return rests and not queued.broke and _window(queued.backoff_until) == _window(self.now)
 
     def _push_active(self, queued: Queued) -> None:
         queued.place = "active"
         queued.serial = self._next_serial()
         self._reorder()
-        heapq.heappush(self._active, (self._key(queued), queued.serial, queued.pod.uid))
+        self._active.put(queued.pod.uid, self._key(queued))
 
-    def _key(self, queued: Queued) -> tuple[float, ...]:
+    def _push_early(self, queued: Queued) -> None:
+        self._early.put(queued.pod.uid, self._early_key(queued))
+
+    def _early_key(self, queued: Queued) -> tuple[float, Place]:
+        return _window(queued.backoff_until), self._key(queued)
+
+    def _key(self, queued: Queued) -> Place:
         """Ask for a pod's place; one that cannot be told comes first, so that its attempt fails and no other waits for it."""
         sort = queued.profile.queue_sort
         queued.unsorted = None
@@ -312,45 +329,38 @@ class SchedulingQueue:
     def _rest(self, queued: Queued) -> None:
         queued.place = "backoff"
         queued.serial = self._next_serial()
-        entry = (queued.backoff_until, queued.serial, queued.pod.uid)
-        heapq.heappush(self._resting, entry)
+        until = queued.backoff_until
+        self._resting.put(queued.pod.uid, until if until > self.now else _window(until) + WINDOW)
         if queued.broke:
             return
         if queued.queued_at < self.now:
-            heapq.heappush(self._early, entry)
+            self._push_early(queued)
         else:
-            self._just_refused.append(entry)
+            self._just_refused[queued.pod.uid] = None
 
-    def _resting_pod(self, entry: tuple[float, int, PodUid]) -> Queued | None:
-        queued = self._pods.get(entry[2])
-        if queued is None or queued.place != "backoff" or queued.serial != entry[1]:
-            return None
-        return queued
+    def _stop_resting(self, uid: PodUid) -> None:
+        self._resting.discard(uid)
+        self._early.discard(uid)
+        self._just_refused.pop(uid, None)
 
     def _reorder(self) -> None:
         """Sort anew if the order depends on time and time has passed since."""
         if not self._time_ordered or self._sorted_at == self.now:
             return
         self._sorted_at = self.now
-        waiting = [
-            queued
-            for _, serial, uid in self._active
-            if (queued := self._pods.get(uid)) is not None and queued.serial == serial
-        ]
-        self._active = [(self._key(queued), queued.serial, queued.pod.uid) for queued in waiting]
-        heapq.heapify(self._active)
+        self._active.sort_anew(lambda uid: self._key(self._pods[uid]))
+        self._early.sort_anew(lambda uid: self._early_key(self._pods[uid]))
+
+    # -- groups ------------------------------------------------------------------------------------------------------
 
     def _wake(self, key: GroupKey) -> None:
         """Let one pod of a group be tried: the first in order of those that were not tried in this very instant."""
         group = self._groups.get(key)
         if group is None:
             return
-        first = min(group.pods.values(), key=lambda one: (one.queued_at == self.now, self._key(one), one.serial))
+        first = group.first(self.now, self._key, time_ordered=self._time_ordered)
         self._leave_group(first, awake=True)
-        if first.place == "gated":
-            self._admit(first)
-        else:
-            self._ready(first)
+        self._ready(first)
 
     def _wake_next(self, queued: Queued) -> None:
         key, queued.group = queued.group, None
@@ -359,24 +369,53 @@ class SchedulingQueue:
 
     def _join_group(self, queued: Queued, *, alone: bool = False) -> None:
         shape = queued.pod.uid if alone or queued.shape is None else queued.shape
-        queued.group = (shape, queued.profile)
-        group = self._groups.setdefault(queued.group, Group(queued.refused_by, {}))
+        queued.group = key = (shape, queued.profile)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(key, self._next_serial())
+        group.add(queued)
         # What the last of them was told holds for all: they are alike.
-        group.refused_by = queued.refused_by
-        group.pods[queued.pod.uid] = queued
+        self._index.put(group, queued.refused_by)
+        self._set_timer(key, queued, queued.backoff_until)
+
+    def _set_timer(self, waiting: GroupKey | PodUid, queued: Queued, soonest: float) -> None:
+        """Ask the plugins that refused a pod when to try again."""
+        at = queued.profile.retry_at(queued.refused_by, queued.pod, self.now)
+        if at is not None:
+            at = max(at, soonest, self.now + SOONEST_RETRY)
+        if at is not None and (queued.place == "gated" or at < self.now + FLUSH_AFTER):
+            self._timers.put(waiting, at)
+        else:
+            self._timers.discard(waiting)
 
     def _leave_group(self, queued: Queued, *, awake: bool = False) -> None:
-        assert queued.group is not None, "whoever waits does so in a group"
-        group = self._groups[queued.group]
-        del group.pods[queued.pod.uid]
+        key = queued.group
+        assert key is not None, "a pod that was refused waits in a group"
+        group = self._groups[key]
+        group.remove(queued.pod.uid)
+        self._flush.discard(queued.pod.uid)
         if not group.pods:
-            del self._groups[queued.group]
+            self._index.remove(group)
+            del self._groups[key]
+            self._timers.discard(key)
         if not awake:
             queued.group = None
 
     def _next_serial(self) -> int:
         self._serial += 1
         return self._serial
+
+
+def _window(at: float) -> float:
+    """Return when the window of a time begins."""
+    return math.floor(at / WINDOW) * WINDOW
+
+
+def _due(heap: LazyHeap[Waiting, float], now: float) -> Iterator[Waiting]:
+    """Take out, one by one, what is due; what is put in meanwhile comes too, if it is."""
+    while (first := heap.first()) is not None and first[0] <= now:
+        heap.discard(first[1])
+        yield first[1]
 
 
 def _is_place(key: object) -> TypeGuard[tuple[float, ...]]:

@@ -242,6 +242,16 @@ class NodeResourcesFit:
         node = self._context.node(change.row)
         return all(node.free(resource) >= amount for resource, amount in self._asked(pod))
 
+    def needs(self, pod: Pod) -> dict[str, int]:
+        """Return what must be free on a node."""
+        return dict(self._asked(pod))
+
+    def offers(self, row: int) -> dict[str, int]:
+        """Return what is free on a node; nothing when it has left."""
+        node = self._context.node(row)
+        known = node.node
+        return {} if known is None else {name: node.free(name) for name, _ in known.allocatable}
+
     def _asked(self, pod: Pod) -> list[tuple[str, int]]:
         requests = dict(pod.requests)
         asked = [(PODS, 1)]

@@ -1,0 +1,146 @@
+"""
+Which waiting pods a change may help.
+
+Groups that were refused by the same plugins of the same profile share a bucket, so that one look tells whether any of
+them is interested in a kind of change. If a plugin refused for amounts (`AmountHinting`), the bucket finds the groups
+that what the changed node offers would satisfy, and asks the plugin about those only; otherwise it asks for each group.
+Gated pods are kept by the plugin that holds them: a change that plugin does not name costs nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from lamina.model.pod import PodUid
+from lamina.scheduling.framework.changes import Change, Changed
+from lamina.scheduling.framework.profile import Profile
+from lamina.scheduling.loop.amount_index import AmountIndex
+from lamina.scheduling.loop.queued import Group, Queued
+
+Offered: TypeAlias = dict[tuple[str, str], Mapping[str, int] | None]
+"""What the changed node offers, by profile and plugin: asked for once for all buckets."""
+
+
+class Bucket:
+    """Groups that the same plugins of a profile refused."""
+
+    __slots__ = ("_indexes", "_interested", "_unknown", "groups", "profile", "refused_by")
+
+    def __init__(self, profile: Profile, refused_by: frozenset[str]) -> None:
+        """Start empty."""
+        self.profile = profile
+        self.refused_by = refused_by
+        self.groups: dict[int, Group] = {}
+        self._indexes = {plugin: AmountIndex() for plugin in sorted(refused_by) if profile.hints_by_amounts(plugin)}
+        self._unknown: dict[str, dict[int, Group]] = {plugin: {} for plugin in self._indexes}
+        """Groups of which a plugin with amounts cannot say what they need: it is asked about each of them."""
+        self._interested: dict[Change, tuple[str, ...] | None] = {}
+
+    def add(self, group: Group) -> None:
+        """Take a group in."""
+        self.groups[group.number] = group
+        for plugin, index in self._indexes.items():
+            needs = self.profile.needs(plugin, group.sample.pod)
+            if needs:
+                index.add(group.number, needs)
+            else:
+                self._unknown[plugin][group.number] = group
+
+    def remove(self, group: Group) -> None:
+        """Let a group out."""
+        del self.groups[group.number]
+        for plugin, index in self._indexes.items():
+            if self._unknown[plugin].pop(group.number, None) is None:
+                index.remove(group.number)
+
+    def helped(self, change: Changed, offered: Offered) -> Iterable[Group]:
+        """List the groups that a change may help."""
+        if change.kind not in self._interested:
+            self._interested[change.kind] = self._look(change.kind)
+        plugins = self._interested[change.kind]
+        if plugins is None:
+            return self.groups.values()
+        found: dict[int, Group] = {}
+        for plugin in plugins:
+            for group in self._candidates(plugin, change, offered):
+                if group.number not in found and self.profile.worth_retrying(plugin, group.sample.pod, change):
+                    found[group.number] = group
+        return found.values()
+
+    def _look(self, kind: Change) -> tuple[str, ...] | None:
+        """Return the plugins to ask after such a change; None: it may help every group."""
+        if not self.refused_by:
+            # Refused by no plugin in particular (there were no nodes): any change may help.
+            return None
+        interested = tuple(plugin for plugin in sorted(self.refused_by) if self.profile.listens(plugin, kind))
+        return interested if all(self.profile.hints(plugin) for plugin in interested) else None
+
+    def _candidates(self, plugin: str, change: Changed, offered: Offered) -> Iterable[Group]:
+        index = self._indexes.get(plugin)
+        if index is None or change.row < 0:
+            return self.groups.values()
+        asked = (self.profile.name, plugin)
+        if asked not in offered:
+            offered[asked] = self.profile.offers(plugin, change.row)
+        amounts = offered[asked]
+        if amounts is None:
+            return self.groups.values()
+        return [*(self.groups[number] for number in index.within(amounts)), *self._unknown[plugin].values()]
+
+
+class RetryIndex:
+    """All that waits for a change."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._buckets: dict[tuple[Profile, frozenset[str]], Bucket] = {}
+        self._gated: dict[tuple[Profile, str], dict[PodUid, Queued]] = {}
+
+    def put(self, group: Group, refused_by: frozenset[str]) -> None:
+        """File a group that has a pod under what it was refused by last."""
+        if group.refused_by == refused_by:
+            return
+        if group.refused_by is not None:
+            self.remove(group)
+        group.refused_by = refused_by
+        key = (group.key[1], refused_by)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = Bucket(*key)
+        bucket.add(group)
+
+    def remove(self, group: Group) -> None:
+        """Forget a group."""
+        assert group.refused_by is not None, "the group was filed"
+        key = (group.key[1], group.refused_by)
+        bucket = self._buckets[key]
+        bucket.remove(group)
+        if not bucket.groups:
+            del self._buckets[key]
+
+    def gate(self, queued: Queued, plugin: str) -> None:
+        """Keep a pod that a gate holds."""
+        self._gated.setdefault((queued.profile, plugin), {})[queued.pod.uid] = queued
+
+    def ungate(self, queued: Queued, plugin: str) -> None:
+        """Forget a pod that a gate held."""
+        pods = self._gated[queued.profile, plugin]
+        del pods[queued.pod.uid]
+        if not pods:
+            del self._gated[queued.profile, plugin]
+
+    def helped(self, change: Changed) -> list[Group | Queued]:
+        """List the groups and the gated pods that a change may help, in the order in which they began to wait."""
+        found: list[tuple[int, Group | Queued]] = []
+        offered: Offered = {}
+        for bucket in self._buckets.values():
+            found.extend((group.number, group) for group in bucket.helped(change, offered))
+        found.extend((queued.gated_as, queued) for queued in self._opened(change))
+        found.sort(key=lambda one: one[0])
+        return [one for _, one in found]
+
+    def _opened(self, change: Changed) -> Iterator[Queued]:
+        for (profile, plugin), pods in self._gated.items():
+            if profile.listens(plugin, change.kind):
+                for queued in pods.values():
+                    if profile.worth_retrying(plugin, queued.pod, change):
+                        yield queued
