@@ -77,16 +77,16 @@ class SchedulingQueue:
         self._active: LazyHeap[PodUid, Place] = LazyHeap()
         self._sorted_at = 0.0
         self._time_ordered = False
-        self._resting: LazyHeap[PodUid, float] = LazyHeap()
+        self._resting: LazyHeap[PodUid, tuple[float, int]] = LazyHeap()
         """All resting pods, by when to look at them again."""
-        self._early: LazyHeap[PodUid, tuple[float, Place]] = LazyHeap()
+        self._early: LazyHeap[PodUid, tuple[float, Place, int]] = LazyHeap()
         """Of the resting pods, those that may be tried early: refused at an earlier time than now."""
         self._just_refused: dict[PodUid, None] = {}
         """Of the resting pods, those that were refused in this very instant."""
         self._groups: dict[GroupKey, Group] = {}
         self._index = RetryIndex()
-        self._flush: LazyHeap[PodUid, float] = LazyHeap()
-        self._timers: LazyHeap[GroupKey | PodUid, float] = LazyHeap()
+        self._flush: LazyHeap[PodUid, tuple[float, int]] = LazyHeap()
+        self._timers: LazyHeap[GroupKey | PodUid, tuple[float, int]] = LazyHeap()
         """Groups and gated pods that a plugin wants tried at a time."""
         self._serial = 0
 
@@ -108,12 +108,6 @@ class SchedulingQueue:
         for queued in self._pods.values():
             counts[queued.place] += 1
         return counts
-
-    @property
-    def entries(self) -> int:
-        """The number of entries in all heaps, stale ones included: what the queue's memory grows with."""
-        heaps = (self._active, self._resting, self._early, self._flush, self._timers)
-        return sum(heap.entries for heap in heaps) + len(self._just_refused)
 
     # -- in ----------------------------------------------------------------------------------------------------------
 
@@ -173,7 +167,7 @@ class SchedulingQueue:
         if woken_from is not None and woken_from != queued.group:
             # It was woken for its group and did not answer for it: alone, or changed since.
             self._wake(woken_from)
-        self._flush.put(queued.pod.uid, self.now + FLUSH_AFTER)
+        self._flush.put(queued.pod.uid, (self.now + FLUSH_AFTER, queued.serial))
 
     def remove(self, uid: PodUid) -> Queued | None:
         """Take a pod out."""
@@ -225,7 +219,7 @@ class SchedulingQueue:
         for uid in _due(self._resting, now):
             queued = self._pods[uid]
             if self._backing_off(queued):
-                self._resting.put(uid, _window(queued.backoff_until) + WINDOW)
+                self._resting.put(uid, (_window(queued.backoff_until) + WINDOW, queued.serial))
             else:
                 self._early.discard(uid)
                 self._push_active(queued)
@@ -255,10 +249,8 @@ class SchedulingQueue:
 
     def next_time(self) -> float | None:
         """When time alone will change something."""
-        first = [
-            due[0] for due in (self._resting.first(), self._flush.first(), self._timers.first()) if due is not None
-        ]
-        return min(first, default=None)
+        first = (self._resting.first(), self._flush.first(), self._timers.first())
+        return min([due[0][0] for due in first if due is not None], default=None)
 
     # -- gates -------------------------------------------------------------------------------------------------------
 
@@ -310,8 +302,8 @@ class SchedulingQueue:
     def _push_early(self, queued: Queued) -> None:
         self._early.put(queued.pod.uid, self._early_key(queued))
 
-    def _early_key(self, queued: Queued) -> tuple[float, Place]:
-        return _window(queued.backoff_until), self._key(queued)
+    def _early_key(self, queued: Queued) -> tuple[float, Place, int]:
+        return _window(queued.backoff_until), self._key(queued), queued.serial
 
     def _key(self, queued: Queued) -> Place:
         """Ask for a pod's place; one that cannot be told comes first, so that its attempt fails and no other waits for it."""
@@ -330,7 +322,8 @@ class SchedulingQueue:
         queued.place = "backoff"
         queued.serial = self._next_serial()
         until = queued.backoff_until
-        self._resting.put(queued.pod.uid, until if until > self.now else _window(until) + WINDOW)
+        due = until if until > self.now else _window(until) + WINDOW
+        self._resting.put(queued.pod.uid, (due, queued.serial))
         if queued.broke:
             return
         if queued.queued_at < self.now:
@@ -384,7 +377,7 @@ class SchedulingQueue:
         if at is not None:
             at = max(at, soonest, self.now + SOONEST_RETRY)
         if at is not None and (queued.place == "gated" or at < self.now + FLUSH_AFTER):
-            self._timers.put(waiting, at)
+            self._timers.put(waiting, (at, queued.serial))
         else:
             self._timers.discard(waiting)
 
@@ -411,9 +404,9 @@ def _window(at: float) -> float:
     return math.floor(at / WINDOW) * WINDOW
 
 
-def _due(heap: LazyHeap[Waiting, float], now: float) -> Iterator[Waiting]:
+def _due(heap: LazyHeap[Waiting, tuple[float, int]], now: float) -> Iterator[Waiting]:
     """Take out, one by one, what is due; what is put in meanwhile comes too, if it is."""
-    while (first := heap.first()) is not None and first[0] <= now:
+    while (first := heap.first()) is not None and first[0][0] <= now:
         heap.discard(first[1])
         yield first[1]
 
