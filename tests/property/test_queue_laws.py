@@ -218,7 +218,7 @@ def said(commands: list[Command]) -> list[tuple[object, ...]]:
 def places(loop: Loop) -> dict[str, tuple[object, ...]]:
     return {
         one.pod.uid: (one.place, one.attempts, one.queued_at, one.backoff_until, one.refused_by)
-        for one in loop.state.queue
+        for one in loop.queue
     }
 
 
@@ -226,7 +226,7 @@ def places(loop: Loop) -> dict[str, tuple[object, ...]]:
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_queue_does_what_a_walk_over_everything_does(order: str | type, seed: int) -> None:
     indexed, plain = a_loop([order, *REST]), a_loop([order, *REST])
-    plain.state.queue = PlainQueue(plain.state.settings.backoff)  # type: ignore[assignment]
+    plain.queue = plain._state.queue = PlainQueue(plain._state.settings.backoff)  # type: ignore[assignment]
     now = 0.0
     for step, limit in thrown(random.Random(seed)):
         now += step[1] if step[0] == "time" else 0.0  # type: ignore[operator]
@@ -237,8 +237,8 @@ def test_the_queue_does_what_a_walk_over_everything_does(order: str | type, seed
         if limit >= 0:
             assert said(plain.decide(limit)) == said(indexed.decide(limit))
         assert places(plain) == places(indexed)
-        assert plain.state.queue.counts() == indexed.state.queue.counts()
-        assert plain.state.queue.next_time() == indexed.state.queue.next_time()
+        assert plain.queue.counts() == indexed.queue.counts()
+        assert plain.queue.next_time() == indexed.queue.next_time()
 
 
 AMOUNTS = st.dictionaries(st.sampled_from("abcdefghijkl"), st.integers(1, 4), min_size=1, max_size=10)

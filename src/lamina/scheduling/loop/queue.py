@@ -24,7 +24,7 @@ A plugin that refused a pod may name a time at which to try again (`RetryTime`);
 """
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from numbers import Real
 from typing import Final, TypeGuard, TypeVar
 
@@ -235,22 +235,23 @@ class SchedulingQueue:
 
     def react(self, change: Changed) -> None:
         """Wake what *change* may help: one pod of each group, which makes room for the next if it finds a place."""
-        for one in self._index.helped(change):
-            if isinstance(one, Group):
-                self._wake(one.key)
-            else:
-                self._look_at_gate(one)
+        self._wake_all(self._index.helped(change))
 
     def retry(self, plugin: str) -> None:
-        """Wake pods that *plugin* refused, one of each group, as `react` does."""
-        for key, group in list(self._groups.items()):
-            if plugin in group.refused_by:
-                self._wake(key)
+        """Wake what *plugin* refused, as `react` does after a change."""
+        self._wake_all(self._index.refused_by(plugin))
 
     def next_time(self) -> float | None:
         """When time alone will change something."""
         first = (self._resting.first(), self._flush.first(), self._timers.first())
         return min([due[0][0] for due in first if due is not None], default=None)
+
+    def _wake_all(self, waiting: Iterable[Group | Queued]) -> None:
+        for one in waiting:
+            if isinstance(one, Group):
+                self._wake(one.key)
+            else:
+                self._look_at_gate(one)
 
     # -- gates -------------------------------------------------------------------------------------------------------
 

@@ -135,8 +135,18 @@ class RetryIndex:
         for bucket in self._buckets.values():
             found.extend((group.number, group) for group in bucket.helped(change, offered))
         found.extend((queued.gated_as, queued) for queued in self._opened(change))
-        found.sort(key=lambda one: one[0])
-        return [one for _, one in found]
+        return _in_order(found)
+
+    def refused_by(self, plugin: str) -> list[Group | Queued]:
+        """List the groups and the gated pods that *plugin* refused, in the same order."""
+        found: list[tuple[int, Group | Queued]] = []
+        for bucket in self._buckets.values():
+            if plugin in bucket.refused_by:
+                found.extend(bucket.groups.items())
+        for (_, gate), pods in self._gated.items():
+            if gate == plugin:
+                found.extend((queued.gated_as, queued) for queued in pods.values())
+        return _in_order(found)
 
     def _opened(self, change: Changed) -> Iterator[Queued]:
         for (profile, plugin), pods in self._gated.items():
@@ -144,3 +154,8 @@ class RetryIndex:
                 for queued in pods.values():
                     if profile.worth_retrying(plugin, queued.pod, change):
                         yield queued
+
+
+def _in_order(found: list[tuple[int, Group | Queued]]) -> list[Group | Queued]:
+    found.sort(key=lambda one: one[0])
+    return [one for _, one in found]

@@ -158,11 +158,11 @@ def test_a_pod_refused_after_the_cluster_changed_does_not_wait_for_another_chang
     loop.feed(*meanwhile)
     loop.take(events.PermitRefused(PodUid("p"), "Doorman", "not you"))
 
-    queued = loop.state.queue.get(PodUid("p"))
+    queued = loop.queue.get(PodUid("p"))
     assert queued is not None
     assert place == queued.place
     loop.feed(events.TimePassed(2.0))
-    assert (place == "backoff") == (loop.state.bindings.get(PodUid("p")) is not None)
+    assert (place == "backoff") == (loop.bindings.get(PodUid("p")) is not None)
 
 
 # ----------------------------------------------------------------------------------------------------- times that are named
@@ -203,7 +203,7 @@ def test_a_time_in_the_past_keeps_nobody_busy_also_without_back_off() -> None:
         loop.feed(events.TimePassed(100.0 + tenths / 10))
 
     assert 4 == len(Opening.tried)
-    assert 104.0 == loop.state.queue.next_time()
+    assert 104.0 == loop.queue.next_time()
 
 
 def test_a_group_is_woken_once_and_makes_room_one_after_the_other() -> None:
@@ -224,7 +224,7 @@ def test_a_named_time_ends_with_the_pods_that_waited_for_it() -> None:
     loop.feed(events.PodSeen(a_pod("p", cpu=1)), events.PodSeen(a_pod("g", labels={"gate": ""})))
     loop.feed(events.PodGone(PodUid("p")), events.PodGone(PodUid("g")))
 
-    assert loop.state.queue.next_time() is None
+    assert loop.queue.next_time() is None
 
 
 def test_a_gate_opens_at_the_time_it_names() -> None:

@@ -73,7 +73,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def kept(loop: Loop) -> int:
     """Count what the queue keeps, whatever it is kept in; of heaps also what is stale."""
-    parts = [part for part in vars(loop.state.queue).values() if hasattr(part, "__len__")]
+    parts = [part for part in vars(loop.queue).values() if hasattr(part, "__len__")]
     return sum(getattr(part, "entries", 0) or len(part) for part in parts)
 
 
@@ -93,7 +93,7 @@ def test_a_standby_keeps_nothing_of_pods_that_came_and_went() -> None:
             events.PodGone(pod.uid),
         )
 
-    assert 0 == len(loop.state.queue)
+    assert 0 == len(loop.queue)
     assert kept(loop) <= A_FEW
 
 
@@ -116,7 +116,7 @@ def test_pods_that_are_refused_and_deleted_leave_no_entries_behind() -> None:
         loop.take(events.PodSeen(a_pod(uid, cpu=3)))
         loop.take(events.PodGone(PodUid(uid)))
 
-    assert 0 == len(loop.state.queue)
+    assert 0 == len(loop.queue)
     assert kept(loop) <= A_FEW
 
 
@@ -124,9 +124,9 @@ def test_the_host_is_not_woken_for_pods_that_are_gone() -> None:
     loop = a_loop(CORE)
     loop.feed(events.NodeSeen(a_node("n", cpu=1)), events.PodSeen(a_pod("p", cpu=2)))
 
-    assert 300.0 == loop.state.queue.next_time()
+    assert 300.0 == loop.queue.next_time()
     loop.feed(events.PodGone(PodUid("p")))
-    assert loop.state.queue.next_time() is None
+    assert loop.queue.next_time() is None
 
 
 # --------------------------------------------------------------------------------------------------------------- one event
@@ -162,7 +162,7 @@ def test_an_event_asks_no_plugin_about_pods_it_cannot_help(waiting, questions: l
 
     loop.feed(events.TimePassed(30.0), events.PodGone(PodUid("foreign")))
 
-    assert 200 == len(loop.state.queue)
+    assert 200 == len(loop.queue)
     assert [] == questions
 
 
@@ -207,5 +207,5 @@ def test_waking_a_large_group_asks_for_each_place_a_few_times(sort: type[Countin
     loop.feed(events.NodeSeen(a_node("big", cpu=1000, memory="1000Gi", pods=1000)))
     loop.feed(events.TimePassed(later + 0.5))
 
-    assert 0 == len(loop.state.queue)
+    assert 0 == len(loop.queue)
     assert len(sort.asked) <= 5 * count
