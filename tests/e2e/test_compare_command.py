@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lamina.evaluation.metrics import METRICS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 TINY = """\
@@ -109,9 +111,57 @@ def test_the_formats_say_the_same(tiny: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(lamina(*command, "csv").stdout)))
 
     assert table == yaml.safe_load(lamina(*command, "yaml").stdout)
-    assert [(row["profile"], row["metric"], str(row["estimate"]["mean"])) for row in table["rows"]] == [
-        (line["profile"], line["metric"], line["mean"]) for line in lines
-    ]
+    # Nodes are not measured in this scenario, so that there is no overload to tell.
+    assert {"overload_seconds"} == {row["metric"] for row in table["rows"] if row["estimate"] is None}
+    assert [
+        (row["profile"], row["metric"], "" if row["estimate"] is None else str(row["estimate"]["mean"]))
+        for row in table["rows"]
+    ] == [(line["profile"], line["metric"], line["mean"]) for line in lines]
+
+
+@pytest.mark.parametrize("output", ["json", "yaml", "csv", "table"])
+def test_metrics_choose_the_rows_and_their_order(tiny: Path, output: str) -> None:
+    """
+    In every format, and rows of zeros as well.
+    """
+    arguments = ("--profiles", "kube-default", "--seeds", 1, "--metrics", "evictions, pulls", "--metrics", "heating")
+    told = lamina("compare", tiny, *arguments, "-o", output)
+
+    assert (0, "") == (told.returncode, told.stderr)
+    assert ["evictions", "pulls", "heating"] == {
+        "json": lambda: [row["metric"] for row in json.loads(told.stdout)["rows"]],
+        "yaml": lambda: [row["metric"] for row in yaml.safe_load(told.stdout)["rows"]],
+        "csv": lambda: [row["metric"] for row in csv.DictReader(io.StringIO(told.stdout))],
+        # Titles, one beside the other.
+        "table": lambda: [
+            {"evicted": "evictions"}.get(title, title)
+            for title in next(line for line in told.stdout.splitlines() if "evicted" in line).replace("|", " ").split()
+        ],
+    }[output]()
+
+
+def test_help_lists_the_metrics_with_their_units() -> None:
+    """
+    Every name that can be chosen.
+    """
+    told = lamina("compare", "--help").stdout
+
+    assert not [metric.name for metric in METRICS if f"\n  {metric.name}" not in told]
+    assert "overload (node-s)" in told
+
+
+def test_json_says_why_there_is_no_verdict() -> None:
+    """
+    Cut off while pods still pull, under one profile fewer than under the other.
+    """
+    story = ROOT / "tests" / "unit" / "cli" / "comparisons" / "never-starts.yaml"
+    told = lamina("compare", story, "--profiles", "kube-default,lamina-balanced", "--seeds", 2, "-o", "json")
+
+    table = json.loads(told.stdout)
+    row = next(row for row in table["rows"] if row["metric"] == "startup_p99" and row["against"])
+    assert (None, False) == (row["verdict"], row["comparable"])
+    assert row["no_verdict"].startswith("different numbers of pods: started 11.0 a run here")
+    assert {"kube-default", "lamina-balanced"} == {one["profile"] for one in table["populations"]}
 
 
 def test_a_table_in_a_pipe_is_plain_and_names_the_baseline(tiny: Path) -> None:
@@ -150,6 +200,12 @@ def test_a_table_in_a_pipe_is_plain_and_names_the_baseline(tiny: Path) -> None:
             "--baseline: 'kube' is not among the profiles",
             id="a baseline that is not compared",
         ),
+        pytest.param(
+            ["--profiles", "image-locality", "--metrics", "pulls,eviction"],
+            "--metrics: there is no metric 'eviction': did you mean 'evictions'?",
+            id="an unknown metric",
+        ),
+        pytest.param(["--profiles", "image-locality", "--metrics", ""], "--metrics: an empty name", id="no metric"),
         pytest.param(["--profiles", "image-locality", "--seeds", "0"], "0 is not in the range", id="no seeds"),
         pytest.param(
             ["--profiles", "image-locality", "--seeds", "x"],

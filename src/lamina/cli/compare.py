@@ -16,6 +16,7 @@ Examples:
   lamina compare examples/classic/scenario.yaml --profiles kube-default,image-locality,lamina-balanced
   lamina compare my.yaml --profiles kube-default,my-scheduler-config.yaml --seeds 20 --out /tmp/study
   lamina compare my.yaml --profiles lamina-balanced,kube-default --baseline kube-default -o csv
+  lamina compare my.yaml --profiles kube-default,lamina-balanced --metrics not_started,evictions,startup_p99
 """
 
 RESULTS: Final = "results.jsonl"
@@ -23,7 +24,20 @@ COMPARISON: Final = "comparison.json"
 MOST_SEEDS: Final = 10_000
 
 
-@click.command(epilog=EXAMPLES)
+class Listing(click.Command):
+    """A command whose help ends with the list of metrics."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the metrics with their units, then the examples."""
+        from lamina.evaluation.metrics import METRICS
+
+        with formatter.section("Metrics (* are rows of every table, + if they are not 0 or differ)"):
+            marks = {"always": "*", "non-zero": "+", "differs": "+", "on request": ""}
+            formatter.write_dl([(f"{one.name}{marks[one.shown]}", f"{one.title} ({one.label})") for one in METRICS])
+        super().format_epilog(ctx, formatter)
+
+
+@click.command(cls=Listing, epilog=EXAMPLES)
 @click.argument("scenario", type=click.Path(path_type=Path))
 @click.option(
     "--profiles",
@@ -53,6 +67,12 @@ MOST_SEEDS: Final = 10_000
 )
 @click.option("--baseline", metavar="FILE|NAME", help="What the others are compared to; default: the first profile.")
 @click.option(
+    "--metrics",
+    multiple=True,
+    metavar="NAME,...",
+    help="Rows to show, in this order, separated by commas; default: see the list below. JSON, YAML and CSV: all.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False, writable=True),
     help=f"Folder for {RESULTS} (a line per run) and {COMPARISON}.",
@@ -65,16 +85,19 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     data: Path | None,
     jobs: int | None,
     baseline: str | None,
+    metrics: tuple[str, ...],
     out: Path | None,
     output: str,
 ) -> None:
     """Run SCENARIO (a YAML file) under several profiles and seeds, and say which differences are more than luck."""
     from lamina.cli import many
     from lamina.evaluation import comparison
+    from lamina.evaluation.metrics import METRICS, chosen
     from lamina.model.errors import InputError
 
     names = [name.strip() for listed in profiles for name in listed.split(",")]
-    mistakes = [*_wrong_scenario(scenario, data), *_wrong_profiles(names, baseline)]
+    rows = [name.strip() for listed in metrics for name in listed.split(",")]
+    mistakes = [*_wrong_scenario(scenario, data), *_wrong_profiles(names, baseline), *_wrong_metrics(rows)]
     if mistakes:
         raise InputError(mistakes)
     if out is not None:
@@ -84,10 +107,10 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     with many.Waiting(len(tasks)) as waiting:
         summaries = many.run_all(tasks, jobs or many.cores(), waiting.done)
     runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, summaries, strict=True)]
-    compared = comparison.compare(runs, baseline or names[0])
+    compared = comparison.compare(runs, baseline or names[0], chosen(rows, "--metrics") if rows else METRICS)
     if out is not None:
         _write(out, summaries, compared)
-    _print(compared, output, out)
+    _print(compared, output, out, every_row=bool(rows))
 
 
 # -- what is checked before anything runs --------------------------------------------------------------------------------
@@ -125,6 +148,17 @@ def _wrong_profiles(names: Sequence[str], baseline: str | None) -> Iterable["Mis
         yield Mistake("--baseline", f"{baseline!r} is not among the profiles: {suggest(baseline, filter(None, names))}")
 
 
+def _wrong_metrics(names: Sequence[str]) -> Iterable["Mistake"]:
+    from lamina.evaluation.metrics import chosen
+    from lamina.model.errors import InputError
+
+    try:
+        chosen(names, "--metrics")
+    except InputError as error:
+        return error.mistakes
+    return ()
+
+
 def _make(folder: Path) -> None:
     """Make the folder before the runs: who waited for hours wants to keep what came out."""
     from lamina.model.errors import InputError
@@ -145,7 +179,7 @@ def _write(out: Path, summaries: Sequence[dict[str, Any]], compared: "Comparison
     atomic_write(out / COMPARISON, msgspec.json.format(msgspec.json.encode(compared), indent=2) + b"\n")
 
 
-def _print(compared: "Comparison", output: str, out: Path | None) -> None:
+def _print(compared: "Comparison", output: str, out: Path | None, *, every_row: bool) -> None:
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(compared), indent=2))
     elif output == "yaml":
@@ -157,4 +191,4 @@ def _print(compared: "Comparison", output: str, out: Path | None) -> None:
     else:
         from lamina.cli.comparison_table import show
 
-        show(compared, out)
+        show(compared, out, every_row=every_row)

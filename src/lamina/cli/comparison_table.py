@@ -1,8 +1,8 @@
 """
-A comparison as two tables: every profile's figures, and how many times the baseline's they are.
+A comparison as two tables: every profile's figures, and how they compare to the baseline's.
 
 A cell is a figure and how sure it is. On a wide screen both stand on one line, else below each other; where even that
-is too wide, profiles become columns and figures rows.
+is too wide, profiles become columns and figures rows. Heads say the unit.
 """
 
 import csv
@@ -11,36 +11,32 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from rich import box
 from rich.measure import Measurement
 from rich.table import Table
 
 from lamina.cli.screen import Screen, literal
-from lamina.evaluation.comparison import Comparison, Row
-from lamina.evaluation.intervals import Ratio
+from lamina.evaluation.comparison import Comparison, Population, Row
+from lamina.evaluation.intervals import Estimate, Ratio
+from lamina.evaluation.metrics import BY_NAME, Metric, Unit
 from lamina.model.quantity import human_bytes
-
-SHOWN: Final = {
-    "bytes_pulled": "downloaded",
-    "startup_mean": "start mean",
-    "startup_p50": "p50",
-    "startup_p95": "p95",
-    "startup_p99": "p99",
-    "heating": "heating",
-    "balance": "balance",
-}
-"""The figures there is room for, and their titles; seconds are from arrival to running."""
 
 CSV_HEAD: Final = (
     *("profile", "metric", "unit", "mean", "half_width", "runs"),
     *("ratio", "ratio_low", "ratio_high", "ratio_runs", "ratio_left_out"),
+    *("difference", "difference_half_width", "basis", "verdict", "no_verdict"),
 )
 
-SIGNS: Final = {-1: "<", 0: "", 1: ">"}
-COLOURS: Final = {-1: "green", 0: "default", 1: "red"}
+SIGNS: Final = {"better": "<", "worse": ">"}
+COLOURS: Final = {"better": "green", "worse": "red"}
+OTHER_PODS: Final = "?"
+"""Stands where a sign would, if the two figures do not cover the same number of pods."""
 
 FEWEST_DIGITS: Final = 2
 MOST_DIGITS: Final = 6
+MANY: Final = 1000
+"""Seconds from which on fractions are left out."""
 
 Cell = tuple[str, str]
 """What is written first, and what may stand below it."""
@@ -48,27 +44,35 @@ Cell = tuple[str, str]
 Line = tuple[str, Sequence[Cell]]
 """Whose cells they are, and the cells."""
 
+Head = tuple[str, str]
+"""A metric's title, and the unit of its cells."""
 
-def show(compared: Comparison, out: Path | None) -> None:
-    """Print both tables, and what one has to know to read them."""
-    screen = Screen()
+
+class Block(msgspec.Struct, frozen=True):
+    """One of the two tables, not yet drawn."""
+
+    title: str
+    heads: Sequence[Head]
+    lines: Sequence[Line]
+
+
+def show(compared: Comparison, out: Path | None, screen: Screen | None = None, *, every_row: bool = False) -> None:
+    """Print both tables and how to read them; *every_row* prints all rows instead of those that tell something."""
+    screen = screen or Screen()
     profiles, seeds = compared.profiles, len(compared.seeds)
     screen.say(
         f"[bold]{literal(compared.scenario)}[/bold] under {_several(len(profiles), 'profile')} "
         f"and {_several(seeds, 'seed')}"
     )
+    metrics = [BY_NAME[name] for name in compared.metrics if every_row or _worth_a_row(compared, BY_NAME[name])]
     others = [profile for profile in profiles if profile != compared.baseline]
-    blocks = {
-        "absolute": [(profile, [_amount(screen, row) for row in _rows(compared, profile)]) for profile in profiles]
-    }
+    blocks = [_absolute(screen, compared, metrics)]
     if others:
-        blocks[f"against {compared.baseline}"] = [
-            (profile, [_ratio(screen, row) for row in _rows(compared, profile)]) for profile in others
-        ]
-    for title, drawn in zip(blocks, _fitting(screen, list(blocks.values())), strict=True):
-        screen.title(literal(title))
+        blocks.append(_relative(screen, compared, metrics, others))
+    for block, drawn in zip(blocks, _fitting(screen, blocks), strict=True):
+        screen.title(literal(block.title))
         screen.console.print(drawn)
-    for line in _notes(screen, compared, others):
+    for line in _notes(screen, compared, metrics, others):
         screen.say(line)
     if out is not None:
         screen.say(literal(f"every run and both tables are in {out}"))
@@ -86,39 +90,92 @@ def as_csv(compared: Comparison) -> str:
                 *(row.profile, row.metric, row.unit),
                 *((mean.mean, mean.half_width, mean.runs) if mean else ("", "", 0)),
                 *((against.ratio, against.low, against.high, against.runs, against.left_out) if against else [""] * 5),
+                *((row.difference.mean, row.difference.half_width) if row.difference else [""] * 2),
+                *((row.basis, row.verdict, row.no_verdict) if against else [""] * 3),
             )
         )
     return text.getvalue()
 
 
+# -- rows ----------------------------------------------------------------------------------------------------------------
+
+
+def _worth_a_row(compared: Comparison, metric: Metric) -> bool:
+    if metric.shown in ("always", "on request"):
+        return metric.shown == "always"
+    means = [row.estimate.mean for row in compared.rows if row.metric == metric.name and row.estimate is not None]
+    return any(means) if metric.shown == "non-zero" else len(set(means)) > 1
+
+
+def _absolute(screen: Screen, compared: Comparison, metrics: Sequence[Metric]) -> Block:
+    lines = [
+        (profile, [_amount(screen, compared.row(profile, metric.name)) for metric in metrics])
+        for profile in compared.profiles
+    ]
+    return Block("absolute", [(metric.title, metric.label) for metric in metrics], lines)
+
+
+def _relative(screen: Screen, compared: Comparison, metrics: Sequence[Metric], others: Sequence[str]) -> Block:
+    heads: list[Head] = []
+    for metric in metrics:
+        basis = compared.row(others[0], metric.name).basis
+        heads.append((metric.title, "ratio" if basis == "ratio" else f"difference, {metric.label}"))
+    lines = [
+        (profile, [_against(screen, compared.row(profile, metric.name)) for metric in metrics]) for profile in others
+    ]
+    return Block(f"against {compared.baseline}", heads, lines)
+
+
 # -- cells ---------------------------------------------------------------------------------------------------------------
 
 
-def _rows(compared: Comparison, profile: str) -> list[Row]:
-    return [compared.row(profile, metric) for metric in SHOWN]
-
-
 def _amount(screen: Screen, row: Row) -> Cell:
-    if row.estimate is None:
-        return "-", ""
-    half = row.estimate.half_width
-    more_or_less = "±" if _signs(screen) else "+-"
-    return _written(row, row.estimate.mean), "" if half is None else f"{more_or_less}{_written(row, half)}"
+    return "-" if row.estimate is None else _written(row.unit, row.estimate.mean), _half(screen, row, row.estimate)
 
 
-def _written(row: Row, figure: float) -> str:
-    return human_bytes(round(figure)) if row.unit == "bytes" else f"{figure:,.2f}"
+def _half(screen: Screen, row: Row, estimate: Estimate | None) -> str:
+    if estimate is None or estimate.half_width is None:
+        return ""
+    return f"{_more_or_less(screen)}{_written(row.unit, estimate.half_width)}"
+
+
+def _written(unit: Unit, figure: float) -> str:
+    if unit == "bytes":
+        return human_bytes(round(figure))
+    return f"{figure:,.{1 if unit == 'count' else 0 if abs(figure) >= MANY else 2}f}"
+
+
+def _against(screen: Screen, row: Row) -> Cell:
+    return _ratio(screen, row) if row.basis == "ratio" else _difference(screen, row)
 
 
 def _ratio(screen: Screen, row: Row) -> Cell:
     against = row.against
     if against is None or against.ratio is None:
         return "-", ""
-    colour, digits = COLOURS[against.sign], _digits(against)
-    figure = f"[{colour}]{against.ratio:.{digits}f}{SIGNS[against.sign]}[/{colour}]"
+    digits = _digits(against)
+    figure = _signed(row, f"{against.ratio:.{digits}f}")
     if against.low is None or against.high is None:
         return figure, ""
     return figure, f"{against.low:.{digits}f}{'–' if _signs(screen) else '-'}{against.high:.{digits}f}"
+
+
+def _difference(screen: Screen, row: Row) -> Cell:
+    if row.difference is None:
+        return "-", ""
+    mean = row.difference.mean
+    before = "-" if mean < 0 else "+" if mean > 0 else ""
+    return _signed(row, f"{before}{_written(row.unit, abs(mean))}"), _half(screen, row, row.difference)
+
+
+def _signed(row: Row, figure: str) -> str:
+    """Add the verdict's sign, or the one that says why there is none."""
+    if not row.comparable:
+        return f"{figure}{OTHER_PODS}"
+    if row.verdict is None:
+        return figure
+    colour = COLOURS[row.verdict]
+    return f"[{colour}]{figure}{SIGNS[row.verdict]}[/{colour}]"
 
 
 def _digits(against: Ratio) -> int:
@@ -127,6 +184,10 @@ def _digits(against: Ratio) -> int:
     if not against.sign or nearest is None:
         return FEWEST_DIGITS
     return next((digits for digits in range(FEWEST_DIGITS, MOST_DIGITS) if round(nearest, digits) != 1.0), MOST_DIGITS)
+
+
+def _more_or_less(screen: Screen) -> str:
+    return "±" if _signs(screen) else "+-"
 
 
 def _signs(screen: Screen) -> bool:
@@ -140,18 +201,21 @@ def _several(number: int, noun: str) -> str:
 # -- tables --------------------------------------------------------------------------------------------------------------
 
 
-def _fitting(screen: Screen, blocks: Sequence[Sequence[Line]]) -> Sequence[Table]:
+def _fitting(screen: Screen, blocks: Sequence[Block]) -> Sequence[Table]:
     """Draw all blocks in the first layout that fits all of them, or else in the narrowest."""
-    layouts = list(zip(*(_layouts(screen, lines) for lines in blocks), strict=True))
+    layouts = list(zip(*(_layouts(screen, block) for block in blocks), strict=True))
     room = screen.console.width
     return next((drawn for drawn in layouts if all(_width(screen, one) <= room for one in drawn)), layouts[-1])
 
 
-def _layouts(screen: Screen, lines: Sequence[Line]) -> Iterator[Table]:
+def _layouts(screen: Screen, block: Block) -> Iterator[Table]:
     """Draw one block in every layout, the widest first."""
-    across = [(literal(profile), cells) for profile, cells in lines]
-    turned = [(title, [cells[index] for _, cells in lines]) for index, title in enumerate(SHOWN.values())]
-    titles = [title.replace(" ", "\n") for title in SHOWN.values()]
+    across = [(literal(profile), cells) for profile, cells in block.lines]
+    turned = [
+        (f"{title} ({unit})", [cells[index] for _, cells in block.lines])
+        for index, (title, unit) in enumerate(block.heads)
+    ]
+    titles = ["\n".join([*title.split(), *f"({unit})".split()]) for title, unit in block.heads]
     for corner, head, body in (("profile", titles, across), ("", [profile for profile, _ in across], turned)):
         for between in (" ", "\n"):
             yield _table(screen, [corner, *head], body, between)
@@ -174,27 +238,49 @@ def _width(screen: Screen, table: Table) -> int:
 # -- words ---------------------------------------------------------------------------------------------------------------
 
 
-def _notes(screen: Screen, compared: Comparison, others: Sequence[str]) -> Iterator[str]:
+def _notes(screen: Screen, compared: Comparison, metrics: Sequence[Metric], others: Sequence[str]) -> Iterator[str]:
+    rows = [compared.row(profile, metric.name) for profile in compared.profiles for metric in metrics]
+    yield from _about_intervals(screen, compared, rows, others)
+    yield from _about_pods(compared, rows)
+    for row in rows:
+        if row.basis == "ratio" and row.against is not None and row.against.left_out:
+            yield f"{literal(row.profile)}, {BY_NAME[row.metric].title}: {_left_out(row.against)}"
+
+
+def _about_intervals(screen: Screen, compared: Comparison, rows: Sequence[Row], others: Sequence[str]) -> Iterator[str]:
     percent = f"{compared.confidence:.0%}"
+    by_difference = any(row.basis == "difference" for row in rows)
     if len(compared.seeds) == 1:
         yield "one seed tells nothing about luck: intervals need --seeds 2 or more"
     else:
-        more_or_less = "±" if _signs(screen) else "+-"
-        yield f"{more_or_less} and ranges are {percent} confidence intervals over the seeds; less is better everywhere"
+        neither = any(BY_NAME[row.metric].better == "neither" for row in rows)
+        less = "less is better (started: neither)" if neither else "less is better everywhere"
+        yield f"{_more_or_less(screen)} and ranges are {percent} confidence intervals over the seeds; {less}"
         if others:
-            yield "< and >: the whole interval lies below or above 1; no sign: these seeds do not tell the two apart"
+            equality = "1 (of a difference: 0)" if by_difference else "1"
+            yield f"< and >: the whole interval lies below or above {equality}; no sign: these seeds do not tell the two apart"
         if all(row.estimate is None or not row.estimate.half_width for row in compared.rows):
             yield "all seeds gave the same: nothing here depends on them, and the intervals say nothing about luck"
-    for profile in compared.profiles:
-        pending = compared.row(profile, "pending").estimate
-        if pending is not None and pending.mean:
-            yield (
-                f"[yellow]{literal(profile)}[/yellow]: {pending.mean:,.1f} pods a run found no node; "
-                "start times are of the others"
-            )
-    for row in compared.rows:
-        if row.metric in SHOWN and row.against is not None and row.against.left_out:
-            yield f"{literal(row.profile)}, {SHOWN[row.metric]}: {_left_out(row.against)}"
+    if by_difference:
+        yield "difference: this profile minus the baseline, because a figure of 0 has no ratio"
+
+
+def _about_pods(compared: Comparison, rows: Sequence[Row]) -> Iterator[str]:
+    """Name the profiles under which pods did not start, and the rows that therefore have no verdict."""
+    if any(not row.comparable for row in rows):
+        counts = ", ".join(f"{literal(one.profile)} {_started(one)}" for one in compared.populations)
+        yield f"[yellow]?[/yellow]: no verdict, the two figures do not cover the same pods. Pods started a run: {counts}"
+    elif any(one.not_started for one in compared.populations):
+        counts = ", ".join(f"{literal(one.profile)} {_started(one)}" for one in compared.populations)
+        yield f"[yellow]not all pods started[/yellow], and start times are of those that did: {counts}"
+        if len(compared.populations) > 1:
+            yield "as many pods under every profile, but not necessarily the same ones"
+
+
+def _started(population: Population) -> str:
+    if population.started is None or population.total is None:
+        return "unknown"
+    return f"{population.started:,.1f} of {population.total:,.1f}"
 
 
 def _left_out(against: Ratio) -> str:

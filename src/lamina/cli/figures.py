@@ -14,6 +14,17 @@ NODES: Final = 20
 PENDING: Final = 10
 """How many there is room for; of the others only the number is told."""
 
+NEVER_STARTED: Final = {
+    "pending": "pending without a node",
+    "pulling": "still pulling",
+    "starting": "still starting",
+    "stopping": "stopping",
+    "rejected": "rejected by their node",
+    "failed": "failed or evicted",
+    "removed": "removed",
+}
+"""How far pods came that never started, in words."""
+
 SPANS: Final = {
     "queue": "waiting to be tried",
     "decision": "decided and bound",
@@ -52,6 +63,10 @@ def show(figures: dict[str, Any], out: Path | None) -> None:
 
 def _lines(figures: dict[str, Any]) -> Iterator[str]:
     """Say in a line each what there is to say, and nothing of what did not happen."""
+    never = figures["pods"]["not_started"]
+    if never["total"]:
+        parts = ", ".join(f"{never[phase]} {what}" for phase, what in NEVER_STARTED.items() if never[phase])
+        yield f"[yellow]{never['total']} pods not started[/yellow]: {parts}; start times are of the others"
     share = "" if figures["hits"] is None else f", {figures['hits']:.0%} of what was wanted"
     yield (
         f"{figures['pulls']} image pulls, {human_bytes(figures['bytes_pulled'])} downloaded, "

@@ -148,7 +148,7 @@ def study(screen: Screen, path: Path) -> None:
     with many.Waiting(len(tasks)) as waiting:
         figures = many.run_all(tasks, many.cores(), waiting.done)
     runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, figures, strict=True)]
-    comparison_table.show(comparison.compare(runs, STUDIED[0]), None)
+    comparison_table.show(comparison.compare(runs, STUDIED[0]), None, screen)
 
 
 def compare(screen: Screen, scenario: Scenario, seed: int) -> None:

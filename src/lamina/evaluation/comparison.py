@@ -2,8 +2,10 @@
 Summaries of many runs in, one table out: every profile's figures with intervals, and how they compare to a baseline.
 
 Takes summaries as they are written to files (plain data), not results: a table can be made from runs of yesterday or of
-another machine. Which figures there are, and where they stand in a summary, is said here and nowhere else; all of them
-are better when they are smaller.
+another machine.
+
+A row has a verdict (better or worse than the baseline) only if its interval excludes equality and both profiles' figures
+cover the same number of pods. Otherwise it says why there is none.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,49 +15,22 @@ import msgspec
 
 from lamina.evaluation import intervals
 from lamina.evaluation.intervals import CONFIDENCE, Estimate, Ratio
+from lamina.evaluation.metrics import METRICS, NOT_STARTED, STARTED, Metric, Unit, figure
 from lamina.model.errors import InputError
 from lamina.model.schema import suggest
 
-Unit = Literal["bytes", "seconds", "count", "times"]
+Verdict = Literal["better", "worse"]
+Basis = Literal["ratio", "difference"]
+Summaries = Mapping[int, Mapping[str, Any]]
+"""Summaries of one profile, by seed."""
+Figures = Mapping[int, float | None]
+"""One figure of one profile, by seed."""
 
-
-class Metric(msgspec.Struct, frozen=True):
-    """One figure of a summary."""
-
-    name: str
-    unit: Unit
-    path: tuple[str, ...]
-    """Where it stands in a summary; of a list the length counts."""
-
-    def read(self, summary: Mapping[str, Any]) -> float | None:
-        """Take it out of a summary; None when the run has no such figure, or was made before there was one."""
-        value: Any = summary
-        for step in self.path:
-            if step not in value:
-                return None
-            value = value[step]
-        if isinstance(value, list | tuple):
-            return float(len(value))
-        return None if value is None else float(value)
-
-
-METRICS: Final = (
-    Metric("bytes_pulled", "bytes", ("bytes_pulled",)),
-    Metric("startup_mean", "seconds", ("startup_seconds", "total", "mean")),
-    Metric("startup_p50", "seconds", ("startup_seconds", "total", "p50")),
-    Metric("startup_p95", "seconds", ("startup_seconds", "total", "p95")),
-    Metric("startup_p99", "seconds", ("startup_seconds", "total", "p99")),
-    Metric("heating", "times", ("heating",)),
-    Metric("balance", "times", ("balance",)),
-    Metric("waiting_mean", "seconds", ("startup_seconds", "waiting", "mean")),
-    Metric("download_mean", "seconds", ("startup_seconds", "download", "mean")),
-    Metric("unpack_mean", "seconds", ("startup_seconds", "unpack", "mean")),
-    Metric("slowdown_mean", "times", ("slowdown", "mean")),
-    Metric("pulls", "count", ("pulls",)),
-    Metric("cleared_bytes", "bytes", ("gc", "bytes")),
-    Metric("evictions", "count", ("evictions",)),
-    Metric("pending", "count", ("pods", "pending")),
-)
+NEITHER: Final = "neither more nor less of it is better"
+NO_PAIRS: Final = "no seed has this figure under both profiles"
+NO_INTERVAL: Final = "fewer than two seeds: there is no interval"
+EQUAL: Final = "the interval includes equality: these seeds do not tell the two apart"
+OTHER_PODS: Final = "different numbers of pods: {} {:,.1f} a run here, {:,.1f} under the baseline"
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -64,6 +39,15 @@ class Run(msgspec.Struct, frozen=True):
     profile: str
     seed: int
     summary: Mapping[str, Any]
+
+
+class Population(msgspec.Struct, frozen=True):
+    """Pods of one profile, as means over its runs; None: its summaries do not say."""
+
+    profile: str
+    total: float | None
+    started: float | None
+    not_started: float | None
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -76,6 +60,25 @@ class Row(msgspec.Struct, frozen=True):
     """None when no run has the figure."""
     against: Ratio | None
     """Against the baseline; None for the baseline itself."""
+    difference: Estimate | None = None
+    """This profile's figure minus the baseline's, seed by seed; None for the baseline itself and without pairs."""
+    basis: Basis = "ratio"
+    """What the verdict rests on: the difference where a figure is 0 under some seed, so that there is no ratio."""
+    verdict: Verdict | None = None
+    no_verdict: str | None = None
+    """Why there is no verdict; None where there is one, and for the baseline itself."""
+    comparable: bool = True
+    """Whether the figures of both profiles cover the same number of pods."""
+
+    @property
+    def sign(self) -> int:
+        """-1 when the whole interval is below equality, 1 when it is above, 0 when it is not sure."""
+        if self.basis == "ratio":
+            return 0 if self.against is None else self.against.sign
+        if self.difference is None or self.difference.half_width is None:
+            return 0
+        mean, half = self.difference.mean, self.difference.half_width
+        return (mean - half > 0.0) - (mean + half < 0.0)
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +88,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str
     confidence: float = CONFIDENCE
     seeds: tuple[int, ...]
+    populations: tuple[Population, ...] = ()
+    """How many pods started under each profile."""
     rows: tuple[Row, ...]
     """By profile in the order the profiles first came up, then by metric."""
 
@@ -93,39 +98,101 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         """The profiles, in order."""
         return tuple(dict.fromkeys(row.profile for row in self.rows))
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics, in order."""
+        return tuple(dict.fromkeys(row.metric for row in self.rows))
+
     def row(self, profile: str, metric: str) -> Row:
         """Find one row."""
         return next(row for row in self.rows if (row.profile, row.metric) == (profile, metric))
 
 
-def compare(runs: Iterable[Run], baseline: str) -> Comparison:
-    """Make the table; a seed that only one of two profiles has run tells nothing about the two."""
+def compare(runs: Iterable[Run], baseline: str, metrics: Sequence[Metric] = METRICS) -> Comparison:
+    """Make the table of these metrics; two profiles are compared by the seeds that both have run."""
     tried: dict[str, dict[int, Mapping[str, Any]]] = {}
     for run in runs:
         tried.setdefault(run.profile, {})[run.seed] = run.summary
     if baseline not in tried:
         raise InputError.one("baseline", f"there is no run under {baseline!r}: {suggest(baseline, tried)}")
-    figures = {profile: [_by_seed(metric, seeds) for metric in METRICS] for profile, seeds in tried.items()}
-    rows = [
-        _row(profile, metric, by_seed, None if profile == baseline else compared)
-        for profile, read in figures.items()
-        for metric, by_seed, compared in zip(METRICS, read, figures[baseline], strict=True)
-    ]
+    by_metric = [_rows(metric, tried, baseline) for metric in metrics]
     return Comparison(
         scenario=next(str(summary["scenario"]) for summary in tried[baseline].values()),
         baseline=baseline,
         seeds=tuple(sorted({seed for seeds in tried.values() for seed in seeds})),
-        rows=tuple(rows),
+        populations=tuple(_population(profile, summaries) for profile, summaries in tried.items()),
+        rows=tuple(rows[profile] for profile in tried for rows in by_metric),
     )
 
 
-def _by_seed(metric: Metric, summaries: Mapping[int, Mapping[str, Any]]) -> dict[int, float | None]:
-    return {seed: metric.read(summary) for seed, summary in summaries.items()}
+def _population(profile: str, summaries: Summaries) -> Population:
+    means = [intervals.estimate(_present(_read(summaries, path))) for path in (("pods", "total"), STARTED, NOT_STARTED)]
+    return Population(profile, *(None if mean is None else mean.mean for mean in means))
 
 
-def _row(
-    profile: str, metric: Metric, by_seed: Mapping[int, float | None], baseline: Mapping[int, float | None] | None
-) -> Row:
-    values: Sequence[float] = [value for value in by_seed.values() if value is not None]
-    against = None if baseline is None else intervals.paired(by_seed, baseline)
-    return Row(profile, metric.name, metric.unit, intervals.estimate(values), against)
+def _rows(metric: Metric, tried: Mapping[str, Summaries], baseline: str) -> dict[str, Row]:
+    """Make the rows of one metric, for every profile; all of them have the same basis."""
+    figures = {profile: _read(summaries, metric.path) for profile, summaries in tried.items()}
+    against = {
+        profile: (intervals.paired(one, figures[baseline]), intervals.differing(one, figures[baseline]))
+        for profile, one in figures.items()
+        if profile != baseline
+    }
+    basis: Basis = "difference" if any(_has_zeros(*both) for both in against.values()) else "ratio"
+    rows = {}
+    for profile, one in figures.items():
+        estimate = intervals.estimate(_present(one))
+        if profile == baseline:
+            rows[profile] = Row(profile, metric.name, metric.unit, estimate, None)
+        else:
+            ratio, difference = against[profile]
+            row = Row(profile, metric.name, metric.unit, estimate, ratio, difference, basis)
+            rows[profile] = _judged(row, metric, tried[profile], tried[baseline])
+    return rows
+
+
+def _has_zeros(ratio: Ratio, difference: Estimate | None) -> bool:
+    """Whether every pair has both figures and some have no ratio."""
+    return ratio.left_out > 0 and difference is not None and difference.runs == ratio.runs + ratio.left_out
+
+
+def _judged(row: Row, metric: Metric, summaries: Summaries, baseline: Summaries) -> Row:
+    """Add the verdict, or why there is none."""
+    other_pods = _other_pods(metric, summaries, baseline)
+    reason = other_pods or _undecided(row, metric)
+    if reason:
+        return msgspec.structs.replace(row, no_verdict=reason, comparable=not other_pods)
+    return msgspec.structs.replace(row, verdict="better" if row.sign < 0 else "worse")
+
+
+def _undecided(row: Row, metric: Metric) -> str:
+    if metric.better == "neither":
+        return NEITHER
+    by_ratio = row.basis == "ratio"
+    pairs = row.against.runs if by_ratio and row.against else row.difference.runs if row.difference else 0
+    if not pairs:
+        return NO_PAIRS
+    if pairs == 1:
+        return NO_INTERVAL
+    return "" if row.sign else EQUAL
+
+
+def _other_pods(metric: Metric, summaries: Summaries, baseline: Summaries) -> str:
+    """Say how the numbers of pods differ that the two figures cover; empty when they do not, under any seed."""
+    if metric.population is None:
+        return ""
+    here, there = _read(summaries, metric.population), _read(baseline, metric.population)
+    pairs = [(one, there[seed]) for seed, one in here.items() if seed in there]
+    known = [(one, other) for one, other in pairs if one is not None and other is not None]
+    if all(one == other for one, other in known):
+        return ""
+    means = [sum(numbers) / len(known) for numbers in zip(*known, strict=True)]
+    return OTHER_PODS.format("not started" if metric.population == NOT_STARTED else metric.population[-1], *means)
+
+
+def _read(summaries: Summaries, path: tuple[str, ...]) -> dict[int, float | None]:
+    return {seed: figure(summary, path) for seed, summary in summaries.items()}
+
+
+def _present(figures: Figures) -> list[float]:
+    return [value for value in figures.values() if value is not None]

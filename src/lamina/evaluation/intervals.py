@@ -77,6 +77,12 @@ def paired(values: Mapping[int, float | None], baseline: Mapping[int, float | No
     return Ratio(_exp(mean), _exp(mean - half), _exp(mean + half), len(logs), left_out)
 
 
+def differing(values: Mapping[int, float | None], baseline: Mapping[int, float | None]) -> Estimate | None:
+    """Return the mean difference, pair by pair, with its interval; None when no pair has both figures."""
+    pairs = [(values[key], baseline[key]) for key in values if key in baseline]
+    return estimate([one - other for one, other in pairs if one is not None and other is not None])
+
+
 @functools.cache
 def student(freedom: int) -> float:
     """Return the t that a variable with *freedom* degrees of freedom stays within, either way, in 95 of 100 cases."""

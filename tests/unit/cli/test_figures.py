@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lamina.cli.figures import show
+from lamina.simulator.cluster import Phase
 from lamina.simulator.run import Result, summary
 from lamina.simulator.run.result import Cleared, NodeOutcome, PodOutcome, Utilisation
 
@@ -61,11 +62,41 @@ def test_what_happened_is_told(capsys, more, words):
     assert words in capsys.readouterr().out
 
 
+def a_pod(phase: Phase, started: float | None = None) -> PodOutcome:
+    return PodOutcome(pod="default/q", phase=phase, arrived=0.0, started=started)
+
+
+def test_pods_that_never_started_are_counted_by_how_far_they_came(capsys):
+    phases: tuple[Phase, ...] = (
+        *("pending", "pulling", "pulling", "starting"),
+        *("stopping", "rejected", "failed", "removed"),
+    )
+    show(figures(pods=(a_pod("running", 1.0), *map(a_pod, phases))), None)
+
+    assert (
+        "8 pods not started: 1 pending without a node, 2 still pulling, 1 still starting, 1 stopping, "
+        "1 rejected by their node, 1 failed or evicted, 1 removed; start times are of the others"
+    ) in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_pod_that_failed_or_was_removed_after_its_start_counts_as_started():
+    pods = figures(pods=(a_pod("failed", 1.0), a_pod("removed", 1.0), a_pod("failed")))["pods"]
+
+    assert (2, 1, 1, 0) == (
+        *(pods["started"], pods["not_started"]["total"]),
+        *(pods["not_started"]["failed"], pods["not_started"]["removed"]),
+    )
+
+
 def test_what_did_not_happen_is_not(capsys):
     show(figures(), None)
     told = capsys.readouterr().out
 
-    assert not [word for word in ("cleared", "evicted", "failed", "deciding", "busiest", "of all cpu") if word in told]
+    assert not [
+        word
+        for word in ("not started", "cleared", "evicted", "failed", "deciding", "busiest", "of all cpu")
+        if word in told
+    ]
 
 
 def test_a_run_without_pods_has_no_seconds(capsys):

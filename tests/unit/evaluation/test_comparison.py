@@ -4,12 +4,21 @@ from typing import Any
 
 import pytest
 
-from lamina.evaluation.comparison import METRICS, Run, compare
+from lamina.evaluation.comparison import EQUAL, NEITHER, NO_INTERVAL, NO_PAIRS, Population, Run, compare
 from lamina.evaluation.intervals import Estimate, Ratio
+from lamina.evaluation.metrics import METRICS, chosen
 from lamina.model.errors import InputError
 
 
-def a_summary(*, pulled: int = 100, start: float | None = 2.0, pending: int = 0, heating: float | None = 1.5) -> Any:
+def a_summary(
+    *,
+    pulled: int = 100,
+    start: float | None = 2.0,
+    pending: int = 0,
+    pulling: int = 0,
+    heating: float | None = 1.5,
+    evictions: int = 0,
+) -> Any:
     """What the table reads of a summary, and a little more."""
     return {
         "scenario": "story",
@@ -17,7 +26,13 @@ def a_summary(*, pulled: int = 100, start: float | None = 2.0, pending: int = 0,
         "pulls": 3,
         "heating": heating,
         "balance": heating,
-        "pods": {"total": 9, "pending": [{"pod": f"p{number}"} for number in range(pending)]},
+        "evictions": evictions,
+        "pods": {
+            "total": 9,
+            "started": 9 - pending - pulling,
+            "not_started": {"total": pending + pulling, "pending": pending, "pulling": pulling},
+            "pending": [{"pod": f"p{number}"} for number in range(pending)],
+        },
         "startup_seconds": {
             "waiting": dict.fromkeys(("p50", "p95", "p99", "mean", "max"), 77.0),
             "total": dict.fromkeys(("p50", "p95", "p99", "mean", "max"), start),
@@ -98,6 +113,141 @@ def test_a_figure_that_no_run_has_has_no_estimate():
 def test_a_baseline_that_nobody_ran_is_a_mistake():
     with pytest.raises(InputError, match="did you mean 'layers'"):
         compare([a_run("layers", 1)], "layer")
+
+
+# ------------------------------------------------------------------------------------------------------------- verdicts
+
+
+def judged(metric: str, base: list[dict[str, Any]], other: list[dict[str, Any]]) -> tuple[str | None, str | None]:
+    """The verdict on *other*, and why there is none; a run for each entry."""
+    runs = [
+        a_run(name, seed, **one) for name, many in (("base", base), ("other", other)) for seed, one in enumerate(many)
+    ]
+    row = compare(runs, "base").row("other", metric)
+    return row.verdict, row.no_verdict
+
+
+@pytest.mark.parametrize(
+    ("start", "verdict"),
+    [
+        pytest.param((1.0, 1.1), ("better", None), id="less in every run"),
+        pytest.param((3.0, 3.1), ("worse", None), id="more in every run"),
+        pytest.param((1.0, 3.0), (None, EQUAL), id="now less, now more"),
+        pytest.param((2.0, 2.0), (None, EQUAL), id="equal"),
+        pytest.param((1.0,), (None, NO_INTERVAL), id="one run"),
+        pytest.param((None, None), (None, NO_PAIRS), id="a figure that one of them lacks"),
+    ],
+)
+def test_a_verdict_needs_an_interval_without_equality(start, verdict):
+    assert verdict == judged("startup_mean", [{}, {}], [{"start": one} for one in start])
+
+
+@pytest.mark.parametrize(
+    ("metric", "verdict"),
+    [
+        *(
+            pytest.param(f"startup_{which}", "started 7.5 a run here, 9.0", id=which)
+            for which in ("mean", "p50", "p99")
+        ),
+        pytest.param("bytes_pulled", "not started 1.5 a run here, 0.0", id="bytes that were never pulled"),
+        pytest.param("heating", None, id="the load of nodes is of all bound pods"),
+    ],
+)
+def test_figures_of_different_numbers_of_pods_have_no_verdict(metric, verdict):
+    # Half of everything, which would be better; but one and two pods still pull when the run ends.
+    less = [{"start": 1.0, "pulled": 50, "heating": 1.0, "pulling": pulling} for pulling in (1, 2)]
+    found, reason = judged(metric, [{}, {}], less)
+
+    if verdict is None:
+        assert ("better", None) == (found, reason)
+    else:
+        assert (None, f"different numbers of pods: {verdict} under the baseline") == (found, reason)
+
+
+def test_numbers_of_pods_are_compared_seed_by_seed():
+    # Seven started in one run and nine in the other, under both profiles, but not under the same seeds.
+    base, other = [{"pending": 2}, {}], [{"start": 1.0}, {"pending": 2, "start": 1.0}]
+
+    assert (None, "different numbers of pods: started 8.0 a run here, 8.0 under the baseline") == judged(
+        "startup_mean", base, other
+    )
+
+
+def test_as_many_pods_under_both_can_be_compared_even_if_some_never_started():
+    assert ("better", None) == judged("startup_mean", [{"pending": 2}] * 2, [{"pulling": 2, "start": 1.0}] * 2)
+
+
+def test_a_figure_of_zero_is_judged_by_the_difference():
+    base, other = [{"evictions": 80}, {"evictions": 90}], [{}, {}]
+    runs = [a_run(name, seed, **one) for name, many in (("b", base), ("o", other)) for seed, one in enumerate(many)]
+    row = compare(runs, "b").row("o", "evictions")
+
+    assert (None, 2) == (row.against.ratio, row.against.left_out)
+    assert ("difference", "better", None) == (row.basis, row.verdict, row.no_verdict)
+    # Student's t for one degree of freedom is 12.71; deviation 7.07, over the root of 2.
+    assert pytest.approx((-85.0, 12.706 * 5.0), rel=1e-4) == (row.difference.mean, row.difference.half_width)
+
+
+def test_all_profiles_of_a_metric_are_judged_on_the_same_basis():
+    figures = {"base": 4, "none": 0, "some": 2}
+    compared = compare([a_run(name, seed, evictions=one) for name, one in figures.items() for seed in (1, 2)], "base")
+
+    assert ["difference"] * 2 == [compared.row(name, "evictions").basis for name in ("none", "some")]
+    assert ["ratio"] * 2 == [compared.row(name, "startup_mean").basis for name in ("none", "some")]
+
+
+def test_that_more_pods_started_is_neither_better_nor_worse():
+    # An evicted pod is made again and starts again.
+    assert (None, NEITHER) == judged("started", [{}, {}], [{"pulling": 1}, {"pulling": 1}])
+
+
+def test_the_baseline_itself_is_not_judged():
+    row = compare([a_run("base", 1)], "base").row("base", "startup_mean")
+
+    assert (None, None, None) == (row.verdict, row.no_verdict, row.difference)
+
+
+def test_a_comparison_says_how_many_pods_started():
+    compared = compare([a_run("one", 1, pulling=3, pending=1), a_run("one", 2)], "one")
+
+    assert (Population("one", 9.0, 7.0, 2.0),) == compared.populations
+
+
+def test_a_summary_without_counts_of_pods_is_compared_all_the_same():
+    old = {"scenario": "s", "bytes_pulled": 4, "pods": {}}
+    compared = compare([Run(name, seed, old) for name in ("a", "b") for seed in (1, 2)], "a")
+
+    assert (EQUAL, True) == (compared.row("b", "bytes_pulled").no_verdict, compared.row("b", "bytes_pulled").comparable)
+    assert Population("a", None, None, None) == compared.populations[0]
+
+
+# -------------------------------------------------------------------------------------------------------------- metrics
+
+
+def test_metrics_can_be_chosen_and_come_in_that_order():
+    compared = compare([a_run("one", 1)], "one", chosen(["pulls", "startup_p50"], "--metrics"))
+
+    assert ("pulls", "startup_p50") == compared.metrics == tuple(row.metric for row in compared.rows)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        pytest.param(["eviction"], "--metrics: there is no metric 'eviction': did you mean 'evictions'?", id="unknown"),
+        pytest.param(["pulls", ""], "--metrics: an empty name", id="empty"),
+        pytest.param(["pulls", "pulls"], "--metrics: 'pulls' is listed 2 times", id="twice"),
+    ],
+)
+def test_a_wrong_choice_of_metrics_says_what_to_try(names, words):
+    with pytest.raises(InputError) as told:
+        chosen(names, "--metrics")
+
+    assert str(told.value).startswith(words)
+    assert 1 == len(told.value.mistakes)
+
+
+def test_names_and_titles_of_metrics_are_unique():
+    assert len(METRICS) == len({metric.name for metric in METRICS}) == len({metric.title for metric in METRICS})
 
 
 def test_a_figure_that_older_summaries_lack_is_none():

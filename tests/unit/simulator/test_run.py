@@ -454,6 +454,10 @@ def test_a_summary_has_all_figures_of_a_run():
             "failed": 0,
             "removed": 0,
             "rejected": 0,
+            "not_started": {
+                **{"total": 1, "pending": 1, "pulling": 0, "starting": 0},
+                **{"stopping": 0, "rejected": 0, "failed": 0, "removed": 0},
+            },
             "pending": [{"pod": "default/d", "message": "0/2 nodes are available: 2 Insufficient cpu."}],
         },
         "bytes_wanted": (350 + 400 + 400) * MB,

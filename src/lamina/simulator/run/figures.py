@@ -12,10 +12,17 @@ from typing import Any, Final
 
 import msgspec
 
+from lamina.simulator.cluster import Phase
 from lamina.simulator.run.result import PodOutcome, Result
 
 PARTS: Final = ("queue", "decision", "pull_queue", "download", "unpack", "start")
 """What the seconds from arrival to running consist of, in this order; they add up for every pod."""
+
+NEVER_STARTED: Final[tuple[Phase, ...]] = (
+    *("pending", "pulling", "starting"),
+    *("stopping", "rejected", "failed", "removed"),
+)
+"""Phases in which a pod that never started can be at the end of a run."""
 
 SPANS: Final = (*PARTS, "waiting", "pulling", "total")
 
@@ -28,6 +35,7 @@ def summary(result: Result) -> dict[str, Any]:
     """
     started = [pod for pod in result.pods if pod.started is not None]
     phases = Counter(pod.phase for pod in result.pods)
+    never = Counter(pod.phase for pod in result.pods if pod.started is None)
     wanted = sum(pod.bytes_wanted for pod in started)
     hit = sum(_hit(pod) for pod in started)
     measured = {} if result.overload_seconds is None else {"overload_seconds": result.overload_seconds}
@@ -45,6 +53,7 @@ def summary(result: Result) -> dict[str, Any]:
             "failed": phases["failed"],
             "removed": phases["removed"],
             "rejected": phases["rejected"],
+            "not_started": {"total": never.total(), **{phase: never[phase] for phase in NEVER_STARTED}},
             "pending": [{"pod": pod.pod, "message": pod.message} for pod in result.pods if pod.phase == "pending"],
         },
         "bytes_wanted": wanted,
