@@ -23,6 +23,7 @@ class Trivial:
 
     names: Collection[str] = (DEFAULT_SCHEDULER,)
     trying = False
+    asked_until = None
 
     def __init__(self) -> None:
         """Know nothing yet."""

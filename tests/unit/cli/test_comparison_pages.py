@@ -62,7 +62,7 @@ def test_pods_that_never_start_are_no_reward():
     Under kube-default two or three pods still pull when the run ends: the slowest, and in no start time.
     """
     found = compared("never-starts")
-    started = {one.profile: one.started for one in found.populations}
+    started = {one.profile: one.started or 0.0 for one in found.populations}
     rows = {row.metric: row for row in found.rows if row.profile == "lamina-balanced"}
 
     assert started["kube-default"] < started["lamina-balanced"] == 11.0

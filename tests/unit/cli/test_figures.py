@@ -79,15 +79,6 @@ def test_pods_that_never_started_are_counted_by_how_far_they_came(capsys):
     ) in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_pod_that_failed_or_was_removed_after_its_start_counts_as_started():
-    pods = figures(pods=(a_pod("failed", 1.0), a_pod("removed", 1.0), a_pod("failed")))["pods"]
-
-    assert (2, 1, 1, 0) == (
-        *(pods["started"], pods["not_started"]["total"]),
-        *(pods["not_started"]["failed"], pods["not_started"]["removed"]),
-    )
-
-
 def test_what_did_not_happen_is_not(capsys):
     show(figures(), None)
     told = capsys.readouterr().out

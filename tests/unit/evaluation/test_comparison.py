@@ -178,7 +178,7 @@ def test_as_many_pods_under_both_can_be_compared_even_if_some_never_started():
 
 
 def test_a_figure_of_zero_is_judged_by_the_difference():
-    base, other = [{"evictions": 80}, {"evictions": 90}], [{}, {}]
+    base, other = [{"evictions": 80}, {"evictions": 90}], [{"evictions": 0}] * 2
     runs = [a_run(name, seed, **one) for name, many in (("b", base), ("o", other)) for seed, one in enumerate(many)]
     row = compare(runs, "b").row("o", "evictions")
 

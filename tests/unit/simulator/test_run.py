@@ -22,6 +22,7 @@ from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.cluster import Cluster, Delays, NodeSpec
 from lamina.simulator.cluster.life import Life
 from lamina.simulator.run import Result, simulate, summary
+from lamina.simulator.run.figures import NEVER_STARTED
 from lamina.simulator.workloads import Arrival, Happening, Scenario
 from lamina.testing import a_pod, an_image
 from lamina.trace import records
@@ -454,10 +455,7 @@ def test_a_summary_has_all_figures_of_a_run():
             "failed": 0,
             "removed": 0,
             "rejected": 0,
-            "not_started": {
-                **{"total": 1, "pending": 1, "pulling": 0, "starting": 0},
-                **{"stopping": 0, "rejected": 0, "failed": 0, "removed": 0},
-            },
+            "not_started": dict.fromkeys(NEVER_STARTED, 0) | {"total": 1, "pending": 1},
             "pending": [{"pod": "default/d", "message": "0/2 nodes are available: 2 Insufficient cpu."}],
         },
         "bytes_wanted": (350 + 400 + 400) * MB,
@@ -494,11 +492,3 @@ def test_a_summary_has_all_figures_of_a_run():
             {"node": "n2", "bytes_pulled": 400 * MB, "pulls": 1, "bytes_held": 400 * MB, "pods": 1},
         ],
     } == summary(result)
-
-
-def test_a_summary_of_nothing_has_no_figures():
-    figures = summary(run(a_scenario([a_node_spec("n1")], []))[0])
-
-    assert {"p50": None, "p95": None, "p99": None, "mean": None, "max": None} == figures["startup_seconds"]["total"]
-    assert (0, 0, 0.0) == (figures["bytes_pulled"], figures["pods"]["total"], figures["virtual_seconds"])
-    assert (None, None) == (figures["heating"], figures["balance"])

@@ -89,3 +89,7 @@ class WaitingPods:
         if not self._pods:
             return None
         return min((waiting.deadline for waiting in self._pods.values() if waiting.deadlines), default=None)
+
+    def last_deadline(self) -> float | None:
+        """When the last of the waits ends that go on now."""
+        return max((waiting.deadline for waiting in self._pods.values() if waiting.deadlines), default=None)

@@ -120,6 +120,17 @@ class Loop:
         """The profiles of the pods the last `decide` looked at, whatever came of it."""
         return self._cycle.tried
 
+    @property
+    def awaits_plugin(self) -> bool:
+        """Whether pods wait and a plugin has asked to be woken, which may help them."""
+        return len(self.queue) > 0 and self._timers.next_time() is not None
+
+    @property
+    def asked_until(self) -> float | None:
+        """The latest of the times that plugins asked for: permit waits, retries, wake-ups."""
+        times = [self._timers.next_time(), self.queue.retried_at, self.bindings.waiting.last_deadline()]
+        return max((at for at in times if at is not None), default=None)
+
     # -- what happened -----------------------------------------------------------------------------------------------
 
     def _pass_time(self, event: events.TimePassed, now: float) -> None:

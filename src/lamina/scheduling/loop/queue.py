@@ -109,6 +109,17 @@ class SchedulingQueue:
             counts[queued.place] += 1
         return counts
 
+    @property
+    def trying(self) -> bool:
+        """Whether a pod is ready, backs off, or is to be tried at a time that a plugin named."""
+        return len(self._active) + len(self._resting) + len(self._timers) > 0
+
+    @property
+    def retried_at(self) -> float | None:
+        """When the next pod is tried for which a plugin named a time."""
+        first = self._timers.first()
+        return None if first is None else first[0]
+
     # -- in ----------------------------------------------------------------------------------------------------------
 
     def add(self, pod: Pod, profile: Profile) -> Queued:

@@ -31,7 +31,21 @@ class Decider(Protocol):
 
     @property
     def trying(self) -> bool:
-        """Whether it will do something by itself when time passes; pods that fit nowhere only wait for a change."""
+        """
+        Whether time alone will change something: a back-off ends, a permit wait expires, a plugin asked for a time.
+
+        A safety flush (pods that fit nowhere are tried again every few minutes, in case a change was missed) does not
+        count: otherwise a run with one such pod would never end.
+        """
+        ...
+
+    @property
+    def asked_until(self) -> float | None:
+        """
+        The latest time at which it must be woken because a plugin asked for it, or None.
+
+        The host asks once after something happened and does not end the run before that time.
+        """
         ...
 
     def feed(self, *happened: Event) -> Sequence[Command]:
@@ -56,6 +70,10 @@ class LoopDecider:
 
     @property
     def trying(self) -> bool:
-        """Whether a pod is ready to be tried, backs off, or is on its way to a node."""
-        counts = self._loop.queue.counts()
-        return counts["active"] + counts["backoff"] + len(self._loop.bindings) > 0
+        """Whether a pod is ready to be tried, backs off, waits for a permit or a plugin's time, or is being bound."""
+        return len(self._loop.bindings) > 0 or self._loop.queue.trying or self._loop.awaits_plugin
+
+    @property
+    def asked_until(self) -> float | None:
+        """When the last time comes that a plugin asked for: permit waits, retries, wake-ups."""
+        return self._loop.asked_until

@@ -42,7 +42,8 @@ PATIENCE: Final = 3600.0
 """
 Seconds after which pods are given up that keep failing while nothing else happens.
 
-A plugin that breaks at every attempt would otherwise keep a run going for ever. Longer than any permit may wait.
+A plugin that breaks at every attempt, or asks for another time whenever it is asked, would otherwise keep a run going for
+ever. A time that a plugin asked for before is waited for, however far it is: see `Decider.asked_until`.
 """
 
 MOST_ERRORS: Final = 100
@@ -73,6 +74,7 @@ class Host:
         self._deciding: Timer | None = None
         self._wake: Timer | None = None
         self._told = self._free_at = -INFINITY
+        self._promised = self._promised_at = -INFINITY
         self.watchers: list[Callable[[Record], object]] = []
         """Get every record, in this order; empty while nobody looks."""
         self.decisions: list[Decision] | None = None
@@ -184,8 +186,7 @@ class Host:
     def _wake_up(self) -> None:
         """Let time pass for the scheduler, unless that is all that is left and would change nothing."""
         self._wake = None
-        only_this = self._environment.idle
-        if only_this and (not self._decider.trying or self._environment.now > self.last_at + PATIENCE):
+        if self._environment.idle and self._over:
             return
         if self._deciding is not None:
             return
@@ -193,6 +194,16 @@ class Host:
             self._deciding = self._environment.at(self._free_at, self._decide, priority=DECIDE)
         else:
             self._decide()
+
+    @property
+    def _over(self) -> bool:
+        """Whether an idle run has come to its end: time would change nothing more, or nothing but vain attempts."""
+        if not self._decider.trying:
+            return True
+        if self._promised_at != self.last_at:
+            # Once after something happened: what is asked for later comes of trying in vain.
+            self._promised_at, self._promised = self.last_at, self._decider.asked_until or -INFINITY
+        return self._environment.now > max(self.last_at + PATIENCE, self._promised)
 
     @property
     def _at_work(self) -> Cluster:

@@ -22,6 +22,7 @@ class LastNode:
 
     names = ("last", "other")
     trying = False
+    asked_until = None
     attempts = 0
 
     def __init__(self) -> None:

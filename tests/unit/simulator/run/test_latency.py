@@ -30,6 +30,7 @@ class Scripted:
 
     names = ("default-scheduler",)
     trying = False
+    asked_until = None
 
     def __init__(self, answer: Sequence[Command], attempts: int) -> None:
         self.answer, self.attempts = answer, attempts
