@@ -24,7 +24,11 @@ def summaries(draw: st.DrawFn) -> dict[str, Any]:
         "pulls": draw(st.integers(0, 100)),
         "heating": draw(FIGURES),
         "balance": draw(FIGURES),
-        "pods": {"pending": draw(st.lists(st.just({}), max_size=3))},
+        "pods": {
+            "started": draw(st.integers(0, 1)),
+            "not_started": {"total": draw(st.integers(0, 1))},
+            "pending": draw(st.lists(st.just({}), max_size=3)),
+        },
         "startup_seconds": {"total": spread},
     }
 
@@ -108,3 +112,29 @@ def test_a_table_does_not_depend_on_which_seed_ran_first(drawn, random):
     random.shuffle(by_seed)
 
     assert before == compare([run for pair in by_seed for run in pair], "base")
+
+
+@given(st.lists(st.tuples(summaries(), summaries()), min_size=1, max_size=4))
+def test_a_row_has_a_verdict_or_says_why_not_and_the_opposite_one_from_the_other_side(pairs):
+    runs = [Run(name, seed, one) for seed, both in enumerate(pairs) for name, one in zip("ab", both, strict=True)]
+    opposite = {"better": "worse", "worse": "better"}
+
+    for row in compare(runs, "a").rows:
+        if row.profile == "b":
+            assert (row.verdict is None) == bool(row.no_verdict)
+            assert row.comparable or row.verdict is None
+            other = compare(runs, "b").row("a", row.metric)
+            assert (row.comparable, row.basis) == (other.comparable, other.basis)
+            # An interval that ends at equality, but for rounding, may be on either side of it.
+            if row.verdict and other.verdict:
+                assert opposite[row.verdict] == other.verdict
+
+
+@given(st.lists(st.tuples(summaries(), summaries()), min_size=2, max_size=4))
+def test_start_times_of_different_numbers_of_pods_have_no_verdict(pairs):
+    runs = [Run(name, seed, one) for seed, both in enumerate(pairs) for name, one in zip("ab", both, strict=True)]
+    differ = any(one["pods"]["started"] != other["pods"]["started"] for one, other in pairs)
+    rows = [row for row in compare(runs, "a").rows if row.profile == "b" and row.metric.startswith("startup_")]
+
+    assert [not differ] * 4 == [row.comparable for row in rows]
+    assert not differ or not [row for row in rows if row.verdict]

@@ -16,8 +16,9 @@ from rich import box
 from rich.measure import Measurement
 from rich.table import Table
 
+from lamina.cli.comparison_notes import more_or_less, notes, several, signs
 from lamina.cli.screen import Screen, literal
-from lamina.evaluation.comparison import Comparison, Population, Row
+from lamina.evaluation.comparison import Comparison, Row
 from lamina.evaluation.intervals import Estimate, Ratio
 from lamina.evaluation.metrics import BY_NAME, Metric, Unit
 from lamina.model.quantity import human_bytes
@@ -61,8 +62,8 @@ def show(compared: Comparison, out: Path | None, screen: Screen | None = None, *
     screen = screen or Screen()
     profiles, seeds = compared.profiles, len(compared.seeds)
     screen.say(
-        f"[bold]{literal(compared.scenario)}[/bold] under {_several(len(profiles), 'profile')} "
-        f"and {_several(seeds, 'seed')}"
+        f"[bold]{literal(compared.scenario)}[/bold] under {several(len(profiles), 'profile')} "
+        f"and {several(seeds, 'seed')}"
     )
     metrics = [BY_NAME[name] for name in compared.metrics if every_row or _worth_a_row(compared, BY_NAME[name])]
     others = [profile for profile in profiles if profile != compared.baseline]
@@ -72,7 +73,7 @@ def show(compared: Comparison, out: Path | None, screen: Screen | None = None, *
     for block, drawn in zip(blocks, _fitting(screen, blocks), strict=True):
         screen.title(literal(block.title))
         screen.console.print(drawn)
-    for line in _notes(screen, compared, metrics, others):
+    for line in notes(screen, compared, metrics, others):
         screen.say(line)
     if out is not None:
         screen.say(literal(f"every run and both tables are in {out}"))
@@ -136,7 +137,7 @@ def _amount(screen: Screen, row: Row) -> Cell:
 def _half(screen: Screen, row: Row, estimate: Estimate | None) -> str:
     if estimate is None or estimate.half_width is None:
         return ""
-    return f"{_more_or_less(screen)}{_written(row.unit, estimate.half_width)}"
+    return f"{more_or_less(screen)}{_written(row.unit, estimate.half_width)}"
 
 
 def _written(unit: Unit, figure: float) -> str:
@@ -157,7 +158,7 @@ def _ratio(screen: Screen, row: Row) -> Cell:
     figure = _signed(row, f"{against.ratio:.{digits}f}")
     if against.low is None or against.high is None:
         return figure, ""
-    return figure, f"{against.low:.{digits}f}{'–' if _signs(screen) else '-'}{against.high:.{digits}f}"
+    return figure, f"{against.low:.{digits}f}{'–' if signs(screen) else '-'}{against.high:.{digits}f}"
 
 
 def _difference(screen: Screen, row: Row) -> Cell:
@@ -184,18 +185,6 @@ def _digits(against: Ratio) -> int:
     if not against.sign or nearest is None:
         return FEWEST_DIGITS
     return next((digits for digits in range(FEWEST_DIGITS, MOST_DIGITS) if round(nearest, digits) != 1.0), MOST_DIGITS)
-
-
-def _more_or_less(screen: Screen) -> str:
-    return "±" if _signs(screen) else "+-"
-
-
-def _signs(screen: Screen) -> bool:
-    return screen.is_terminal and screen.console.encoding.startswith("utf")
-
-
-def _several(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 # -- tables --------------------------------------------------------------------------------------------------------------
@@ -233,56 +222,3 @@ def _table(screen: Screen, head: Sequence[str], body: Sequence[Line], between: s
 def _width(screen: Screen, table: Table) -> int:
     # Measured without an upper bound: otherwise everything would fit.
     return Measurement.get(screen.console, screen.console.options.update(max_width=10_000), table).maximum
-
-
-# -- words ---------------------------------------------------------------------------------------------------------------
-
-
-def _notes(screen: Screen, compared: Comparison, metrics: Sequence[Metric], others: Sequence[str]) -> Iterator[str]:
-    rows = [compared.row(profile, metric.name) for profile in compared.profiles for metric in metrics]
-    yield from _about_intervals(screen, compared, rows, others)
-    yield from _about_pods(compared, rows)
-    for row in rows:
-        if row.basis == "ratio" and row.against is not None and row.against.left_out:
-            yield f"{literal(row.profile)}, {BY_NAME[row.metric].title}: {_left_out(row.against)}"
-
-
-def _about_intervals(screen: Screen, compared: Comparison, rows: Sequence[Row], others: Sequence[str]) -> Iterator[str]:
-    percent = f"{compared.confidence:.0%}"
-    by_difference = any(row.basis == "difference" for row in rows)
-    if len(compared.seeds) == 1:
-        yield "one seed tells nothing about luck: intervals need --seeds 2 or more"
-    else:
-        neither = any(BY_NAME[row.metric].better == "neither" for row in rows)
-        less = "less is better (started: neither)" if neither else "less is better everywhere"
-        yield f"{_more_or_less(screen)} and ranges are {percent} confidence intervals over the seeds; {less}"
-        if others:
-            equality = "1 (of a difference: 0)" if by_difference else "1"
-            yield f"< and >: the whole interval lies below or above {equality}; no sign: these seeds do not tell the two apart"
-        if all(row.estimate is None or not row.estimate.half_width for row in compared.rows):
-            yield "all seeds gave the same: nothing here depends on them, and the intervals say nothing about luck"
-    if by_difference:
-        yield "difference: this profile minus the baseline, because a figure of 0 has no ratio"
-
-
-def _about_pods(compared: Comparison, rows: Sequence[Row]) -> Iterator[str]:
-    """Name the profiles under which pods did not start, and the rows that therefore have no verdict."""
-    if any(not row.comparable for row in rows):
-        counts = ", ".join(f"{literal(one.profile)} {_started(one)}" for one in compared.populations)
-        yield f"[yellow]?[/yellow]: no verdict, the two figures do not cover the same pods. Pods started a run: {counts}"
-    elif any(one.not_started for one in compared.populations):
-        counts = ", ".join(f"{literal(one.profile)} {_started(one)}" for one in compared.populations)
-        yield f"[yellow]not all pods started[/yellow], and start times are of those that did: {counts}"
-        if len(compared.populations) > 1:
-            yield "as many pods under every profile, but not necessarily the same ones"
-
-
-def _started(population: Population) -> str:
-    if population.started is None or population.total is None:
-        return "unknown"
-    return f"{population.started:,.1f} of {population.total:,.1f}"
-
-
-def _left_out(against: Ratio) -> str:
-    pairs = against.runs + against.left_out
-    return f"{against.left_out} of {_several(pairs, 'seed')} left out of the ratio, because one of the two figures is 0 or missing"

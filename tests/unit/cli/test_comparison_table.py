@@ -173,7 +173,16 @@ def test_figures_of_different_pods_have_a_question_mark_instead_of_a_verdict(cap
     ) in " ".join(text.split())
 
 
-def test_pods_that_did_not_start_are_told_even_if_they_are_as_many_everywhere(capsys):
+def test_that_more_pods_started_elsewhere_is_said_even_without_rows_that_depend_on_it(capsys):
+    compared = a_comparison()
+    fewer = (Population("base", 8.0, 8.0, 0.0), Population("other-1", 8.0, 6.0, 2.0))
+    text = " ".join(printed(msgspec.structs.replace(compared, populations=fewer), capsys).split())
+
+    assert "not all pods started, and start times are of those that did: base 8.0 of 8.0, other-1 6.0 of 8.0" in text
+    assert "as many pods" not in text
+
+
+def test_pods_that_did_not_start_are_named_even_if_they_are_as_many_everywhere(capsys):
     text = " ".join(printed(a_comparison(started=6.5), capsys).split())
 
     assert "not all pods started, and start times are of those that did: base 6.5 of 8.0, other-1 6.5 of 8.0" in text
