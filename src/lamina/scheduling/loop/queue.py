@@ -118,7 +118,7 @@ class SchedulingQueue:
     def retried_at(self) -> float | None:
         """When the next pod is tried for which a plugin named a time."""
         first = self._timers.first()
-        return None if first is None else first[0]
+        return None if first is None else first[0][0]
 
     # -- in ----------------------------------------------------------------------------------------------------------
 
