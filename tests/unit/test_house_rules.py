@@ -1,12 +1,14 @@
 """
 What linters do not know about this house: sizes, names, and what may not stand in a file.
 
-Each test says one rule; CONTRIBUTING.md says them in prose.
+Each test says one rule for the whole project and lists what breaks it; CONTRIBUTING.md says the rules in prose.
 """
 
 import ast
+import functools
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +55,12 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@functools.cache
+def tree(path: Path) -> ast.Module:
+    """A module's syntax; one entry for each module of the project."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 FILES: Final = files()
 MODULES: Final = [path for path in FILES if path.suffix == ".py"]
 PRODUCT: Final = [path for path in MODULES if path.is_relative_to(SRC)]
@@ -69,42 +77,66 @@ def test_the_rules_have_something_to_look_at():
     assert len(FILES) > len(MODULES)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_a_module_fits_in_one_head(path):
-    length = len(path.read_text(encoding="utf-8").splitlines())
+def test_a_module_fits_in_one_head():
+    """One that is longer holds a second noun, which wants a module of its own."""
+    lengths = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
 
-    assert length <= LONGEST, f"{length} lines: find the second noun in it and give that a module of its own"
-
-
-@pytest.mark.parametrize("path", PRODUCT, ids=name)
-def test_no_module_or_folder_is_a_drawer(path):
-    drawers = DRAWERS & {path.stem, *path.relative_to(SRC).parts}
-
-    assert not drawers, "what would go there belongs to the room whose noun it is about"
+    assert {module: length for module, length in lengths.items() if length > LONGEST} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_a_module_says_what_it_is_for(path):
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+def test_no_module_or_folder_is_a_drawer():
+    """What would go there belongs to the room whose noun it is about."""
+    drawers = {name(path): sorted(DRAWERS & {path.stem, *path.relative_to(SRC).parts}) for path in PRODUCT}
+
+    assert {module: found for module, found in drawers.items() if found} == {}
 
 
-@pytest.mark.parametrize("path", TESTS, ids=name)
-def test_a_test_module_tests_something(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    machines = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id.startswith("Test")]
-    attributes = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "TestCase"]
-
-    assert machines or attributes or any(function.startswith("test_") for function in functions)
+def test_a_module_says_what_it_is_for():
+    assert [name(path) for path in MODULES if not ast.get_docstring(tree(path))] == []
 
 
-@pytest.mark.parametrize("path", TESTS, ids=name)
-def test_two_tests_of_a_module_never_share_a_name(path):
+def test_a_test_module_tests_something():
+    assert [name(path) for path in TESTS if not has_a_test(tree(path))] == []
+
+
+def has_a_test(module: ast.Module) -> bool:
+    """Whether a module has a test function, or a class of tests, such as a state machine's."""
+    return any(
+        (isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"))
+        or (isinstance(node, ast.Name) and node.id.startswith("Test"))
+        or (isinstance(node, ast.Attribute) and node.attr == "TestCase")
+        for node in ast.walk(module)
+    )
+
+
+def test_two_tests_of_a_module_never_share_a_name():
     """The second would silently replace the first."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    tests = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    shared = {name(path): sorted(twice(tree(path))) for path in TESTS}
 
-    assert sorted(set(tests)) == sorted(tests)
+    assert {module: names for module, names in shared.items() if names} == {}
+
+
+def twice(module: ast.Module) -> set[str]:
+    """The names of the tests that stand more than once at a module's top level."""
+    functions = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    counted = Counter(function.name for function in functions if function.name.startswith("test_"))
+    return {test for test, times in counted.items() if times > 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "tests", "names"),
+    [
+        pytest.param("def test_a(): ...", True, set(), id="a test"),
+        pytest.param("async def test_a(): ...", True, set(), id="an asynchronous test"),
+        pytest.param("TestLoop = Machine.TestCase", True, set(), id="a state machine"),
+        pytest.param("def check(): ...", False, set(), id="no test"),
+        pytest.param("def test_a(): ...\ndef test_a(): ...", True, {"test_a"}, id="a test twice"),
+        pytest.param("def test_a(): ...\nasync def test_a(): ...", True, {"test_a"}, id="twice, once asynchronous"),
+    ],
+)
+def test_what_the_rules_for_test_modules_see(source, tests, names):
+    assert has_a_test(ast.parse(source)) == tests
+    assert twice(ast.parse(source)) == names
 
 
 def test_unit_tests_mirror_the_rooms():
@@ -141,10 +173,9 @@ def test_a_machine_path_is_told_from_other_slashes(line, guilty):
     assert bool(MACHINE_PATH.search(line)) == guilty
 
 
-@pytest.mark.parametrize("path", BENCHMARKS, ids=name)
-def test_a_benchmark_can_be_listed_and_run(path):
+def test_a_benchmark_can_be_listed_and_run():
     """It states NAME and SUMMARY and has a main."""
-    assert runnables.read(path).summary
+    assert [name(path) for path in BENCHMARKS if not runnables.read(path).summary] == []
 
 
 def test_benchmarks_have_different_names():
@@ -161,18 +192,19 @@ def test_changelog_fragments_are_called_slug_and_kind():
     assert unclear == []
 
 
-@pytest.mark.parametrize("path", FRAGMENTS, ids=name)
-def test_a_changelog_fragment_is_a_sentence(path):
-    text = path.read_text(encoding="utf-8").strip()
+def test_a_changelog_fragment_is_a_sentence():
+    """It has no bullet: that is added when the changelog is assembled."""
+    texts = {path.name: path.read_text(encoding="utf-8").strip() for path in FRAGMENTS}
 
-    assert text.endswith((".", "`"))
-    assert not text.startswith(("-", "*", "#")), "the bullet is added when the changelog is assembled"
+    assert [each for each, text in texts.items() if not text.endswith((".", "`"))] == []
+    assert [each for each, text in texts.items() if text.startswith(("-", "*", "#"))] == []
 
 
-@pytest.mark.parametrize("path", DECISIONS, ids=name)
-def test_the_index_of_decisions_lists_every_decision(path):
-    assert re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", path.name)
-    assert f"({path.name})" in (path.parent / "README.md").read_text(encoding="utf-8")
+def test_the_index_of_decisions_lists_every_decision():
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+
+    assert [path.name for path in DECISIONS if not re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", path.name)] == []
+    assert [path.name for path in DECISIONS if f"({path.name})" not in index] == []
 
 
 @pytest.mark.parametrize("command", ["make demo", "make test"])
