@@ -35,7 +35,7 @@ demo: runtime ## Take the tour: three small clusters, step by step
 
 .PHONY: test
 test: dev ## Run the tests
-	@$(PY) -m pytest -n $(JOBS) --dist worksteal
+	@$(PY) scripts/run_tests.py -n $(JOBS) --dist worksteal
 
 .PHONY: lint
 lint: dev ## Check format, style, types and walls

@@ -4,6 +4,8 @@ What holds for every test: hypothesis profiles, parts a test needs, and silence 
 - Profiles: `steady` (the default: the same examples in every run) and `soak` (`make soak`: many, and new ones).
 - `@pytest.mark.needs("skopeo")`: skipped where it is missing; in CI, which installs it, that is a failure.
 - `@pytest.mark.needs("containerd", root=True)`: for root only, who alone could install and use it; skipped elsewhere.
+- `@pytest.mark.realtime`: waits for real programs or reads the real clock; CI looks at a failure twice (tests/realtime.py).
+- A shell may have told this process to ignore Ctrl-C. It still does, and the programs that tests start do not.
 - Tests under tests/unit/{model,layers,scheduling} may open no socket, start no process and write no file. The import
   contracts forbid the modules one would do it with; this catches the rest, such as a plain open().
 """
@@ -11,6 +13,7 @@ What holds for every test: hypothesis profiles, parts a test needs, and silence 
 import importlib.util
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +21,8 @@ from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import realtime
 
 HERE: Final = Path(__file__).resolve().parent
 IN_CI: Final = os.environ.get("CI", "").lower() in {"true", "1"}
@@ -29,6 +34,23 @@ settings.register_profile(
     "soak", deadline=None, print_blob=True, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("steady")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let CI look twice at tests that need real time."""
+    realtime.register(config)
+
+
+# -------------------------------------------------------------------------------------------- signals of child processes
+
+# A program started inherits which signals are ignored, and a shell ignores SIGINT for what it runs in the background. A signal
+# that has a handler is at its default in the program started, so: a handler that does as little as ignoring does.
+# Worker processes are programs started too: a variable tells them what this one was told.
+DEAF_TO: Final = "LAMINA_TESTS_DEAF_TO"
+for ignored in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(ignored) == signal.SIG_IGN or ignored.name in os.environ.get(DEAF_TO, "").split():
+        signal.signal(ignored, lambda number, frame: None)
+        os.environ[DEAF_TO] = f"{os.environ.get(DEAF_TO, '')} {ignored.name}"
 
 
 # ------------------------------------------------------------------------------------------ parts that may be missing

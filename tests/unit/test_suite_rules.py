@@ -14,7 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
+ROOT = Path(__file__).resolve().parents[2]
+CONFTEST = ROOT / "tests" / "conftest.py"
 
 WRITES = "def test_it(tmp_path):\n    (tmp_path / 'note').write_text('x')\n"
 NEEDS = "import pytest\n@pytest.mark.needs({})\ndef test_it():\n    pass\n"
@@ -58,7 +59,7 @@ def outcomes(folder: Path, part: str, ci: bool) -> dict[str, tuple[str, str]]:
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib", "--junitxml=outcome.xml", part],
         cwd=folder,
-        env=environment | ({"CI": "true"} if ci else {}),
+        env=environment | {"PYTHONPATH": str(ROOT)} | ({"CI": "true"} if ci else {}),
         stdout=subprocess.DEVNULL,
         check=False,
     )
@@ -138,3 +139,50 @@ def test_what_only_root_can_have_is_skipped_for_others_in_ci_too(in_ci):
 
 def test_the_suite_was_run_as_a_whole(by_hand):
     assert set(by_hand) == set(SUITE)
+
+
+# ------------------------------------------------------------------------------------------- under a shell that ignores
+
+SIGNALS = """
+import os, signal, subprocess, sys
+SAYS = "import signal; print(*(signal.getsignal(each) in {signal.SIG_DFL, signal.default_int_handler} for each in %s))"
+def test_it():
+    said = subprocess.run([sys.executable, "-c", SAYS % "(2, 3)"], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["True", "True"]
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGQUIT)
+"""
+
+
+def ignoring(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest from a shell that ignores what a terminal sends, as one does for what runs in the background."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    return subprocess.run(
+        ["sh", "-c", """trap '' INT QUIT; exec "$@" """, "sh", *command],
+        cwd=folder,
+        env=environment | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("jobs", [pytest.param("0", id="in one process"), pytest.param("1", id="in a process beside")])
+def test_children_hear_what_the_shell_ignores_and_the_tests_themselves_do_not(tmp_path, jobs):
+    (tmp_path / "test_signals.py").write_text(SIGNALS, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    shutil.copy(CONFTEST, tmp_path)
+
+    ran = ignoring(tmp_path, "--import-mode=importlib", "-n", jobs)
+
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.realtime
+def test_a_test_of_ctrl_c_passes_under_a_shell_that_ignores_it():
+    case = "tests/e2e/test_compare_command.py::test_no_process_outlives_the_command[Ctrl-C]"
+
+    ran = ignoring(ROOT, case)
+
+    assert (0, True) == (ran.returncode, "1 passed" in ran.stdout), ran.stdout
