@@ -140,8 +140,13 @@ def _in_processes(tasks: Sequence[Task], jobs: int, done: Callable[[], None]) ->
 
 @contextmanager
 def _noting_interrupts() -> Iterator[list[int]]:
-    """Only take note of Ctrl-C: a process that is half started complains."""
+    """Only take note of Ctrl-C: a process that is half started complains. Where it is ignored, it stays ignored."""
     noted: list[int] = []
+    if (
+        signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    ):  # in the background of a shell: the key is for another program
+        yield noted
+        return
     handler = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
     try:
         yield noted

@@ -1,6 +1,7 @@
 """Many runs at once: order, failures, and what a process is handed and hands back."""
 
 import pickle
+import signal
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,25 @@ def test_a_failure_survives_the_way_between_processes():
     failure = RunFailedError(Task(Path("x.yaml"), "image-locality", 1), "why")
 
     assert str(failure) == str(pickle.loads(pickle.dumps(failure)))
+
+
+@pytest.mark.parametrize(
+    ("handler", "heard"),
+    [
+        pytest.param(signal.default_int_handler, [signal.SIGINT], id="in a terminal"),
+        pytest.param(signal.SIG_IGN, [], id="in the background of a shell, which ignores it"),
+    ],
+)
+def test_ctrl_c_while_processes_start_is_noted_unless_it_is_ignored(handler, heard):
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with many._noting_interrupts() as noted:
+            signal.raise_signal(signal.SIGINT)
+        after = signal.getsignal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert (heard, handler) == (noted, after)
 
 
 def test_there_is_at_least_one_core():
