@@ -286,13 +286,11 @@ def children(process: "subprocess.Popen[bytes]") -> list[str]:
 
 def wait_for_children(process: "subprocess.Popen[bytes]") -> None:
     """Two that run, and one that Python keeps to tidy up after them."""
-    deadline = time.monotonic() + 60
-    while len(children(process)) < 3 and time.monotonic() < deadline:
+    while len(children(process)) < 3 and process.poll() is None:
         time.sleep(0.05)
-    # They are started one after the other, and the last needs a moment until it has begun.
-    time.sleep(0.5)
 
 
+@pytest.mark.realtime
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for child processes in /proc")
 @pytest.mark.parametrize(
@@ -309,6 +307,8 @@ def test_no_process_outlives_the_command(tmp_path: Path, end: signal.Signals, co
     """
     with a_long_comparison(tmp_path, 2) as running:
         wait_for_children(running)
+        # They are started one after the other, and the last needs a moment until it has begun.
+        time.sleep(0.5)
         running.send_signal(end)
         _, said = running.communicate(timeout=60)
 
@@ -316,6 +316,7 @@ def test_no_process_outlives_the_command(tmp_path: Path, end: signal.Signals, co
     assert b"Traceback" not in said
 
 
+@pytest.mark.realtime
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for child processes in /proc")
 def test_a_process_that_is_killed_from_outside_ends_the_command_with_advice(tmp_path: Path) -> None:
@@ -324,6 +325,7 @@ def test_a_process_that_is_killed_from_outside_ends_the_command_with_advice(tmp_
     """
     with a_long_comparison(tmp_path, 2) as running:
         wait_for_children(running)
+        time.sleep(0.5)
         os.kill(int(children(running)[-1]), signal.SIGKILL)
         _, said = running.communicate(timeout=60)
 
@@ -332,6 +334,7 @@ def test_a_process_that_is_killed_from_outside_ends_the_command_with_advice(tmp_
     assert b"Traceback" not in said
 
 
+@pytest.mark.realtime
 @pytest.mark.slow
 def test_a_terminal_sees_how_far_it_is_after_two_seconds_and_a_pipe_never(tmp_path: Path) -> None:
     """

@@ -193,19 +193,18 @@ def test_the_first_question_of_the_page_gets_the_answer_of_the_page():
     words = ["extender", "--agents", "congestion", "--state", "body", "--listen", f"127.0.0.1:{port}"]
     with subprocess.Popen([sys.executable, "-m", "lamina.cli.main", *words], stderr=subprocess.DEVNULL) as process:
         try:
-            assert answer == asked(f"http://127.0.0.1:{port}/scheduler/priorities/congestion", question)
+            assert answer == asked(process, f"http://127.0.0.1:{port}/scheduler/priorities/congestion", question)
         finally:
             process.send_signal(signal.SIGTERM)
     assert 0 == process.returncode
 
 
-def asked(url, question):
-    end = time.monotonic() + 30
-    while True:
+def asked(process, url, question):
+    while process.poll() is None:
         with contextlib.suppress(OSError), urllib.request.urlopen(url, question, timeout=10) as response:
             return json.load(response)
-        assert time.monotonic() < end, "nobody answers"
         time.sleep(0.05)
+    return None
 
 
 def test_the_agent_of_the_page_is_the_one_that_is_written():

@@ -1,9 +1,10 @@
 """
 Broken input thrown at every parser that strangers reach: through a registry, as callers of an extender, by annotating nodes.
 
-Each target runs for LAMINA_FUZZ_SECONDS of processor time: 2 if nobody says anything, 600 by `make soak`; in CI 60 for
-documents and headers that registries send and pods name and for calls of an extender, 10 for the rest. The same seed gives the same inputs in the same order; LAMINA_FUZZ_SEED chooses another. A target fails when it raises what
-it does not document, when one input takes more than a second, or when memory grows by more than 200 MiB.
+Each target runs for LAMINA_FUZZ_SECONDS of processor time: 2 if nothing is said, 600 by `make soak`; in CI 20 for documents
+and headers that registries send and pods name and for calls of an extender, 5 for the rest. The same seed gives the same
+inputs in the same order; LAMINA_FUZZ_SEED chooses another. A target fails when it raises what it does not document, when one
+input takes more than a second each time it is tried, or when memory grows by more than 200 MiB.
 """
 
 import os
@@ -45,11 +46,22 @@ pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(LONGEST * 10)]
 
 def seconds(name: str) -> float:
     """Return how long a target is fuzzed."""
-    return float(os.environ.get("LAMINA_FUZZ_SECONDS") or ((60 if name in FOREIGN else 10) if IN_CI else 2))
+    return float(os.environ.get("LAMINA_FUZZ_SECONDS") or ((20 if name in FOREIGN else 5) if IN_CI else 2))
 
 
 def attempt(subject: Subject, data: bytes, number: int) -> bool:
     """Try one input; say whether it was good."""
+    good, taken = once(subject, data, number)
+    for _ in range(2):
+        if taken > SLOWEST:  # or something else was: the least of three counts
+            taken = min(taken, once(subject, data, number)[1])
+    if taken > SLOWEST:
+        pytest.fail(f"{subject.name}: seed {SEED}, input {number}: took {taken:.2f} s\n{shown(data)}", pytrace=False)
+    return good
+
+
+def once(subject: Subject, data: bytes, number: int) -> tuple[bool, float]:
+    """Whether an input was good, and the processor time it took."""
     began = time.thread_time()
     good = False
     try:
@@ -60,10 +72,7 @@ def attempt(subject: Subject, data: bytes, number: int) -> bool:
     except Exception as error:  # noqa: BLE001 - this is what is looked for
         told = f"{type(error).__name__}: {error!s:.500}"
         pytest.fail(f"{subject.name}: seed {SEED}, input {number}: {told}\n{shown(data)}", pytrace=False)
-    taken = time.thread_time() - began
-    if taken > SLOWEST:
-        pytest.fail(f"{subject.name}: seed {SEED}, input {number}: took {taken:.2f} s\n{shown(data)}", pytrace=False)
-    return good
+    return good, time.thread_time() - began
 
 
 def shown(data: bytes) -> str:

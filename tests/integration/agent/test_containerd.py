@@ -14,7 +14,7 @@ from testbed import containerd, cri, made
 from testbed.errors import TestbedError
 from testbed.slow_proxy import SlowProxy
 
-pytestmark = [pytest.mark.testbed("containerd", "registry"), pytest.mark.needs(root=True)]
+pytestmark = [pytest.mark.realtime, pytest.mark.testbed("containerd", "registry"), pytest.mark.needs(root=True)]
 
 MIB = 1024 * 1024
 BLOCK = 4096

@@ -16,7 +16,12 @@ from lamina.services.agent.reader import Reader
 from testbed.slow_proxy import SlowProxy
 from tests.integration.agent.churn import SLOW, Churn, Hearer
 
-pytestmark = [pytest.mark.testbed("containerd", "registry"), pytest.mark.needs(root=True), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.realtime,
+    pytest.mark.testbed("containerd", "registry"),
+    pytest.mark.needs(root=True),
+    pytest.mark.slow,
+]
 
 WITHIN = 15.0
 """Seconds after which everybody knows of a change."""

@@ -16,7 +16,12 @@ from testbed.errors import MissingError
 from testbed.fixtures import do_without
 from tests.integration.agent.held import in_order, told
 
-pytestmark = [pytest.mark.testbed("cri-o", "runc", "registry"), pytest.mark.needs(root=True), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.realtime,
+    pytest.mark.testbed("cri-o", "runc", "registry"),
+    pytest.mark.needs(root=True),
+    pytest.mark.slow,
+]
 
 BASE = made.layer({"lib/base": made.noise(11, 300_000)})
 ZSTD = made.layer({"lib/zstd": made.noise(12, 200_000)}, "zstd")

@@ -19,6 +19,8 @@ from tests.e2e._live import until
 from tests.integration.agent.agent_image import COMMAND, ENVIRONMENT, agent_image
 from tests.integration.scheduler.live import DEPLOY, install
 
+pytestmark = pytest.mark.realtime
+
 NAMESPACE = "lamina-agents"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 NODE_LAYERS = "/apis/lamina.dev/v1alpha1/nodelayers"

@@ -14,7 +14,7 @@ from tests.integration.agent.halves import NO_FILES, an_agent, install
 from tests.integration.scheduler.live import until
 from tests.unit.services.agent.scripted import an_image, digests
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 MIB = 1024**2
 

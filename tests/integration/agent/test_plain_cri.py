@@ -10,7 +10,12 @@ from lamina.clients.cri.source import RuntimeTrouble
 from lamina.model.image import Layer, Platform
 from testbed import made
 
-pytestmark = [pytest.mark.testbed("containerd", "registry"), pytest.mark.needs(root=True), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.realtime,
+    pytest.mark.testbed("containerd", "registry"),
+    pytest.mark.needs(root=True),
+    pytest.mark.slow,
+]
 
 BASE = made.layer({"lib/base": made.noise(21, 300_000)})
 ZSTD = made.layer({"lib/zstd": made.noise(22, 200_000)}, "zstd")

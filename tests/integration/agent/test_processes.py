@@ -15,7 +15,7 @@ from tests.integration.agent.halves import Half
 from tests.integration.scheduler.live import until
 from tests.unit.clients.kube.kubeconfigs import config, saved
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 AGENT = ["-m", "lamina.cli.main", "agent", "-v", "3"]
 

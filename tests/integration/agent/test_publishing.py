@@ -13,7 +13,7 @@ from tests.integration.custom_resources.people import IMAGE_LAYERS, NODE_LAYERS
 from tests.integration.scheduler.live import until
 from tests.unit.services.agent.scripted import an_image, digests
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,12 @@ from tests.integration.agent.halves import Half, an_agent, install
 from tests.integration.custom_resources.people import IMAGE_LAYERS
 from tests.integration.scheduler.live import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed("containerd", "registry"), pytest.mark.needs(root=True)]
+pytestmark = [
+    pytest.mark.realtime,
+    pytest.mark.slow,
+    pytest.mark.testbed("containerd", "registry"),
+    pytest.mark.needs(root=True),
+]
 
 BASE = made.layer({"lib/base": made.noise(1, 300_000)})
 WEB = made.image([BASE, made.layer({"srv/web": made.noise(2, 100_000)})])

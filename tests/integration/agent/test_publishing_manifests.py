@@ -7,7 +7,7 @@ from lamina.cli.agent import agent
 from tests.integration.agent.halves import install
 from tests.integration.custom_resources.people import DEPLOY, refused
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 FILES = sorted((DEPLOY / "agent").glob("*.yaml"))
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -13,7 +13,7 @@ from lamina.clients.cri.storage.source import StorageSource
 from testbed import leftovers, made
 from tests.integration.agent.held import in_order, layers_of, told
 
-pytestmark = [pytest.mark.needs("skopeo", root=True), pytest.mark.slow]
+pytestmark = [pytest.mark.realtime, pytest.mark.needs("skopeo", root=True), pytest.mark.slow]
 
 BASE = made.layer({"lib/base": made.noise(1, 300_000)})
 ZSTD = made.layer({"lib/zstd": made.noise(2, 200_000)}, "zstd")

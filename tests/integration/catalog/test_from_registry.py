@@ -13,7 +13,7 @@ from tests.e2e._live import Reporter, make_pod, publish_image
 from tests.e2e.test_command_line import lamina
 from tests.integration.scheduler.live import install
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 LOCAL = ("--private", "--plain-http")
 

@@ -24,7 +24,7 @@ from tests.integration.custom_resources.people import (
     refused,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 NODE = "ip-192-168-123-234.ec2.internal"
 GOOD = digest_of(b"good")

@@ -9,7 +9,7 @@ from lamina.scheduling.config.named import NAMED
 from lamina.scheduling.plugins.in_tree import registry
 from tests.integration.custom_resources.people import DEPLOY, refused
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 MANIFESTS = sorted(DEPLOY.rglob("*.yaml"))
 

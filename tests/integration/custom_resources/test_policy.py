@@ -19,7 +19,7 @@ from tests.integration.custom_resources.people import (
     wait_until,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 MINE, OTHERS = "policy-node-a", "policy-node-b"
 NOT_YOURS = f"the agent on {MINE} may write the NodeLayers of that node only, not of {OTHERS}"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.custom_resources.people import AGENT, AGENTS, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 OURS = "lamina.dev"
 AGENT_USER = f"system:serviceaccount:{AGENTS}:{AGENT}"

@@ -12,7 +12,7 @@ from testbed import Testbed, made
 from tests.e2e._live import Reporter
 from tests.integration.scheduler.live import DEPLOY, install
 
-pytestmark = pytest.mark.testbed("kubectl")
+pytestmark = [pytest.mark.realtime, pytest.mark.testbed("kubectl")]
 
 
 def doctor(bed: Testbed, *words: str) -> tuple[int, dict[str, dict[str, str]]]:

@@ -13,7 +13,7 @@ from testbed import fixtures
 from tests.integration.extender.capturing import BROKEN, REFUSED, REFUSED_FOR_GOOD, CapturingExtender
 from tests.integration.testbed.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed("kube-scheduler")]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed("kube-scheduler")]
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES = ("n1", "n2", "n3")

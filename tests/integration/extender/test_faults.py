@@ -28,7 +28,7 @@ from tests.integration.extender.processes import PODS, Extender, Scheduler, empt
 from tests.integration.scheduler.live import until
 from tests.integration.scheduler.truth import Arrivals, add_pods, pod
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed("kube-scheduler")]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed("kube-scheduler")]
 
 NODES: Final = ("a", "b", "c")
 KINDS: Final = [

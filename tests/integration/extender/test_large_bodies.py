@@ -22,7 +22,7 @@ from tests.integration.extender.processes import Extender, empty, install
 from tests.integration.scheduler.live import until
 from tests.integration.scheduler.truth import pod
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed()]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed()]
 
 COUNT: Final = 5000
 KNOWN: Final = ("n00000", "n00001", "n00002")

@@ -15,7 +15,7 @@ from tests.integration.custom_resources.people import refused
 from tests.integration.extender_deploy.processes import configuration, documents
 from tests.integration.scheduler.live import DEPLOY
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 FOLDER = DEPLOY / "extender"
 MANIFESTS = sorted(FOLDER.glob("*.yaml"))

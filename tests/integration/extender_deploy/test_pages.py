@@ -14,7 +14,7 @@ import trustme
 from testbed import ports
 from tests.integration.scheduler.live import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 QUESTION = json.dumps({"Pod": {"metadata": {"name": "p", "uid": "1"}}, "NodeNames": ["n1", "n2"]}).encode()
 ASKED = "/scheduler/priorities/congestion"

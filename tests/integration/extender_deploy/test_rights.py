@@ -5,7 +5,7 @@ import pytest
 from tests.integration.custom_resources.people import wait_until
 from tests.integration.custom_resources.test_rights import OURS, may
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 EXTENDER = "system:serviceaccount:lamina-system:lamina-extender"
 SCHEDULER = "system:serviceaccount:lamina-system:lamina-kube-scheduler"

@@ -10,7 +10,7 @@ from testbed import ports
 from tests.integration.extender_deploy.processes import Extender, StockScheduler, configuration, documents, install
 from tests.integration.scheduler.live import DEPLOY, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed("kube-scheduler")]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed("kube-scheduler")]
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/lamina-system/leases/my-scheduler"
 PODS = "/api/v1/namespaces/default/pods"

@@ -13,7 +13,7 @@ from lamina.clients.kube.transport import KubeClient
 from tests.integration.kube_access.rotating_server import RotatingServer
 from tests.unit.clients.kube.kubeconfigs import authority_pem, config, encoded, saved
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"

@@ -10,7 +10,7 @@ from lamina.clients.kube.errors import ApiError
 from lamina.clients.kube.recorder import NORMAL, WARNING, Recorder
 from tests.integration.kube_access.pods import add_pod, reference
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 
 @pytest.fixture

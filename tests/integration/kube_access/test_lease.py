@@ -10,7 +10,7 @@ import pytest
 
 from lamina.clients.kube.lease import since_boot
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 LEASE, RENEW, RETRY = 6.0, 4.0, 0.5
 ROOT = Path(__file__).resolve().parents[3]

@@ -19,7 +19,7 @@ from lamina.clients.kube.transport import KubeClient
 from tests.integration.kube_access.rotating_server import RotatingServer
 from tests.unit.clients.kube.kubeconfigs import authority_pem, config, saved
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 
 @pytest.fixture

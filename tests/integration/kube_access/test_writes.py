@@ -9,7 +9,7 @@ from lamina.model.pod import Pod, PodUid
 from lamina.wire.kube import encode_binding
 from tests.integration.kube_access.pods import add_pod, condition, get_pod
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 NOW = 1772368205.0  # 2026-03-01T12:30:05Z
 

@@ -10,6 +10,8 @@ import pytest
 from testbed import real_nodes
 from tests.integration.nodes.real import MB, RealCluster, wait_reported
 
+pytestmark = pytest.mark.realtime
+
 SMALL = {"cpu": "100m"}
 
 

@@ -14,6 +14,8 @@ from lamina.clients.kube.watch_lines import LINE_LIMIT
 from tests.integration.reflector.fault_server import Stage
 from tests.unit.clients.kube.mirrored import until
 
+pytestmark = pytest.mark.realtime
+
 
 @pytest.fixture
 async def stage():

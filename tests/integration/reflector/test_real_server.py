@@ -14,7 +14,7 @@ from testbed import Testbed
 from tests.integration.reflector.following import Following
 from tests.unit.clients.kube.mirrored import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 
 def crash(bed: Testbed) -> None:

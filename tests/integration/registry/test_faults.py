@@ -15,7 +15,7 @@ from testbed.registry_server import RegistryServer
 from testbed.slow_proxy import SlowProxy
 from tests.unit.clients.oci.registry_stub import Asking, Clock
 
-pytestmark = pytest.mark.testbed("registry")
+pytestmark = [pytest.mark.realtime, pytest.mark.testbed("registry")]
 
 AMD64 = Platform()
 IMAGE = made.image([made.layer({"a": b"a"})], architecture="amd64")

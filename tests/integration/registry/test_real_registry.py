@@ -14,6 +14,8 @@ from testbed import made, uploading
 from tests.integration.registry.guarded import HTPASSWD, LOGIN, SERVICE, GuardedRegistry, TokenIssuer
 from tests.unit.clients.oci.registry_stub import Asking, Clock, Stub, docker_config, encode, saying, send
 
+pytestmark = pytest.mark.realtime
+
 AMD64, ARM64 = Platform(), Platform(architecture="arm64")
 SMALL, LARGE, ZSTD = made.layer({"a": b"a"}), made.layer({"b": b"b" * 10_000}), made.layer({"c": b"c"}, "zstd")
 PLAIN = made.layer({"d": b"d"}, "none")

@@ -19,7 +19,7 @@ from lamina.wire.image_layers import encode_image_layers
 from tests.e2e._live import CUSTOM, Reporter, manifest_of, publish_image
 from tests.integration.scheduler.live import ACCOUNT, NAMESPACE, install, kubeconfig
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed("kubectl")]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed("kubectl")]
 
 
 class Tally:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.scheduler import faults
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed()]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed()]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from tests.e2e.founding_api import play
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed("kubectl")]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed("kubectl")]
 
 
 def test_pods_go_where_they_go_in_simulation_and_are_told_so_in_the_usual_words():

@@ -3,6 +3,8 @@
 import asyncio
 import random
 
+import pytest
+
 from lamina.clients.oci.keyring import Keyring
 from lamina.clients.oci.resolver import Resolver
 from lamina.clients.oci.rules import Registry, Rules
@@ -15,6 +17,8 @@ from lamina.services.intake.resolving import Resolving
 from lamina.testing import a_digest, a_node, a_pod
 from tests.integration.scheduler import hostile
 from tests.unit.services.intake.asking import Inside
+
+pytestmark = pytest.mark.realtime
 
 PODS = 10_000
 NAMESPACES = 500

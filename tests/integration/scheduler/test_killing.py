@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.scheduler.killing import killed
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed()]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed()]
 
 
 def test_every_pod_is_bound_once_however_often_the_scheduler_is_killed(bed):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.scheduler.leading import Terms, led
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed()]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed()]
 
 
 def test_a_leader_that_was_paused_binds_nothing_until_it_leads_again(bed):

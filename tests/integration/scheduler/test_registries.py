@@ -8,7 +8,7 @@ from tests.e2e._live import make_pod, node_of, until
 from tests.integration.scheduler.asking import Shop, bound_within
 from tests.integration.scheduler.leading import Terms, leads
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed("kubectl", "registry")]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed("kubectl", "registry")]
 
 SMALL = {"cpu": "100m", "memory": "64Mi"}
 

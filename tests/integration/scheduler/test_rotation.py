@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.scheduler import rotation
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed()]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed()]
 
 
 def test_tokens_may_be_replaced_and_revoked(bed):

@@ -11,7 +11,7 @@ from tests.e2e._live import CUSTOM, until
 from tests.integration.scheduler.live import ACCOUNT, NAMESPACE, Lamina, configuration, install
 from tests.integration.scheduler.tempting import NAMES, TOKEN, TemptingRegistry, docker_config, forms
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed("kubectl")]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed("kubectl")]
 
 PULL = "canary-pull-secret-77aa"
 OLD = "canary-old-secret-88bb"

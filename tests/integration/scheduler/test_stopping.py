@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.scheduler import stopping
 
-pytestmark = [pytest.mark.slow, pytest.mark.testbed()]
+pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed()]
 
 
 def test_what_was_begun_is_ended_and_the_next_one_goes_on(bed):

@@ -10,6 +10,8 @@ import pytest
 from testbed import BuildError, MissingError, building, toolchain
 from testbed import parts as catalogue
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).resolve().parents[3]
 ETCD = catalogue.find("etcd")
 

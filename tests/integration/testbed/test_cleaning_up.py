@@ -12,7 +12,7 @@ import pytest
 from testbed import Testbed, leftovers
 from tests.integration.testbed.waiting import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[3]
 # Starts a testbed, says where, and waits to be treated badly.

@@ -12,6 +12,8 @@ import pytest
 from testbed import TestbedError, building, leftovers, runs
 from tests.integration.testbed.waiting import eventually
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

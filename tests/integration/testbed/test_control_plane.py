@@ -12,7 +12,7 @@ import yaml
 from testbed import KubectlError, Node, RefusedError
 from tests.integration.testbed.waiting import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 PODS = "/api/v1/namespaces/default/pods"
 

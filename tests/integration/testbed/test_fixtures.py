@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).resolve().parents[3]
 CONFTEST = (ROOT / "tests" / "integration" / "conftest.py").read_text()
 # A machine without any Go.

@@ -13,6 +13,8 @@ import zstandard
 from testbed import made
 from testbed.requests import Requests
 
+pytestmark = pytest.mark.realtime
+
 FILES = {"lib/b": b"b" * 5000, "lib/a": made.noise(1, 10_000)}
 READERS = {
     "gzip": gzip.decompress,

@@ -10,7 +10,7 @@ from testbed import PartError, RefusedError, TestbedError, fixtures, ports
 from testbed.requests import Requests
 from tests.integration.testbed.waiting import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"

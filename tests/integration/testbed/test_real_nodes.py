@@ -8,6 +8,8 @@ import pytest
 from testbed import leftovers, real_nodes
 from tests.integration.testbed.waiting import eventually
 
+pytestmark = pytest.mark.realtime
+
 PODS = "/api/v1/namespaces/default/pods"
 
 

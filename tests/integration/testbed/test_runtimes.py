@@ -15,6 +15,8 @@ from testbed.runtimes import Containerd
 from testbed.slow_proxy import SlowProxy
 from tests.integration.testbed.waiting import eventually
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).resolve().parents[3]
 BASE = made.layer({"lib/base": made.noise(1, 300_000)})
 ZSTD = made.layer({"lib/zstd": made.noise(2, 200_000)}, "zstd")

@@ -5,7 +5,7 @@ import pytest
 from testbed import parts
 from tests.integration.testbed.waiting import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 PODS = "/api/v1/namespaces/default/pods"
 

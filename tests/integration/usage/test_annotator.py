@@ -32,7 +32,7 @@ from tests.integration.scheduler.live import DEPLOY, kubeconfig
 from tests.integration.usage.exporter import Exporter, Machine
 from tests.integration.usage.history import history
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 NAMESPACE, ACCOUNT = "lamina-system", "lamina-annotator"
 GIB = 1024**3

@@ -29,7 +29,7 @@ from testbed.prometheus import PASSWORD, USER, NodeExporter, Prometheus, Target
 from tests.integration.usage.exporter import Exporter, Machine
 from tests.integration.usage.history import history, idle_counters
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 QUICK = Queries(window=4.0, step=1.0, rate=3.0)
 """For what is scraped each second."""

@@ -1,7 +1,6 @@
 """Programs of others: what they print, and how they are ended."""
 
 import sys
-import time
 
 import pytest
 
@@ -34,11 +33,8 @@ async def test_one_that_prints_without_end_is_ended(stream):
 
 
 async def test_one_that_hangs_is_ended_with_its_children():
-    began = time.monotonic()
     with pytest.raises(TimeoutError):
-        await run(["/bin/sh", "-c", "sleep 60 & sleep 60"], patience=0.2, limit=1000)
-
-    assert time.monotonic() - began < 30
+        await run(["/bin/sh", "-c", "sleep 3600 & sleep 3600"], patience=0.2, limit=1000)
 
 
 async def test_one_that_is_not_there_is_said_so():

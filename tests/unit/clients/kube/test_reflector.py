@@ -63,7 +63,8 @@ async def run(client: Scripted, mirror: Reflector[Any]) -> None:
     """Run until every stream has been opened and the last has been read."""
     task = asyncio.create_task(mirror.run())
     await until(lambda: not client.streams)
-    await asyncio.sleep(0.01)
+    for _ in range(100):
+        await asyncio.sleep(0)
     await stop(task)
 
 

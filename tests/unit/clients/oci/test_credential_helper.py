@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -111,11 +110,9 @@ async def test_a_helper_that_gives_nothing_is_told_without_what_it_printed(insta
 
 async def test_a_helper_that_takes_too_long_is_ended_with_its_children(install, monkeypatch):
     monkeypatch.setattr(credential_helper, "PATIENCE", 0.3)
-    path = install('#!/bin/sh\nsh -c "echo \\$\\$ > $0.child; sleep 120" &\nwait\n')
-    began = time.monotonic()
+    path = install('#!/bin/sh\nsh -c "echo \\$\\$ > $0.child; sleep 3600" &\nwait\n')
 
     assert "did not answer in time" in await refusal(Helpers(Clock()))
-    assert time.monotonic() - began < 10
     child = int(path.with_name(f"{path.name}.child").read_text())
     async with asyncio.timeout(20):
         while is_running(child):

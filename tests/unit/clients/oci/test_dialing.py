@@ -6,7 +6,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import trustme
@@ -165,7 +164,7 @@ class Silent:
     def look_up(self, host, port, family):
         self.asked.append(host)
         if host.startswith("slow"):
-            self.answered.wait(30.0)
+            self.answered.wait()
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", port))]
 
 
@@ -176,8 +175,9 @@ async def test_names_that_are_not_answered_keep_nobody_else_from_being_looked_up
     async with Asking(Rules(tuple(map(Registry, hosts)))) as resolver:
         waiting = [asyncio.create_task(resolver.find(f"slow1.example/a:{one}", [AMD64])) for one in range(8)]
         waiting += [asyncio.create_task(resolver.find(f"slow2.example/a:{one}", [AMD64])) for one in range(2)]
-        await asyncio.sleep(0.05)
-        async with asyncio.timeout(2.0):
+        while len(names.asked) < 2:
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
             answer = await resolver.find("quick.example/a:1", [AMD64])
         names.answered.set()
         await asyncio.gather(*waiting)
@@ -189,10 +189,8 @@ async def test_names_that_are_not_answered_keep_nobody_else_from_being_looked_up
 def test_the_process_ends_although_a_name_is_still_being_looked_up(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(ENDS_WHILE_A_NAME_IS_LOOKED_UP)
-    began = time.monotonic()
-    subprocess.run([sys.executable, str(program)], check=True, timeout=60)
 
-    assert time.monotonic() - began < 15.0
+    subprocess.run([sys.executable, str(program)], check=True, timeout=120)
 
 
 ENDS_WHILE_A_NAME_IS_LOOKED_UP = """
@@ -200,7 +198,7 @@ import asyncio, time
 from lamina.clients.oci import dialing
 
 async def story():
-    dialing.look_up = lambda *_: time.sleep(20)
+    dialing.look_up = lambda *_: time.sleep(3600)
     resolver = dialing.JudgingResolver(private=False, refused=())
     asking = asyncio.create_task(resolver.resolve("slow.example", 443))
     await asyncio.sleep(0.1)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import threading
 import time
 
 import pytest
@@ -239,6 +240,7 @@ async def never(asked: Asked, reply: Answer) -> None:
     await asyncio.Event().wait()
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("handler", [drip, drip_headers, never])
 @pytest.mark.parametrize("whose", ["fetching", "resolver"])
 async def test_an_answer_that_does_not_end_is_given_up(handler, whose, monkeypatch):
@@ -254,9 +256,11 @@ async def test_an_answer_that_does_not_end_is_given_up(handler, whose, monkeypat
 
 async def test_a_name_that_cannot_be_looked_up_in_time_is_given_up(monkeypatch):
     monkeypatch.setattr(resolver, "PATIENCE", 0.2)
-    monkeypatch.setattr(dialing, "look_up", lambda *_: time.sleep(0.6))
+    answered = threading.Event()
+    monkeypatch.setattr(dialing, "look_up", lambda *_: answered.wait(60))
     async with Asking(Rules((Registry("registry.example"),))) as asked:
         answer = await asked.find("registry.example/a:1", [AMD64])
+        answered.set()
 
         assert TOO_SLOW == answer.reason
 

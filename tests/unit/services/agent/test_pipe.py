@@ -160,6 +160,7 @@ async def test_sizes_that_become_known_are_told(path, outlet):
     assert described(an_image(1)) == ear.frames[3]
 
 
+@pytest.mark.realtime
 async def test_for_who_does_not_listen_only_the_newest_look_waits(path, outlet):
     """And the reader never waits: it may tell as much as it likes."""
     ear = Ear(path)
@@ -192,7 +193,7 @@ async def test_a_reader_without_hope_of_another_publisher_ends(path):
     reading, writing = os.pipe2(os.O_NONBLOCK)
     outlet = Outlet(lambda: writing)
     end = asyncio.create_task(outlet.run(once=True))
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)
     os.close(reading)
 
     await asyncio.wait_for(end, 5)
@@ -308,6 +309,7 @@ async def test_a_reader_that_sends_garbage_is_hung_up_on_and_may_come_back(path,
     assert ["", 3.0] == notes.heard[1:]
 
 
+@pytest.mark.realtime
 async def test_a_reader_that_comes_back_soon_was_never_gone(path, listener, notes):
     async with running(listener.run()):
         for moment in (1.0, 2.0):
@@ -352,6 +354,7 @@ async def test_a_reader_that_ends_soon_after_each_start_is_let_in_less_often(
     assert longest <= max(impatience.waits[-1], 1.5) <= 1.5 * longest
 
 
+@pytest.mark.realtime
 async def test_a_flood_of_small_frames_is_slowed_down_as_well(path, listener, notes, monkeypatch):
     """They cost more than their bytes."""
     monkeypatch.setattr(listening, "WINDOW_BYTES", 100 * listening.FRAME_COST)

@@ -37,6 +37,7 @@ async def test_events_that_are_no_message_break_the_stream(fake, source):
     assert source._listening.deaf
 
 
+@pytest.mark.realtime
 async def test_events_that_break_off_are_made_up_for_by_looking(fake, source):
     await source.look()
     await settle(fake)
@@ -82,6 +83,7 @@ async def test_after_a_long_absence_events_are_listened_to_at_once(fake, source)
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.realtime
 async def test_a_listener_that_ended_in_a_way_nobody_foresaw_is_known_to_be_deaf(fake, source):
     fake.pulled("web:1", WEB)
     await source.look()

@@ -208,6 +208,7 @@ async def test_a_runtime_that_comes_back_is_looked_at_again(runtime, looking):
 # ------------------------------------------------------------------------------------------------------------- changes
 
 
+@pytest.mark.realtime
 async def test_it_waits_until_the_list_is_another(runtime, looking, monkeypatch):
     monkeypatch.setattr(source, "POLL_SECONDS", 0.05)
     runtime.images = [an_image("web", A)]

@@ -22,13 +22,17 @@ def test_a_file_at_rest_is_read_whole(tmp_path, within):
     assert b"abc" == files.read("list", within, 3)
 
 
-def test_a_file_that_was_written_just_now_is_left_to_rest_first(tmp_path, within):
+def test_a_file_that_was_written_just_now_is_left_to_rest_first(tmp_path, within, monkeypatch):
     """Two writes of one tick of the kernel's clock leave the same stamp."""
     (tmp_path / "list").write_bytes(b"abc")
-    written = (tmp_path / "list").stat().st_mtime
+    written = (tmp_path / "list").stat().st_mtime_ns
+    rests: list[float] = []
+    monkeypatch.setattr(time, "time_ns", lambda: written + 5_000_000)
+    monkeypatch.setattr(time, "sleep", rests.append)
 
     assert b"abc" == files.read("list", within, 10)
-    assert files.REST <= time.time() - written
+    # It is 5 ms old.
+    assert [pytest.approx(files.REST - 0.005)] == rests
 
 
 def test_a_file_that_changes_while_it_rests_is_not_taken(tmp_path, within, monkeypatch):

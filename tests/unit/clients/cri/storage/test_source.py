@@ -1,6 +1,7 @@
 """A look at a store on disk, whole, broken, hostile, or being written."""
 
 import asyncio
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -317,19 +318,29 @@ def test_a_place_without_a_store_is_said_in_one_line(tmp_path, make, words):
 async def test_a_look_that_hangs_is_not_joined_by_another(disk, monkeypatch):
     """Who gave up waiting for a file system may come again; the threads must not pile up on each other's toes."""
     disk.save()
-    hanging = threading.Event()
+    begun, hanging = threading.Event(), threading.Event()
     images = stores.Store.images
-    monkeypatch.setattr(stores.Store, "images", lambda store: (hanging.wait(30), images(store))[1])
+
+    def hang(store):
+        begun.set()
+        hanging.wait(30)
+        return images(store)
+
+    monkeypatch.setattr(stores.Store, "images", hang)
     one = StorageSource(disk.root)
     first = asyncio.ensure_future(one.look())
-    await asyncio.sleep(0.1)
+    await asyncio.to_thread(begun.wait)
     first.cancel()
 
     with pytest.raises(RuntimeTrouble, match="an earlier look has not ended: see whether its file system answers"):
         await one.look()
     hanging.set()
-    await asyncio.sleep(0.1)
-    assert () == (await one.look()).images
+    seen = None
+    while seen is None:
+        with contextlib.suppress(RuntimeTrouble):  # the earlier one is about to end
+            seen = await one.look()
+        await asyncio.sleep(0.01)
+    assert () == seen.images
 
 
 def test_hostile_layers_cost_their_images_and_nothing_else(disk):

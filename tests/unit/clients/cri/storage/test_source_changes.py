@@ -10,7 +10,7 @@ import time
 import pytest
 
 from lamina.clients.cri.source import RuntimeTrouble
-from lamina.clients.cri.storage import source, stores
+from lamina.clients.cri.storage import files, source, stores
 from lamina.clients.cri.storage.source import StorageSource
 from tests.unit.clients.cri.storage.written import Disk, Written, put
 
@@ -163,11 +163,13 @@ def test_what_is_read_while_somebody_writes_without_care_is_right_or_not_told(di
     assert outcomes["right"] > 100
 
 
-def test_a_list_that_stays_in_pieces_is_given_up_within_seconds(disk):
+def test_a_list_that_stays_in_pieces_is_given_up_within_seconds(disk, monkeypatch):
     disk.save()
     (disk.layers_folder / "layers.json").write_bytes(json.dumps([{"id": "x"}]).encode()[:-1])
-    began = time.monotonic()
+    rests: list[float] = []
+    monkeypatch.setattr(time, "sleep", rests.append)
 
     with pytest.raises(RuntimeTrouble, match="each time it was read"):
         look(disk.root)
-    assert sum(source.PAUSES) <= time.monotonic() - began
+    # Between looks; a file that was written just now is left to rest besides.
+    assert list(source.PAUSES) == [rest for rest in rests if rest > files.REST]

@@ -80,6 +80,7 @@ async def test_the_largest_body_of_all_is_announced_at_no_cost():
 # -------------------------------------------------------------------------------------------------------- large places
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("chunked", [False, True], ids=["known length", "chunked"])
 async def test_a_large_body_waits_for_a_place_and_small_ones_do_not(chunked):
     body = b"x" * 3_000
@@ -97,6 +98,7 @@ async def test_a_large_body_waits_for_a_place_and_small_ones_do_not(chunked):
         assert body == (await waiting).body
 
 
+@pytest.mark.realtime
 async def test_who_waits_for_a_place_is_not_read():
     """The caller's own writes stop: what waits is held by its kernel, not by us."""
     limits = Limits(small_body=1_000, large_body=64 * 1024**2, large_at_once=1)
@@ -112,6 +114,7 @@ async def test_who_waits_for_a_place_is_not_read():
         assert 32 * 1024**2 == len((await second.answer()).body)
 
 
+@pytest.mark.realtime
 async def test_places_are_given_in_the_order_they_were_asked_for():
     order: list[bytes] = []
 
@@ -135,6 +138,7 @@ async def test_places_are_given_in_the_order_they_were_asked_for():
     assert [b"0", b"1", b"2", b"3", b"4"] == order
 
 
+@pytest.mark.realtime
 async def test_a_place_is_held_until_the_answer_is_out():
     limits = Limits(small_body=1_000, large_body=5_000, large_at_once=1)
     async with serving(limits, long=lambda body: Reply(pieces=(b"x" * 1024**2,) * 32)) as server:
@@ -149,6 +153,7 @@ async def test_a_place_is_held_until_the_answer_is_out():
         assert 200 == (await waiting).status
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("how", ["leaves", "is too slow", "is refused"])
 async def test_who_had_a_place_and_is_gone_gives_it_back(how):
     limits = Limits(small_body=1_000, large_body=5_000, large_at_once=1, read_seconds=SOON if "slow" in how else 10)
@@ -165,6 +170,7 @@ async def test_who_had_a_place_and_is_gone_gives_it_back(how):
         assert 200 == (await second.answer()).status
 
 
+@pytest.mark.realtime
 async def test_who_waits_for_a_place_too_long_is_told_so():
     async with serving(Limits(small_body=1_000, large_body=5_000, large_at_once=1, read_seconds=SOON)) as server:
         callers = [await server.connect() for _ in range(3)]
@@ -179,6 +185,7 @@ async def test_who_waits_for_a_place_too_long_is_told_so():
         assert [TOO_BUSY, TOO_BUSY] == server.notes.refusals
 
 
+@pytest.mark.realtime
 async def test_who_gives_up_waiting_is_noticed_although_nobody_reads():
     limits = Limits(small_body=1_000, large_body=5_000, large_at_once=1, read_seconds=60, idle_seconds=SOON)
     async with serving(limits) as server:
@@ -233,6 +240,7 @@ SLOW = [
 ]
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("part", SLOW)
 async def test_a_request_that_is_not_whole_in_time_is_given_up(part):
     async with serving(Limits(read_seconds=SOON)) as server, server.call() as caller:
@@ -243,6 +251,7 @@ async def test_a_request_that_is_not_whole_in_time_is_given_up(part):
         assert [TOO_SLOW] == server.notes.refusals
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("part", SLOW[:4])
 async def test_a_byte_now_and_then_is_not_enough(part):
     """The time is that of the whole request: sending something does not begin it anew."""
@@ -258,6 +267,7 @@ async def test_a_byte_now_and_then_is_not_enough(part):
         assert 408 == (await answering).status
 
 
+@pytest.mark.realtime
 async def test_the_time_of_a_request_begins_with_its_first_byte():
     async with serving(Limits(read_seconds=SOON)) as server, server.call() as caller:
         for _ in range(3):
@@ -265,6 +275,7 @@ async def test_the_time_of_a_request_begins_with_its_first_byte():
             assert 200 == (await caller.ask(get())).status
 
 
+@pytest.mark.realtime
 async def test_an_idle_connection_is_closed_without_a_word():
     async with serving(Limits(idle_seconds=SOON)) as server, server.call() as caller:
         await caller.ask(get())
@@ -273,6 +284,7 @@ async def test_an_idle_connection_is_closed_without_a_word():
         assert [] == server.notes.refusals
 
 
+@pytest.mark.realtime
 async def test_who_has_not_asked_anything_has_the_time_of_a_request_to_begin():
     async with serving(Limits(read_seconds=SOON, idle_seconds=600)) as server:
         silent, known = await server.connect(), await server.connect()
@@ -283,6 +295,7 @@ async def test_who_has_not_asked_anything_has_the_time_of_a_request_to_begin():
         assert 200 == (await known.ask(get())).status
 
 
+@pytest.mark.realtime
 async def test_a_caller_that_does_not_read_its_answer_is_cut_off():
     async with serving(Limits(write_seconds=SOON)) as server, server.call(limit=1024) as caller:
         await caller.send(post("/long", b"64"))
@@ -292,6 +305,7 @@ async def test_a_caller_that_does_not_read_its_answer_is_cut_off():
         assert ([TOO_SLOW], []) == (server.notes.refusals, server.notes.gone)
 
 
+@pytest.mark.realtime
 async def test_a_caller_that_reads_a_little_now_and_then_is_cut_off_too():
     async with serving(Limits(write_seconds=SOON)) as server, server.call(limit=1024) as caller:
         await caller.send(post("/long", b"64"))
@@ -302,6 +316,7 @@ async def test_a_caller_that_reads_a_little_now_and_then_is_cut_off_too():
         assert await caller.cut_off()
 
 
+@pytest.mark.realtime
 async def test_a_caller_that_keeps_sending_after_a_refusal_is_cut_off():
     async with serving(Limits(read_seconds=SOON)) as server, server.call() as caller:
         await caller.send(b"hello\r\n\r\n")

@@ -40,6 +40,7 @@ async def test_who_stays_keeps_nobody_out(said, asked):
         await crowd[0].cut_off()
 
 
+@pytest.mark.realtime
 async def test_who_asks_now_and_then_stays_and_who_is_silent_goes():
     async with serving(OPEN) as server, server.call() as caller:
         for _ in range(10):

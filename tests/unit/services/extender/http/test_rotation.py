@@ -145,6 +145,7 @@ async def test_a_projected_volume_is_replaced_by_its_link(tmp_path):
         assert not await turned_away(server, context(server=THEIRS))
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
@@ -218,6 +219,7 @@ def opened(pipe: Path, found: list[int]) -> bool:
     return True
 
 
+@pytest.mark.realtime
 async def test_files_that_are_as_they_were_are_not_loaded_again(files):
     async with serving(tls=files.tls()) as server:
         for path in (files.cert, files.key, files.ca):

@@ -171,6 +171,7 @@ async def test_the_last_answer_reaches_a_caller_that_has_sent_more():
         assert 1 == len(server.notes.answers)
 
 
+@pytest.mark.realtime
 async def test_who_asks_first_whether_to_send_a_body_is_invited():
     async with serving() as server, server.call() as caller:
         for length in ("Content-Length: 4", "Transfer-Encoding: chunked"):
@@ -245,6 +246,7 @@ async def test_a_handler_that_fails_costs_one_request_and_leaves_a_trace(caplog)
 # ------------------------------------------------------------------------------------------------- how long it took
 
 
+@pytest.mark.realtime
 @EITHER_LOOP
 def test_the_seconds_of_an_answer_are_those_its_handler_took_however_few(loop):
     few = 0.0003
@@ -424,6 +426,7 @@ async def test_stopping_lets_nobody_in_and_closes_idle_connections():
             await server.connect()
 
 
+@pytest.mark.realtime
 async def test_stopping_answers_what_has_been_asked():
     async with serving() as server:
         reading, writing, stuck = [await server.connect() for _ in range(3)]
