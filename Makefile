@@ -21,7 +21,7 @@ set_up = @command -v "$(PYTHON)" >/dev/null 2>&1 \
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo "  Variables: PYTHON=$(PYTHON)  JOBS=$(JOBS)  NAME=<benchmark or story>  VERSION=<release>"
+	@echo "  Variables: PYTHON=$(PYTHON)  JOBS=$(JOBS)  NAME=<benchmark or story>  LAWS=<1: soak without fuzzing>  VERSION=<release>"
 
 .PHONY: runtime dev
 runtime:
@@ -74,9 +74,11 @@ e2e: dev ## List the end-to-end stories; NAME=x runs one
 testbed: dev ## Build the real Kubernetes parts the tests run against, and say where they are
 	@$(PY) -m testbed build
 
+# LAWS=1 leaves out fuzzing and the tests marked soak. How many examples a law tries can be said in the environment.
 .PHONY: soak
-soak: dev ## Run for long what CI runs briefly: laws with many examples, tests marked soak, ten minutes of fuzzing each
-	@LAMINA_SCHEDULES=100000 LAMINA_HISTORIES=10000 LAMINA_FUZZ_SECONDS=600 $(PY) -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=soak --timeout=0 -m "soak or hypothesis or fuzz"
+soak: dev ## Run for long what CI runs briefly: laws with many examples, tests marked soak, ten minutes of fuzzing each; LAWS=1: only the laws
+	@LAMINA_SCHEDULES=$${LAMINA_SCHEDULES:-100000} LAMINA_HISTORIES=$${LAMINA_HISTORIES:-10000} LAMINA_FUZZ_SECONDS=$${LAMINA_FUZZ_SECONDS:-600} \
+	$(PY) -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=soak --timeout=0 -m $(if $(LAWS),"hypothesis and not fuzz","soak or hypothesis or fuzz")
 
 .PHONY: walls
 walls: dev ## Break every import contract on purpose and see it caught

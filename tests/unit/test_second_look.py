@@ -20,6 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.slow
 
+# Of tests/conftest.py only what matters here; the tests that run side by side have all of it.
+CONFTEST = """
+from tests import realtime
+def pytest_configure(config):
+    realtime.register(config)
+"""
 HEAD = """
 import os
 import pathlib
@@ -79,10 +85,14 @@ def run(folder: Path, *parts: str, ci: bool = True, jobs: str = "0") -> Ran:
     (folder / "tests").mkdir()
     (folder / "tests" / "test_small.py").write_text(HEAD + "\n".join(parts), encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    realtime: as in pyproject.toml\n", encoding="utf-8")
-    shutil.copy(ROOT / "tests" / "conftest.py", folder)
+    if jobs == "0":
+        (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    else:
+        shutil.copy(ROOT / "tests" / "conftest.py", folder)
     code = f"import sys, pathlib, run_tests; sys.exit(run_tests.main(sys.argv[1:], pathlib.Path({str(folder)!r})))"
     environment = {key: value for key, value in os.environ.items() if key != "CI" and not key.startswith("PYTEST")}
     environment |= {"PYTHONPATH": f"{ROOT / 'scripts'}:{ROOT}"} | ({"CI": "true"} if ci else {})
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p xdist"}  # the others take a second
     done = subprocess.run(
         [sys.executable, "-c", code, "--import-mode=importlib", "-p", "no:cacheprovider", "-n", jobs, "tests"],
         env=environment,
