@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import realtime
+from tests.time_spent import TimeSpent
 
 HERE: Final = Path(__file__).resolve().parent
 IN_CI: Final = os.environ.get("CI", "").lower() in {"true", "1"}
@@ -37,8 +38,10 @@ settings.load_profile("steady")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let CI look twice at tests that need real time."""
+    """Let CI look twice at tests that need real time, and say where the time went."""
     realtime.register(config)
+    if IN_CI and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(TimeSpent(), "time spent")
 
 
 # -------------------------------------------------------------------------------------------- signals of child processes

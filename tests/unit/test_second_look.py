@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests import realtime
+from tests import realtime, time_spent
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -147,6 +147,24 @@ def test_a_person_sees_every_failure_at_once(tmp_path):
     ran = run(tmp_path, FLAKY.format(1), ci=False)
 
     assert (1, [], 1) == (ran.code, ran.flaky, ran.pytests)
+
+
+def test_ci_says_where_the_time_went(tmp_path):
+    ran = run(tmp_path, GOOD, "def test_also_good():\n    pass\n", jobs="1")
+
+    assert re.search(r"seconds  tests  where the time went\n +\d+      2  tests\n", ran.everything), ran.everything
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "folder"),
+    [
+        ("tests/unit/clients/kube/test_lease.py::test_it[a/b::c]", "tests/unit/clients"),
+        ("tests/property/test_laws.py::test_it", "tests/property"),
+        ("test_it.py::test_it", ""),
+    ],
+)
+def test_the_time_of_a_test_is_that_of_its_folder(nodeid, folder):
+    assert folder == time_spent.folder(nodeid)
 
 
 def test_what_was_never_written_is_not_read(tmp_path):
