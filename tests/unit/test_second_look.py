@@ -167,5 +167,22 @@ def test_the_time_of_a_test_is_that_of_its_folder(nodeid, folder):
     assert folder == time_spent.folder(nodeid)
 
 
+@pytest.mark.needs("make")
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        pytest.param(["test"], r"scripts/run_tests\.py -n 3 --dist worksteal", id="tests look twice"),
+        pytest.param(["soak"], r'-m "soak or hypothesis or fuzz"', id="soak"),
+        pytest.param(["soak", "LAWS=1"], r'-m "hypothesis and not fuzz"', id="only the laws"),
+    ],
+)
+def test_what_make_runs(words, command):
+    told = subprocess.run(
+        ["make", "--dry-run", "JOBS=3", *words], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+
+    assert re.search(command, told), told
+
+
 def test_what_was_never_written_is_not_read(tmp_path):
     assert realtime.read(tmp_path / "nothing") is None
