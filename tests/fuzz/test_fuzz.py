@@ -140,14 +140,28 @@ def test_a_planted_mistake_is_found_and_told_with_its_input():
         fuzz(broken, times(20_000))
 
 
-def test_a_slow_input_is_found():
+@pytest.mark.parametrize(
+    ("slow_times", "found"),
+    [
+        pytest.param(3, True, id="each time"),
+        pytest.param(2, False, id="twice, while the machine did something else"),
+    ],
+)
+def test_an_input_that_is_slow_each_time_is_found(slow_times, found, monkeypatch):
+    monkeypatch.setitem(globals(), "SLOWEST", 0.01)
+    goes_on = times(slow_times)
+
     def slow(data: bytes) -> None:
-        until = time.thread_time() + 1.1
+        until = time.thread_time() + (0.02 if goes_on() else 0)
         while time.thread_time() < until:
             pass
 
-    with pytest.raises(pytest.fail.Exception, match="took 1"):
-        fuzz(Subject("slow", slow, [b"x"], ()), times(1))
+    subject = Subject("slow", slow, [b"x"], ())
+    if found:
+        with pytest.raises(pytest.fail.Exception, match="took 0"):
+            fuzz(subject, times(0))
+    else:
+        fuzz(subject, times(0))
 
 
 def test_the_same_seed_gives_the_same_inputs():
