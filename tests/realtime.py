@@ -15,7 +15,7 @@ how a person runs the tests, the plugin does nothing.
 
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, MutableMapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -53,14 +53,15 @@ def read(path: Path) -> Failed | None:
     return Failed(**json.loads(path.read_text(encoding="utf-8")))
 
 
-def register(config: pytest.Config, environment: Mapping[str, str] = os.environ) -> None:
+def register(config: pytest.Config, environment: MutableMapping[str, str] = os.environ) -> None:
     """Let the plugin take part in a run, as far as the environment asks for it."""
     config.pluginmanager.register(Marking(), "realtime marking")
-    if hasattr(config, "workerinput"):
-        return  # reports reach the process that hands out the tests, and it draws the conclusions
-    if environment.get(FAILED_TO):
-        config.pluginmanager.register(FirstLook(Path(environment[FAILED_TO])), "realtime first look")
-    if environment.get(SECOND_LOOK):
+    # Taken out, because they are not meant for a pytest that a test runs, nor for worker processes: reports reach the
+    # process that hands out the tests, and it draws the conclusions.
+    failed_to, second_look = environment.pop(FAILED_TO, ""), environment.pop(SECOND_LOOK, "")
+    if failed_to:
+        config.pluginmanager.register(FirstLook(Path(failed_to)), "realtime first look")
+    if second_look:
         config.pluginmanager.register(SecondLook(), "realtime second look")
 
 

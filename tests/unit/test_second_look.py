@@ -48,6 +48,12 @@ PARAMETERS = """
 def test_flaky(what):
     assert what != 'c::d' or runs('parameter') > 1
 """
+NESTED = """
+@pytest.mark.realtime
+def test_nested():
+    assert not [name for name in os.environ if name in {'LAMINA_FAILED_TO', 'LAMINA_SECOND_LOOK'}]
+    assert runs('nested') > 1
+"""
 IN_SETUP = """
 @pytest.fixture
 def late():
@@ -117,6 +123,7 @@ def run(folder: Path, *parts: str, ci: bool = True, jobs: str = "0") -> Ran:
         pytest.param([GOOD, UNMARKED], 1, [], 1, id="one without the marker"),
         pytest.param([FLAKY.format(1), UNMARKED], 1, [], 1, id="a flaky one, and one without the marker"),
         pytest.param([PARAMETERS], 0, ["test_flaky[c::d]"], 2, id="one case of a table"),
+        pytest.param([NESTED], 0, ["test_nested"], 2, id="one that does not learn that it is looked at twice"),
         pytest.param([IN_SETUP], 0, ["test_late"], 2, id="one that fails while it is set up"),
         pytest.param([SKIPPED_THEN], 1, [], 2, id="one that is skipped the second time"),
         pytest.param([FLAKY.format(1), "def broken(:"], 2, [], 1, id="a module that cannot be read"),
