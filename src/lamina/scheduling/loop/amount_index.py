@@ -1,10 +1,12 @@
 """
 Find the waiting groups that could fit into what a node offers, without asking for each of them.
 
-Groups that need the same resources form a class. A class keeps its groups sorted by amount, once for each resource, so
-that the resource of which the node offers least (measured in groups it would satisfy) leaves few to look at. A class is
-filed under the one of its resources that the fewest other classes are filed under: classes that need something
-the node does not have are not looked at.
+Groups that need the same resources form a class. A class keeps its groups sorted by amount, once for each resource, and
+looks at the resource of which the node's offer satisfies the fewest. The sorted groups are cut into blocks that
+know the least their groups need of the other resources, so that a block none of whose groups fits is skipped as one.
+
+A class is filed under the one of its resources that the fewest other classes are filed under: classes that need
+something the node does not have are not looked at.
 """
 
 import bisect
@@ -15,6 +17,70 @@ Needs = Mapping[str, int]
 """Amounts above zero by resource."""
 # A pod can name thousands of resources; sorting by a few of them finds it as well.
 MOST_SORTED: Final = 8
+# A block is cut in two when it is twice as large. Smaller: more blocks to skip. Larger: more groups to look at in one.
+BLOCK: Final = 32
+
+
+class _Block:
+    """Some groups that follow one another in a sorted order."""
+
+    __slots__ = ("entries", "least")
+
+    def __init__(self, entries: list[tuple[int, int]], least: dict[str, int]) -> None:
+        self.entries = entries
+        """Amount and number, sorted."""
+        self.least = least
+        """The least that one of them needs, by resource."""
+
+
+class _Sorted:
+    """The groups of a class by the amount they need of one resource."""
+
+    __slots__ = ("_blocks", "_name", "_names", "_needs")
+
+    def __init__(self, name: str, names: list[str], needs: Mapping[int, Needs]) -> None:
+        """Sort by *name*, and know the least of *names*; *needs* has what each group needs."""
+        self._name = name
+        self._names = names
+        self._needs = needs
+        self._blocks: list[_Block] = []
+
+    def add(self, number: int) -> None:
+        needs = self._needs[number]
+        entry = (needs[self._name], number)
+        if not self._blocks:
+            self._blocks.append(self._block([entry]))
+            return
+        place = min(self._find(entry), len(self._blocks) - 1)
+        block = self._blocks[place]
+        bisect.insort(block.entries, entry)
+        for name, least in block.least.items():
+            if needs[name] < least:
+                block.least[name] = needs[name]
+        if len(block.entries) >= 2 * BLOCK:
+            self._blocks[place : place + 1] = [self._block(block.entries[:BLOCK]), self._block(block.entries[BLOCK:])]
+
+    def remove(self, number: int) -> None:
+        needs = self._needs[number]
+        entry = (needs[self._name], number)
+        place = self._find(entry)
+        block = self._blocks[place]
+        del block.entries[bisect.bisect_left(block.entries, entry)]
+        if not block.entries:
+            del self._blocks[place]
+        elif any(needs[name] == least for name, least in block.least.items()):
+            self._blocks[place] = self._block(block.entries)
+
+    def within(self, offered: int) -> list[_Block]:
+        """List the blocks that have a group which needs no more than that."""
+        return self._blocks[: bisect.bisect_right(self._blocks, offered, key=lambda block: block.entries[0][0])]
+
+    def _find(self, entry: tuple[int, int]) -> int:
+        """Return the place of the first block that does not end before an entry."""
+        return bisect.bisect_left(self._blocks, entry, key=lambda block: block.entries[-1])
+
+    def _block(self, entries: list[tuple[int, int]]) -> _Block:
+        return _Block(entries, {name: min(self._needs[number][name] for _, number in entries) for name in self._names})
 
 
 class _Class:
@@ -26,31 +92,33 @@ class _Class:
         self.names = names
         self.filed_under = filed_under
         self.needs: dict[int, Needs] = {}
-        self.sorted: dict[str, list[tuple[int, int]]] = {name: [] for name in sorted(names)[:MOST_SORTED]}
+        some = sorted(names)[:MOST_SORTED]
+        self.sorted = {name: _Sorted(name, some, self.needs) for name in some}
 
     def add(self, number: int, needs: Needs) -> None:
         self.needs[number] = needs
-        for name, entries in self.sorted.items():
-            bisect.insort(entries, (needs[name], number))
+        for one in self.sorted.values():
+            one.add(number)
 
     def remove(self, number: int) -> None:
-        needs = self.needs.pop(number)
-        for name, entries in self.sorted.items():
-            del entries[bisect.bisect_left(entries, (needs[name], number))]
+        for one in self.sorted.values():
+            one.remove(number)
+        del self.needs[number]
 
     def within(self, offered: Needs) -> Iterator[int]:
-        fewest: list[tuple[int, int]] = []
-        count = len(self.needs) + 1
-        for name, entries in self.sorted.items():
-            # Sorts before every entry of a larger amount, whatever the group's number.
-            satisfied = bisect.bisect_left(entries, (offered[name] + 1,))
-            if satisfied < count:
-                fewest, count = entries, satisfied
-            if count == 0:
+        blocks: list[_Block] | None = None
+        for name, one in self.sorted.items():
+            satisfied = one.within(offered[name])
+            if blocks is None or len(satisfied) < len(blocks):
+                blocks = satisfied
+            if not blocks:
                 return
-        for _, number in fewest[:count]:
-            if all(offered[name] >= amount for name, amount in self.needs[number].items()):
-                yield number
+        for block in blocks or ():
+            if any(offered[name] < least for name, least in block.least.items()):
+                continue
+            for _, number in block.entries:
+                if all(offered[name] >= amount for name, amount in self.needs[number].items()):
+                    yield number
 
 
 class AmountIndex:
