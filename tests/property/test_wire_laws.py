@@ -81,6 +81,20 @@ PHASES = ["Pending", "Running", "Failed"]
 
 
 @st.composite
+def lives(draw, phase):
+    """When what happened to a pod."""
+    times = st.integers(1, 2**32).map(float)
+    life = {"bound_at": draw(st.just(0.0) | times)}
+    if draw(st.booleans()):
+        life |= {"ready": True, "ready_at": draw(times)}
+    if draw(st.booleans()):
+        life |= {"deleting": True, "deleting_since": draw(times)}
+    if phase == "Failed":
+        life["ended_at"] = draw(st.just(0.0) | times)
+    return life
+
+
+@st.composite
 def pods(draw):
     """A pod, with the two things it does not keep: what it asked for as a whole, and its overhead."""
     running, init = draw(containers), draw(init_containers)
@@ -118,7 +132,8 @@ def pods(draw):
         created_at=float(draw(st.integers(0, 2**32))),
         started=phase != "Pending",
         finished=phase == "Failed",
-        deleting=draw(st.booleans()),
+        failed=phase == "Failed",
+        **draw(lives(phase)),
     )
     return pod, pod_level, overhead
 
@@ -225,6 +240,17 @@ def written_spread(held):
     ]
 
 
+def written_life(pod):
+    """The conditions and container statuses that tell what happened to a pod when."""
+    conditions = [{"type": "Initialized", "status": "True", "lastTransitionTime": written_time(1.0)}]
+    if pod.bound_at:
+        conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": written_time(pod.bound_at)})
+    since = written_time(pod.ready_at or 1.0)
+    conditions.append({"type": "Ready", "status": str(pod.ready), "lastTransitionTime": since})
+    ended = {"terminated": {"finishedAt": written_time(pod.ended_at)}} if pod.ended_at else {"running": {}}
+    return {"conditions": conditions, "containerStatuses": [{"name": "c", "state": ended}]}
+
+
 def written_pod(pod, pod_level, overhead):
     """A pod as an API server sends it, fields we do not look at included."""
     owner = pod.owner
@@ -235,7 +261,8 @@ def written_pod(pod, pod_level, overhead):
         "labels": pod.labels,
         "annotations": pod.annotations,
         "creationTimestamp": written_time(pod.created_at),
-        "deletionTimestamp": written_time(pod.created_at + 1) if pod.deleting else None,
+        "deletionTimestamp": written_time(pod.deleting_since + 30) if pod.deleting else None,
+        "deletionGracePeriodSeconds": 30 if pod.deleting else None,
         "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:spec": {}}}],
         "ownerReferences": [{"kind": "Event", "name": "another"}],
     }
@@ -259,7 +286,7 @@ def written_pod(pod, pod_level, overhead):
     if pod.containers:
         spec["containers"][-1]["ports"] = written_ports(pod)
     phase = PHASES[pod.started + pod.finished]
-    status = {"phase": phase, "nominatedNodeName": pod.nominated_node}
+    status = {"phase": phase, "nominatedNodeName": pod.nominated_node, **written_life(pod)}
     return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec, "status": status}
 
 

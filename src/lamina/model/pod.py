@@ -23,6 +23,9 @@ ANY_IP: Final = "0.0.0.0"  # noqa: S104 - what a pod asks for; nothing is bound 
 TCP: Final = "TCP"
 
 
+_SET: Final = msgspec.structs.force_setattr
+
+
 class Container(msgspec.Struct, frozen=True, gc=False):
     """One container of a pod."""
 
@@ -102,7 +105,10 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     A pod.
 
     ``requests`` is what filters count and ``scoring_requests`` what rankings count; both are derived from the
-    containers once, by `total_requests`, because every cycle needs them.
+    containers once, by `total_requests`, because every cycle needs them. For a pod that is being resized they are what it
+    takes of its node until the resize is done, and can differ from what its containers ask for.
+
+    Times are seconds since 1970 (in a simulation: since its start), and 0 where they are not known.
     """
 
     uid: PodUid
@@ -140,12 +146,25 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """What it would like and Lamina pays no attention to yet, in words."""
     owner: Owner | None = None
     created_at: float = 0.0
+    bound_at: float = 0.0
+    """When it got its node, if that is known."""
     started: bool = False
     """Its containers run: every image it needs is on its node."""
     started_at: float = 0.0
     """Since when, if it runs and somebody says so: when its node took it on, before its images were pulled."""
+    ready: bool = False
+    """Its containers run and pass their readiness probes."""
+    ready_at: float = 0.0
+    """Since when, if it is ready and that is known."""
     finished: bool = False
+    """Its containers ended and do not run again."""
+    failed: bool = False
+    """It finished, and badly."""
+    ended_at: float = 0.0
+    """When its last container ended, if it finished and that is known."""
     deleting: bool = False
+    deleting_since: float = 0.0
+    """When its deletion began, if that is known: a grace period before the time by which it has to be gone."""
 
     @property
     def key(self) -> str:
@@ -154,8 +173,10 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """List the images once: every plugin that looks at them would have to do it again for every pod."""
-        uses = [container.image for container in (*self.init_containers, *self.containers)]
-        msgspec.structs.force_setattr(self, "images", (*uses, *self.image_volumes))
+        images = tuple([container.image for container in self.containers])
+        if self.init_containers or self.image_volumes:
+            images = (*[container.image for container in self.init_containers], *images, *self.image_volumes)
+        _SET(self, "images", images)
 
 
 def total_requests(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from lamina.model import quantity
+from lamina.model.quantity import LARGEST
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -80,4 +81,6 @@ def pod_total(
             peak = at_least(peak, sidecars)
         else:
             peak = at_least(peak, add(asked, sidecars))
-    return add(filled(replacing, at_least(running, peak)), overhead)
+    total = add(filled(replacing, at_least(running, peak)), overhead)
+    # As one amount is bounded, so is their sum: no encoding has to carry more than 64 bits.
+    return tuple([(name, min(value, LARGEST)) for name, value in total])

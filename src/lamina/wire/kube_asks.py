@@ -13,8 +13,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+from msgspec import Raw
 
 from lamina.model.pod import ANY_IP, TCP, HostPort
+from lamina.wire.repeats import remembered
 
 RESTART_ALL: Final = "RestartAllContainers"
 
@@ -89,16 +91,29 @@ DISKS: Final = (
     "rbd",
     "vsphere_volume",
 )
+_PORTS: Final = msgspec.json.Decoder(list[Port] | None)
+_VOLUMES: Final = msgspec.json.Decoder(list[Volume] | None)
 _WRITTEN: Final = dict(zip(Volume.__struct_fields__, Volume.__struct_encode_fields__, strict=True))
 
 
-def host_ports(ports: Iterable[Port]) -> tuple[HostPort, ...]:
-    """List the ports of the node among the ports of containers; 0 is none."""
+def _read_host_ports(text: bytes) -> tuple[HostPort, ...]:
     return tuple(
         HostPort(port.host_port, port.protocol or TCP, port.host_ip or ANY_IP)
-        for port in ports
+        for port in _PORTS.decode(text) or ()
         if port.host_port is not None and port.host_port > 0
     )
+
+
+host_ports = remembered("spec.containers[].ports", _read_host_ports)
+"""The ports of the node among the ports of a container; 0 is none."""
+
+
+def read_volumes(text: Raw) -> list[Volume]:
+    """Read the volumes that are anything to a scheduler; most are not, and all of those are equal."""
+    try:
+        return [volume for volume in _VOLUMES.decode(text) or () if volume != ORDINARY]
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"spec.volumes: {error}") from error
 
 
 def image_volumes(volumes: Iterable[Volume]) -> tuple[str, ...]:

@@ -14,14 +14,16 @@ from msgspec import Raw
 from lamina.model.pod import DEFAULT_SCHEDULER, Container, HostPort, Pod, PodUid
 from lamina.wire import kube_asks, kube_placement, timestamps
 from lamina.wire.errors import WireError
-from lamina.wire.kube_asks import ORDINARY, Named, Port, RestartRule, SchedulingGroup, Volume
-from lamina.wire.kube_demand import INIT, SIDECAR, demand_of
+from lamina.wire.kube_asks import Named, RestartRule, SchedulingGroup, Volume
+from lamina.wire.kube_demand import HELD, INFEASIBLE, INIT, SIDECAR, WHOLE, demand_of
 from lamina.wire.kube_meta import ObjectMeta, controller
+from lamina.wire.kube_status import ContainerStatus, PodStatus, conditions_of, differing, ended_at, reported
 from lamina.wire.repeats import NULL
 
 ALWAYS: Final = "Always"
 NOT_STARTED: Final = frozenset({None, "", "Pending"})
-FINISHED: Final = frozenset({"Succeeded", "Failed"})
+FAILED: Final = "Failed"
+FINISHED: Final = frozenset({"Succeeded", FAILED})
 
 
 class ContainerObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -32,7 +34,7 @@ class ContainerObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     resources: Raw = NULL
     restart_policy: str | None = None
     restart_policy_rules: list[RestartRule] | None = None
-    ports: list[Port] | None = None
+    ports: Raw = NULL
 
 
 class Gate(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +48,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     containers: list[ContainerObject] | None = None
     init_containers: list[ContainerObject] | None = None
-    volumes: list[Volume] | None = None
+    volumes: Raw = NULL
     resources: Raw = NULL
     overhead: Raw = NULL
     node_name: str | None = None
@@ -63,14 +65,6 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     workload_ref: Named | None = None
     host_network: bool | None = None
     host_users: bool | None = None
-
-
-class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """``status`` of a pod."""
-
-    phase: str | None = None
-    nominated_node_name: str | None = None
-    start_time: str | None = None
 
 
 class PodObject(msgspec.Struct, frozen=True, gc=False):
@@ -100,15 +94,19 @@ def pod_from(pod: PodObject) -> Pod:
 def _convert(pod: PodObject) -> Pod:
     metadata, spec, status = pod.metadata, pod.spec, pod.status or _NO_STATUS
     containers, init = spec.containers or (), spec.init_containers or ()
-    # Most volumes are nothing to a scheduler, and all of those are equal.
-    volumes = [volume for volume in spec.volumes or () if volume != ORDINARY]
+    volumes = [] if spec.volumes is NULL else kube_asks.read_volumes(spec.volumes)
     placement = kube_placement.affinity(spec.affinity)
+    made = metadata.creation_timestamp
+    made_at = timestamps.seconds(made)
+    conditions = conditions_of(status, made, made_at)
     demand = demand_of(
         spec.resources,
         spec.overhead,
         [container.resources for container in containers],
         [(SIDECAR if container.restart_policy == ALWAYS else INIT, container.resources) for container in init],
+        _held(spec, status, infeasible=conditions.infeasible) if spec.node_name else (),
     )
+    finished = status.phase in FINISHED
     started = status.phase not in NOT_STARTED
     return Pod(
         uid=PodUid(metadata.uid),
@@ -129,7 +127,9 @@ def _convert(pod: PodObject) -> Pod:
                     init, demand.init_containers, demand.init_container_limits, strict=True
                 )
             ]
-        ),
+        )
+        if init
+        else (),
         image_volumes=kube_asks.image_volumes(volumes) if volumes else (),
         requests=demand.requests,
         scoring_requests=demand.scoring_requests,
@@ -147,37 +147,79 @@ def _convert(pod: PodObject) -> Pod:
         host_ports=_host_ports(containers, init),
         tolerations=kube_placement.tolerations(spec.tolerations),
         spread=kube_placement.spread(spec.topology_spread_constraints),
-        gates=tuple([gate.name for gate in spec.scheduling_gates or ()]),
+        gates=tuple([gate.name for gate in spec.scheduling_gates]) if spec.scheduling_gates else (),
         pull_secrets=tuple([secret.name for secret in spec.image_pull_secrets]) if spec.image_pull_secrets else (),
         unmet=_unmet(spec, volumes, placement.unmet),
         ignored=placement.ignored,
         owner=controller(metadata.owner_references),
-        created_at=timestamps.seconds(metadata.creation_timestamp),
+        created_at=made_at,
+        bound_at=conditions.bound_at,
         started=started,
-        started_at=timestamps.seconds(status.start_time) if started else 0.0,
-        finished=status.phase in FINISHED,
+        started_at=0.0
+        if not started
+        else made_at
+        if status.start_time == made
+        else timestamps.seconds(status.start_time),
+        ready=conditions.ready,
+        ready_at=conditions.ready_at,
+        finished=finished,
+        failed=status.phase == FAILED,
+        ended_at=ended_at(status) if finished else 0.0,
         deleting=metadata.deletion_timestamp is not None,
+        deleting_since=_deleting_since(metadata) if metadata.deletion_timestamp else 0.0,
     )
+
+
+def _held(spec: PodSpec, status: PodStatus, *, infeasible: bool) -> list[bytes]:
+    """List for `demand_of` what the node says of a bound pod, where that is not what the pod asks for; mostly nothing."""
+    parts: list[bytes] = []
+    if known := reported(status):
+        containers = spec.containers or ()
+        for place, one in enumerate(containers):
+            _add(parts, place, known.get(one.name), one.resources)
+        for place, one in enumerate(spec.init_containers or (), len(containers)):
+            if one.restart_policy == ALWAYS:
+                _add(parts, place, known.get(one.name), one.resources)
+    if spec.resources is not NULL and status.resources is not NULL:
+        _add(parts, WHOLE, ContainerStatus("", status.resources, status.allocated_resources), spec.resources)
+    if parts and infeasible:
+        parts.append(INFEASIBLE)
+    return parts
+
+
+def _add(parts: list[bytes], place: int, one: ContainerStatus | None, spec: Raw) -> None:
+    if (held := differing(one, spec)) is not None:
+        parts += (HELD, b"%d" % place, *held)
+
+
+def _deleting_since(metadata: ObjectMeta) -> float:
+    """Return when the deletion began: the time that the API server writes lies a grace period after it."""
+    until = timestamps.seconds(metadata.deletion_timestamp)
+    return max(until - (metadata.deletion_grace_period_seconds or 0), 0.0)
 
 
 def _host_ports(containers: Sequence[ContainerObject], init: Sequence[ContainerObject]) -> tuple[HostPort, ...]:
     """List the ports of containers that run as long as the pod does, as upstream has it: init containers only if sidecars."""
-    ports = [port for one in containers if one.ports for port in one.ports if port.host_port]
+    ports = [port for one in containers if one.ports is not NULL for port in kube_asks.host_ports(one.ports)]
     if init:
-        ports[:0] = [port for one in init if one.ports and one.restart_policy == ALWAYS for port in one.ports]
-    return kube_asks.host_ports(ports) if ports else ()
+        ports[:0] = [
+            port
+            for one in init
+            if one.ports is not NULL and one.restart_policy == ALWAYS
+            for port in kube_asks.host_ports(one.ports)
+        ]
+    return tuple(ports) if ports else ()
 
 
 def _unmet(spec: PodSpec, volumes: list[Volume], known: tuple[str, ...]) -> tuple[str, ...]:
     """Add to what is *known* to be unmet what else is; for most pods, nothing."""
-    rules = [
-        rule
-        for containers in (spec.init_containers, spec.containers)
-        if containers
-        for one in containers
-        if one.restart_policy_rules
-        for rule in one.restart_policy_rules
-    ]
+    rules: list[RestartRule] = []
+    for one in spec.containers or ():
+        if one.restart_policy_rules:
+            rules += one.restart_policy_rules
+    for one in spec.init_containers or ():
+        if one.restart_policy_rules:
+            rules += one.restart_policy_rules
     if not (
         volumes
         or rules

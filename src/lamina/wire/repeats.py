@@ -36,8 +36,14 @@ def remembered(field: str, read: Callable[[bytes], T]) -> Callable[[bytes], T]:
             raise ValueError(f"{field}: {error}") from error
 
     known = lru_cache(ENTRIES)(explained)
+    nothing: list[T] = []
 
     def recall(text: bytes) -> T:
+        if text is NULL:
+            # What most objects leave out is found without making a key.
+            if not nothing:
+                nothing.append(explained(bytes(NULL)))
+            return nothing[0]
         # Raw text is only a view of all that was received: the copy can be a key, and lets go of the rest.
         text = bytes(text)
         return known(text) if len(text) <= LONGEST else explained(text)

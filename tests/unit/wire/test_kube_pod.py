@@ -199,6 +199,7 @@ EXPECTED = Pod(
     created_at=1772368205.0,
     started=True,
     deleting=True,
+    deleting_since=1772370000.0,
 )
 
 
