@@ -14,25 +14,33 @@ from lamina.model.reports import LayerReport
 from lamina.model.usage import NodeUsage
 
 
-class TimePassed(msgspec.Struct, frozen=True):
+class Happened(msgspec.Struct, frozen=True, tag_field="type", tag=True):
+    """
+    What all events share: written down, each carries the name of its class as ``type``.
+
+    Every event comes back equal from MessagePack. JSON cannot carry infinite amounts, and turns them into null.
+    """
+
+
+class TimePassed(Happened, frozen=True):
     """It is *now* now; time-outs, back-offs and orders that depend on time follow from this."""
 
     now: float
 
 
-class NodeSeen(msgspec.Struct, frozen=True):
+class NodeSeen(Happened, frozen=True):
     """A node appeared or changed; *node* is how it is now."""
 
     node: Node
 
 
-class NodeGone(msgspec.Struct, frozen=True):
+class NodeGone(Happened, frozen=True):
     """A node left the cluster."""
 
     name: str
 
 
-class PodSeen(msgspec.Struct, frozen=True):
+class PodSeen(Happened, frozen=True):
     """
     A pod appeared or changed; *pod* is how it is now.
 
@@ -43,13 +51,13 @@ class PodSeen(msgspec.Struct, frozen=True):
     pod: Pod
 
 
-class PodGone(msgspec.Struct, frozen=True):
+class PodGone(Happened, frozen=True):
     """A pod was deleted."""
 
     uid: PodUid
 
 
-class NamespaceSeen(msgspec.Struct, frozen=True):
+class NamespaceSeen(Happened, frozen=True):
     """A namespace appeared or changed; its annotations hold for pods in it that say nothing themselves."""
 
     name: str
@@ -57,7 +65,13 @@ class NamespaceSeen(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
 
 
-class ImagesLearned(msgspec.Struct, frozen=True):
+class NamespaceGone(Happened, frozen=True):
+    """A namespace was deleted; one made again under its name is another."""
+
+    name: str
+
+
+class ImagesLearned(Happened, frozen=True):
     """What these images consist of has become known."""
 
     images: tuple[Image, ...]
@@ -65,38 +79,38 @@ class ImagesLearned(msgspec.Struct, frozen=True):
     """Seconds for which their names mean them; 0: until they are seen to mean something else."""
 
 
-class LayersReported(msgspec.Struct, frozen=True):
+class LayersReported(Happened, frozen=True):
     """A node's agent reported what the node holds."""
 
     report: LayerReport
 
 
-class LayersWithdrawn(msgspec.Struct, frozen=True):
+class LayersWithdrawn(Happened, frozen=True):
     """A node's report is gone, and nothing is known of the node any more."""
 
     node: str
 
 
-class UsageReported(msgspec.Struct, frozen=True):
+class UsageReported(Happened, frozen=True):
     """Somebody measured what nodes are really used for."""
 
     usages: tuple[NodeUsage, ...]
 
 
-class BindDone(msgspec.Struct, frozen=True):
+class BindDone(Happened, frozen=True):
     """The binding asked for was accepted."""
 
     uid: PodUid
 
 
-class BindFailed(msgspec.Struct, frozen=True):
+class BindFailed(Happened, frozen=True):
     """The binding asked for was refused."""
 
     uid: PodUid
     reason: str
 
 
-class WorkDone(msgspec.Struct, frozen=True):
+class WorkDone(Happened, frozen=True):
     """The work *plugin* asked for before binding is finished."""
 
     uid: PodUid
@@ -105,7 +119,7 @@ class WorkDone(msgspec.Struct, frozen=True):
     """Of the command this answers; an answer to an earlier attempt counts for nothing."""
 
 
-class WorkFailed(msgspec.Struct, frozen=True):
+class WorkFailed(Happened, frozen=True):
     """The work *plugin* asked for before binding failed."""
 
     uid: PodUid
@@ -114,14 +128,14 @@ class WorkFailed(msgspec.Struct, frozen=True):
     reason: str
 
 
-class PermitGiven(msgspec.Struct, frozen=True):
+class PermitGiven(Happened, frozen=True):
     """Somebody outside allowed a waiting pod to go on, as far as *plugin* is concerned."""
 
     uid: PodUid
     plugin: str
 
 
-class PermitRefused(msgspec.Struct, frozen=True):
+class PermitRefused(Happened, frozen=True):
     """Somebody outside refused a waiting pod."""
 
     uid: PodUid
@@ -136,6 +150,7 @@ ClusterEvent = (
     | PodSeen
     | PodGone
     | NamespaceSeen
+    | NamespaceGone
     | ImagesLearned
     | LayersReported
     | LayersWithdrawn

@@ -71,6 +71,8 @@ class ClusterState:
                 changes = [Changed(Change.USAGE)] if self.usage.report(usages) else NO_CHANGE
             case events.NamespaceSeen(name, annotations, labels):
                 changes = self._namespace_seen(name, annotations, labels)
+            case events.NamespaceGone(name):
+                changes = self._namespace_gone(name)
             case _:
                 assert_never(event)
         if self.inventory.meanings != self._meanings:
@@ -105,6 +107,12 @@ class ClusterState:
         self.columns.repulsion.name(name, labels)
         if self.context.namespaces.get(name, {}) != annotations:
             self.context.namespaces[name] = annotations
+            self.columns.touch(Facet.CATALOG, 0)
+        return NO_CHANGE
+
+    def _namespace_gone(self, name: str) -> list[Changed]:
+        self.columns.repulsion.forget(name)
+        if self.context.namespaces.pop(name, None):
             self.columns.touch(Facet.CATALOG, 0)
         return NO_CHANGE
 

@@ -79,6 +79,11 @@ class Repulsion:
             self._namespaces[namespace] = labels
             self.edition += 1
 
+    def forget(self, namespace: str) -> None:
+        """Forget a namespace that is gone."""
+        if self._namespaces.pop(namespace, None):
+            self.edition += 1
+
     def about(self, pod: Pod) -> list[Rule]:
         """List the rules that keep a pod away from somewhere, oldest first."""
         if not self._rules:

@@ -77,6 +77,7 @@ class Loop:
                 events.NodeSeen()
                 | events.NodeGone()
                 | events.NamespaceSeen()
+                | events.NamespaceGone()
                 | events.ImagesLearned()
                 | events.LayersReported()
                 | events.LayersWithdrawn()

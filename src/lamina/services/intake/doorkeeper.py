@@ -26,6 +26,7 @@ from lamina.model.events import (
     Event,
     LayersReported,
     LayersWithdrawn,
+    NamespaceGone,
     NamespaceSeen,
     NodeGone,
     NodeSeen,
@@ -100,6 +101,7 @@ class Doorkeeper:
             LayersReported: lambda event: resolving.nodes.reported(event.report),
             LayersWithdrawn: lambda event: resolving.nodes.withdrawn(event.node),
             NamespaceSeen: lambda event: resolving.namespace(event.name, event.annotations, event.labels),
+            NamespaceGone: lambda event: resolving.namespace(event.name, {}, {}),
         }
         resolving.tell(self._answered, inside.put)
 

@@ -17,6 +17,7 @@ from lamina.model.events import (
     ImagesLearned,
     LayersReported,
     LayersWithdrawn,
+    NamespaceGone,
     NamespaceSeen,
     NodeGone,
     NodeSeen,
@@ -69,7 +70,7 @@ NAMESPACES: Final = Watched[Namespace](
     decode_namespace,
     lambda namespace: namespace.name,
     lambda namespace: NamespaceSeen(namespace.name, namespace.annotations, namespace.labels),
-    lambda namespace: NamespaceSeen(namespace.name),
+    lambda namespace: NamespaceGone(namespace.name),
 )
 NODE_LAYERS: Final = Watched[LayerReport](
     Resource(path=f"{LAMINA_API}/nodelayers", kind="NodeLayers"),
