@@ -3,11 +3,14 @@
 import re
 from typing import Final
 
+import msgspec
+from msgspec import UNSET
 from rich import box
 from rich.table import Table
 
 from lamina.cli.screen import Screen, literal
-from lamina.model.decision import Decision, LocalityStory, NodeVerdict, PluginScore, Saved
+from lamina.model.decision import Decision, NodeVerdict, PluginScore
+from lamina.model.layer_story import LocalityStory, Saved
 from lamina.model.quantity import human_bytes
 
 COLUMN: Final = 10
@@ -33,6 +36,8 @@ def tell(
             screen.console.print(layers(decision.locality, screen))
         for line in savings(decision):
             screen.say(literal(line))
+    for line in parts(decision):
+        screen.say(literal(line))
     for note in decision.notes:
         screen.say(f"[yellow]note[/yellow] {literal(note)}")
     if not decision.verdicts:
@@ -158,6 +163,13 @@ def savings(decision: Decision) -> list[str]:
         if saved is not None:
             said.append(f"against {name}: {_more(saved)}")
     return said
+
+
+def parts(decision: Decision) -> list[str]:
+    """Write down what other plugins explain, one line each, field by field as they call them."""
+    if decision.parts is UNSET:
+        return []
+    return [f"{plugin}: {msgspec.json.encode(part).decode()}" for plugin, part in decision.parts.items()]
 
 
 def _more(saved: Saved) -> str:

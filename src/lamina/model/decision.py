@@ -2,12 +2,17 @@
 Why a pod went where it went, or why it still waits.
 
 The loop fills a `Decision` for every attempt; the live service, the trace, `lamina explain` and the demo all show the
-same structure. In *brief* detail only the chosen node and the runner-up are listed, in *full* detail every node.
+same structure. In *brief* detail only the chosen node and the runner-up are listed, in *full* detail every node. Plugins
+add parts of their own, in their own terms; the framework does not look into them.
 """
 
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Self
 
 import msgspec
+from msgspec import UNSET, UnsetType
+
+from lamina.model.layer_story import LocalityStory
 
 NO_NODES: Final = "no nodes available to schedule pods"
 
@@ -47,38 +52,6 @@ class NodeVerdict(msgspec.Struct, frozen=True):
     refusal: Refusal | None = None
 
 
-class LayerState(msgspec.Struct, frozen=True):
-    """One layer of the pod's images, on the node that was chosen."""
-
-    digest: str
-    size: int
-    """Compressed bytes."""
-    state: Literal["present", "arriving", "missing"]
-    seconds: float = 0.0
-    """Until it is there, for one that is arriving."""
-
-
-class Saved(msgspec.Struct, frozen=True):
-    """What choosing one node rather than another saves; negative when the other would have been better in this."""
-
-    seconds: float
-    bytes: int
-
-
-class LocalityStory(msgspec.Struct, frozen=True, kw_only=True):
-    """What layers had to do with a decision."""
-
-    layers: tuple[LayerState, ...]
-    """Bottom first, image by image."""
-    seconds: float
-    """Until the pod's images are ready on the chosen node, as it was estimated."""
-    download: int
-    """Bytes the node has to download for it."""
-    against_mean: Saved | None = None
-    """Compared with the mean of the feasible nodes of which anything is known."""
-    against_runner_up: Saved | None = None
-
-
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt to place one pod."""
 
@@ -103,9 +76,21 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     """For a pod that was not placed: kube-scheduler's words."""
     locality: LocalityStory | None = None
-    """Layers on the chosen node (full detail only)."""
+    """The part of the plugin that looks at layers, which has a place of its own since the first format."""
     notes: tuple[str, ...] = ()
     """What plugins found wrong with the pod without refusing it."""
+    parts: dict[str, Any] | UnsetType = UNSET
+    """
+    What else plugins explain in their own terms: plugin → its own struct; left out when there is none.
+
+    Read from a file, a part is a plain mapping: only its plugin knows the struct, and can ask `msgspec.convert` for it.
+    """
+
+    def with_parts(self, parts: Mapping[str, msgspec.Struct]) -> Self:
+        """Return the decision with these parts added, each by the plugin of that name."""
+        story = next((part for part in parts.values() if isinstance(part, LocalityStory)), self.locality)
+        others = {plugin: part for plugin, part in parts.items() if part is not story}
+        return msgspec.structs.replace(self, locality=story, parts=others or UNSET)
 
     @property
     def margin(self) -> int | None:

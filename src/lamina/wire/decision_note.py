@@ -11,7 +11,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from lamina.model.decision import Decision, Saved
+from lamina.model.decision import Decision
+from lamina.model.layer_story import Saved
 from lamina.wire.errors import WireError
 
 DECISION_ANNOTATION: Final = "lamina.dev/decision"

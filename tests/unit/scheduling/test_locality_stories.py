@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from lamina.model import events
-from lamina.model.decision import LayerState, LocalityStory, Saved
 from lamina.model.image import Image
+from lamina.model.layer_story import LayerState, LocalityStory, Saved
 from lamina.model.node import Node
 from lamina.model.pod import DO_NOT_SCHEDULE, Owner, Pod, SpreadConstraint
 from lamina.model.selectors import LabelSelector

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lamina.clients.kube.errors import ApiError, Unreachable
-from lamina.model.decision import Decision, LocalityStory, NodeVerdict, PluginScore, Saved
+from lamina.model.decision import Decision, NodeVerdict, PluginScore
+from lamina.model.layer_story import LocalityStory, Saved
 from lamina.services.intake.clock import Clock
 
 T = TypeVar("T")

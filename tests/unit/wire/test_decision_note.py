@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.decision import Decision, LocalityStory, NodeVerdict, PluginScore, Saved
+from lamina.model.decision import Decision, NodeVerdict, PluginScore
+from lamina.model.layer_story import LocalityStory, Saved
 from lamina.wire.decision_note import (
     MOST_BYTES,
     DecisionNote,

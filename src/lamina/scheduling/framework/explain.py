@@ -5,16 +5,16 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from lamina.model.decision import Decision, LocalityStory, NodeVerdict, Outcome, PluginScore, Refusal, pending_message
+from lamina.model.decision import Decision, NodeVerdict, Outcome, PluginScore, Refusal, pending_message
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.columns import Bools
 from lamina.scheduling.framework.evaluation import OUT, Evaluation
-from lamina.scheduling.framework.points import FactsPlugin, StoryPlugin
+from lamina.scheduling.framework.points import ExplainPlugin, FactsPlugin
 from lamina.scheduling.framework.status import Code, Status
 from lamina.scheduling.framework.view import everything
 
 Detail = Literal["none", "brief", "savings", "full"]
-"""Brief: the chosen node and the second. Savings: also what layers had to do with it. Full: every node and layer."""
+"""Brief: the chosen node and the second. Savings: also the parts plugins add. Full: every node, and parts in full."""
 
 
 def node_name(evaluation: Evaluation, row: int) -> str:
@@ -119,7 +119,7 @@ def explain(evaluation: Evaluation, pod: Pod, attempt: Attempt, detail: Detail) 
         message = note if broken else pending_message(columns.count, refusals, note, attempt.after)
     second = runner_up(evaluation, row) if row >= 0 and detail != "none" and columns.count > 1 else -1
     verdicts = _everybody(evaluation, pod) if detail == "full" else {}
-    return Decision(
+    decision = Decision(
         pod=pod.key,
         uid=pod.uid,
         at=attempt.at,
@@ -134,9 +134,10 @@ def explain(evaluation: Evaluation, pod: Pod, attempt: Attempt, detail: Detail) 
         refusals=refusals,
         verdicts=tuple(verdicts.values()),
         message=message,
-        locality=_story(evaluation, pod, row, second, detail) if row >= 0 else None,
         notes=_notes(evaluation, pod) if detail != "none" else (),
     )
+    parts = _parts(evaluation, pod, row, second, detail) if row >= 0 and detail in ("savings", "full") else None
+    return decision.with_parts(parts) if parts else decision
 
 
 def broken(pod: Pod, status: Status, *, at: float, attempt: int, profile: str) -> Decision:
@@ -187,19 +188,17 @@ def _facts(evaluation: Evaluation, pod: Pod) -> dict[str, list[dict[str, int]]]:
     }
 
 
-def _story(evaluation: Evaluation, pod: Pod, chosen: int, second: int, detail: Detail) -> LocalityStory | None:
-    if detail not in ("savings", "full"):
-        return None
+def _parts(evaluation: Evaluation, pod: Pod, chosen: int, second: int, detail: Detail) -> dict[str, msgspec.Struct]:
     nodes = everything(evaluation.columns)
+    parts: dict[str, msgspec.Struct] = {}
     for part, skip in zip(evaluation.profile.scorers, evaluation.skips, strict=True):
         # By name first, for the reason given in `_notes`.
-        if not skip and hasattr(part.plugin, "story") and isinstance(part.plugin, StoryPlugin):
-            told = part.plugin.story(
-                evaluation.state, pod, nodes, (chosen, second), evaluation.feasible, layers=detail == "full"
-            )
-            if told is not None:
-                return told
-    return None
+        if not skip and hasattr(part.plugin, "explain") and isinstance(part.plugin, ExplainPlugin):
+            best = (chosen, second)
+            own = part.plugin.explain(evaluation.state, pod, nodes, best, evaluation.feasible, full=detail == "full")
+            if own is not None:
+                parts[part.name] = own
+    return parts
 
 
 def _notes(evaluation: Evaluation, pod: Pod) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from lamina.model.decision import LocalityStory, Refusal
+from lamina.model.decision import Refusal
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.changes import Change, Changed
 from lamina.scheduling.framework.columns import Bools, Ints
@@ -328,10 +328,10 @@ class FactsPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
-class StoryPlugin(Plugin, Protocol):
-    """Can tell what layers had to do with a choice; asked where savings are told."""
+class ExplainPlugin(Plugin, Protocol):
+    """Can add a part of its own to a decision, in its own terms; asked in the details ``savings`` and ``full``."""
 
-    def story(
+    def explain(
         self,
         state: CycleState,
         pod: Pod,
@@ -339,12 +339,13 @@ class StoryPlugin(Plugin, Protocol):
         best: tuple[int, int],
         feasible: Bools,
         *,
-        layers: bool = True,
-    ) -> LocalityStory | None:
+        full: bool = True,
+    ) -> msgspec.Struct | None:
         """
-        Tell what the first row of *best* has and what that saves; the second is -1 when nothing else was feasible.
+        Explain the choice of the first row of *best*; the second is the runner-up, or -1 if no other node was feasible.
 
-        Without *layers* what it saves is enough.
+        Return a frozen struct of the plugin's own, which is written into the trace as JSON, or None for no part. Without
+        *full*, return what a live scheduler can afford for every pod.
         """
         ...
 

@@ -45,7 +45,7 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
     (points.FilterNodePlugin, "filter_node", "filter"),
     (points.ScoreNodePlugin, "score_node", "score"),
     (points.FactsPlugin, "facts", "score"),
-    (points.StoryPlugin, "story", "score"),
+    (points.ExplainPlugin, "explain", "score"),
     (points.NotesPlugin, "notes", ""),
     (points.ReservePlugin, "unreserve", "reserve"),
     (points.Signed, "sign", ""),

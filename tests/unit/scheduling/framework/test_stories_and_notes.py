@@ -2,11 +2,13 @@
 
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 import pytest
 
 from lamina.model import events
-from lamina.model.decision import LayerState, LocalityStory
+from lamina.model.decision import Decision
+from lamina.model.layer_story import LayerState, LocalityStory
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.columns import Bools, Ints
 from lamina.scheduling.framework.cycle_state import CycleState
@@ -32,7 +34,7 @@ class Teller(Animal):
         """Have no opinion."""
         return np.full(len(nodes), 7, dtype=np.int64)
 
-    def story(
+    def explain(
         self,
         state: CycleState,
         pod: Pod,
@@ -40,7 +42,7 @@ class Teller(Animal):
         best: tuple[int, int],
         feasible: Bools,
         *,
-        layers: bool = True,
+        full: bool = True,
     ) -> LocalityStory | None:
         """Tell what it was asked."""
         if "bored" in pod.labels:
@@ -52,6 +54,36 @@ class Teller(Animal):
     def notes(self, pod: Pod) -> str:
         """Complain about odd names."""
         return f"{pod.name} is an odd name" if "odd" in pod.name else ""
+
+
+class Mood(msgspec.Struct, frozen=True):
+    """What Moody has to say."""
+
+    chosen: int
+    full: bool
+
+
+class Moody(Animal):
+    """Adds a part of its own, of a kind that only it knows."""
+
+    name: ClassVar = "Moody"
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
+        """Have no opinion."""
+        return np.zeros(len(nodes), dtype=np.int64)
+
+    def explain(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeView,
+        best: tuple[int, int],
+        feasible: Bools,
+        *,
+        full: bool = True,
+    ) -> msgspec.Struct | None:
+        """Say what it was asked."""
+        return None if "bored" in pod.labels else Mood(best[0], full)
 
 
 class Grumbler(Animal):
@@ -114,6 +146,41 @@ def test_otherwise_there_is_no_story(detail, pod):
     desk.see(pod)
 
     assert desk.decisions["p"].locality is None
+
+
+@pytest.mark.parametrize("detail", ["savings", "full"])
+def test_each_plugin_adds_a_part_of_its_own(detail):
+    desk = a_desk(detail, Teller, Moody)
+    desk.see(a_pod("p", cpu=1))
+    decision = desk.decisions["p"]
+
+    assert {"Moody": Mood(0, detail == "full")} == decision.parts
+    assert decision.locality is not None
+
+
+@pytest.mark.parametrize(
+    ("detail", "pod"),
+    [
+        pytest.param("brief", a_pod("p"), id="in brief"),
+        pytest.param("full", a_pod("p", labels={"bored": "yes"}), id="it has none"),
+        pytest.param("full", a_pod("p", cpu=9), id="no node was chosen"),
+    ],
+)
+def test_a_decision_without_parts_says_nothing_of_them(detail, pod):
+    desk = a_desk(detail, Moody)
+    desk.see(pod)
+
+    assert msgspec.UNSET is desk.decisions["p"].parts
+    assert b"parts" not in msgspec.json.encode(desk.decisions["p"])
+
+
+def test_a_part_is_written_with_its_decision_and_its_plugin_can_read_it_again():
+    desk = a_desk("full", Moody)
+    desk.see(a_pod("p", cpu=1))
+    again = msgspec.json.decode(msgspec.json.encode(desk.decisions["p"]), type=Decision)
+
+    assert {"Moody": {"chosen": 0, "full": True}} == again.parts
+    assert Mood(0, full=True) == msgspec.convert(again.parts["Moody"], Mood)
 
 
 @pytest.mark.parametrize(

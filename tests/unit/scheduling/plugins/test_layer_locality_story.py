@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from lamina.model.decision import LayerState, LocalityStory, Saved
 from lamina.model.image import Platform
+from lamina.model.layer_story import LayerState, LocalityStory, Saved
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
@@ -46,7 +46,7 @@ def story(bench: Bench, chosen: str, runner_up: str = "", feasible: str = "pulls
     plugin = bench.make("LayerLocality", LayerLocalityArgs(**RATES | args))
     rows = bench.columns.rows
     inside = np.array([node is not None and node.name in feasible.split() for node in bench.columns.nodes])
-    return plugin.story(CycleState(), POD, bench.view, (rows[chosen], rows.get(runner_up, -1)), inside)
+    return plugin.explain(CycleState(), POD, bench.view, (rows[chosen], rows.get(runner_up, -1)), inside)
 
 
 # ---------------------------------------------------------------------------------------------------------------- facts
@@ -189,7 +189,7 @@ def test_in_a_story_every_distinct_layer_is_told_once():
     plugin = bench.make("LayerLocality", LayerLocalityArgs(**RATES))
     inside = np.ones(4, dtype=np.bool_)
 
-    told = plugin.story(CycleState(), a_pod(images=["app:1", "app:2"]), bench.view, (1, -1), inside)
+    told = plugin.explain(CycleState(), a_pod(images=["app:1", "app:2"]), bench.view, (1, -1), inside)
 
     assert [a_digest(name) for name in ("os", "runtime", "app", "app again")] == [one.digest for one in told.layers]
 

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from lamina.layers.readiness import Readiness
-from lamina.model.decision import LocalityStory
+from lamina.model.layer_story import LocalityStory
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.columns import Bools, Floats, Ints
 from lamina.scheduling.framework.context import Context
@@ -131,7 +131,7 @@ class LayerLocality:
         self._wants.look(ready, nodes.height)
         return story.facts(self._inventory, ready, nodes, *(state.get(PRICED) or (None, None)))
 
-    def story(
+    def explain(
         self,
         state: CycleState,
         pod: Pod,
@@ -139,14 +139,14 @@ class LayerLocality:
         best: tuple[int, int],
         feasible: Bools,
         *,
-        layers: bool = True,
+        full: bool = True,
     ) -> LocalityStory | None:
         """Tell layer by layer what the chosen node has, and what choosing it saves."""
         ready = self._ready(pod)
         if ready is None:
             return None
         self._wants.look(ready, nodes.height)
-        return story.story(self._inventory, ready, nodes, best, feasible, layers=layers)
+        return story.story(self._inventory, ready, nodes, best, feasible, layers=full)
 
     # -- parts of the score ------------------------------------------------------------------------------------------
 

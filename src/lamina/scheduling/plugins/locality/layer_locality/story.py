@@ -9,7 +9,7 @@ from lamina.layers.inventory import Inventory
 from lamina.layers.lacking import lacking_at
 from lamina.layers.readiness import Readiness
 from lamina.layers.wanted import WantedLayers
-from lamina.model.decision import LayerState, LocalityStory, Saved
+from lamina.model.layer_story import LayerState, LocalityStory, Saved
 from lamina.scheduling.framework.columns import Bools, Floats
 from lamina.scheduling.framework.view import NodeView
 
