@@ -9,7 +9,7 @@ act on it (controllers do). Watches have no delay of their own; what a node's ag
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 from msgspec.structs import force_setattr
 
@@ -200,7 +200,7 @@ class Cluster:
             return REASON_NO_NODE
         pod.node, pod.bound = node, self._environment.now
         self._note(PodBound(pod.bound, pod.key, node))
-        self._show(pod, "node_name", node)
+        self._show(pod, node_name=node, bound_at=pod.bound)
         self.kubelets[node].accept(pod)
         if self._outages and node in self._outages:
             self._outages[node].bound(pod)
@@ -222,7 +222,7 @@ class Cluster:
             self.pod_stopped(pod)
         elif pod.grace is None:
             pod.grace = grace
-            self._show(pod, "deleting", True)
+            self._show(pod, deleting=True, deleting_since=self._environment.now)
             self.kubelets[pod.node].stop(pod)
 
     def _evict(self, pod: VirtualPod) -> None:
@@ -244,13 +244,14 @@ class Cluster:
 
     def pod_started(self, pod: VirtualPod) -> None:
         """Show everybody that a pod runs."""
-        self._show(pod, "started", True)
+        self._show(pod, started=True, ready=True, ready_at=self._environment.now)
         for watcher in self.watchers:
             watcher.pod_started(pod)
 
     def pod_ended(self, pod: VirtualPod) -> None:
         """Show everybody that a pod has finished, failed or was refused."""
-        self._show(pod, "finished", True)
+        ended_at = self._environment.now if pod.ended is None else pod.ended
+        self._show(pod, finished=True, failed=pod.phase != "finished", ended_at=ended_at, ready=False, ready_at=0.0)
         for watcher in self.watchers:
             watcher.pod_ended(pod)
 
@@ -258,13 +259,12 @@ class Cluster:
         """Remove a pod that has stopped."""
         self._remove(pod, PodRemoved(self._environment.now, pod.key, pod.node))
 
-    def _show(
-        self, pod: VirtualPod, field: Literal["node_name", "started", "finished", "deleting"], value: object
-    ) -> None:
-        """Let everybody see one thing about a pod that has changed."""
+    def _show(self, pod: VirtualPod, **changed: str | float) -> None:
+        """Let everybody see the fields of a pod that have *changed*."""
         # Not `replace`, which would work out the pod's images again each time.
         shown = _copied(pod.pod)
-        force_setattr(shown, field, value)
+        for field, value in changed.items():
+            force_setattr(shown, field, value)
         pod.pod = shown
         self._tell(PodSeen(shown))
 

@@ -324,3 +324,32 @@ def test_a_uid_is_given_once(world):
 def test_an_image_nobody_has_is_a_mistake_of_whoever_submits(world):
     with pytest.raises(WiringError, match="no registry has the image 'nothing:1'"):
         world.cluster.submit(a_pod("p", image="nothing:1"))
+
+
+def test_what_is_seen_of_a_pod_says_when_it_was_bound_ready_and_ended(world):
+    """100 bytes a second: the images of 800 bytes are there after 8 s, the containers run half a second later."""
+    world.node("n1")
+    world.at(1.0, world.run_on, "n1", "p")
+    world.env.run(until=20.0)
+    before = world.pod("p").pod
+    world.cluster.remove(PodUid("p"), 30.0)
+
+    assert (1.0, True, 9.5, False, 0.0) == (
+        before.bound_at,
+        before.ready,
+        before.ready_at,
+        before.finished,
+        before.deleting_since,
+    )
+    assert (True, 20.0) == (world.pod("p").pod.deleting, world.pod("p").pod.deleting_since)
+
+
+@pytest.mark.parametrize(("failures", "failed"), [pytest.param(0, False, id="well"), pytest.param(1, True, id="badly")])
+def test_what_is_seen_of_a_pod_that_ended_says_how_and_when(world, failures, failed):
+    world.node("n1")
+    world.run_on("n1", "p", seconds=2.0, failures=failures, restart="Never")
+    world.env.run()
+    seen = world.pod("p").pod
+
+    # 8 s of pulling, half a second to start, and 2 s of running.
+    assert (True, failed, 10.5, False) == (seen.finished, seen.failed, seen.ended_at, seen.ready)

@@ -117,6 +117,9 @@ def test_the_last_that_was_told_of_a_pod_and_a_node_is_how_it_is(history):
         assert (pod.phase == "removed") is (uid in gone)
         assert pod.pod is seen[uid]
         assert seen[uid].finished is (pod.phase in ("finished", "failed", "rejected"))
+        assert seen[uid].failed is (pod.phase in ("failed", "rejected"))
+        assert seen[uid].bound_at == (pod.bound or 0.0)
+        assert seen[uid].ended_at == (pod.ended if seen[uid].finished else 0.0)
     nodes = {event.node.name: event.node for _, event in world.told if isinstance(event, events.NodeSeen)}
     reports = {event.report.node: event.report for _, event in world.told if isinstance(event, events.LayersReported)}
     for name, node in world.cluster.nodes.items():
