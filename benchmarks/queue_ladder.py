@@ -96,7 +96,7 @@ def events_of(loops: dict[int, Loop]) -> dict[int, float]:
                     loop.feed(events.PodGone(name))
 
             best[count] = min(best[count], cpu(end) / EVENTS * 1e6)
-            assert count == len(loop.state.queue), "the events help no pod"
+            assert count == len(loop.queue), "the events help no pod"
     return best
 
 
@@ -112,7 +112,7 @@ def woken_and_fresh() -> tuple[dict[int, float], dict[int, float]]:
         other.feed(events.TimePassed(20.0), big)
         woken[size] = min(woken[size], cpu(lambda loop=loop: loop.feed(big)) / size * 1e6)  # type: ignore[misc]
         fresh[size] = min(fresh[size], cpu(lambda loop=other, seen=seen: loop.feed(*seen)) / size * 1e6)  # type: ignore[misc]
-        assert len(loop.state.queue) + len(other.state.queue) == 0, "every pod found room"
+        assert len(loop.queue) + len(other.queue) == 0, "every pod found room"
     return woken, fresh
 
 

@@ -218,8 +218,7 @@ def said(commands: list[Command]) -> list[tuple[object, ...]]:
 
 def places(loop: Loop) -> dict[str, tuple[object, ...]]:
     return {
-        one.pod.uid: (one.place, one.attempts, one.queued_at, one.backoff_until, one.refused_by)
-        for one in loop.queue
+        one.pod.uid: (one.place, one.attempts, one.queued_at, one.backoff_until, one.refused_by) for one in loop.queue
     }
 
 

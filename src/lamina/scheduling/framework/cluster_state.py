@@ -48,7 +48,7 @@ class ClusterState:
 
     # -- what happened -----------------------------------------------------------------------------------------------
 
-    def apply(self, event: ClusterEvent) -> list[Changed]:
+    def apply(self, event: ClusterEvent) -> list[Changed]:  # noqa: PLR0912 - one branch for each event
         """Take an event in; return the changes that may make a waiting pod schedulable, in order."""
         match event:
             case events.PodSeen(pod):

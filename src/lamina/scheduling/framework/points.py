@@ -376,8 +376,8 @@ class PodFollower(Plugin, Protocol):
     """
     Follows the lives of all pods, whichever scheduler places them.
 
-    `lamina.model.pod_life` reads from a pod what became of it and when. Called for what the cluster reports, in that
-    order, before the queue or a decision sees the same event.
+    `Pod` says what became of it and when: `created_at`, `bound_at`, `started_at`, `ready_at`, `deleting_since`,
+    `ended_at`, and `failed` if it ended badly. Called in the order of the events, before the queue sees the same one.
     """
 
     def pod_seen(self, pod: Pod, now: float) -> None:

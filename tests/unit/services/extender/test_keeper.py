@@ -88,7 +88,7 @@ def test_it_runs_until_it_is_cancelled() -> None:
         desk = Desk()
         task = asyncio.create_task(desk.keeper.run())
         desk.inbox.put(NodeSeen(a_node("n1")))
-        while not desk.panel.state.columns.count:
+        while not desk.panel.cluster.columns.count:
             await asyncio.sleep(0.01)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
