@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.columns import Bools, Ints, NodeColumns
+from lamina.scheduling.framework.columns import WIDE, Bools, Ints, NodeColumns
 from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.framework.points import Verdicts
 from lamina.scheduling.framework.profile import FilterPart, ScorePart
@@ -117,7 +117,7 @@ class Answers:
 
     def filter(self, part: FilterPart, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
         """Return what a filter says of all nodes; to be read only. *state* is what it prepared for this pod."""
-        if part.signer is None:
+        if part.signer is None or len(pod.requests) > WIDE:
             return part.plugin.filter(state, pod, nodes)
         key = (part.name, part.signer.sign(pod))
         # Taken out first: one that a plugin left half done by raising must not be found again.
@@ -158,7 +158,7 @@ class Answers:
 
     def score(self, part: ScorePart, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Return what a scorer gives all nodes, before it normalises; to be read at once, and only read."""
-        if part.signer is None:
+        if part.signer is None or len(pod.requests) > WIDE:
             return part.plugin.score(state, pod, nodes)
         key = (part.name, part.signer.sign(pod))
         kept = self._scores.pop(key, None)

@@ -6,11 +6,11 @@ is given to another node afterwards, so readers go by `alive`. Every write is no
 that comes back looks at the rows that changed, not at all of them.
 
 Amounts are int64 and exact. `free` is kept beside `allocatable` (requested = allocatable - free) because that is what
-every filter compares with. For rankings, percentages are kept beside the amounts: a division per node and pod is what
-would cost most.
+every filter compares with. Of the well-known resources there is a line each; all others are in `scalars`, because there
+may be any number of them. For rankings, percentages are kept beside the amounts: a division per node and pod is what would
+cost most.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -20,12 +20,14 @@ from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
 from lamina.model.taints import Taint
+from lamina.scheduling.framework import scalars
 from lamina.scheduling.framework.annotations import Annotations
 from lamina.scheduling.framework.host_ports import HostPorts
 from lamina.scheduling.framework.image_names import ImageNames
 from lamina.scheduling.framework.pod_counts import PodCounts
 from lamina.scheduling.framework.repulsion import Repulsion
 from lamina.scheduling.framework.rowlog import Facet, RowLog
+from lamina.scheduling.framework.scalars import Scalars
 from lamina.scheduling.framework.topology import Topology
 
 Ints = npt.NDArray[np.int64]
@@ -34,8 +36,10 @@ Floats = npt.NDArray[np.float64]
 
 FIRST_ROWS: Final = 64
 WELL_KNOWN: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
-# Larger amounts count as this much (8 PiB, if they are bytes): a thousand of them still add up within 64 bits.
-LARGEST: Final = 2**53
+LARGEST: Final = scalars.LARGEST
+"""Larger amounts count as this much."""
+LINES: Final = {name: line for line, name in enumerate(WELL_KNOWN)}
+"""The line of each well-known resource in `allocatable` and `free`."""
 # Rankings round percentages of cpu and memory down. They are kept ready for that in floats (`headroom`, `unit`), and
 # headroom - amount · unit is within 6e-14 of the true value: three roundings of numbers up to 100. A true value that is
 # not whole is at least 1/capacity away from the next whole number, 2.2e-13 below this capacity. So a value plus
@@ -46,6 +50,11 @@ PERCENT: Final = 100.0
 NONE: Final[Ints] = np.zeros(2, dtype=np.int64)
 # Pods in a cluster ask for few distinct sets of amounts; beyond this many the memo starts anew.
 MEMO: Final = 4096
+WIDE: Final = 32
+"""Nothing is remembered by what a pod asks for if that is more resources: such a pod is large, and seldom comes again."""
+
+Taken = tuple[Ints, Amounts]
+"""What a pod takes of the well-known resources, a number each, and of others."""
 
 
 class NodeColumns:
@@ -58,7 +67,7 @@ class NodeColumns:
         self.count = 0
         """Nodes alive."""
         self.structure = 0
-        """Grows when rows are added or a resource is first seen: whatever was derived from the arrays is void."""
+        """Grows when rows are added: whatever was derived from the arrays is void."""
         self.capacity = 0
         """Grows when what any node can give has changed, or whether it takes pods."""
         self.rows: dict[str, int] = {}
@@ -70,7 +79,7 @@ class NodeColumns:
         self.topology = Topology(self.nodes, self.rows)
         self.annotations = Annotations(self.nodes)
         self.logs: tuple[RowLog, ...] = tuple(RowLog() for _ in Facet)
-        self.resource_index: dict[str, int] = {name: index for index, name in enumerate(WELL_KNOWN)}
+        self.scalars = Scalars()
         self.alive: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
         self.unschedulable: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(WELL_KNOWN), FIRST_ROWS), dtype=np.int64)
@@ -91,7 +100,7 @@ class NodeColumns:
         self.odd: set[int] = set()
         """Rows with no cpu or memory, or with so much that floats do not divide it exactly (see `EXACT_BELOW`)."""
         self._spare: list[int] = []
-        self._vectors: dict[Amounts, Ints] = {}
+        self._taken: dict[Amounts, Taken] = {}
 
     def put(self, node: Node) -> int:
         """Add a node, or take over how a known one is now; return its row. What pods use of it stays."""
@@ -156,6 +165,7 @@ class NodeColumns:
         self.limited[:, row] = 0
         self.headroom[:, row] = 0
         self.unit[:, row] = 0
+        self.scalars.forget(row)
         self.images.replace(row, ())
         self.topology.put(row, None)
         self.annotations.put(row, {})
@@ -165,19 +175,24 @@ class NodeColumns:
 
     def use(self, row: int, pod: Pod) -> None:
         """Count a pod on a node."""
-        taken = self.vector(pod.requests)  # first: for a resource nobody has seen yet it makes new arrays
+        taken, others = self.taken(pod.requests)
         self.free[:, row] -= taken
-        self._rank(row, self.vector(pod.scoring_requests), 1)
-        self.limited[:, row] += self.vector(pod.limits or pod.requests)[:2]
+        if others:
+            self.scalars.use(row, others, 1)
+        self._rank(row, self.taken(pod.scoring_requests)[0], 1)
+        self.limited[:, row] += self.taken(pod.limits or pod.requests)[0][:2]
         self._settle(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
 
     def release(self, row: int, pod: Pod) -> None:
         """Stop counting a pod on a node; *pod* as it was counted."""
-        self.free[:, row] += self.vector(pod.requests)
-        self._rank(row, self.vector(pod.scoring_requests), -1)
-        self.limited[:, row] -= self.vector(pod.limits or pod.requests)[:2]
+        taken, others = self.taken(pod.requests)
+        self.free[:, row] += taken
+        if others:
+            self.scalars.use(row, others, -1)
+        self._rank(row, self.taken(pod.scoring_requests)[0], -1)
+        self.limited[:, row] -= self.taken(pod.limits or pod.requests)[0][:2]
         self.vacate(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
@@ -216,20 +231,30 @@ class NodeColumns:
             capacity = self.allocatable.item(line, row)
             self.headroom[line, row] = (capacity - in_use) * 100 / capacity if capacity > 0 else 0.0
 
-    def vector(self, requests: Amounts) -> Ints:
-        """Return what a pod takes of each resource column, itself (one of "pods") included."""
-        known = self._vectors.get(requests)
+    def taken(self, requests: Amounts) -> Taken:
+        """Return what a pod takes of each well-known resource, itself (one of "pods") included, and of others."""
+        known = self._taken.get(requests)
         if known is None:
-            for name, _ in requests:
-                self._resource(name)
-            known = np.zeros(len(self.resource_index), dtype=np.int64)
+            amounts = np.zeros(len(WELL_KNOWN), dtype=np.int64)
             for name, amount in requests:
-                known[self.resource_index[name]] = min(amount, LARGEST)
-            known[self.resource_index[PODS]] = 1
-            if len(self._vectors) >= MEMO:
-                self._vectors.clear()
-            self._vectors[requests] = known
+                line = LINES.get(name)
+                if line is not None:
+                    amounts[line] = min(amount, LARGEST)
+            amounts[LINES[PODS]] = 1
+            known = (amounts, tuple(one for one in requests if one[0] not in LINES and one[1]))
+            if len(requests) > WIDE:
+                return known
+            if len(self._taken) >= MEMO:
+                self._taken.clear()
+            self._taken[requests] = known
         return known
+
+    def amounts_on(self, row: int, resource: str) -> tuple[int, int]:
+        """Return what the node in a row can give of a resource, and what is left of that."""
+        line = LINES.get(resource)
+        if line is None:
+            return self.scalars.on(row, resource)
+        return self.allocatable.item(line, row), self.free.item(line, row)
 
     def touch(self, facet: Facet, row: int) -> None:
         """Note that a facet of a row changed."""
@@ -241,13 +266,12 @@ class NodeColumns:
 
     def _allocate(self, row: int, node: Node) -> None:
         self.capacity += 1
-        amounts: Mapping[str, int] = dict(node.allocatable)
-        for name in amounts:
-            self._resource(name)
+        amounts = dict(node.allocatable)
         used = self.allocatable[:, row] - self.free[:, row]
-        for name, index in self.resource_index.items():
-            self.allocatable[index, row] = min(amounts.get(name, 0), LARGEST)
+        for name, line in LINES.items():
+            self.allocatable[line, row] = min(amounts.pop(name, 0), LARGEST)
         self.free[:, row] = self.allocatable[:, row] - used
+        self.scalars.put(row, amounts.items())
         both = self.allocatable[:2, row].tolist()
         if all(0 < one < EXACT_BELOW for one in both):
             self.odd.discard(row)
@@ -265,16 +289,6 @@ class NodeColumns:
         self.taint_set[row] = index
         self.cordoned += int(node.unschedulable) - int(self.unschedulable[row])
         self.unschedulable[row] = node.unschedulable
-
-    def _resource(self, name: str) -> None:
-        if name in self.resource_index:
-            return
-        self.resource_index[name] = len(self.resource_index)
-        blank = np.zeros((1, self.allocatable.shape[1]), dtype=np.int64)
-        self.allocatable = np.concatenate([self.allocatable, blank])
-        self.free = np.concatenate([self.free, blank])
-        self._vectors.clear()
-        self.structure += 1
 
     def _grow(self, rows: int) -> None:
         more = rows - len(self.alive)

@@ -14,7 +14,7 @@ import numpy as np
 
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, MEMORY, Amounts
-from lamina.scheduling.framework.columns import MEMO, NUDGE, Bools, Floats, NodeColumns
+from lamina.scheduling.framework.columns import MEMO, NUDGE, WIDE, Bools, Floats, NodeColumns
 from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.view import NodeView
 
@@ -30,7 +30,7 @@ class ClusterLoad:
         """Look at these columns."""
         self._columns = columns
         self._recent: deque[Amounts] = deque(maxlen=RECENT)
-        """What the last pods asked for."""
+        """What the last pods asked for, of a wide one cpu and memory only."""
         self._unsorted = 0
         """How many of them came since their sizes were sorted."""
         self._sizes: deque[float] = deque()
@@ -51,7 +51,7 @@ class ClusterLoad:
 
     def note(self, pod: Pod) -> None:
         """Remember the size of a pod that was placed."""
-        self._recent.append(pod.scoring_requests)
+        self._recent.append(_ranked(pod.scoring_requests))
         self._unsorted += 1
 
     def mean(self) -> float:
@@ -134,7 +134,8 @@ class ClusterLoad:
             )
             if len(self._shares) >= MEMO:
                 self._shares.clear()
-            self._shares[pod.scoring_requests] = known
+            if len(pod.scoring_requests) <= WIDE:
+                self._shares[pod.scoring_requests] = known
         return known
 
     def _look(self) -> None:
@@ -156,3 +157,7 @@ class ClusterLoad:
             self._left = np.minimum(columns.headroom[0, :size], columns.headroom[1, :size])
             left = float(self._left.dot(self._taking))
             self._mean = 1.0 - left / max(self._count, 1) / 100 if self._count else 0.0
+
+
+def _ranked(asked: Amounts) -> Amounts:
+    return asked if len(asked) <= WIDE else tuple(one for one in asked if one[0] in (CPU, MEMORY))

@@ -12,6 +12,7 @@ from lamina.model.decision import PluginScore
 from lamina.model.errors import WiringError
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.changes import ANY_CHANGE, Change, Changed
+from lamina.scheduling.framework.columns import WIDE
 from lamina.scheduling.framework.points import (
     MAX_SCORE,
     AmountHinting,
@@ -227,8 +228,8 @@ class Profile:
         return sum([plugin.edition for plugin in self._changing])
 
     def sign(self, pod: Pod) -> Hashable:
-        """Return what tells this pod's shape from others; None when one of the plugins cannot say."""
-        if not self._signable:
+        """Return what tells this pod's shape from others; None when a plugin cannot say, or the pod asks for too much."""
+        if not self._signable or len(pod.requests) > WIDE:
             return None
         return tuple([plugin.sign(pod) for plugin in self._signers])
 

@@ -8,7 +8,7 @@ from lamina.model.pod import HostPort, Pod
 from lamina.model.resources import CPU, MEMORY
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import Taint
-from lamina.scheduling.framework.columns import NUDGE, Bools, Floats, Ints, NodeColumns
+from lamina.scheduling.framework.columns import LINES, NUDGE, WELL_KNOWN, Bools, Floats, Ints, NodeColumns
 from lamina.scheduling.framework.image_names import ImageNames
 from lamina.scheduling.framework.pod_counts import OwnerKey
 from lamina.scheduling.framework.rowlog import Facet
@@ -90,11 +90,17 @@ class NodeView:
 
     def allocatable(self, resource: str) -> Ints:
         """What each node can give of a resource; 0 where it has none."""
-        return self._of(self._columns.allocatable, self._columns.resource_index.get(resource))
+        line = LINES.get(resource)
+        return self._scalars(resource)[0] if line is None else self._columns.allocatable[line, self.rows]
 
     def free(self, resource: str) -> Ints:
         """What is left of a resource on each node; negative on an overcommitted one."""
-        return self._of(self._columns.free, self._columns.resource_index.get(resource))
+        line = LINES.get(resource)
+        return self._scalars(resource)[1] if line is None else self._columns.free[line, self.rows]
+
+    def offered(self, resource: str) -> bool:
+        """Whether any node of the whole cluster can give a resource; without one, nothing of it is free anywhere."""
+        return resource in LINES or self._columns.scalars.offers(resource)
 
     def ranked(self, resource: str) -> Ints:
         """Cpu or memory in use as rankings count it: containers that ask nothing count for something."""
@@ -189,13 +195,13 @@ class NodeView:
         return self._columns.logs[facet].since(noted)
 
     def column(self, resource: str) -> int:
-        """Return the place of a resource in `resources`; -1 when nobody has or asks for it."""
-        return self._columns.resource_index.get(resource, -1)
+        """Return the place of a resource in `NodeRow.free_all`; -1 when it is not there (see `NodeRow.free`)."""
+        return LINES.get(resource, -1)
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """The names of the resource columns, in order."""
-        return tuple(self._columns.resource_index)
+        """The names of the well-known resources, then of all others that a node offers."""
+        return WELL_KNOWN + self._columns.scalars.names
 
     def node(self, position: int) -> Node | None:
         """Return the node at a position of the view; None if it has left."""
@@ -218,10 +224,8 @@ class NodeView:
         found = np.flatnonzero(self.rows == row)
         return int(found[0]) if len(found) else None
 
-    def _of(self, column: Ints, index: int | None) -> Ints:
-        if index is None:
-            return np.zeros(self.size, dtype=np.int64)
-        return column[index, self.rows]
+    def _scalars(self, resource: str) -> Ints:
+        return self._columns.scalars.arrays(resource, self._columns.size)[:, self.rows]
 
 
 class NodeRow:
@@ -264,7 +268,7 @@ class NodeRow:
         return self._columns.ports.taken_on(self.row, ports)
 
     def free_all(self) -> list[int]:
-        """What is left of every resource, in the order of `NodeView.resources`."""
+        """What is left of the well-known resources; `NodeView.column` tells which is where."""
         left: list[int] = self._columns.free[:, self.row].tolist()
         return left
 
@@ -279,20 +283,15 @@ class NodeRow:
 
     def capacity_and_free(self, resource: str) -> tuple[int, int]:
         """What the node can give of a resource, and what is left of that."""
-        index = self._columns.resource_index.get(resource)
-        if index is None:
-            return 0, 0
-        return self._columns.allocatable.item(index, self.row), self._columns.free.item(index, self.row)
+        return self._columns.amounts_on(self.row, resource)
 
     def allocatable(self, resource: str) -> int:
         """What the node can give of a resource."""
-        index = self._columns.resource_index.get(resource)
-        return 0 if index is None else self._columns.allocatable.item(index, self.row)
+        return self._columns.amounts_on(self.row, resource)[0]
 
     def free(self, resource: str) -> int:
         """What is left of a resource."""
-        index = self._columns.resource_index.get(resource)
-        return 0 if index is None else self._columns.free.item(index, self.row)
+        return self._columns.amounts_on(self.row, resource)[1]
 
 
 def everything(columns: NodeColumns) -> NodeView:

@@ -1,12 +1,13 @@
 """NodeColumns: rows that come, change, go and come back, and what is noted of it."""
 
-import numpy as np
 import pytest
 
 from lamina.model.resources import amounts
 from lamina.model.taints import NO_SCHEDULE, Taint
-from lamina.scheduling.framework.columns import FIRST_ROWS, MEMO, NodeColumns
+from lamina.scheduling.framework import scalars
+from lamina.scheduling.framework.columns import FIRST_ROWS, MEMO, WIDE, NodeColumns
 from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.view import everything
 from lamina.testing import a_node, a_pod
 
 GPU = "example.com/gpu"
@@ -20,12 +21,19 @@ def columns(*nodes) -> NodeColumns:
     return made
 
 
-def amount(of: NodeColumns, table: np.ndarray, resource: str, node: str) -> int:
-    return int(table[of.resource_index[resource], of.rows[node]])
+def allocatable(of: NodeColumns, resource: str, node: str) -> int:
+    return of.amounts_on(of.rows[node], resource)[0]
 
 
 def free(of: NodeColumns, resource: str, node: str) -> int:
-    return amount(of, of.free, resource, node)
+    return of.amounts_on(of.rows[node], resource)[1]
+
+
+def kept_of_scalars(of: NodeColumns) -> int:
+    """Count what is kept of resources that are not well known."""
+    books = of.scalars
+    tables = (books._offered, books._used, books._arrays, books._names_on)
+    return sum(len(table) for table in tables)
 
 
 def use(of: NodeColumns, node: str, *pods) -> None:
@@ -167,7 +175,7 @@ def test_what_pods_use_stays_when_a_node_changes_its_size(cpu, want):
     made.put(a_node("a", cpu=cpu))
 
     assert want == free(made, "cpu", "a")
-    assert cpu * 1000 == amount(made, made.allocatable, "cpu", "a")
+    assert cpu * 1000 == allocatable(made, "cpu", "a")
 
 
 def test_a_resource_a_node_stops_offering_is_gone():
@@ -176,40 +184,95 @@ def test_a_resource_a_node_stops_offering_is_gone():
     use(made, "a", a_pod(more={GPU: 1}))
     made.put(a_node("a"))
 
-    assert (0, -1) == (amount(made, made.allocatable, GPU, "a"), free(made, GPU, "a"))
+    assert (0, -1) == (allocatable(made, GPU, "a"), free(made, GPU, "a"))
 
 
-def test_a_resource_gets_a_column_when_it_is_first_seen():
-    """On a node or in a request; nodes seen before have none of it."""
+def test_nothing_is_free_of_a_resource_that_only_other_nodes_offer():
+    """What a pod uses where it is not offered is missing there."""
     made = columns(a_node("a"))
-    before = made.structure
     made.put(a_node("b", more={GPU: 2}))
     use(made, "a", a_pod(more={"example.com/fpga": 1}))
 
-    assert ["cpu", "memory", "ephemeral-storage", "pods", GPU, "example.com/fpga"] == list(made.resource_index)
     assert (0, 2) == (free(made, GPU, "a"), free(made, GPU, "b"))
     assert (-1, 0) == (free(made, "example.com/fpga", "a"), free(made, "example.com/fpga", "b"))
-    assert made.structure >= before + 3  # a row and two columns
 
 
-def test_a_vector_is_right_after_more_resources_appeared():
-    """Vectors are remembered, and forgotten when columns are added."""
-    made = columns(a_node("a"))
-    asked = amounts({"cpu": 1})
-    short = made.vector(asked)
-    made.put(a_node("b", more={GPU: 1}))
+def test_what_a_pod_uses_counts_when_its_node_offers_it_later():
+    """Another scheduler may have bound it before the device plugin came; and the offer may go and come again."""
+    made = columns(a_node("a"), a_node("b"))
+    use(made, "a", a_pod("p", more={GPU: 3}), a_pod("q", more={GPU: 1}))
+    seen = [free(made, GPU, "a")]
+    for offered in (8, 0, 5):
+        made.put(a_node("a", more={GPU: offered}))
+        seen.append(free(made, GPU, "a"))
+    release(made, "a", a_pod("p", more={GPU: 3}))
 
-    assert [1000, 0, 0, 1] == short.tolist()
-    assert [1000, 0, 0, 1, 0] == made.vector(asked).tolist()
+    assert [-4, 4, -4, 1] == seen
+    assert 4 == free(made, GPU, "a")
+    assert [4, 0] == everything(made).free(GPU).tolist()
 
 
-def test_the_memory_for_vectors_is_bounded():
+def test_an_array_that_was_asked_for_follows_what_changes():
+    """Rows that came later are in it as well."""
+    made = columns(a_node("a", more={GPU: 2}))
+    assert [2] == everything(made).free(GPU).tolist()
+
+    use(made, "a", a_pod(more={GPU: 1}))
+    made.put(a_node("b", more={GPU: 4}))
+    made.put(a_node("c"))
+    use(made, "c", a_pod(more={GPU: 7}))
+
+    assert [1, 4, -7] == everything(made).free(GPU).tolist()
+    assert [2, 4, 0] == everything(made).allocatable(GPU).tolist()
+    made.remove("b")
+    assert [1, 0, -7] == everything(made).free(GPU).tolist()
+
+
+@pytest.mark.parametrize("how", ["pod", "node", "changed node"])
+def test_nothing_is_kept_of_many_resources_once_their_pod_or_node_is_gone(how):
+    """One pod, or one kubelet, can name thousands of them."""
+    made = columns(a_node("a"), a_node("b"))
+    many = {f"example.com/r{number}": 1 for number in range(3200)}
+    arrays = made.free.nbytes + made.allocatable.nbytes
+    if how == "pod":
+        use(made, "a", a_pod("wide", more=many))
+        everything(made).free("example.com/r7")
+        release(made, "a", a_pod("wide", more=many))
+    else:
+        made.put(a_node("c", more=many))
+        everything(made).free("example.com/r7")
+        assert 3200 + 4 == len(everything(made).resources)
+        if how == "node":
+            made.remove("c")
+        else:
+            made.put(a_node("c"))
+
+    assert 0 == kept_of_scalars(made)
+    assert ("cpu", "memory", "ephemeral-storage", "pods") == everything(made).resources
+    assert arrays == made.free.nbytes + made.allocatable.nbytes
+    assert all(len(asked) <= WIDE for asked in made._taken)
+
+
+def test_the_arrays_of_resources_are_bounded(monkeypatch):
+    """The one that was asked for longest ago is let go, and made again when it is asked for."""
+    monkeypatch.setattr(scalars, "KEPT_BYTES", 0)
+    names = [f"example.com/r{number}" for number in range(2 * scalars.KEPT_AT_LEAST)]
+    made = columns(a_node("a", more=dict.fromkeys(names, 3)))
+
+    assert [3] * len(names) == [everything(made).free(name).item(0) for name in names]
+    assert scalars.KEPT_AT_LEAST == len(made.scalars._arrays)
+    assert 3 == everything(made).free(names[0]).item(0)
+
+
+def test_the_memory_for_requests_is_bounded():
     """More distinct requests than are remembered are still answered."""
     made = columns(a_node("a"))
-    vectors = [made.vector(amounts({"cpu": f"{milli}m"}))[0] for milli in range(MEMO + 10)]
+    taken = [made.taken(amounts({"cpu": f"{milli}m"}))[0][0] for milli in range(MEMO + 10)]
 
-    assert list(range(MEMO + 10)) == [int(one) for one in vectors]
-    assert [5, 0, 0, 1] == made.vector(amounts({"cpu": "5m"})).tolist()
+    assert list(range(MEMO + 10)) == [int(one) for one in taken]
+    assert [5, 0, 0, 1] == made.taken(amounts({"cpu": "5m"}))[0].tolist()
+    assert (("example.com/gpu", 2),) == made.taken(amounts({"cpu": 1, GPU: 2, "example.com/none": 0}))[1]
+    assert len(made._taken) <= MEMO
 
 
 def test_structure_grows_only_when_arrays_get_another_shape():

@@ -42,7 +42,7 @@ RATIO: Final = "RequestedToCapacityRatio"
 SCALE: Final = MAX_SCORE // 10
 
 Asked = tuple[tuple[str, int, int], ...]
-"""What a pod asks for: resource, its column (-1: nobody has it), amount."""
+"""What a pod asks for: resource, its place among the well-known ones (-1: it is none of them), amount."""
 ASKED: Final[StateKey[Asked]] = StateKey("node-resources-fit/asked")
 RANKED: Final[StateKey[tuple[tuple[str, int, int], ...]]] = StateKey("node-resources-fit/ranked")
 """What a ranking looks at: resource, weight, amount the pod adds."""
@@ -134,7 +134,12 @@ class NodeResourcesFit:
         """Refuse nodes where something asked for is not free."""
         asked = state[ASKED]
         codes: Ints | None = None
-        for bit, (resource, _, amount) in enumerate(asked):
+        everywhere = 0
+        for bit, (resource, column, amount) in enumerate(asked):
+            if column < 0 and not nodes.offered(resource):
+                # However much of it pods use: no node has any, and none would have with all pods gone.
+                everywhere |= FINAL_BIT | 1 << min(bit, LAST_BIT)
+                continue
             free = nodes.free(resource)
             if free.min(initial=amount) >= amount:
                 continue
@@ -144,6 +149,8 @@ class NodeResourcesFit:
             codes |= short.astype(np.int64) << min(bit, LAST_BIT)
             if resource != PODS:
                 codes |= (short & (nodes.allocatable(resource) < amount)) * np.int64(FINAL_BIT)
+        if everywhere:
+            codes = np.full(len(nodes), everywhere, dtype=np.int64) if codes is None else codes | everywhere
         return None if codes is None else Verdicts(codes, lambda code: _tell(code, asked))
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
@@ -285,7 +292,7 @@ def _shortages(asked: Asked, node: NodeRow) -> int:
     code = 0
     free = node.free_all()
     for bit, (resource, column, amount) in enumerate(asked):
-        if (free[column] if column >= 0 else 0) < amount:
+        if (free[column] if column >= 0 else node.free(resource)) < amount:
             code |= 1 << min(bit, LAST_BIT)
             if resource != PODS and node.allocatable(resource) < amount:
                 code |= FINAL_BIT
