@@ -19,7 +19,6 @@ import numpy.typing as npt
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
-from lamina.model.taints import Taint
 from lamina.scheduling.framework import scalars
 from lamina.scheduling.framework.annotations import Annotations
 from lamina.scheduling.framework.host_ports import HostPorts
@@ -28,6 +27,7 @@ from lamina.scheduling.framework.pod_counts import PodCounts
 from lamina.scheduling.framework.repulsion import Repulsion
 from lamina.scheduling.framework.rowlog import Facet, RowLog
 from lamina.scheduling.framework.scalars import Scalars
+from lamina.scheduling.framework.taint_sets import Taints, TaintSets
 from lamina.scheduling.framework.topology import Topology
 
 Ints = npt.NDArray[np.int64]
@@ -93,14 +93,18 @@ class NodeColumns:
         self.unit: Floats = np.zeros((2, FIRST_ROWS))
         """The percentage one unit of cpu or memory is."""
         self.taint_set: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
-        self.taint_sets: list[tuple[Taint, ...]] = [()]
-        self._taint_set_index: dict[tuple[Taint, ...], int] = {(): 0}
+        self.taints = TaintSets()
         self.cordoned = 0
         """How many nodes are unschedulable."""
         self.odd: set[int] = set()
         """Rows with no cpu or memory, or with so much that floats do not divide it exactly (see `EXACT_BELOW`)."""
         self._spare: list[int] = []
         self._taken: dict[Amounts, Taken] = {}
+
+    @property
+    def taint_sets(self) -> list[Taints]:
+        """The distinct sets of taints by number, as in `taint_set`; a number no node has stands for the empty set."""
+        return self.taints.sets
 
     def put(self, node: Node) -> int:
         """Add a node, or take over how a known one is now; return its row. What pods use of it stays."""
@@ -141,7 +145,7 @@ class NodeColumns:
         self.count += 1
         self.alive[row] = True
         self._allocate(row, node)
-        self._taint(row, node)
+        self._taint(row, node, new=True)
         self.images.replace(row, node.images)
         self.topology.put(row, node)
         self.annotations.put(row, node.annotations)
@@ -158,7 +162,9 @@ class NodeColumns:
         self.cordoned -= int(self.unschedulable[row])
         self.odd.discard(row)
         self.unschedulable[row] = False
+        taints = self.taint_set.item(row)
         self.taint_set[row] = 0
+        self._let_taints_go(taints)
         self.allocatable[:, row] = 0
         self.free[:, row] = 0
         self.ranked[:, row] = 0
@@ -280,15 +286,20 @@ class NodeColumns:
         self.unit[:, row] = [PERCENT / one if one > 0 else 0.0 for one in both]
         self._rank(row, NONE, 0)
 
-    def _taint(self, row: int, node: Node) -> None:
+    def _taint(self, row: int, node: Node, *, new: bool = False) -> None:
         self.capacity += 1
-        index = self._taint_set_index.get(node.taints)
-        if index is None:
-            index = self._taint_set_index[node.taints] = len(self.taint_sets)
-            self.taint_sets.append(node.taints)
-        self.taint_set[row] = index
+        before = self.taint_set.item(row)
+        self.taint_set[row] = self.taints.take(node.taints)
+        if not new:
+            self._let_taints_go(before)
         self.cordoned += int(node.unschedulable) - int(self.unschedulable[row])
         self.unschedulable[row] = node.unschedulable
+
+    def _let_taints_go(self, number: int) -> None:
+        self.taints.let_go(number)
+        renumbered = self.taints.renumber()
+        if renumbered is not None:
+            self.taint_set[:] = renumbered.take(self.taint_set)
 
     def _grow(self, rows: int) -> None:
         more = rows - len(self.alive)

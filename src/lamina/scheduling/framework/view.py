@@ -1,5 +1,7 @@
 """What a plugin sees of the nodes: all of them as arrays, some of them as arrays, or a single one."""
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -7,11 +9,11 @@ from lamina.model.node import Node
 from lamina.model.pod import HostPort, Pod
 from lamina.model.resources import CPU, MEMORY
 from lamina.model.selectors import LabelSelector
-from lamina.model.taints import Taint
 from lamina.scheduling.framework.columns import LINES, NUDGE, WELL_KNOWN, Bools, Floats, Ints, NodeColumns
 from lamina.scheduling.framework.image_names import ImageNames
 from lamina.scheduling.framework.pod_counts import OwnerKey
 from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.taint_sets import Taints
 from lamina.scheduling.framework.topology import MISSING, Wanted
 
 # The lines of both in `ranked`, and in every other column.
@@ -75,13 +77,26 @@ class NodeView:
 
     @property
     def taint_set(self) -> Ints:
-        """Which of `taint_sets` each node has: judge each set once, then gather."""
+        """Which of `taint_sets` each node has; see `judged`."""
         return self._columns.taint_set[self.rows]
 
     @property
-    def taint_sets(self) -> list[tuple[Taint, ...]]:
-        """Every distinct set of taints in the cluster."""
+    def taint_sets(self) -> list[Taints]:
+        """Every distinct set of taints in the cluster, by number; a number no node has stands for the empty set."""
         return self._columns.taint_sets
+
+    @property
+    def any_taints(self) -> bool:
+        """Whether any node of the whole cluster has a taint."""
+        return self._columns.taints.used > 1
+
+    def judged(self, judge: Callable[[Taints], int]) -> Ints:
+        """Let *judge* say a number about each distinct set of taints in view, and return that of each node."""
+        sets, numbers = self._columns.taints.sets, self.taint_set
+        said = np.zeros(len(sets), dtype=np.int64)
+        for number in set(numbers.tolist()) if self.size < len(sets) else range(len(sets)):
+            said[number] = judge(sets[number])
+        return said.take(numbers)
 
     @property
     def images(self) -> ImageNames:

@@ -3,10 +3,11 @@
 import pytest
 
 from lamina.model.resources import amounts
-from lamina.model.taints import NO_SCHEDULE, Taint
+from lamina.model.taints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from lamina.scheduling.framework import scalars
 from lamina.scheduling.framework.columns import FIRST_ROWS, MEMO, WIDE, NodeColumns
 from lamina.scheduling.framework.rowlog import Facet
+from lamina.scheduling.framework.taint_sets import SPARE
 from lamina.scheduling.framework.view import everything
 from lamina.testing import a_node, a_pod
 
@@ -273,6 +274,38 @@ def test_the_memory_for_requests_is_bounded():
     assert [5, 0, 0, 1] == made.taken(amounts({"cpu": "5m"}))[0].tolist()
     assert (("example.com/gpu", 2),) == made.taken(amounts({"cpu": 1, GPU: 2, "example.com/none": 0}))[1]
     assert len(made._taken) <= MEMO
+
+
+def test_taint_sets_that_no_node_has_any_more_are_forgotten():
+    """A controller that writes the time into a taint makes a new set with every change."""
+    made = columns(*[a_node(f"n{number}", taints=[TAINT] if number % 2 else ()) for number in range(4)])
+    for change in range(500):
+        name = f"n{change % 4}"
+        made.put(a_node(name, taints=[Taint("candidate", str(change), PREFER_NO_SCHEDULE)]))
+        made.put(a_node(name, taints=[TAINT] if change % 2 else ()))
+
+    assert len(made.taint_sets) <= 2 + 1
+    assert 2 == made.taints.used
+    assert [(), (TAINT,)] * 2 == [made.taint_sets[number] for number in made.taint_set[:4]]
+
+
+@pytest.mark.parametrize("how", ["changed", "gone"])
+def test_numbers_of_taint_sets_are_given_back_when_most_are_unused(how):
+    """Of very many sets at a time nothing stays behind, and who kept a taint still has it."""
+    many = 5 * SPARE
+    made = columns(*[a_node(f"n{number}", taints=[Taint("own", str(number), NO_SCHEDULE)]) for number in range(many)])
+    assert many + 1 == len(made.taint_sets)
+
+    for number in range(many - 1):
+        if how == "changed":
+            made.put(a_node(f"n{number}"))
+        else:
+            made.remove(f"n{number}")
+
+    assert 2 == made.taints.used
+    assert len(made.taint_sets) <= 2 * 2 + SPARE + 1
+    assert (Taint("own", str(many - 1), NO_SCHEDULE),) == made.taint_sets[made.taint_set.item(many - 1)]
+    assert all(made.taint_sets[made.taint_set.item(row)] == () for row in range(many - 1))
 
 
 def test_structure_grows_only_when_arrays_get_another_shape():

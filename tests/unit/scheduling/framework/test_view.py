@@ -5,7 +5,7 @@ import pytest
 
 from lamina.model.pod import Owner
 from lamina.model.selectors import LabelSelector
-from lamina.model.taints import Taint
+from lamina.model.taints import NO_SCHEDULE, Taint
 from lamina.scheduling.framework.columns import NodeColumns
 from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.view import NodeRow, everything, only
@@ -219,3 +219,21 @@ def test_a_reader_that_comes_back_is_told_what_changed(columns):
 
     assert [3] == view.changed_since(Facet.RESOURCES, noted)
     assert [] == view.changed_since(Facet.RESOURCES, view.noted(Facet.RESOURCES))
+
+
+def test_of_some_nodes_only_their_own_taints_are_judged():
+    """However many sets of taints there are on others."""
+    columns = NodeColumns()
+    for number in range(50):
+        columns.put(a_node(f"n{number}", taints=[Taint("own", str(number // 2), NO_SCHEDULE)]))
+    judged: list[tuple[Taint, ...]] = []
+
+    def judge(taints: tuple[Taint, ...]) -> int:
+        judged.append(taints)
+        return int(taints[0].value)
+
+    assert [2, 2, 20] == only(columns, [4, 5, 40]).judged(judge).tolist()
+    assert 2 == len(judged)
+    assert [number // 2 for number in range(50)] == everything(columns).judged(
+        lambda one: int(one[0].value) if one else 0
+    ).tolist()

@@ -16,7 +16,7 @@ from lamina.scheduling.framework.normalize import normalized
 from lamina.scheduling.framework.points import Reads, Verdicts
 from lamina.scheduling.framework.registry import NoArgs
 from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.framework.view import NodeRow, NodeView
 
 NAME: Final = "TaintToleration"
 REASON_TAINTED: Final = "node(s) had untolerated taint(s)"
@@ -39,25 +39,24 @@ class TaintToleration:
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
         """Refuse nodes with an untolerated hard taint."""
-        sets = nodes.taint_sets
-        if len(sets) == 1:
+        if not nodes.any_taints:
             return None
-        refused = np.array([untolerated(taints, pod.tolerations, HARD) is not None for taints in sets])
-        if not refused.any():
-            return None
-        return Verdicts(refused.take(nodes.taint_set), lambda code: Refusal(NAME, (REASON_TAINTED,), final=True))
+        refused = nodes.judged(lambda taints: untolerated(taints, pod.tolerations, HARD) is not None) != 0
+        return Verdicts(refused, lambda code: Refusal(NAME, (REASON_TAINTED,), final=True)) if refused.any() else None
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
+        """Say the same of one node."""
+        taints = () if node.node is None else node.node.taints
+        return int(bool(taints) and untolerated(taints, pod.tolerations, HARD) is not None)
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Count the soft taints the pod does not tolerate."""
-        sets = nodes.taint_sets
-        if len(sets) == 1:
+        if not nodes.any_taints:
             return np.zeros(len(nodes), dtype=np.int64)
         soft = tuple(one for one in pod.tolerations if one.effect in ("", PREFER_NO_SCHEDULE))
-        counts = [
-            sum(taint.effect == PREFER_NO_SCHEDULE and not tolerates(soft, taint) for taint in taints)
-            for taints in sets
-        ]
-        return np.array(counts, dtype=np.int64).take(nodes.taint_set)
+        return nodes.judged(
+            lambda taints: sum(one.effect == PREFER_NO_SCHEDULE and not tolerates(soft, one) for one in taints)
+        )
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
         """Give 100 to nodes without such taints, 0 to those with the most."""

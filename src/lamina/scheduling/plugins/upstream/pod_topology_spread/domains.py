@@ -76,8 +76,7 @@ def _counting(rule: Rule, pod: Pod, nodes: NodeView, among: Bools | None) -> Boo
     if rule.honors_affinity and (pod.node_selector or pod.required_nodes is not None):
         selected = nodes.selected((pod.node_selector, pod.required_nodes))
         among = selected if among is None else among & selected
-    if rule.honors_taints and len(nodes.taint_sets) > 1:
-        refused = [untolerated(taints, pod.tolerations, HARD) is not None for taints in nodes.taint_sets]
-        tolerated = ~np.array(refused).take(nodes.taint_set)
+    if rule.honors_taints and nodes.any_taints:
+        tolerated = nodes.judged(lambda taints: untolerated(taints, pod.tolerations, HARD) is None) != 0
         among = tolerated if among is None else among & tolerated
     return among
