@@ -267,7 +267,9 @@ class Model:
             self.take_over(row, None)
 
     def leave(self, number: int) -> None:
-        del self.rows[number]
+        left = self.rows.pop(number)
+        if all(row.platform != left.platform for row in self.rows.values()):
+            self.platforms.remove(left.platform)
 
     def report(self, report: LayerReport) -> None:
         report = msgspec.structs.replace(report, observed_at=min(report.observed_at, self.now))

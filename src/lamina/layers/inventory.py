@@ -97,6 +97,7 @@ class Inventory:
         self._claim(node, ())
         row, _ = self._rows.pop(node)
         del self._platforms[node]
+        self.wants.leave(row)
         self.arrivals.forget(row)
         self.index.forget(row)
         self.rates.observe(row, 0.0, 0.0, 0, 0)

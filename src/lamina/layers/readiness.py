@@ -32,7 +32,10 @@ class Readiness:
 
     __slots__ = (
         "disk",
+        "distinct",
         "download",
+        "edition",
+        "everywhere",
         "moves",
         "position",
         "pull",
@@ -47,11 +50,10 @@ class Readiness:
         "whole_only",
     )
 
-    def __init__(self, variants: Variants, *, whole_only: bool) -> None:
+    def __init__(self, variants: Variants, *, whole_only: bool, edition: int = 0) -> None:
         """Start with no rows; *whole_only*: as if nobody knew that images share layers."""
-        self.variants = variants
+        self.resolve(variants, edition)
         self.whole_only = whole_only
-        self.position = -1
         self.moves = -1
         self.timed = 0
         """Grows whenever `seconds` changed."""
@@ -70,6 +72,20 @@ class Readiness:
         """Where nothing was reported, or what the images mean is not known."""
         self.unheard = False
         """Whether that is anywhere."""
+
+    def resolve(self, variants: Variants, edition: int) -> None:
+        """Take over what the images mean on the platforms of an *edition*; all rows are counted anew."""
+        self.variants = variants
+        self.edition = edition
+        self.position = -1
+        self.distinct = list({id(one): one for _, one in variants if one is not None}.values())
+        """What is wanted on any platform, each once."""
+        self.everywhere = self.distinct[0] if all(one is self.distinct[0] for _, one in variants) else None
+        """What is wanted on every platform there is, if that is the same; None: it is not."""
+
+    def on(self, platform: int) -> WantedLayers | None:
+        """Return what is wanted on a platform; None when that is not known."""
+        return next((wanted for number, wanted in self.variants if number == platform), None)
 
 
 class Stopwatch:
@@ -116,10 +132,9 @@ class Stopwatch:
         since, ready.position = ready.position, index.position
         some: Lines | None = None
         together = False
-        for _, wanted in ready.variants:
-            if wanted is not None:
-                together = wanted.position == since
-                some = look(index, wanted, height)
+        for wanted in ready.distinct:
+            together = wanted.position == since
+            some = look(index, wanted, height)
         if rows is None:
             everything = slice(0, height)
             ready.pull, ready.disk, ready.waits, ready.transfer, ready.download = self._costs(ready, everything)
@@ -127,7 +142,7 @@ class Stopwatch:
             ready.unheard = bool(ready.silent.any())
             ready.seconds = np.zeros(height)
             return
-        if some is None or len(ready.variants) > 1 or not together or max(rows, default=0) >= len(ready.seconds):
+        if some is None or ready.everywhere is None or not together or max(rows, default=0) >= len(ready.seconds):
             some = distinct(rows, len(ready.seconds))
         self._patch(ready, some)
 
@@ -148,16 +163,14 @@ class Stopwatch:
         return silent
 
     def _costs(self, ready: Readiness, rows: slice | Lines) -> Costs:
-        if len(ready.variants) == 1 and ready.variants[0][1] is not None:
-            return self._costs_of(ready, ready.variants[0][1], rows)
+        if ready.everywhere is not None:
+            return self._costs_of(ready, ready.everywhere, rows)
         platforms = self._platforms[rows]
         count = len(platforms)
         pull, waits, transfer, download = np.full(count, np.nan), np.ones(count), np.zeros(count), np.zeros(count)
         disk: Floats | None = None
-        for platform, wanted in ready.variants:
-            if wanted is None:
-                continue
-            there = platforms == platform
+        for wanted in ready.distinct:
+            there = np.isin(platforms, [platform for platform, one in ready.variants if one is wanted])
             costs = self._costs_of(ready, wanted, rows)
             for whole, part in ((pull, costs[0]), (waits, costs[2]), (transfer, costs[3]), (download, costs[4])):
                 whole[there] = part[there]
@@ -187,19 +200,18 @@ class Stopwatch:
         if ready.disk is not None:
             seconds += ready.disk
         seconds *= ready.waits
-        for platform, wanted in ready.variants:
-            if wanted is not None:
-                self._wait(ready, platform, wanted)
+        for wanted in ready.distinct:
+            self._wait(ready, wanted)
         if ready.unheard:
             seconds[ready.silent] = np.nan
 
-    def _wait(self, ready: Readiness, platform: int, wanted: WantedLayers) -> None:
+    def _wait(self, ready: Readiness, wanted: WantedLayers) -> None:
         """Where every image is there or on its way, wait for the last one."""
         seconds, waits, clock = ready.seconds, ready.waits, self._arrivals.clock
-        mixed = len(ready.variants) > 1
+        where = None if ready.everywhere is not None else {number for number, one in ready.variants if one is wanted}
         for image in wanted.images:
             for row, eta in self._arrivals.etas.get(image.digest, {}).items():
-                if row < len(seconds) and not waits.item(row) and not (mixed and self._platforms[row] != platform):
+                if row < len(seconds) and not waits.item(row) and (where is None or self.platform(row) in where):
                     seconds[row] = max(seconds.item(row), eta - clock)
 
     def _reach(self, height: int) -> None:

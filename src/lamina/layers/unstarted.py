@@ -10,10 +10,11 @@ from typing import Final
 
 from lamina.layers.catalog import folded
 from lamina.model.digest import Digest
+from lamina.model.image import Platform
 from lamina.model.pod import PodUid
 
-Meaning = tuple[Digest | None, ...]
-"""What a name means, on one platform after the other."""
+Meaning = frozenset[tuple[Platform, Digest]]
+"""What a name means on each platform where that is known."""
 
 NOBODY: Final[dict[PodUid, int]] = {}
 

@@ -1,11 +1,17 @@
-"""What pods want: sets of images resolved for every platform there is, and how soon they would be ready on each row."""
+"""
+What pods want: sets of images resolved for every platform there is, and how soon they would be ready on each row.
+
+A platform is one as long as a node says that it has it. Nodes may say anything, so only the platforms that most nodes have
+are told apart (`Platforms`); of a row with another one it is not known what images mean there.
+"""
 
 from collections import OrderedDict
 from typing import Final
 
 from lamina.layers.catalog import Catalog
 from lamina.layers.index import LayerIndex
-from lamina.layers.readiness import Readiness, Stopwatch
+from lamina.layers.platforms import OTHER, Platforms
+from lamina.layers.readiness import Readiness, Stopwatch, Variants
 from lamina.layers.wanted import WantedLayers
 from lamina.model.digest import Digest
 from lamina.model.image import Platform
@@ -24,25 +30,37 @@ class Wants:
         self._catalog = catalog
         self._index = index
         self._stopwatch = stopwatch
-        self._platforms: dict[Platform, int] = {}
+        self._platforms = Platforms(stopwatch.place)
         self._kept: OrderedDict[tuple[Names, bool], Readiness | None] = OrderedDict()
 
     @property
     def platforms(self) -> int:
-        """How many platforms nodes had so far."""
+        """How many platforms are told apart."""
         return len(self._platforms)
 
-    def meaning(self, name: str) -> tuple[Digest | None, ...]:
-        """Return which image a name means on each of them."""
-        images = (self._catalog.find(name, platform) for platform in self._platforms)
-        return tuple(None if image is None else image.digest for image in images)
+    @property
+    def edition(self) -> int:
+        """Grows whenever other platforms are told apart than before: names may mean more now, or less."""
+        return self._platforms.edition
+
+    def meaning(self, name: str) -> frozenset[tuple[Platform, Digest]]:
+        """Return which image a name means on each of them, where that is known."""
+        images = ((platform, self._catalog.find(name, platform)) for platform in self._platforms)
+        return frozenset((platform, image.digest) for platform, image in images if image is not None)
 
     def place(self, row: int, platform: Platform) -> None:
         """A row's node has this platform."""
-        if platform not in self._platforms:
-            self._platforms[platform] = len(self._platforms)
-            self.clear()
-        self._stopwatch.place(row, self._platforms[platform])
+        before = self.edition
+        self._platforms.put(row, platform)
+        if self.edition != before:
+            self._forget_unknown()
+
+    def leave(self, row: int) -> None:
+        """A row has no node any more."""
+        before = self.edition
+        self._platforms.put(row, None)
+        if self.edition != before:
+            self._forget_unknown()
 
     def readiness(self, names: Names, *, whole_only: bool = False) -> Readiness | None:
         """
@@ -53,10 +71,20 @@ class Wants:
         key = (names, whole_only)
         if key in self._kept:
             self._kept.move_to_end(key)
-            return self._kept[key]
-        variants = [(number, self._resolve(names, platform)) for platform, number in self._platforms.items()]
+            kept = self._kept[key]
+            if kept is None or kept.edition == self.edition:
+                return kept
+        else:
+            kept = None
+        variants = self._variants(names)
         known = any(wanted is not None for _, wanted in variants)
-        ready = self._kept[key] = Readiness(variants, whole_only=whole_only) if known else None
+        if kept is not None:
+            # After the new ones were made: of what both want nothing is lost.
+            self._drop(kept)
+        if kept is not None and known:
+            kept.resolve(variants, self.edition)
+            return kept
+        ready = self._kept[key] = Readiness(variants, whole_only=whole_only, edition=self.edition) if known else None
         if len(self._kept) > KEPT:
             self._drop(self._kept.popitem(last=False)[1])
         return ready
@@ -69,7 +97,7 @@ class Wants:
         return next(wanted for _, wanted in ready.variants if wanted is not None)
 
     def platform(self, row: int) -> int:
-        """Return the number of a row's platform."""
+        """Return the number of a row's platform; `OTHER`: it is none of those that are told apart."""
         return self._stopwatch.platform(row)
 
     def look(self, ready: Readiness, height: int) -> None:
@@ -82,12 +110,28 @@ class Wants:
             self._drop(ready)
         self._kept.clear()
 
-    def _resolve(self, names: Names, platform: Platform) -> WantedLayers | None:
-        images = [self._catalog.find(name, platform) for name in dict.fromkeys(names)]
-        known = [image for image in images if image is not None]
-        return self._index.want(known) if len(known) == len(images) else None
+    def _forget_unknown(self) -> None:
+        for key in [key for key, ready in self._kept.items() if ready is None]:
+            del self._kept[key]
+
+    def _variants(self, names: Names) -> Variants:
+        """Say what images are on each platform. Platforms on which they are the same share what is wanted there."""
+        found: dict[tuple[Digest, ...], WantedLayers] = {}
+        variants: list[tuple[int, WantedLayers | None]] = []
+        for platform, number in self._platforms.items():
+            images = [self._catalog.find(name, platform) for name in dict.fromkeys(names)]
+            known = [image for image in images if image is not None]
+            if len(known) < len(images):
+                variants.append((number, None))
+                continue
+            digests = tuple(image.digest for image in known)
+            if digests not in found:
+                found[digests] = self._index.want(known)
+            variants.append((number, found[digests]))
+        if self._platforms.others:
+            variants.append((OTHER, None))
+        return variants
 
     def _drop(self, ready: Readiness | None) -> None:
-        for _, wanted in ready.variants if ready is not None else ():
-            if wanted is not None:
-                self._index.unwant(wanted)
+        for wanted in ready.distinct if ready is not None else ():
+            self._index.unwant(wanted)

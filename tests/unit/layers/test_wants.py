@@ -5,6 +5,7 @@ import pytest
 
 from lamina.layers import wants as room
 from lamina.layers.inventory import Inventory
+from lamina.layers.platforms import MOST, OTHER
 from lamina.model.image import Platform
 from lamina.testing import a_digest
 from tests.unit.layers.shelf import APP, OS, TOOL
@@ -120,10 +121,74 @@ def test_images_are_resolved_for_every_platform_nodes_have(inventory):
 def test_a_platform_that_is_new_is_looked_for_at_once(inventory):
     """What was kept before said nothing about it."""
     inventory.learn([ARM_APP])
-    before = inventory.wants.readiness(("app:1",))
+    assert 1 == len(inventory.wants.readiness(("app:1",)).variants)
     inventory.join("n2", "", 1, ARM)
 
-    assert inventory.wants.readiness(("app:1",)) is not before
+    assert [(APP,), (ARM_APP,)] == [one.images for _, one in inventory.wants.readiness(("app:1",)).variants]
+
+
+def test_a_name_that_meant_nothing_is_looked_up_for_a_platform_that_is_new(inventory):
+    """That it was unknown is forgotten."""
+    inventory.learn([msgspec.structs.replace(ARM_APP, names=("only-arm:1",))])
+    assert inventory.wants.readiness(("only-arm:1",)) is None
+    inventory.join("n2", "", 1, ARM)
+    assert inventory.wants.readiness(("only-arm:1",)) is not None
+    inventory.leave("n2")
+    assert inventory.wants.readiness(("only-arm:1",)) is None
+
+
+@pytest.mark.parametrize("how", ["changed", "gone"])
+def test_platforms_that_no_node_has_any_more_are_forgotten(inventory, how):
+    """A node may call its platform anything, and each that is told apart costs every decision about images."""
+    pinned = f"app@{APP.digest}"
+    for number in range(100):
+        inventory.join("n2", "", 1, Platform(architecture=f"x{number}"))
+        assert inventory.wants.readiness((pinned,)) is not None
+        if how == "gone":
+            inventory.leave("n2")
+    if how == "changed":
+        inventory.join("n2", "", 1)
+    ready = inventory.wants.readiness((pinned,))
+
+    assert 1 == inventory.wants.platforms
+    assert 1 == len(ready.variants)
+    inventory.wants.clear()
+    assert 0 == len(inventory.index)
+
+
+def test_platforms_that_mean_the_same_share_what_is_wanted(inventory):
+    """A name with a digest means one image everywhere: rows are kept once."""
+    for number in range(1, 10):
+        inventory.join(f"m{number}", "", number, Platform(architecture=f"x{number}"))
+    ready = inventory.wants.readiness((f"app@{APP.digest}",))
+
+    assert 10 == len(ready.variants)
+    assert 1 == len(ready.distinct)
+    assert ready.everywhere is ready.distinct[0]
+
+
+def test_only_so_many_platforms_are_told_apart_and_those_that_most_nodes_have(inventory):
+    """Of a row with another one nothing is said about images; when it is the platform of many, it is told apart."""
+    for number in range(1, 3 * MOST):
+        inventory.join(f"m{number}", "", number, Platform(architecture=f"x{number}"))
+    pinned = (f"app@{APP.digest}",)
+    ready = inventory.wants.readiness(pinned)
+
+    assert MOST == inventory.wants.platforms
+    assert MOST + 1 == len(ready.variants)
+    assert [0, 1, OTHER] == [inventory.wants.platform(row) for row in (0, 1, 3 * MOST - 1)]
+    assert ready.everywhere is None
+
+    late = Platform(architecture="x40")
+    inventory.join("late", "", 3 * MOST, late)
+    inventory.join("later", "", 3 * MOST + 1, late)
+    assert OTHER != inventory.wants.platform(3 * MOST) == inventory.wants.platform(3 * MOST + 1)
+    assert MOST == inventory.wants.platforms
+
+    for number in range(1, 3 * MOST):
+        inventory.leave(f"m{number}")
+    assert 2 == inventory.wants.platforms
+    assert inventory.wants.readiness(pinned).everywhere is not None
 
 
 def test_what_is_known_for_one_platform_of_several_is_known_somewhere(inventory):

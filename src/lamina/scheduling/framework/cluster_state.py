@@ -145,10 +145,10 @@ class ClusterState:
 
     def _join(self, node: Node, row: int) -> None:
         """Let the inventory know which node has the row, and its platform; a node may report that later than its name."""
-        platforms = self.inventory.wants.platforms
+        platforms = self.inventory.wants.edition
         self.inventory.join(node.name, node.uid, row, node.platform)
         self.columns.touch(Facet.LAYERS, row)
-        if self.inventory.wants.platforms > platforms:
+        if self.inventory.wants.edition != platforms:
             self.columns.touch(Facet.CATALOG, 0)
 
     def _node_gone(self, name: str) -> list[Changed]:
@@ -156,7 +156,10 @@ class ClusterState:
         if row is None:
             return NO_CHANGE
         node = self.columns.nodes[row]
+        platforms = self.inventory.wants.edition
         self.inventory.leave(name)
+        if self.inventory.wants.edition != platforms:
+            self.columns.touch(Facet.CATALOG, 0)
         self.usage.leave(name)
         self.cache.remove_node(name)
         # A pod that must be spread evenly may have had this node's domain to wait for.

@@ -47,16 +47,15 @@ class ImagePresence:
         """Give all or nothing, going by what the images are on each node's platform."""
         ready = self._inventory.wants.readiness(pod.images)
         assert ready is not None, "asked for pods with known images only"
-        if len(ready.variants) == 1:
-            return np.multiply(self._complete(ready.variants[0][1], nodes), MAX_SCORE, dtype=np.int64)
+        if ready.everywhere is not None:
+            return np.multiply(self._complete(ready.everywhere, nodes), MAX_SCORE, dtype=np.int64)
         scores: Ints = np.zeros(len(nodes), dtype=np.int64)
         platforms = np.array([self._inventory.wants.platform(nodes.row(one)) for one in range(len(nodes))])
-        for platform, wanted in ready.variants:
-            scores[(platforms == platform) & self._complete(wanted, nodes)] = MAX_SCORE
+        for wanted in ready.distinct:
+            there = np.isin(platforms, [platform for platform, one in ready.variants if one is wanted])
+            scores[there & self._complete(wanted, nodes)] = MAX_SCORE
         return scores
 
-    def _complete(self, wanted: WantedLayers | None, nodes: NodeView) -> Bools:
-        if wanted is None:
-            return np.zeros(len(nodes), dtype=np.bool_)
+    def _complete(self, wanted: WantedLayers, nodes: NodeView) -> Bools:
         look(self._inventory.index, wanted, nodes.height)
         return wanted.complete[: nodes.height][nodes.rows]

@@ -75,8 +75,7 @@ def story(
 
 
 def _wanted(inventory: Inventory, ready: Readiness, row: int) -> WantedLayers | None:
-    platform = inventory.wants.platform(row)
-    return next((wanted for number, wanted in ready.variants if number == platform), None)
+    return ready.everywhere or ready.on(inventory.wants.platform(row))
 
 
 def _layers(inventory: Inventory, wanted: WantedLayers, row: int) -> tuple[LayerState, ...]:
