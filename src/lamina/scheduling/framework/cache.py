@@ -84,7 +84,7 @@ class Cache:
             self._uncount(pod.uid)
             self._count(Placed(pod, node, assumed=False))
             confirmed = Confirmed.CHANGED
-        elif not _same_to_counters(known.pod, pod):
+        elif not (_same_to_counters(known.pod, pod) and self.columns.same_to_facts(known.pod, pod)):
             self._recount(known, pod)
             confirmed = Confirmed.CHANGED
         else:
@@ -163,6 +163,5 @@ def _same_to_counters(before: Pod, pod: Pod) -> bool:
         and before.owner == pod.owner
         and before.deleting == pod.deleting
         and before.namespace == pod.namespace
-        and before.host_ports == pod.host_ports
         and before.repels == pod.repels
     )

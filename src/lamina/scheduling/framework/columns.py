@@ -16,12 +16,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from lamina.model.errors import WiringError
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
 from lamina.scheduling.framework import scalars
 from lamina.scheduling.framework.annotations import Annotations
-from lamina.scheduling.framework.host_ports import HostPorts
+from lamina.scheduling.framework.facts import F, FactHandle, NodeFact
 from lamina.scheduling.framework.image_names import ImageNames
 from lamina.scheduling.framework.pod_counts import PodCounts
 from lamina.scheduling.framework.repulsion import Repulsion
@@ -74,11 +75,12 @@ class NodeColumns:
         self.nodes: list[Node | None] = []
         self.images = ImageNames()
         self.pods = PodCounts()
-        self.ports = HostPorts()
         self.repulsion = Repulsion()
         self.topology = Topology(self.nodes, self.rows)
         self.annotations = Annotations(self.nodes)
-        self.logs: tuple[RowLog, ...] = tuple(RowLog() for _ in Facet)
+        self.logs: list[RowLog] = [RowLog() for _ in range(max(Facet) + 1)]
+        """By facet; those of registered facts follow those of `Facet`."""
+        self._facts: list[tuple[NodeFact, RowLog]] = []
         self.scalars = Scalars()
         self.alive: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
         self.unschedulable: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
@@ -106,6 +108,27 @@ class NodeColumns:
         """The distinct sets of taints by number, as in `taint_set`; a number no node has stands for the empty set."""
         return self.taints.sets
 
+    def register(self, fact: F) -> FactHandle[F]:
+        """
+        Keep a fact in step from now on, under a facet of its own; one of that name that is known already is shared.
+
+        Before the first node: nothing is known of what was counted earlier.
+        """
+        for facet, (known, _) in enumerate(self._facts, max(Facet) + 1):
+            if known.name == fact.name:
+                if not isinstance(known, type(fact)) or type(known) is not type(fact):
+                    raise WiringError(f"two different node facts are called {fact.name!r}: rename one of them")
+                return FactHandle(known, facet)
+        if self.nodes:
+            raise WiringError(f"node fact {fact.name!r} comes too late: register it when the plugin is made")
+        self.logs.append(RowLog())
+        self._facts.append((fact, self.logs[-1]))
+        return FactHandle(fact, len(self.logs) - 1)
+
+    def same_to_facts(self, before: Pod, pod: Pod) -> bool:
+        """Say whether every registered fact counts a pod as it was before."""
+        return all(fact.counts(before) == fact.counts(pod) for fact, _ in self._facts)
+
     def put(self, node: Node) -> int:
         """Add a node, or take over how a known one is now; return its row. What pods use of it stays."""
         row = self.rows.get(node.name)
@@ -128,6 +151,9 @@ class NodeColumns:
             self.touch(Facet.ANNOTATIONS, row)
         if node.images != before.images and self.images.replace(row, node.images):
             self.touch(Facet.IMAGES, row)
+        for fact, log in self._facts:
+            if fact.put(row, node):
+                log.touch(row)
         return row
 
     def _add(self, node: Node) -> int:
@@ -149,6 +175,8 @@ class NodeColumns:
         self.images.replace(row, node.images)
         self.topology.put(row, node)
         self.annotations.put(row, node.annotations)
+        for fact, _ in self._facts:
+            fact.put(row, node)
         self._touch_all(row)
         return row
 
@@ -175,6 +203,8 @@ class NodeColumns:
         self.images.replace(row, ())
         self.topology.put(row, None)
         self.annotations.put(row, {})
+        for fact, _ in self._facts:
+            fact.put(row, None)
         self._spare.append(row)
         self._touch_all(row)
         return row
@@ -212,18 +242,18 @@ class NodeColumns:
     def vacate(self, row: int, pod: Pod) -> None:
         """Forget what a pod on a node is, and keep what it takes: for whoever settles or takes out the node itself."""
         self.pods.remove(row, pod)
-        if pod.host_ports:
-            self.ports.remove(row, pod.host_ports)
-            self.logs[Facet.PORTS].touch(row)
+        for fact, log in self._facts:
+            if fact.counts(pod) and fact.remove(row, pod):
+                log.touch(row)
         if pod.repels:
             self.repulsion.remove(row, pod)
             self.logs[Facet.REPULSION].touch(row)
 
     def _settle(self, row: int, pod: Pod) -> None:
         self.pods.add(row, pod)
-        if pod.host_ports:
-            self.ports.add(row, pod.host_ports)
-            self.logs[Facet.PORTS].touch(row)
+        for fact, log in self._facts:
+            if fact.counts(pod) and fact.add(row, pod):
+                log.touch(row)
         if pod.repels:
             self.repulsion.add(row, pod)
             self.logs[Facet.REPULSION].touch(row)
@@ -262,7 +292,7 @@ class NodeColumns:
             return self.scalars.on(row, resource)
         return self.allocatable.item(line, row), self.free.item(line, row)
 
-    def touch(self, facet: Facet, row: int) -> None:
+    def touch(self, facet: int, row: int) -> None:
         """Note that a facet of a row changed."""
         self.logs[facet].touch(row)
 

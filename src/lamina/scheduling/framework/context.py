@@ -4,6 +4,7 @@ from lamina.layers.inventory import Inventory
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.cache import Cache
 from lamina.scheduling.framework.columns import NodeColumns
+from lamina.scheduling.framework.facts import F, FactHandle
 from lamina.scheduling.framework.load import ClusterLoad
 from lamina.scheduling.framework.repulsion import Repulsion
 from lamina.scheduling.framework.usage import ClusterUsage
@@ -33,6 +34,10 @@ class Context:
     def repulsion(self) -> Repulsion:
         """Who keeps whom away."""
         return self._columns.repulsion
+
+    def register(self, fact: F) -> FactHandle[F]:
+        """Let the columns keep a fact that a plugin needs; to be called when the plugin is made."""
+        return self._columns.register(fact)
 
     def node(self, row: int) -> NodeRow:
         """Look at one node."""

@@ -87,7 +87,8 @@ class Evaluation:
         self.columns = columns
         self.structure = columns.structure
         self.positions = [log.position for log in columns.logs]
-        self._whole_logs = [(facet, columns.logs[facet]) for facet in profile.reads_whole]
+        whole = range(len(columns.logs)) if profile.reads_everything else profile.reads_whole
+        self._whole_logs = [(facet, columns.logs[facet]) for facet in whole]
         self._row_logs = [(facet, columns.logs[facet]) for facet in profile.reads_rows]
         self._other_logs = [(facet, columns.logs[facet]) for facet in profile.reads_others]
         self._changed = 0

@@ -32,7 +32,6 @@ from lamina.scheduling.framework.changes import Change, Changed
 from lamina.scheduling.framework.columns import Bools, Ints
 from lamina.scheduling.framework.commands import Bind
 from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.status import Status
 from lamina.scheduling.framework.view import NodeRow, NodeView
 from lamina.scheduling.framework.waiting import WaitingPods
@@ -47,11 +46,11 @@ class Reads(msgspec.Struct, frozen=True):
     Whatever `pre_filter` and `pre_score` look at belongs to *whole*: they are not called again for single rows.
     """
 
-    rows: frozenset[Facet] = frozenset()
+    rows: frozenset[int] = frozenset()
     """A node's answer depends on this much of that node alone."""
-    whole: frozenset[Facet] = frozenset()
+    whole: frozenset[int] = frozenset()
     """A node's answer depends on this much of any node, and so may whether the plugin has anything to say."""
-    others: frozenset[Facet] = frozenset()
+    others: frozenset[int] = frozenset()
     """
     A node's answer depends on this much of any node; whether the plugin has anything to say depends on the pod alone.
 

@@ -112,13 +112,13 @@ class ScorePart:
         return known
 
 
-def _facets(reads: Reads) -> tuple[tuple[Facet, ...], tuple[Facet, ...]]:
+def _facets(reads: Reads) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the facets that are read row by row, and those of which any change makes an answer void."""
     as_one = reads.whole | reads.others
     return tuple(sorted(reads.rows - as_one)), tuple(sorted(as_one))
 
 
-def _signer(plugin: Plugin, void: tuple[Facet, ...]) -> Signed | None:
+def _signer(plugin: Plugin, void: tuple[int, ...]) -> Signed | None:
     """Return who signs for a plugin's answers, if they outlast a placement: changes of *void* they do not."""
     return plugin if isinstance(plugin, Signed) and PLACING.isdisjoint(void) else None
 
@@ -202,17 +202,19 @@ class Profile:
         self._signable = len(self._signers) == len(deciding)
         self._changing = [cast("SignedAnew", plugin) for plugin in deciding if isinstance(plugin, SignedAnew)]
         reads: list[Reads] = [getattr(plugin, "reads", EVERYTHING) for plugin in deciding]
-        by_row = frozenset[Facet]().union(*(one.rows for one in reads), {Facet.LABELS})
+        by_row = frozenset[int]().union(*(one.rows for one in reads), {Facet.LABELS})
         self.reads_rows = tuple(sorted(by_row))
-        self.reads_others = tuple(sorted(frozenset[Facet]().union(*(one.others for one in reads)) - by_row))
+        self.reads_others = tuple(sorted(frozenset[int]().union(*(one.others for one in reads)) - by_row))
         """Facets that nobody reads row by row, and somebody as a whole for himself."""
-        self.reads_whole = tuple(sorted(frozenset[Facet]().union(*(one.whole for one in reads))))
+        self.reads_everything = any(one is EVERYTHING for one in reads)
+        """Whether one of them does not say what it reads: then it may be any facet, also one that is registered later."""
+        self.reads_whole = tuple(sorted(frozenset[int]().union(*(one.whole for one in reads))))
 
     def affected(self, facets: int) -> Affected:
         """Return the filters and scorers that read one of *facets* (a bit per facet), with their index."""
         known = self._affected.get(facets)
         if known is None:
-            changed = {facet for facet in Facet if facets >> facet & 1}
+            changed = {facet for facet in range(facets.bit_length()) if facets >> facet & 1}
             filters, scorers = tuple(enumerate(self.filters)), tuple(enumerate(self.scorers))
             known = self._affected[facets] = Affected(
                 tuple(one for one in filters if not one[1].reads.rows.isdisjoint(changed)),

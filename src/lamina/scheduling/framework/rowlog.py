@@ -13,7 +13,7 @@ KEPT: Final = 1024
 
 
 class Facet(enum.IntEnum):
-    """A part of what is known about nodes."""
+    """A part of what is known about nodes. Facts that plugins bring have numbers of their own beyond these (`facts`)."""
 
     RESOURCES = 0
     """Allocatable and free amounts."""
@@ -31,8 +31,6 @@ class Facet(enum.IntEnum):
     """What images consist of: known for all nodes or for none."""
     PULLS = 7
     """Images on their way to the node, and when they will be there."""
-    PORTS = 8
-    """Ports of the node that pods hold."""
     REPULSION = 9
     """Pods on the node that keep others away."""
     USAGE = 10

@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lamina.model.node import Node
-from lamina.model.pod import HostPort, Pod
+from lamina.model.pod import Pod
 from lamina.model.resources import CPU, MEMORY
 from lamina.model.selectors import LabelSelector
 from lamina.scheduling.framework.columns import LINES, NUDGE, WELL_KNOWN, Bools, Floats, Ints, NodeColumns
+from lamina.scheduling.framework.facts import F, FactHandle
 from lamina.scheduling.framework.image_names import ImageNames
 from lamina.scheduling.framework.pod_counts import OwnerKey
-from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.taint_sets import Taints
 from lamina.scheduling.framework.topology import MISSING, Wanted
 
@@ -181,11 +181,9 @@ class NodeView:
         """Which nodes a pod's node selector and required affinity match; read only."""
         return self._columns.topology.selected(wanted)[: self._columns.size][self.rows]
 
-    def ports_taken(self, ports: tuple[HostPort, ...]) -> Bools:
-        """Which nodes have a pod that holds one of these ports."""
-        flags = np.zeros(self._columns.size, dtype=np.bool_)
-        flags[self._columns.ports.taken(ports)] = True
-        return flags[self.rows]
+    def fact(self, handle: FactHandle[F]) -> F:
+        """Return a fact that a plugin registered, as it is for this view."""
+        return handle.fact
 
     def closed(self, pod: Pod) -> Bools | None:
         """Which nodes are in a domain that pods already placed keep *pod* away from; None: none of them mind it."""
@@ -201,11 +199,11 @@ class NodeView:
             flags |= held.take(of_row[: self._columns.size][self.rows])
         return flags
 
-    def noted(self, facet: Facet) -> int:
+    def noted(self, facet: int) -> int:
         """Say where the notes of what changed stand: what to ask `changed_since` with the next time."""
         return self._columns.logs[facet].position
 
-    def changed_since(self, facet: Facet, noted: int) -> list[int] | None:
+    def changed_since(self, facet: int, noted: int) -> list[int] | None:
         """List the rows of the whole cluster that changed since, repeats included; None: too long ago to tell."""
         return self._columns.logs[facet].since(noted)
 
@@ -278,9 +276,9 @@ class NodeRow:
         node = self.node
         return None if node is None else node.annotations.get(key)
 
-    def port_taken(self, ports: tuple[HostPort, ...]) -> bool:
-        """Whether a pod on the node holds one of these ports."""
-        return self._columns.ports.taken_on(self.row, ports)
+    def fact(self, handle: FactHandle[F]) -> F:
+        """Return a fact that a plugin registered, as it is for this node."""
+        return handle.fact
 
     def free_all(self) -> list[int]:
         """What is left of the well-known resources; `NodeView.column` tells which is where."""

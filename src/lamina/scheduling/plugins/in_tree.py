@@ -16,7 +16,7 @@ from lamina.scheduling.plugins.upstream.image_locality import ImageLocality
 from lamina.scheduling.plugins.upstream.inter_pod_affinity import InterPodAffinity
 from lamina.scheduling.plugins.upstream.node_affinity.plugin import NodeAffinity
 from lamina.scheduling.plugins.upstream.node_name import NodeName
-from lamina.scheduling.plugins.upstream.node_ports import NodePorts
+from lamina.scheduling.plugins.upstream.node_ports.plugin import NodePorts
 from lamina.scheduling.plugins.upstream.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from lamina.scheduling.plugins.upstream.node_resources_fit import NodeResourcesFit
 from lamina.scheduling.plugins.upstream.node_unschedulable import NodeUnschedulable

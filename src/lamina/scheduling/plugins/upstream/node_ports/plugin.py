@@ -3,17 +3,18 @@
 from collections.abc import Hashable
 from typing import ClassVar, Final
 
+import numpy as np
+
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.changes import Change, Changed
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.host_ports import clash
 from lamina.scheduling.framework.points import Reads, Verdicts
 from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.status import SKIP, Status
 from lamina.scheduling.framework.view import NodeRow, NodeView
+from lamina.scheduling.plugins.upstream.node_ports.host_ports import HostPorts, clash
 
 NAME: Final = "NodePorts"
 REASON_TAKEN: Final = "node(s) didn't have free ports for the requested pod ports"
@@ -23,11 +24,12 @@ class NodePorts:
     """Refuses nodes where another pod holds one of the ports; evicting that pod would help."""
 
     name: ClassVar = NAME
-    reads: ClassVar = Reads(rows=frozenset({Facet.PORTS}))
     retry_on: ClassVar = frozenset({Change.NODE_ADDED, Change.POD_REMOVED})
 
     def __init__(self, context: Context, args: NoArgs) -> None:
-        """Need nothing."""
+        """Keep books of who holds which port."""
+        self._ports = context.register(HostPorts())
+        self.reads = Reads(rows=frozenset({self._ports.facet}))
 
     def sign(self, pod: Pod) -> Hashable:
         """Tell pods apart by the ports they want."""
@@ -39,12 +41,14 @@ class NodePorts:
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
         """Refuse nodes where a port is taken."""
-        taken = nodes.ports_taken(pod.host_ports)
+        flags = np.zeros(nodes.height, dtype=np.bool_)
+        flags[nodes.fact(self._ports).taken(pod.host_ports)] = True
+        taken = flags[nodes.rows]
         return Verdicts(taken, lambda code: Refusal(NAME, (REASON_TAKEN,))) if taken.any() else None
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
         """Say the same of one node."""
-        return int(node.port_taken(pod.host_ports))
+        return int(node.fact(self._ports).taken_on(node.row, pod.host_ports))
 
     def worth_retrying(self, pod: Pod, change: Changed) -> bool:
         """Say whether a pod that left held one of the ports, or a node came."""
