@@ -106,7 +106,10 @@ class ClusterLoad:
     def of(self, nodes: NodeView, pod: Pod | None = None) -> Floats:
         """Return the load of each node; with a pod, the one it would have with that on it."""
         columns, rows = self._columns, nodes.rows
-        if pod is None:
+        if nodes.changed:
+            asked = {} if pod is None else dict(pod.scoring_requests)
+            left = np.minimum(*(nodes.headroom_with(name, asked.get(name, 0)) for name in (CPU, MEMORY)))
+        elif pod is None:
             self._look()
             left = self._left[rows] + NUDGE
         else:

@@ -18,6 +18,7 @@ import msgspec
 
 from lamina.model.pod import Pod, PodTerm
 from lamina.model.selectors import LabelSelector
+from lamina.scheduling.framework.facts import Placements
 from lamina.scheduling.framework.pod_counts import needed
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
@@ -73,6 +74,10 @@ class Repulsion:
             if not rule.rows:
                 self._drop(rule)
 
+    def as_if(self, gone: Placements, there: Placements) -> "Repulsion":
+        """Answer as if some pods were gone and others were there; only `about` is meant to be asked."""
+        return SupposedRepulsion(self, gone, there)
+
     def name(self, namespace: str, labels: dict[str, str]) -> None:
         """Take over which labels a namespace has."""
         if self._namespaces.get(namespace, {}) != labels:
@@ -93,7 +98,7 @@ class Repulsion:
             for namespace in (pod.namespace, ANYWHERE)
             for pair in (None, *pod.labels.items())
             for rule in self._buckets.get((namespace, pair), ())
-            if self._applies(rule.term, pod)
+            if self.applies(rule.term, pod)
         }
         return [found[number] for number in sorted(found)]
 
@@ -103,9 +108,10 @@ class Repulsion:
 
     def between(self, placed: Pod, pod: Pod) -> bool:
         """Say whether *placed* keeps *pod* away from somewhere."""
-        return any(self._applies(term, pod) for term in _terms(placed))
+        return any(self.applies(term, pod) for term in _terms(placed))
 
-    def _applies(self, term: PodTerm, pod: Pod) -> bool:
+    def applies(self, term: PodTerm, pod: Pod) -> bool:
+        """Say whether a rule is about a pod."""
         if term.selector is None or not term.selector.matches(pod.labels):
             return False
         if pod.namespace in term.namespaces:
@@ -131,6 +137,41 @@ class Repulsion:
             if not rules:
                 del self._buckets[bucket]
         self.edition += 1
+
+
+class SupposedRepulsion(Repulsion):
+    """The rules as they would be: those of the pods in question are counted apart."""
+
+    __slots__ = ("_more", "_real")
+
+    def __init__(self, real: Repulsion, gone: Placements, there: Placements) -> None:
+        """Look at *real*; take away the rules of pods that would be *gone*, and add those of pods *there*."""
+        super().__init__()
+        self._real = real
+        self._more: dict[PodTerm, list[tuple[int, int]]] = {}
+        """For a rule: the row, and how many pods more (or fewer) would have it there."""
+        for placements, more in ((gone, -1), (there, 1)):
+            for row, pod in placements:
+                for term in _terms(pod):
+                    self._more.setdefault(term, []).append((row, more))
+
+    def about(self, pod: Pod) -> list[Rule]:
+        """List the rules that would keep a pod away from somewhere."""
+        rules = {rule.term: rule for rule in self._real.about(pod)}
+        for term, changes in self._more.items():
+            if term in rules or self._real.applies(term, pod):
+                rules[term] = _patched(rules.get(term) or Rule(0, term), changes)
+        return [rule for rule in rules.values() if rule.rows]
+
+
+def _patched(rule: Rule, changes: list[tuple[int, int]]) -> Rule:
+    patched = Rule(rule.number, rule.term)
+    patched.rows = dict(rule.rows)
+    for row, more in changes:
+        patched.rows[row] = patched.rows.get(row, 0) + more
+        if not patched.rows[row]:
+            del patched.rows[row]
+    return patched
 
 
 def _terms(pod: Pod) -> Iterator[PodTerm]:

@@ -18,7 +18,7 @@ are measured; where nobody measures, that costs nothing.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -28,7 +28,7 @@ from lamina.layers.trust import GRACE, HALVINGS, Trust
 from lamina.model import resources
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import CPU, MEMORY
-from lamina.model.usage import Load, NodeUsage
+from lamina.model.usage import NodeUsage
 from lamina.scheduling.framework.columns import Floats, NodeColumns
 from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.view import NodeView
@@ -167,24 +167,15 @@ class ClusterUsage:
         usage = self._reports.get(node)
         if usage is None:
             return
-        move, known = _there(pod), self._moves[node].pop(pod.uid, None)
-        if known is not None and pod.started:
-            # Seen to begin, or back where it was.
-            move = msgspec.structs.replace(move, began=self._now if known.began == NOT_YET else known.began)
-        if _matters(move, usage):
-            self._moves[node][pod.uid] = move
+        _come(self._moves[node], pod, usage, self._now)
         self._resettle(node)
 
     def left(self, node: str, pod: Pod) -> None:
         """A pod is not on a node any more, nor counted there; one that never ran leaves no trace."""
         if node not in self._reports:
             return
-        moves = self._moves[node]
-        move = moves.pop(pod.uid, None) or _there(pod)
         # Of a node that is not there nobody knows what is left on it.
-        if move.began != NOT_YET and node in self._columns.rows:
-            moves[pod.uid] = msgspec.structs.replace(move, ended=self._now)
-            _forget_some(moves)
+        _go(self._moves[node], pod, self._now, traced=node in self._columns.rows)
         self._resettle(node)
 
     def pass_time(self, now: float) -> bool:
@@ -220,17 +211,27 @@ class ClusterUsage:
         line, rows = LINES[resource], nodes.rows
         every = self._everywhere()
         known = self._known[line, : nodes.height][rows]
+        mean, forecast = self._mean[line, : nodes.height][rows], self._forecast[line, : nodes.height][rows]
+        if nodes.changed:
+            mean, forecast = mean.copy(), forecast.copy()
+            for place, figures in self._supposed(nodes):
+                mean[place], forecast[place] = figures.mean[line], figures.forecast[line]
         return Measured(
-            np.maximum(self._mean[line, : nodes.height][rows], 0.0),
+            np.maximum(mean, 0.0),
             self._deviation[line, : nodes.height][rows],
-            np.maximum(self._forecast[line, : nodes.height][rows], 0.0),
+            np.maximum(forecast, 0.0),
             known.copy() if every is None else known * every[rows],
         )
 
     def coming(self, nodes: NodeView) -> Coming:
         """Return what pods say about cpu that the mean has with their requests, for the part of the window without them."""
         self._make_room()
-        return Coming(*(line[: nodes.height][nodes.rows] for line in self._coming))
+        lines = self._coming[:, : nodes.height][:, nodes.rows]
+        if nodes.changed:
+            lines = lines.copy()
+            for place, figures in self._supposed(nodes):
+                lines[:, place] = figures.words
+        return Coming(*lines)
 
     def dated(self, nodes: NodeView, stamp: str) -> Floats:
         """
@@ -276,35 +277,32 @@ class ClusterUsage:
     def _settle(self, node: str, row: int) -> None:
         """Work out anew what is known of a node."""
         self._make_room()
-        usage = self._reports[node]
-        coming, gone, words = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0, 0.0]
-        for move in self._moves[node].values():
-            missed = _part(usage, move.began)
-            if move.ended == STILL:
-                coming[0] += missed * move.cpu
-                coming[1] += missed * move.memory
-                for place, said in enumerate(msgspec.structs.astuple(move.words)):
-                    words[place] += missed * said
-            else:
-                ran = max(_part(usage, move.ended) - missed, 0.0)
-                gone[0] += ran * move.cpu
-                gone[1] += ran * move.memory
-        for line, load in enumerate((usage.cpu, usage.memory)):
-            requested = self._columns.allocatable.item(line, row) - self._columns.free.item(line, row)
-            self._write(line, row, load, (coming[line], gone[line], max(requested - coming[line], 0.0)))
-        self._coming[:, row] = words
+        allocatable, free = self._columns.allocatable, self._columns.free
+        requested = [allocatable.item(line, row) - free.item(line, row) for line in (0, 1)]
+        figures = _work_out(self._reports[node], self._moves[node].values(), requested)
+        self._mean[:, row] = figures.mean
+        self._deviation[:, row] = figures.deviation
+        self._forecast[:, row] = figures.forecast
+        self._known[:, row] = figures.known
+        self._coming[:, row] = figures.words
         self._columns.touch(Facet.USAGE, row)
 
-    def _write(self, line: int, row: int, load: Load | None, amounts: tuple[float, float, float]) -> None:
-        if load is None or not math.isfinite(load.mean) or not math.isfinite(load.deviation):
-            self._mean[line, row] = self._deviation[line, row] = self._known[line, row] = 0.0
-            self._forecast[line, row] = math.nan
-            return
-        self._mean[line, row] = _corrected(load.mean, *amounts)
-        self._deviation[line, row] = max(load.deviation, 0.0)
-        # What is no number stays none.
-        self._forecast[line, row] = _corrected(_finite(load.forecast), *amounts)
-        self._known[line, row] = 1.0
+    def _supposed(self, nodes: NodeView) -> Iterator[tuple[int, "Figures"]]:
+        """Work out what would be known of the nodes on which a view supposes pods to be gone or there."""
+        for place, row in nodes.changed:
+            node = self._columns.nodes[row]
+            usage = None if node is None else self._reports.get(node.name)
+            if node is None or usage is None:
+                continue
+            moves = dict(self._moves[node.name])
+            for where, pod in nodes.gone:
+                if where == row:
+                    _go(moves, pod, self._now, traced=True)
+            for where, pod in nodes.there:
+                if where == row:
+                    _come(moves, pod, usage, self._now)
+            requested = [nodes.requested(name).item(place) for name in LINES]
+            yield place, _work_out(usage, moves.values(), requested)
 
     def _make_room(self) -> None:
         more = self._columns.size - self._mean.shape[1]
@@ -315,6 +313,61 @@ class ClusterUsage:
             self._forecast = np.pad(self._forecast, ((0, 0), (0, more)), constant_values=np.nan)
             self._known = np.pad(self._known, ((0, 0), (0, more)))
             self._coming = np.pad(self._coming, ((0, 0), (0, more)))
+
+
+class Figures(msgspec.Struct, frozen=True, gc=False):
+    """What is known of a node: two lines each, cpu and memory, and the words of pods that are coming."""
+
+    mean: list[float]
+    deviation: list[float]
+    forecast: list[float]
+    known: list[float]
+    words: list[float]
+
+
+def _work_out(usage: NodeUsage, moves: Iterable[Move], requested: Sequence[int]) -> Figures:
+    """Correct a measurement by who came and left; *requested* is what all pods on the node ask for."""
+    coming, gone, words = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0, 0.0]
+    for move in moves:
+        missed = _part(usage, move.began)
+        if move.ended == STILL:
+            coming[0] += missed * move.cpu
+            coming[1] += missed * move.memory
+            for place, said in enumerate(msgspec.structs.astuple(move.words)):
+                words[place] += missed * said
+        else:
+            ran = max(_part(usage, move.ended) - missed, 0.0)
+            gone[0] += ran * move.cpu
+            gone[1] += ran * move.memory
+    figures = Figures([0.0, 0.0], [0.0, 0.0], [math.nan, math.nan], [0.0, 0.0], words)
+    for line, load in enumerate((usage.cpu, usage.memory)):
+        if load is None or not math.isfinite(load.mean) or not math.isfinite(load.deviation):
+            continue
+        amounts = (coming[line], gone[line], max(requested[line] - coming[line], 0.0))
+        figures.mean[line] = _corrected(load.mean, *amounts)
+        figures.deviation[line] = max(load.deviation, 0.0)
+        # What is no number stays none.
+        figures.forecast[line] = _corrected(_finite(load.forecast), *amounts)
+        figures.known[line] = 1.0
+    return figures
+
+
+def _come(moves: dict[PodUid, Move], pod: Pod, usage: NodeUsage, now: float) -> None:
+    """Follow a pod that is on a measured node."""
+    move, known = _there(pod), moves.pop(pod.uid, None)
+    if known is not None and pod.started:
+        # Seen to begin, or back where it was.
+        move = msgspec.structs.replace(move, began=now if known.began == NOT_YET else known.began)
+    if _matters(move, usage):
+        moves[pod.uid] = move
+
+
+def _go(moves: dict[PodUid, Move], pod: Pod, now: float, *, traced: bool) -> None:
+    """Follow a pod that left a measured node; one that never ran leaves no trace."""
+    move = moves.pop(pod.uid, None) or _there(pod)
+    if move.began != NOT_YET and traced:
+        moves[pod.uid] = msgspec.structs.replace(move, ended=now)
+        _forget_some(moves)
 
 
 def words_of(pod: Pod) -> Words:

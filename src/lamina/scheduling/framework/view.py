@@ -1,6 +1,6 @@
 """What a plugin sees of the nodes: all of them as arrays, some of them as arrays, or a single one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,10 @@ from lamina.model.pod import Pod
 from lamina.model.resources import CPU, MEMORY
 from lamina.model.selectors import LabelSelector
 from lamina.scheduling.framework.columns import LINES, NUDGE, WELL_KNOWN, Bools, Floats, Ints, NodeColumns
-from lamina.scheduling.framework.facts import F, FactHandle
+from lamina.scheduling.framework.facts import F, FactHandle, Placements
 from lamina.scheduling.framework.image_names import ImageNames
 from lamina.scheduling.framework.pod_counts import OwnerKey
+from lamina.scheduling.framework.repulsion import Repulsion
 from lamina.scheduling.framework.taint_sets import Taints
 from lamina.scheduling.framework.topology import MISSING, Wanted
 
@@ -54,6 +55,21 @@ class NodeView:
     def whole(self) -> bool:
         """Whether this is every row, in order."""
         return isinstance(self.rows, slice) and self.size == self._columns.size
+
+    @property
+    def gone(self) -> Placements:
+        """The pods that count as gone in this view, with their rows: none, unless it answers a what-if question."""
+        return ()
+
+    @property
+    def there(self) -> Placements:
+        """The pods that count as there in this view and are not, with their rows."""
+        return ()
+
+    @property
+    def changed(self) -> Sequence[tuple[int, int]]:
+        """The places in view, with their rows, on which such pods are."""
+        return ()
 
     @property
     def alive(self) -> Bools:
@@ -185,9 +201,13 @@ class NodeView:
         """Return a fact that a plugin registered, as it is for this view."""
         return handle.fact
 
+    def rules(self) -> Repulsion:
+        """Return the rules of placed pods that keep others away."""
+        return self._columns.repulsion
+
     def closed(self, pod: Pod) -> Bools | None:
         """Which nodes are in a domain that pods already placed keep *pod* away from; None: none of them mind it."""
-        rules = self._columns.repulsion.about(pod)
+        rules = self.rules().about(pod)
         if not rules:
             return None
         flags = np.zeros(self.size, dtype=np.bool_)
