@@ -13,6 +13,7 @@ from lamina.layers.inventory import Inventory
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import CPU, MEMORY
 from lamina.model.usage import Load, NodeUsage
+from lamina.scheduling.framework.cache import Cache
 from lamina.scheduling.framework.columns import NodeColumns
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.cycle_state import CycleState
@@ -20,7 +21,6 @@ from lamina.scheduling.framework.hypothesis import as_if
 from lamina.scheduling.framework.pod_counts import owner_key
 from lamina.scheduling.framework.points import Narrowed
 from lamina.scheduling.framework.view import NodeRow, NodeView, everything, only
-from lamina.scheduling.loop.cache import Cache
 from lamina.scheduling.plugins.in_tree import registry
 from tests.property.clusters import GPU, SELECTORS, Cluster, clusters, pods, running_pods
 
@@ -104,7 +104,7 @@ def accessors(world: World, nodes: NodeView, asked: list[Pod]) -> dict[str, Any]
 
 def one_by_one(world: World, look: Callable[[int], NodeRow]) -> list[Any]:
     """Ask about each node by itself."""
-    told = []
+    told: list[Any] = []
     for row in world.columns.rows.values():
         node = look(row)
         told.append([node.free_all(), *(node.capacity_and_free(name) for name in RESOURCES)])

@@ -299,9 +299,9 @@ class Cluster(RuleBasedStateMachine):
                 self.feed(seen, events.BindFailed(uid, "already bound"))
 
     def has_room(self, name: str, pod: Pod) -> bool:
-        columns = self.loop.cluster.columns
-        row = columns.rows[name]
-        return bool((columns.free[:, row] >= columns.vector(pod.requests)).all())
+        node = self.loop.cluster.context.node(self.loop.cluster.row(name))
+        asked = {**dict(pod.requests), "pods": 1}
+        return all(node.free(resource) >= amount for resource, amount in asked.items())
 
     @precondition(lambda self: self.work)
     @rule(choice=st.integers(0, 9), works=st.booleans())
@@ -365,7 +365,7 @@ class Cluster(RuleBasedStateMachine):
                 for resource, amount in pod.requests:
                     free[resource] -= amount
             for resource, left in free.items():
-                assert left == columns.free[columns.resource_index[resource], row]
+                assert left == cluster.context.node(row).free(resource)
                 assert left >= 0, f"{name} is overcommitted"
 
     @invariant()

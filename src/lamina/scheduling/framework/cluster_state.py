@@ -8,6 +8,7 @@ The decision loop and the extender's core each own one, and so does any test. It
 nothing about deciding: no queue, no profile, no command. Plugins read it through `context`.
 """
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from lamina.layers.inventory import Inventory
@@ -241,9 +242,9 @@ class ClusterState:
         self._pulls_changed(self.inventory.gone(pod.uid))
         return placed
 
-    def nominate(self, pod: Pod, node: str) -> None:
-        """Hold room for a pod on a node until it is bound, deleted, or no longer fits there."""
-        self.nominations.put(pod, node)
+    def nominate(self, pod: Pod, node: str, victims: Iterable[Pod] = ()) -> None:
+        """Hold room for a pod on a node, where *victims* are to go, until it is bound, deleted, or no longer fits."""
+        self.nominations.put(pod, node, frozenset(victim.uid for victim in victims))
 
     def end_nomination(self, uid: PodUid) -> list[Changed]:
         """Give back the room a pod was nominated for."""

@@ -8,7 +8,7 @@ rule, one plugin, which is why a pod like the one before costs less than a tenth
     totals[row] = Σ weight · score   where every filter passed, else -1
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -67,21 +67,25 @@ class Evaluation:
         "structure",
         "tells",
         "totals",
+        "withheld",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - an attribute each
         self,
         profile: Profile,
         columns: NodeColumns,
         pod: Pod,
         answers: Answers | None = None,
         memory: Scores | None = None,
+        withheld: Mapping[int, Refusal] | None = None,
     ) -> None:
         """
         Ask every plugin about every node.
 
-        *answers* are what they said about other shapes; *memory* is that of an evaluation nobody needs any more.
+        *answers* are what they said about other shapes; *memory* is that of an evaluation nobody needs any more. Rows
+        that are *withheld* are refused although every filter passes them: nominated pods hold their room.
         """
+        self.withheld = withheld or {}
         self._answers = answers or Answers(columns)
         self.profile = profile
         self.columns = columns
@@ -141,6 +145,8 @@ class Evaluation:
             self.tells.append(None if verdicts is None else verdicts.tell)
             if verdicts is not None:
                 self.feasible &= verdicts.codes == 0
+        if self.withheld:
+            self.feasible[list(self.withheld)] = False
         skipped = self._pre_score(pod, nodes)
         if self._halted():
             return
@@ -485,6 +491,10 @@ class Evaluations:
             kept = Evaluation(self._profile, self._columns, pod, self._answers, memory)
         self._kept[shape] = kept
         return kept
+
+    def without(self, withheld: Mapping[int, Refusal], pod: Pod) -> Evaluation:
+        """Return an evaluation of one pod from which rows are withheld; nothing of it is kept."""
+        return Evaluation(self._profile, self._columns, pod, self._answers, withheld=withheld)
 
     def _make_room(self) -> Scores | None:
         """Let the oldest go when there are too many, and hand its memory on: memory never touched before is slow."""

@@ -58,7 +58,7 @@ def refusal_of(evaluation: Evaluation, row: int) -> Refusal | None:
     for codes, tell in zip(evaluation.codes, evaluation.tells, strict=True):
         if codes is not None and codes[row] and tell is not None:
             return tell(int(codes[row]))
-    return None
+    return evaluation.withheld.get(row)
 
 
 def _narrowed(evaluation: Evaluation) -> Refusal:
@@ -83,6 +83,10 @@ def groups(evaluation: Evaluation) -> list[tuple[Bools, Refusal]]:
         refused = left & (codes != 0)
         found.extend((refused & (codes == code), tell(int(code))) for code in np.unique(codes[refused]))
         left &= ~refused
+    for row, refusal in evaluation.withheld.items():
+        alone = np.zeros(len(left), dtype=np.bool_)
+        alone[row] = True
+        found.append((alone, refusal))
     evaluation.grouped = found
     return found
 

@@ -19,6 +19,7 @@ class Nominations:
         """Start without any."""
         self._node_of: dict[PodUid, str] = {}
         self._on_node: dict[str, dict[PodUid, Pod]] = {}
+        self._victims: dict[PodUid, frozenset[PodUid]] = {}
 
     def __len__(self) -> int:
         """Count the nominated pods."""
@@ -33,9 +34,17 @@ class Nominations:
         node = self._node_of.get(uid)
         return node is not None and self._on_node[node][uid].nominated_node == node
 
-    def put(self, pod: Pod, node: str) -> None:
-        """Nominate *node* for a pod, instead of what was nominated before."""
+    def victims_of(self, uid: PodUid) -> frozenset[PodUid]:
+        """Return the pods whose eviction this scheduler asked for in favour of a pod."""
+        return self._victims.get(uid, frozenset())
+
+    def put(self, pod: Pod, node: str, victims: frozenset[PodUid] = frozenset()) -> None:
+        """Nominate *node* for a pod, instead of what was nominated before; *victims* make room for it there."""
+        if self._node_of.get(pod.uid) == node:
+            victims |= self.victims_of(pod.uid)
         self.remove(pod.uid)
+        if victims:
+            self._victims[pod.uid] = victims
         self._node_of[pod.uid] = node
         self._on_node.setdefault(node, {})[pod.uid] = pod
 
@@ -44,6 +53,7 @@ class Nominations:
         node = self._node_of.pop(uid, None)
         if node is None:
             return None
+        self._victims.pop(uid, None)
         pods = self._on_node[node]
         pod = pods.pop(uid)
         if not pods:

@@ -197,12 +197,6 @@ class ClusterUsage:
         """Return who came and left, for whoever takes pods off a node to see what would be without them."""
         return tuple(self._moves.get(node, {}).values())
 
-    def go_back(self, node: str, moves: tuple[Move, ...]) -> None:
-        """Let who came and left be as it was."""
-        if node in self._reports:
-            self._moves[node] = {move.uid: move for move in moves}
-            self._resettle(node)
-
     # -- what is known -----------------------------------------------------------------------------------------------
 
     def of(self, nodes: NodeView, resource: str) -> Measured:

@@ -10,6 +10,7 @@ from lamina.scheduling.framework.points import MakeRoom, Placement
 from lamina.scheduling.framework.status import Code, Status, raised
 from lamina.scheduling.framework.view import everything
 from lamina.scheduling.loop.binding import Underway
+from lamina.scheduling.loop.held_room import still_fits, withheld_from
 from lamina.scheduling.loop.queue import Queued
 from lamina.scheduling.loop.state import LoopState
 
@@ -78,12 +79,16 @@ class Cycle:
     def _evaluate(self, queued: Queued) -> Evaluation:
         if queued.edition != queued.profile.edition:
             queued.sign()
-        return self._evaluations[queued.profile.name].of(queued.shape, queued.pod)
+        evaluations, pod = self._evaluations[queued.profile.name], queued.pod
+        evaluation = evaluations.of(queued.shape, pod)
+        withheld = withheld_from(self._state.cluster, queued.profile, pod, evaluation)
+        return evaluations.without(withheld, pod) if withheld else evaluation
 
     def _choose(self, evaluation: Evaluation, pod: Pod) -> tuple[int, int]:
-        if pod.nominated_node:
+        nominated = self._state.cluster.nominations.node_of(pod.uid)
+        if nominated:
             # Room was made for it there: that node first, if it fits now.
-            row = self._state.cluster.row(pod.nominated_node)
+            row = self._state.cluster.row(nominated)
             if row >= 0 and evaluation.feasible[row]:
                 return row, 1
         return evaluation.choose(self._pick)
@@ -103,7 +108,10 @@ class Cycle:
         state, pod = self._state, queued.pod
         stop = evaluation.stop
         broke = stop is not None and stop.code is Code.ERROR
-        after = "" if broke else self._make_room(queued, evaluation)
+        after = ""
+        if not broke:
+            after = self._make_room(queued, evaluation)
+            self._review_nomination(queued)
         attempt = Attempt(state.now, queued.attempts, after=after)
         decision = explain(evaluation, pod, attempt, state.settings.detail)
         state.queue.put_back(queued, _refused_by(evaluation), broke=broke)
@@ -128,11 +136,17 @@ class Cycle:
             answer = plugin.post_filter(evaluation.state, queued.pod, nodes, resolvable)
             if isinstance(answer, MakeRoom):
                 self._state.do(*(Evict(victim, queued.pod, answer.node) for victim in answer.victims))
-                self._state.nominate(queued.pod, answer.node)
+                self._state.nominate(queued.pod, answer.node, answer.victims)
                 return ""
             if answer.reasons:
                 said.append(answer.message)
         return " ".join(said)
+
+    def _review_nomination(self, queued: Queued) -> None:
+        """End a nomination for a node that would not take the pod even when the evicted pods are gone."""
+        state, pod = self._state, queued.pod
+        if state.cluster.nominations.node_of(pod.uid) and not still_fits(state.cluster, queued.profile, pod):
+            state.end_nomination(pod)
 
     # -- many pods ---------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ mean of those that were asked about with it.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from operator import itemgetter
 from typing import Final, Generic, TypeVar, cast
 
@@ -21,22 +20,22 @@ from lamina.model.events import ClusterEvent, Event
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.agent import Agent
 from lamina.scheduling.framework.answers import Answers
-from lamina.scheduling.framework.cache import Placed
 from lamina.scheduling.framework.cluster_state import ClusterState
 from lamina.scheduling.framework.columns import Ints
 from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.framework.followers import Followers
+from lamina.scheduling.framework.hypothesis import as_if
 from lamina.scheduling.framework.points import (
     MAX_SCORE,
     FilterPlugin,
     Narrowed,
     Plugin,
     ScorePlugin,
+    Verdicts,
 )
 from lamina.scheduling.framework.profile import FilterPart, ScorePart
 from lamina.scheduling.framework.registry import Args, Registry
 from lamina.scheduling.framework.status import Code, Status
-from lamina.scheduling.framework.usage import Move
 from lamina.scheduling.framework.view import NodeView, everything
 
 UNKNOWN: Final = -1
@@ -119,8 +118,11 @@ class Panel:
         except Exception as error:
             raise AgentError(f"predicate {verb!r} raised {type(error).__name__}: {error}") from error
 
-    def _refused(self, part: FilterPart, pod: Pod, rows: Rows) -> list[tuple[int, Refusal]]:
-        state, nodes = CycleState(), everything(self.cluster.columns)
+    def _refused(
+        self, part: FilterPart, pod: Pod, rows: Rows, supposed: NodeView | None = None
+    ) -> list[tuple[int, Refusal]]:
+        """List the places of *rows* that a filter refuses, in the cluster as it is or as is *supposed*."""
+        state, nodes = CycleState(), supposed or everything(self.cluster.columns)
         known = rows >= 0
         if not known.any():
             return []
@@ -136,7 +138,8 @@ class Panel:
                 _no_error(said)
                 refusal = _worded(Refusal(part.name, said.reasons, said.code is Code.UNRESOLVABLE))
                 return [(place, refusal) for place in np.flatnonzero(known).tolist()]
-        verdicts = self._answers.filter(part, state, pod, nodes)
+        ask = self._answers.filter if supposed is None else _ask
+        verdicts = ask(part, state, pod, nodes)
         if verdicts is None:
             return left_out
         codes = np.where(known, verdicts.codes[rows], 0)
@@ -226,33 +229,22 @@ class Panel:
             raise AgentError(f"predicate {verb!r} raised {type(error).__name__}: {error}") from error
 
     def _accepting(self, part: FilterPart, pod: Pod, candidates: Sequence[Victims]) -> list[str]:
-        """List those of *candidates* that would have the pod with all their victims gone."""
+        """List those of *candidates* that would take the pod with all their victims gone."""
         rows = self._rows([one.node for one in candidates])
-        with self._without(candidates):
-            refused = {place for place, _ in self._refused(part, pod, rows)}
+        supposed = as_if(self.cluster.columns, gone=list(self._victims(candidates)))
+        refused = {place for place, _ in self._refused(part, pod, rows, supposed.view())}
         return [one.node for place, one in enumerate(candidates) if place not in refused]
 
-    @contextmanager
-    def _without(self, candidates: Sequence[Victims]) -> Iterator[None]:
-        """Take victims off their nodes for as long as it takes to ask."""
-        cache, usage = self.cluster.cache, self.cluster.usage
-        gone: list[Placed] = []
-        moves: dict[str, tuple[Move, ...]] = {}
-        try:
-            for one in candidates:
-                for uid in dict.fromkeys(one.uids):
-                    placed = cache.get(PodUid(uid))
-                    if placed is not None and placed.node == one.node:
-                        moves.setdefault(one.node, usage.moves(one.node))
-                        cache.remove(placed.pod.uid)
-                        gone.append(placed)
-            yield
-        finally:
-            for placed in gone:
-                cache.confirm(placed.pod, placed.node)
-            for node, before in moves.items():
-                # Whoever was not followed before is not now, because of a question.
-                usage.go_back(node, before)
+    def _victims(self, candidates: Sequence[Victims]) -> Iterator[tuple[int, Pod]]:
+        """Go through the victims that are where they are said to be, each once, with their rows."""
+        seen: set[str] = set()
+        for one in candidates:
+            for uid in one.uids:
+                placed = self.cluster.cache.get(PodUid(uid))
+                row = self.cluster.row(one.node)
+                if placed is not None and placed.node == one.node and row >= 0 and uid not in seen:
+                    seen.add(uid)
+                    yield row, placed.pod
 
     def _rows(self, names: Sequence[str]) -> Rows:
         known = self.cluster.columns.rows
@@ -263,6 +255,11 @@ class Panel:
             rows = [known.get(name, UNKNOWN) for name in names]
             self.unknown = rows.count(UNKNOWN)
             return np.array(rows, dtype=np.intp)
+
+
+def _ask(part: FilterPart, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+    """Ask a filter, and keep nothing."""
+    return part.plugin.filter(state, pod, nodes)
 
 
 def _worded(refusal: Refusal) -> Refusal:

@@ -57,14 +57,18 @@ class LoopState:
             self.changes += 1
             self.queue.react(change)
 
-    def nominate(self, pod: Pod, node: str) -> None:
-        """Hold room for a pod on *node*; with an empty node, give back the room that was held."""
+    def nominate(self, pod: Pod, node: str, victims: Iterable[Pod] = ()) -> None:
+        """Hold room for a pod on *node*, where *victims* are to go, and give back what was held elsewhere."""
         self.do(Nominate(pod, node))
-        if node:
+        before = self.cluster.nominations.node_of(pod.uid)
+        if before and before != node:
             self.react(self.cluster.end_nomination(pod.uid))
-            self.cluster.nominate(pod, node)
-        else:
-            self.react(self.cluster.end_nomination(pod.uid))
+        self.cluster.nominate(pod, node, victims)
+
+    def end_nomination(self, pod: Pod) -> None:
+        """Give back the room that was held for a pod."""
+        self.do(Nominate(pod, ""))
+        self.react(self.cluster.end_nomination(pod.uid))
 
     def tell(self, pod: Pod, decision: Decision) -> None:
         """Tell a pod's owner why it waits, unless that is what was told last."""

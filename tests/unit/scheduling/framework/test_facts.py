@@ -1,7 +1,7 @@
 """Node facts that plugins bring along: kept in step, noted under a facet of their own, shared by name."""
 
 from collections import Counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
@@ -131,7 +131,7 @@ def test_plugins_of_two_profiles_share_a_fact(context):
     """By its name: a pod is counted once."""
     first, second = (a_profile(context, ["PrioritySort", Quiet, "DefaultBinder"]) for _ in range(2))
 
-    one, other = (profile.plugins["Quiet"].noise for profile in (first, second))
+    one, other = (cast("Quiet", profile.plugins["Quiet"]).noise for profile in (first, second))
     assert one.fact is other.fact
     assert one.facet == other.facet
 
@@ -160,7 +160,7 @@ def test_a_fact_that_comes_after_the_nodes_is_told(columns):
 def test_a_fact_is_kept_in_step_with_nodes_and_the_pods_it_counts():
     """Pods that it does not count are not handed to it."""
     loop = a_loop(["PrioritySort", Quiet, "DefaultBinder"])
-    fact = noise_of(loop.state.columns)
+    fact = noise_of(loop.cluster.columns)
     loop.feed(TimePassed(1.0), NodeSeen(a_node("a")), NodeSeen(a_node("b", labels={"deaf": ""})))
     loop.feed(
         PodSeen(a_pod("p", on="a", labels=LOUD)), PodSeen(a_pod("q", on="a")), PodSeen(a_pod("r", on="b", labels=LOUD))

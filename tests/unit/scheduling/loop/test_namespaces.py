@@ -12,8 +12,8 @@ OPEN = LabelSelector((("team", "x"),))
 
 def kept(desk):
     """Which namespaces are remembered, by annotations and by labels."""
-    state = desk.loop.state
-    return set(state.context.namespaces), set(state.columns.repulsion._namespaces)
+    cluster = desk.loop.cluster
+    return set(cluster.context.namespaces), set(cluster.columns.repulsion._namespaces)
 
 
 def test_a_deleted_namespace_is_forgotten():

@@ -13,10 +13,10 @@ MANY = {f"example.com/r{number}": 1 for number in range(3200)}
 
 def books(loop) -> tuple[int, ...]:
     """Count what the loop keeps that could grow with a pod's resources."""
-    columns = loop.state.columns
+    columns = loop.cluster.columns
     scalars = columns.scalars
-    shapes = sum(len(profile._shapes) for profile in loop.state.profiles.values())
-    kept = (scalars._offered, scalars._used, scalars._arrays, columns._taken, loop.state.context.load._shares)
+    shapes = sum(len(profile._shapes) for profile in loop.profiles.values())
+    kept = (scalars._offered, scalars._used, scalars._arrays, columns._taken, loop.cluster.load._shares)
     return (columns.free.nbytes, columns.structure, shapes, *map(len, kept))
 
 
@@ -34,8 +34,8 @@ def test_a_wide_pod_leaves_nothing_behind(bound):
     loop.feed(PodGone(pod.uid))
 
     assert before[:-2] == books(loop)[:-2]
-    assert all(len(asked) <= WIDE for asked in loop.state.columns._taken)
-    assert all(len(asked) <= WIDE for asked in loop.state.context.load._recent)
+    assert all(len(asked) <= WIDE for asked in loop.cluster.columns._taken)
+    assert all(len(asked) <= WIDE for asked in loop.cluster.load._recent)
 
 
 def test_a_pod_that_asks_for_what_no_node_offers_is_refused_in_the_usual_words():
