@@ -197,3 +197,41 @@ def test_a_refused_pod_is_retried_when_its_refuser_sees_a_reason(plugin, kind, r
     made = profile(Patient, Quiet, "NodeName")
 
     assert want == made.worth_retrying(plugin, a_pod(), Changed(kind, row))
+
+
+class Scales:
+    """Refuses for amounts; raises where a pod or a row is odd."""
+
+    name: ClassVar = "Scales"
+    retry_on: ClassVar = frozenset({Change.NODE_ADDED})
+
+    def __init__(self, context, args): ...
+
+    def filter(self, state, pod, nodes):
+        return None
+
+    def worth_retrying(self, pod, change):
+        return True
+
+    def needs(self, pod):
+        return {"weight": 100 // int(pod.labels["scale"]), "nothing": 0}
+
+    def offers(self, row):
+        return {"weight": 100 // row, "nothing": -1}
+
+
+@pytest.mark.parametrize(
+    ("scale", "row", "needs", "offers"),
+    [
+        pytest.param("2", 4, {"weight": 50}, {"weight": 25}, id="what is above zero"),
+        pytest.param("0", 0, None, None, id="a plugin that raises cannot say"),
+    ],
+)
+def test_a_plugin_that_refuses_for_amounts_is_asked_for_them(scale, row, needs, offers):
+    """The queue then finds pods by what they need; in doubt it asks about each."""
+    made = profile(Scales, "NodeName")
+
+    assert made.hints_by_amounts("Scales")
+    assert not made.hints_by_amounts("NodeName")
+    assert needs == made.needs("Scales", a_pod(labels={"scale": scale}))
+    assert offers == made.offers("Scales", row)

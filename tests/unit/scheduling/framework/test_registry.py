@@ -74,6 +74,15 @@ POINTS = (
             id="a blind hint",
         ),
         pytest.param(
+            a_class(retry_at=lambda self, pod: None, needs=lambda self: {}, offers=lambda self, row, pod: {}),
+            [
+                "`needs` takes (), the framework calls it with (pod)",
+                "`offers` takes (row, pod), the framework calls it with (row)",
+                "`retry_at` takes (pod), the framework calls it with (pod, now)",
+            ],
+            id="when to try again, with other arguments",
+        ),
+        pytest.param(
             a_class(worth_retrying=lambda self, pod, change: True),
             ["has `worth_retrying` but no `retry_on` (the changes it is asked about)"],
             id="a hint about nothing",

@@ -371,6 +371,27 @@ def test_a_refused_pod_is_tried_again_when_the_changed_node_has_room(pod, row, w
     assert want == bench.make("NodeResourcesFit").worth_retrying(pod, Changed(Change.POD_REMOVED, row))
 
 
+@pytest.mark.parametrize(
+    ("pod", "want"),
+    [
+        pytest.param(a_pod(), {"pods": 1}, id="nothing but a place"),
+        pytest.param(a_pod(cpu=2, memory="1Gi"), {"pods": 1, "cpu": 2000, "memory": 2**30}, id="cpu and memory"),
+        pytest.param(a_pod(more={"example.com/gpu": 3}), {"pods": 1, "example.com/gpu": 3}, id="something else"),
+    ],
+)
+def test_a_refused_pod_needs_what_it_requests(pod, want):
+    """What a node must have free before another look makes sense."""
+    assert want == Bench(a_node("n0")).make("NodeResourcesFit").needs(pod)
+
+
+def test_a_node_offers_what_is_free_on_it_of_what_it_has():
+    """And nothing of what only other nodes have."""
+    bench = Bench(a_node("n0", cpu=4, memory="1Gi", pods=10), a_node("n1", more={"example.com/gpu": 3}))
+    bench.place("n0", a_pod(cpu=3))
+
+    assert {"cpu": 1000, "memory": 2**30, "pods": 9} == bench.make("NodeResourcesFit").offers(0)
+
+
 def test_what_frees_room_or_adds_some_is_worth_a_look():
     """Upstream's events: a pod left, a node came or grew."""
     assert frozenset({Change.NODE_ADDED, Change.NODE_ALLOCATABLE, Change.POD_REMOVED}) == (
