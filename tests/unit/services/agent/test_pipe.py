@@ -196,7 +196,7 @@ async def test_a_reader_without_hope_of_another_publisher_ends(path):
     await asyncio.sleep(0)
     os.close(reading)
 
-    await asyncio.wait_for(end, 5)
+    await asyncio.wait_for(end, 60)
 
 
 def test_nobody_is_there_until_somebody_opens_the_pipe(path):
@@ -473,7 +473,7 @@ async def test_a_child_that_does_not_end_is_killed():
     door = Child(lambda number: [sys.executable, "-c", program, str(number)])
     pipe = await door.open()
     await until(lambda: _has_spoken(pipe))
-    await asyncio.wait_for(door.close(), 5)
+    await asyncio.wait_for(door.close(), 60)
     os.close(pipe)
 
 

@@ -7,7 +7,7 @@ from lamina.clients.cri.source import RuntimeTrouble
 
 async def settle(fake):
     """Wait until the source listens."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not fake.listeners:
             await asyncio.sleep(0.01)
 

@@ -78,7 +78,7 @@ async def test_after_a_long_absence_events_are_listened_to_at_once(fake, source)
     await fake.start()
     fake.listeners.clear()
     await answered(source)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not fake.listeners:
             await asyncio.sleep(0.05)
 

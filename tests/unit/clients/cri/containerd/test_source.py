@@ -23,7 +23,7 @@ JOB = made.image([BASE, MORE], architecture="amd64")
 
 async def heard(source, event):
     """Wait until the source has heard *event*, something its ledger can show."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not event(source._ledger):
             await asyncio.sleep(0.01)
 
@@ -397,7 +397,7 @@ async def test_waiting_may_be_broken_off_and_taken_up_again(fake, source):
         async with asyncio.timeout(0.05):
             await source.changed()
     fake.happen("/images/create")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await source.changed()
 
     assert "images" in source._ledger.stale

@@ -203,6 +203,7 @@ def test_documents_beyond_what_a_look_reads_come_with_the_next(disk, monkeypatch
         disk.pull(f"example.com/{name}:1", [Written(name)])
     disk.save()
     monkeypatch.setattr(documents, "LOOK_LIMIT", 1)
+    monkeypatch.setattr("lamina.clients.cri.storage.source.POLL_SECONDS", 3600.0)
     one = StorageSource(disk.root)
 
     async def looks() -> list[int]:
@@ -213,7 +214,7 @@ def test_documents_beyond_what_a_look_reads_come_with_the_next(disk, monkeypatch
             assert all(image.layers for image in told.images)
             found.append(sum(bool(image.manifest) for image in told.images))
             # It must not wait for a change: there is more to tell.
-            await asyncio.wait_for(one.changed(), 1.0)
+            await asyncio.wait_for(one.changed(), 60)
         return found
 
     assert [1, 1, 2, 2, 3] == asyncio.run(looks())

@@ -54,7 +54,7 @@ async def test_it_waits_until_a_list_was_replaced(disk, quick, change):
 
     assert await is_waiting(waiting)
     change(disk)
-    await asyncio.wait_for(waiting, 5.0)
+    await asyncio.wait_for(waiting, 60)
 
 
 async def test_what_changed_after_the_look_began_is_not_missed(disk, quick):
@@ -64,7 +64,7 @@ async def test_what_changed_after_the_look_began_is_not_missed(disk, quick):
     disk.pull("example.com/app:1", [BASE])
     disk.save()
 
-    await asyncio.wait_for(one.changed(), 5.0)
+    await asyncio.wait_for(one.changed(), 60)
 
 
 async def test_it_looks_again_after_a_while_though_nothing_changed(disk, quick, monkeypatch):
@@ -73,7 +73,7 @@ async def test_it_looks_again_after_a_while_though_nothing_changed(disk, quick, 
     one = StorageSource(disk.root)
     await one.look()
 
-    await asyncio.wait_for(one.changed(), 5.0)
+    await asyncio.wait_for(one.changed(), 60)
 
 
 async def test_waiting_can_be_given_up_and_begun_again(disk, quick):
@@ -87,7 +87,7 @@ async def test_waiting_can_be_given_up_and_begun_again(disk, quick):
 
     assert await is_waiting(again)
     disk.save()
-    await asyncio.wait_for(again, 5.0)
+    await asyncio.wait_for(again, 60)
     await one.close()
 
 
