@@ -42,6 +42,7 @@ def imports(contract: str, story: str, importer: str, imported: str) -> Violatio
 
 VIOLATIONS: tuple[Violation, ...] = (
     imports("rooms", "a pod asks the index", "model/offender.py", "lamina.layers"),
+    imports("rooms", "a journal knows whose rows they are", "rows/offender.py", "lamina.layers"),
     imports("rooms", "the simulator uses the test builders", "simulator/cluster/offender.py", "lamina.testing"),
     imports("rooms", "a command is called from below", "scheduling/loop/offender.py", "lamina.cli"),
     imports("rooms", "two rooms of one floor meet", "wire/offender.py", "lamina.trace"),
@@ -72,6 +73,7 @@ VIOLATIONS: tuple[Violation, ...] = (
     ),
     imports("pure", "a plugin reads the clock", "scheduling/plugins/upstream/offender.py", "time"),
     imports("pure", "the loop rolls dice", "scheduling/loop/offender.py", "random"),
+    imports("pure", "a journal notes the time", "rows/offender.py", "time"),
     imports("pure", "the index logs", "layers/offender.py", "logging"),
     imports("pure", "a decision waits for the network", "scheduling/framework/offender.py", "asyncio"),
     imports("pure", "a profile decodes JSON of the API", "scheduling/config/offender.py", "lamina.wire"),

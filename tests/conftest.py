@@ -85,7 +85,7 @@ def present(name: str) -> bool:
 
 # --------------------------------------------------------------------------------------- silence in rooms that decide
 
-PURE: Final = tuple(HERE / "unit" / room for room in ("model", "layers", "scheduling"))
+PURE: Final = tuple(HERE / "unit" / room for room in ("model", "rows", "layers", "scheduling"))
 WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # The tools' own notes: compiled modules, hypothesis's examples, pytest's cache.
 NOTES: Final = {"__pycache__", ".hypothesis", ".pytest_cache"}

@@ -23,6 +23,7 @@ from lamina.layers.wanted import Floats
 from lamina.model.digest import Digest
 from lamina.model.image import Image
 from lamina.model.pod import PodUid
+from lamina.rows.growable import grown
 
 # How long after its time an image is still expected: this many times what the pull should have taken, and at least so
 # many seconds. Then something is wrong with it, and it counts as missing.
@@ -256,11 +257,7 @@ class Arrivals:
 
     def _reach(self, row: int) -> None:
         self._rates.reach(row + 1)
-        more = len(self.queue_end)
-        if row >= more:
-            while len(self.queue_end) + more <= row:
-                more *= 2
-            self.queue_end = np.pad(self.queue_end, (0, more), constant_values=NEVER)
+        self.queue_end = grown(self.queue_end, row + 1, NEVER)
 
     def reach(self, rows: int) -> None:
         """Make room for so many rows."""

@@ -17,6 +17,8 @@ from lamina.layers.sheets import EVERYWHERE, FIRST_ROWS, Bits, Sheet, SparseShee
 from lamina.layers.wanted import Bools, Lines, Parts, WantedLayers
 from lamina.model.digest import Digest
 from lamina.model.image import Image
+from lamina.rows.growable import widened
+from lamina.rows.journal import RowJournal
 
 # How many changed rows are remembered; whoever looks again after more of them counts anew.
 REMEMBERED: Final = 512
@@ -89,14 +91,16 @@ class LayerIndex:
         """Which rows have said what they hold."""
         self.by_prefix: Bools = np.ones(FIRST_ROWS, dtype=np.bool_)
         """Which rows reuse a layer only on top of the layers it was unpacked on."""
-        self._changed: list[int] = []
-        self._first_changed = 0
-        self.position = 0
-        """Grows with every change of a row."""
+        self._journal = RowJournal(REMEMBERED)
 
     def __len__(self) -> int:
         """Count the lines in use."""
         return len(self._lines)
+
+    @property
+    def position(self) -> int:
+        """Where a reader that has seen all changes of rows stands."""
+        return self._journal.position
 
     @property
     def capacity(self) -> int:
@@ -158,16 +162,11 @@ class LayerIndex:
 
     def touch(self, row: int) -> None:
         """Note that a row changed."""
-        self._changed.append(row)
-        self.position += 1
-        if len(self._changed) > 2 * REMEMBERED:
-            del self._changed[:REMEMBERED]
-            self._first_changed += REMEMBERED
+        self._journal.touch(row)
 
     def changed_since(self, position: int) -> list[int] | None:
         """Return the rows that changed since *position*, repeats included; None: too long ago."""
-        behind = position - self._first_changed
-        return None if behind < 0 else self._changed[behind:]
+        return self._journal.since(position)
 
     def holds(self, row: int, image: Digest) -> bool:
         """Say whether a row was reported to hold a whole image."""
@@ -286,12 +285,11 @@ class LayerIndex:
         if row < self.capacity:
             return
         rows = more_rows(self.capacity, row + 1)
-        more = rows - self.capacity
         lines = self._sheets[HELD].lines
         for sheet in self._sheets:
             sheet.reach(lines, rows)
-        self.reported = np.pad(self.reported, (0, more))
-        self.by_prefix = np.pad(self.by_prefix, (0, more), constant_values=True)
+        self.reported = widened(self.reported, rows)
+        self.by_prefix = widened(self.by_prefix, rows, fill=True)
 
     def reach(self, rows: int) -> None:
         """Make room for so many rows."""

@@ -18,6 +18,7 @@ import numpy as np
 from lamina.layers.keys import RATIO
 from lamina.layers.wanted import Bools, Floats, Lines
 from lamina.model.errors import WiringError
+from lamina.rows.growable import grown
 
 # Bytes per second where nobody said: a gigabit link, and one thread that unpacks.
 DOWNLOAD: Final = 125e6
@@ -137,16 +138,13 @@ class Rates:
         return tuple(float(one[row]) for one in (self.download, self.unpack, self.disk, self.used))
 
     def _reach(self, row: int) -> None:
-        more = len(self.download)
-        if row < more:
+        if row < len(self.download):
             return
-        while len(self.download) + more <= row:
-            more *= 2
-        self.download = np.pad(self.download, (0, more), constant_values=self._usual[0])
-        self.unpack = np.pad(self.unpack, (0, more), constant_values=self._usual[1])
-        self.disk = np.pad(self.disk, (0, more))
-        self.used = np.pad(self.used, (0, more))
-        self._observed = np.pad(self._observed, ((0, 0), (0, more)))
+        self.download = grown(self.download, row + 1, self._usual[0])
+        self.unpack = grown(self.unpack, row + 1, self._usual[1])
+        self.disk = grown(self.disk, row + 1)
+        self.used = grown(self.used, row + 1)
+        self._observed = grown(self._observed, row + 1)
 
     def reach(self, rows: int) -> None:
         """Make room for so many rows."""

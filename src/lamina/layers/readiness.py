@@ -20,6 +20,7 @@ from lamina.layers.index import LayerIndex
 from lamina.layers.lacking import distinct, look
 from lamina.layers.rates import Rates
 from lamina.layers.wanted import NOBODY, NOTHING, Bools, Floats, Lines, WantedLayers
+from lamina.rows.growable import grown
 
 Variants = Sequence[tuple[int, WantedLayers | None]]
 """What a set of images means on each platform that rows have (by number); None where that is not known."""
@@ -215,8 +216,7 @@ class Stopwatch:
                     seconds[row] = max(seconds.item(row), eta - clock)
 
     def _reach(self, height: int) -> None:
-        if height > len(self._platforms):
-            self._platforms = np.pad(self._platforms, (0, max(height, 2 * len(self._platforms)) - len(self._platforms)))
+        self._platforms = grown(self._platforms, height)
         self._index.reach(height)
         self._rates.reach(height)
         self._arrivals.reach(height)

@@ -2,7 +2,7 @@
 The cluster as arrays: one row per node, one column per thing a plugin may ask about.
 
 Written by the loop's cache only; plugins read it through `NodeView`. A row keeps its number while its node lives and
-is given to another node afterwards, so readers go by `alive`. Every write is noted in the facet's `RowLog`: a reader
+is given to another node afterwards, so readers go by `alive`. Every write is noted in the facet's `RowJournal`: a reader
 that comes back looks at the rows that changed, not at all of them.
 
 Amounts are int64 and exact. `free` is kept beside `allocatable` (requested = allocatable - free) because that is what
@@ -20,13 +20,15 @@ from lamina.model.errors import WiringError
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
+from lamina.rows.growable import grown
+from lamina.rows.journal import RowJournal
 from lamina.scheduling.framework import scalars
 from lamina.scheduling.framework.annotations import Annotations
 from lamina.scheduling.framework.facts import F, FactHandle, NodeFact
 from lamina.scheduling.framework.image_names import ImageNames
 from lamina.scheduling.framework.pod_counts import PodCounts
 from lamina.scheduling.framework.repulsion import Repulsion
-from lamina.scheduling.framework.rowlog import Facet, RowLog
+from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.scalars import Scalars
 from lamina.scheduling.framework.taint_sets import Taints, TaintSets
 from lamina.scheduling.framework.topology import Topology
@@ -78,9 +80,9 @@ class NodeColumns:
         self.repulsion = Repulsion()
         self.topology = Topology(self.nodes, self.rows)
         self.annotations = Annotations(self.nodes)
-        self.logs: list[RowLog] = [RowLog() for _ in range(max(Facet) + 1)]
+        self.logs: list[RowJournal] = [RowJournal() for _ in range(max(Facet) + 1)]
         """By facet; those of registered facts follow those of `Facet`."""
-        self._facts: list[tuple[NodeFact, RowLog]] = []
+        self._facts: list[tuple[NodeFact, RowJournal]] = []
         self.scalars = Scalars()
         self.alive: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
         self.unschedulable: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
@@ -121,7 +123,7 @@ class NodeColumns:
                 return FactHandle(known, facet)
         if self.nodes:
             raise WiringError(f"node fact {fact.name!r} comes too late: register it when the plugin is made")
-        self.logs.append(RowLog())
+        self.logs.append(RowJournal())
         self._facts.append((fact, self.logs[-1]))
         return FactHandle(fact, len(self.logs) - 1)
 
@@ -163,7 +165,7 @@ class NodeColumns:
         else:
             row = self.size
             if row == len(self.alive):
-                self._grow(2 * row)
+                self._grow(row + 1)
             self.size += 1
             self.structure += 1
             self.nodes.append(node)
@@ -332,13 +334,12 @@ class NodeColumns:
             self.taint_set[:] = renumbered.take(self.taint_set)
 
     def _grow(self, rows: int) -> None:
-        more = rows - len(self.alive)
-        self.alive = np.pad(self.alive, (0, more))
-        self.unschedulable = np.pad(self.unschedulable, (0, more))
-        self.taint_set = np.pad(self.taint_set, (0, more))
-        self.allocatable = np.pad(self.allocatable, ((0, 0), (0, more)))
-        self.free = np.pad(self.free, ((0, 0), (0, more)))
-        self.ranked = np.pad(self.ranked, ((0, 0), (0, more)))
-        self.limited = np.pad(self.limited, ((0, 0), (0, more)))
-        self.headroom = np.pad(self.headroom, ((0, 0), (0, more)))
-        self.unit = np.pad(self.unit, ((0, 0), (0, more)))
+        self.alive = grown(self.alive, rows)
+        self.unschedulable = grown(self.unschedulable, rows)
+        self.taint_set = grown(self.taint_set, rows)
+        self.allocatable = grown(self.allocatable, rows)
+        self.free = grown(self.free, rows)
+        self.ranked = grown(self.ranked, rows)
+        self.limited = grown(self.limited, rows)
+        self.headroom = grown(self.headroom, rows)
+        self.unit = grown(self.unit, rows)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from lamina.model.pod import Pod
 from lamina.model.selectors import IN, LabelSelector
+from lamina.rows.growable import grown
 
 Ints = npt.NDArray[np.int64]
 OwnerKey = tuple[str, str]
@@ -56,14 +57,14 @@ class Counter:
     def add(self, row: int, count: int) -> None:
         """Count more (or fewer) pods on a row."""
         if row >= len(self.per_row):
-            self.per_row = np.pad(self.per_row, (0, row + 1))
+            self.per_row = grown(self.per_row, row + 1)
         self.per_row[row] += count
         self.total += count
 
     def first(self, height: int) -> Ints:
         """Return the counts of the first *height* rows."""
         if len(self.per_row) < height:
-            self.per_row = np.pad(self.per_row, (0, height))
+            self.per_row = grown(self.per_row, height)
         return self.per_row[:height]
 
 

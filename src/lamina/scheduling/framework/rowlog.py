@@ -1,15 +1,6 @@
-"""
-Which rows changed since a reader last looked: what makes a snapshot incremental.
-
-Each facet of the node columns has a log. A reader remembers a position; asking again gives the rows touched since, or
-None when that was too long ago to tell and everything must be read anew.
-"""
+"""The parts of what is known about nodes, each with a journal of the rows that changed (`lamina.rows.journal`)."""
 
 import enum
-from typing import Final
-
-# A reader that is further behind than this re-reads everything: cheaper than replaying, and it bounds memory.
-KEPT: Final = 1024
 
 
 class Facet(enum.IntEnum):
@@ -37,32 +28,3 @@ class Facet(enum.IntEnum):
     """What the node is really used for."""
     ANNOTATIONS = 11
     """Annotations."""
-
-
-class RowLog:
-    """The rows of one facet that changed, oldest first."""
-
-    __slots__ = ("_first", "_rows", "position")
-
-    def __init__(self) -> None:
-        """Start with nothing changed."""
-        self._rows: list[int] = []
-        self._first = 0
-        self.position = 0
-        """Where a reader that has seen everything stands."""
-
-    def touch(self, row: int) -> None:
-        """Note that *row* changed."""
-        rows = self._rows
-        rows.append(row)
-        self.position += 1
-        if len(rows) > 2 * KEPT:
-            del rows[:KEPT]
-            self._first += KEPT
-
-    def since(self, position: int) -> list[int] | None:
-        """Return the rows touched since *position*, repeats included; None: too long ago."""
-        start = position - self._first
-        if start < 0:
-            return None
-        return self._rows[start:]

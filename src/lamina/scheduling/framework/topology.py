@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lamina.model.node import Node
 from lamina.model.selectors import IN, NAME_FIELD, NodeSelector
+from lamina.rows.growable import grown
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -48,8 +49,7 @@ class Domains:
 
     def put(self, row: int, node: Node | None) -> None:
         """Take over which node is in a row."""
-        if row >= len(self.of_row):
-            self.of_row = np.pad(self.of_row, (0, row + 1))
+        self.of_row = grown(self.of_row, row + 1, MISSING)
         number = self._number(node)
         self.labelled += (number != MISSING) - (self.of_row.item(row) != MISSING)
         self.of_row[row] = number
@@ -77,8 +77,7 @@ class Selection:
 
     def put(self, row: int, node: Node | None) -> None:
         """Take over which node is in a row."""
-        if row >= len(self.rows):
-            self.rows = np.pad(self.rows, (0, row + 1))
+        self.rows = grown(self.rows, row + 1)
         self.rows[row] = self._matches(node)
 
     def _matches(self, node: Node | None) -> bool:

@@ -29,6 +29,7 @@ from lamina.model import resources
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import CPU, MEMORY
 from lamina.model.usage import NodeUsage
+from lamina.rows.growable import grown
 from lamina.scheduling.framework.columns import Floats, NodeColumns
 from lamina.scheduling.framework.rowlog import Facet
 from lamina.scheduling.framework.view import NodeView
@@ -299,14 +300,11 @@ class ClusterUsage:
             yield place, _work_out(usage, moves.values(), requested)
 
     def _make_room(self) -> None:
-        more = self._columns.size - self._mean.shape[1]
-        if more > 0:
-            more += self._columns.size // 2
-            self._mean = np.pad(self._mean, ((0, 0), (0, more)))
-            self._deviation = np.pad(self._deviation, ((0, 0), (0, more)))
-            self._forecast = np.pad(self._forecast, ((0, 0), (0, more)), constant_values=np.nan)
-            self._known = np.pad(self._known, ((0, 0), (0, more)))
-            self._coming = np.pad(self._coming, ((0, 0), (0, more)))
+        rows = self._columns.size
+        if rows > self._mean.shape[1]:
+            self._mean, self._deviation = grown(self._mean, rows), grown(self._deviation, rows)
+            self._forecast, self._known = grown(self._forecast, rows, np.nan), grown(self._known, rows)
+            self._coming = grown(self._coming, rows)
 
 
 class Figures(msgspec.Struct, frozen=True, gc=False):

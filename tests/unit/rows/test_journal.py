@@ -1,12 +1,12 @@
-"""RowLog: which rows changed since."""
+"""RowJournal: which rows changed since."""
 
 import pytest
 
-from lamina.scheduling.framework.rowlog import KEPT, RowLog
+from lamina.rows.journal import KEPT, RowJournal
 
 
-def a_log(*rows: int) -> RowLog:
-    log = RowLog()
+def a_log(*rows: int) -> RowJournal:
+    log = RowJournal()
     for row in rows:
         log.touch(row)
     return log
@@ -64,3 +64,13 @@ def test_a_list_handed_out_does_not_change_later():
     log.touch(3)
 
     assert [1, 2] == seen
+
+
+def test_how_much_is_kept_is_the_readers_choice():
+    """Where reading everything anew costs little, less is remembered."""
+    log = RowJournal(kept=2)
+    for row in range(5):
+        log.touch(row)
+
+    assert [2, 3, 4] == log.since(2)
+    assert log.since(1) is None
