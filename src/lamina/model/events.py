@@ -110,6 +110,12 @@ class BindFailed(Happened, frozen=True):
     reason: str
 
 
+class TellFailed(Happened, frozen=True):
+    """The message of the last `TellPending` for this pod was not written; the pod's next attempt reports it again."""
+
+    uid: PodUid
+
+
 class WorkDone(Happened, frozen=True):
     """The work *plugin* asked for before binding is finished."""
 
@@ -158,7 +164,7 @@ ClusterEvent = (
 )
 """What happened in the cluster, whichever component decides."""
 
-BindingEvent = BindDone | BindFailed | WorkDone | WorkFailed | PermitGiven | PermitRefused
+BindingEvent = BindDone | BindFailed | TellFailed | WorkDone | WorkFailed | PermitGiven | PermitRefused
 """What became of a command of the loop."""
 
 Event = ClusterEvent | BindingEvent

@@ -142,3 +142,27 @@ def cut_again_and_again(bed: Testbed, *, pods: int, every: float, during: float)
         time.sleep(2.0)
         figures = judged(bed, witness, scheduler, pods)
     return {**figures, "cuts": proxy.cuts, "bound_meanwhile": bound_meanwhile, "settled_s": round(took, 1)}
+
+
+def conditions_lost(bed: Testbed, *, pods: int, lost: int) -> dict[str, Any]:
+    """The first PATCHes of conditions are lost, every one of them, until *lost* were; nothing else changes afterwards."""
+    install(bed)
+    bed.add_nodes([{"name": "n000", "cpu": "100m"}])
+    with Proxy(bed) as proxy, behind(bed, proxy):
+        proxy.lose_answers_to, proxy.lose_requests = "/status ", True
+        add_pods(bed, [pod(f"p{number:04}", cpu="64") for number in range(pods)])
+        until(lambda: proxy.lost >= lost, 60.0, f"{lost} conditions lost")
+        before = len(unscheduled(bed))
+        proxy.lose_answers_to = ""
+        took = until(lambda: len(unscheduled(bed)) == pods, 60.0, f"{pods} conditions written")
+    return {"pods": pods, "lost": proxy.lost, "written_before": before, "settled_s": round(took, 1)}
+
+
+def unscheduled(bed: Testbed) -> list[str]:
+    """Name the pods whose condition says that they are not scheduled."""
+    return [
+        one["metadata"]["name"]
+        for one in bed.api("GET", "/api/v1/namespaces/default/pods")["items"]
+        for condition in one["status"].get("conditions", ())
+        if (condition["type"], condition["status"]) == ("PodScheduled", "False")
+    ]

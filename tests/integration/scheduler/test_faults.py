@@ -38,3 +38,10 @@ def test_watches_may_be_cut_again_and_again(bed):
     figures = faults.cut_again_and_again(bed, pods=200, every=0.3, during=4.0)
 
     assert figures["cuts"] > 10
+
+
+def test_conditions_that_were_lost_are_written_although_nothing_changes_any_more(bed):
+    figures = faults.conditions_lost(bed, pods=12, lost=24)
+
+    assert figures["lost"] >= 24
+    assert 0 == figures["written_before"]

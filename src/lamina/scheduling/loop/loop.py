@@ -91,6 +91,8 @@ class Loop:
                 self.bindings.bound(uid)
             case events.BindFailed(uid, reason):
                 self._bind_failed(uid, reason)
+            case events.TellFailed(uid):
+                self._tell_failed(uid)
             case events.WorkDone(uid, plugin, attempt):
                 self._state.do(*self.bindings.work_done(uid, plugin, attempt))
             case events.WorkFailed(uid, plugin, attempt, reason):
@@ -179,6 +181,13 @@ class Loop:
         underway = self.bindings.get(uid)
         if underway is not None and underway.stage == "binding":
             self.bindings.abandon(underway, Status(Code.ERROR, (reason,)))
+
+    def _tell_failed(self, uid: PodUid) -> None:
+        """Report the same message again after the next attempt: the last report was lost."""
+        underway = self.bindings.get(uid)
+        queued = self.queue.get(uid) if underway is None else underway.queued
+        if queued is not None:
+            queued.told = ""
 
     def _abandon_those_on(self, change: Changed) -> None:
         """Send pods back whose chosen node has left, unless their binding is already on its way to the API server."""

@@ -3,26 +3,49 @@ Tells people how their pods fare: the PodScheduled condition and events, in kube
 
 Only the newest news about a pod is worth telling, so what has not been told yet is replaced. Nothing here is waited for:
 a pod is placed whether or not its owner could be told why it took so long.
+
+    pending --> ready --PATCH--> written
+                 ^ |
+                 | +-- 429, 5xx, no answer: later, with back-off; after `TRIES` attempts given up
+                 | +-- 404, another UID, any other 4xx: dropped
+                 +---- this instance does not lead: stays ready, in order
+
+The loop reports the same message only once. Therefore the writer answers news it gives up with `TellFailed`, and the loop
+reports the pod again at its next attempt. The writer need not remember what it gave up, and memory stays bounded.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
+
+import msgspec
 
 from lamina.clients.kube import writes
+from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.clients.kube.event import ObjectReference
 from lamina.clients.kube.recorder import NORMAL, WARNING, Recorder
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.decision import Decision
-from lamina.model.errors import LaminaError
+from lamina.model.events import Event, TellFailed
 from lamina.model.pod import Pod, PodUid
 from lamina.services.intake.clock import Clock
 from lamina.services.scheduler.throttle import Throttle
 
 WORKERS: Final = 4
 MOST_WAITING: Final = 20_000
-"""Conditions that wait to be written; beyond that the oldest are given up, and told of when they change again."""
+"""Conditions that wait to be written; beyond that the oldest are given up, and told again at their next attempt."""
+PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+"""Seconds between the attempts to write one condition."""
+TRIES: Final = len(PAUSES) + 1
+LONGEST_ASKED: Final = 60.0
+"""Seconds that a server's Retry-After is honoured for."""
+PATIENCE: Final = 10.0
+"""Seconds for one PATCH: a server that hangs holds a worker no longer."""
+BETWEEN_LOOKS: Final = 1.0
+"""Seconds between two looks whether this instance leads again, and whether a binding has ended."""
+PASSING: Final = frozenset({408, 409, 429})
+"""4xx answers that another attempt may change; for a patch without a version, 409 means that the server was busy."""
 MOST_TOLD: Final = 20_000
 REASONS: Final = {"unschedulable": "Unschedulable", "failed": "SchedulerError"}
 
@@ -49,20 +72,55 @@ class Teller(Protocol):
         """A pod was bound."""
 
 
+Standing = Literal["waiting", "binding", "gone"]
+"""Where a pod stands in the loop: it waits, its binding is on its way, or it is placed elsewhere or deleted."""
+
+
+class News(msgspec.Struct, eq=False):
+    """A condition that is to be written."""
+
+    pod: Pod
+    decision: Decision
+    tries: int = 0
+    timer: asyncio.TimerHandle | None = None
+    """Set while the next attempt waits for its time."""
+    newer: bool = False
+    """Whether the news was replaced while the one before was being written."""
+
+
 class ApiTeller:
     """Writes conditions and events."""
 
-    def __init__(
-        self, client: KubeClient, recorder: Recorder, throttle: Throttle, may_act: Callable[[], bool], clock: Clock
+    def __init__(  # noqa: PLR0913 - whom it talks to, and what it may do
+        self,
+        client: KubeClient,
+        recorder: Recorder,
+        throttle: Throttle,
+        may_act: Callable[[], bool],
+        clock: Clock,
+        *,
+        answer: Callable[[Event], None] = lambda _: None,
+        standing: Callable[[PodUid], Standing] = lambda _: "waiting",
     ) -> None:
-        """Write conditions through *client*; *recorder* has workers of its own for events."""
+        """
+        Write conditions through *client*; *recorder* has workers of its own for events.
+
+        *answer* takes `TellFailed` for news that was given up. *standing* is asked right before every write.
+        """
         self._client = client
         self._recorder = recorder
         self._throttle = throttle
         self._may_act = may_act
         self._clock = clock
-        self._news: dict[PodUid, tuple[Pod, Decision]] = {}
-        self._bell = asyncio.Semaphore(0)
+        self._answer = answer
+        self._standing = standing
+        self._news: dict[PodUid, News] = {}
+        """Everything that is not written yet, the oldest first."""
+        self._ready: dict[PodUid, None] = {}
+        """Those of them that may be written now, in order."""
+        self._claims = 0
+        """Workers that wait for the throttle or for leadership, each for one of the ready."""
+        self._bell = asyncio.Event()
         self._told: dict[PodUid, writes.Condition] = {}
         """What was written last: a condition that stays false keeps the time it began."""
         self.given_up = 0
@@ -70,16 +128,21 @@ class ApiTeller:
     def pending(self, pod: Pod, decision: Decision) -> None:
         """Tell why a pod was not placed this time."""
         self._recorder.record(about(pod), WARNING, "FailedScheduling", "Scheduling", decision.message)
-        if self._news.pop(pod.uid, None) is None:
-            self._bell.release()
-        self._news[pod.uid] = (pod, decision)
+        news = self._news.pop(pod.uid, None)
+        if news is None:
+            news = News(pod, decision)
+            self._make_ready(news)
+        else:
+            news.pod, news.decision, news.newer = pod, decision, True
+            if pod.uid in self._ready:
+                self._make_ready(news)
+        self._news[pod.uid] = news
         if len(self._news) > MOST_WAITING:
-            del self._news[next(iter(self._news))]
-            self.given_up += 1
+            self._give_up(next(iter(self._news.values())))
 
     def bound(self, pod: Pod, node: str) -> None:
         """Tell where a pod went."""
-        self._news.pop(pod.uid, None)
+        self._drop(pod.uid)
         self._told.pop(pod.uid, None)
         self._recorder.record(about(pod), NORMAL, "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}")
 
@@ -89,24 +152,100 @@ class ApiTeller:
             for number in range(WORKERS):
                 tasks.create_task(self._work(), name=f"conditions {number}")
 
+    # -- which news, and when ----------------------------------------------------------------------------------------
+
+    def _make_ready(self, news: News) -> None:
+        self._ready.pop(news.pod.uid, None)
+        self._ready[news.pod.uid] = None
+        news.timer = None
+        self._bell.set()
+
+    def _later(self, news: News, seconds: float) -> None:
+        news.timer = asyncio.get_running_loop().call_later(seconds, self._make_ready, news)
+
+    def _drop(self, uid: PodUid) -> None:
+        self._ready.pop(uid, None)
+        news = self._news.pop(uid, None)
+        if news is not None and news.timer is not None:
+            news.timer.cancel()
+
+    def _give_up(self, news: News) -> None:
+        self.given_up += 1
+        self._drop(news.pod.uid)
+        self._answer(TellFailed(news.pod.uid))
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
     async def _work(self) -> None:
         while True:
-            await self._bell.acquire()
-            if not self._news:
-                # What the bell rang for was bound meanwhile, or given up.
-                continue
-            # Waiting first: a pod that is bound meanwhile must not be told that it waits.
-            await self._throttle.pass_by()
-            if not self._news or not self._may_act():
-                continue
-            pod, decision = self._news.pop(next(iter(self._news)))
+            while len(self._ready) <= self._claims:
+                self._bell.clear()
+                await self._bell.wait()
+            self._claims += 1
             try:
-                await self._write(pod, decision)
-            except LaminaError as error:
-                log.warning("cannot write the condition of %s: %s", pod.key, error)
-            except Exception:
-                # News that cannot be written are one pod's misfortune.
-                log.exception("cannot write the condition of %s", pod.key)
+                # Waiting first: a pod that is bound meanwhile must not be told that it waits.
+                await self._throttle.pass_by()
+                while self._ready and not self._may_act():
+                    await asyncio.sleep(BETWEEN_LOOKS)
+            finally:
+                self._claims -= 1
+            if self._ready:
+                uid = next(iter(self._ready))
+                del self._ready[uid]
+                await self._tell(self._news[uid])
+
+    async def _tell(self, news: News) -> None:
+        """Write one condition; until that has ended, no other worker writes about this pod."""
+        standing = self._standing(news.pod.uid)
+        if standing == "gone":
+            self._drop(news.pod.uid)
+        elif standing == "binding":
+            # If the pod is bound, the API server writes the condition; if not, this news holds still, or newer does.
+            self._later(news, BETWEEN_LOOKS)
+        else:
+            await self._attempt(news)
+
+    async def _attempt(self, news: News) -> None:
+        news.newer = False
+        pause: float | None = None
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._write(news.pod, news.decision)
+        except TimeoutError:
+            pause = self._failed(news, f"no answer within {PATIENCE:g} seconds", passing=True)
+        except Unreachable as error:
+            pause = self._failed(news, str(error), passing=True)
+        except ApiError as error:
+            passing = error.status in PASSING or error.status >= 500
+            pause = self._failed(news, str(error), passing=passing, asked=error.retry_after)
+        except Exception:
+            # News that cannot be written are one pod's misfortune.
+            log.exception("cannot write the condition of %s", news.pod.key)
+        if self._news.get(news.pod.uid) is not news:
+            # Bound or given up meanwhile.
+            return
+        if pause is not None:
+            self._later(news, pause)
+        elif news.newer:
+            news.tries = 0
+            self._make_ready(news)
+        else:
+            self._drop(news.pod.uid)
+
+    def _failed(self, news: News, problem: str, *, passing: bool, asked: float | None = None) -> float | None:
+        """Return how long to wait before the next attempt; None if there is none."""
+        news.tries += 1
+        if not passing:
+            log.warning("cannot write the condition of %s: %s", news.pod.key, problem)
+            return None
+        if news.tries >= TRIES:
+            log.warning("cannot write the condition of %s for now: %s", news.pod.key, problem)
+            if self._news.get(news.pod.uid) is news:
+                self._give_up(news)
+            return None
+        if news.tries == 1:
+            log.warning("cannot write the condition of %s, trying again: %s", news.pod.key, problem)
+        return max(PAUSES[news.tries - 1], min(asked or 0.0, LONGEST_ASKED))
 
     async def _write(self, pod: Pod, decision: Decision) -> None:
         condition = writes.waiting(REASONS[decision.outcome], decision.message)

@@ -27,6 +27,7 @@ from lamina.model.duration import seconds
 from lamina.model.errors import InputError
 from lamina.model.events import Event, LayersReported
 from lamina.model.node import Node
+from lamina.model.pod import PodUid
 from lamina.model.reports import LayerReport
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.state import Settings
@@ -53,7 +54,7 @@ from lamina.services.scheduler.observing import Observer
 from lamina.services.scheduler.options import Options
 from lamina.services.scheduler.pages import Pages
 from lamina.services.scheduler.parts import Parts
-from lamina.services.scheduler.telling import ApiTeller
+from lamina.services.scheduler.telling import ApiTeller, Standing
 from lamina.services.scheduler.throttle import Throttle
 
 LAST_BINDINGS: Final = 10.0
@@ -96,7 +97,13 @@ class Scheduler:
             self.observer.connect(self.loop)
             replaced[PODS] = msgspec.structs.replace(PODS, seen=self.observer.seen, gone=self.observer.gone)
         self.teller = ApiTeller(
-            self._talking, self.recorder, Throttle(connection.qps, connection.burst), self._may_act, self.clock
+            self._talking,
+            self.recorder,
+            Throttle(connection.qps, connection.burst),
+            self._may_act,
+            self.clock,
+            answer=self.inbox.put,
+            standing=self._standing,
         )
         self.executor = Executor(
             self.client,
@@ -190,6 +197,11 @@ class Scheduler:
     def _reported(self, report: LayerReport) -> Event:
         self.metrics.reported(report)
         return LayersReported(report)
+
+    def _standing(self, uid: PodUid) -> Standing:
+        if self.loop.state.bindings.get(uid) is not None:
+            return "binding"
+        return "gone" if self.loop.state.queue.get(uid) is None else "waiting"
 
     # -- what is allowed ---------------------------------------------------------------------------------------------
 
