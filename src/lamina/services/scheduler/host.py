@@ -8,14 +8,18 @@ The host of the live loop: feeds it what was seen and hands its commands on.
 Everything runs on one event loop. Deciding is done in slices of a few milliseconds, so that watches are read and
 bindings sent in between; and only as long as not too many bindings are on their way, because what is decided early is
 decided on old news.
+
+After the first look, every step decides for a slice, also when events come in faster than they are taken in. Events are
+taken in the order they came, so a part of them is an earlier state of the cluster and no wrong one.
 """
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from lamina.model.events import TimePassed
+from lamina.model.events import Event, TimePassed
 from lamina.scheduling.framework.commands import Command, TellPending, WakeAt
 from lamina.scheduling.loop.loop import Loop
 from lamina.services.intake.clock import Clock
@@ -25,8 +29,10 @@ SLICE: Final = 0.005
 """Seconds of deciding before others get their turn."""
 TAKING: Final = 0.02
 """Seconds of taking in before others get their turn: a thousand reports of nodes would take a second."""
+SHARE: Final = 0.25
+"""Seconds of deciding for each second of taking in, at least: one event may take longer than a whole slice."""
 PORTION: Final = 50
-"""Events taken in between two looks at the clock."""
+"""Events taken out of the inbox at once; what was learned about images is joined within a portion."""
 SLEEP_AT_MOST: Final = 30.0
 """However little happens, time passes in the loop this often."""
 
@@ -55,21 +61,44 @@ class Watcher(Protocol):
 class Host:
     """Stands between one loop and the world."""
 
-    def __init__(self, loop: Loop, inbox: Inbox, performer: Performer, watcher: Watcher, clock: Clock) -> None:
-        """Decide nothing until `allowed` says so."""
+    def __init__(
+        self,
+        loop: Loop,
+        inbox: Inbox,
+        performer: Performer,
+        watcher: Watcher,
+        clock: Clock,
+        *,
+        stopwatch: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Decide nothing until `allowed` says so; *stopwatch* cuts the slices, in seconds."""
         self.loop = loop
         self._inbox = inbox
         self._performer = performer
         self._watcher = watcher
         self._clock = clock
+        self._stopwatch = stopwatch
         self._wake_at: float | None = None
+        self._portion: deque[Event] = deque()
+        """Out of the inbox and not taken in yet."""
+        self._size = 0
+        """How many events of the inbox the portion was; some of them are joined."""
+        self._first_look: int | None = None
+        """Events of the first look that are not taken in yet; None before everything was seen."""
+        self.synced: Callable[[], bool] = lambda: True
+        """Whether everything there is was seen; what was seen may still wait in the inbox."""
         self.allowed: Callable[[], bool] = lambda: False
         """Whether pods may be decided now: everything was seen, and this instance leads."""
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that was seen has been taken in."""
-        return len(self._inbox) == 0
+        """Whether the first look is over: all that was seen by then has been taken in. What came later may wait."""
+        return self._first_look == 0
+
+    @property
+    def waiting(self) -> int:
+        """How many events wait to be taken in."""
+        return len(self._inbox) + len(self._portion)
 
     async def run(self) -> None:
         """Feed the loop until cancelled."""
@@ -79,21 +108,42 @@ class Host:
             await asyncio.sleep(0)
 
     def step(self) -> None:
-        """Take in a portion of what was seen, then decide for one slice."""
+        """Take in for one slice what was seen, then decide for another."""
         now = self._clock.now()
         self.loop.take(TimePassed(now))
-        until = time.perf_counter() + TAKING
+        if self._first_look is None and self.synced():
+            self._first_look = len(self._inbox) + self._size
+        began = self._stopwatch()
         while True:
-            self.loop.take(*self._inbox.take(PORTION))
-            if self.caught_up or time.perf_counter() >= until:
+            self._take_one()
+            taken = self._stopwatch() - began
+            if not self.waiting or taken >= TAKING:
                 break
-        if not self.caught_up or not self.allowed():
-            return
-        if self._wake_at is not None and self._wake_at <= now:
-            self._wake_at = None
-        until = time.perf_counter() + SLICE
+        if self.caught_up and self.allowed():
+            if self._wake_at is not None and self._wake_at <= now:
+                self._wake_at = None
+            self._decide(max(SLICE, SHARE * taken))
+        if self._portion:
+            # The inbox does not know of these.
+            self._inbox.ring()
+
+    def _take_one(self) -> None:
+        if not self._portion:
+            # Also when the inbox is empty: `take` clears the bell.
+            before = len(self._inbox)
+            self._portion.extend(self._inbox.take(PORTION))
+            self._size = before - len(self._inbox)
+        if self._portion:
+            self.loop.take(self._portion.popleft())
+        if not self._portion:
+            if self._first_look:
+                self._first_look = max(self._first_look - self._size, 0)
+            self._size = 0
+
+    def _decide(self, seconds: float) -> None:
+        until = self._stopwatch() + seconds
         while True:
-            began = time.perf_counter()
+            began = self._stopwatch()
             if began >= until or self._performer.busy:
                 break
             # An attempt whose pod was told the same before ends in no command, so this asks until nobody is ready.
@@ -111,9 +161,9 @@ class Host:
                 attempted = True
                 self._performer.perform(command)
         if attempted:
-            self._watcher.attempted(time.perf_counter() - began, commands)
+            self._watcher.attempted(self._stopwatch() - began, commands)
         elif self.loop.tried:
-            self._watcher.unchanged(time.perf_counter() - began, self.loop.tried[0])
+            self._watcher.unchanged(self._stopwatch() - began, self.loop.tried[0])
         return attempted
 
     def _overtaken(self, command: Command) -> bool:

@@ -121,8 +121,7 @@ class Scheduler:
         self.door = self._doorkeeper()
         entrance = self.inbox if self.door is None else self.door
         self.intake = Intake(self.client, entrance, [replaced.get(one, one) for one in EVERYTHING])
-        self.host = Host(self.loop, self.inbox, self.observer or self.executor, attempts, self.clock)
-        self.host.allowed = self._may_decide
+        self.host = self._host(attempts)
         self.metrics.watch(self.loop, self.intake)
         self.custodian = Custodian(
             self._talking,
@@ -144,6 +143,12 @@ class Scheduler:
         self._source: UsageSource | None = None
         self.usage = self._measurements()
         self.port = options.port
+
+    def _host(self, attempts: Attempts) -> Host:
+        host = Host(self.loop, self.inbox, self.observer or self.executor, attempts, self.clock)
+        host.synced = lambda: self.intake.synced
+        host.allowed = self._may_decide
+        return host
 
     def _measurements(self) -> UsageWatch | None:
         """Ask again and again what nodes are used for, if somebody is named who knows."""

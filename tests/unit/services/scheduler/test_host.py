@@ -1,15 +1,14 @@
 """The host: feeds what was seen in portions, decides only when allowed, and sleeps when there is nothing to do."""
 
 import asyncio
-import itertools
+import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
-from lamina.model.events import BindDone, BindFailed, Event, NodeSeen, PodSeen
+from lamina.model.events import BindDone, BindFailed, Event, NodeSeen, PodGone, PodSeen
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.commands import Bind, Command, Nominate, TellPending
 from lamina.scheduling.loop.loop import Loop
@@ -75,12 +74,17 @@ class Stage:
     """A host with a real loop and nobody behind it."""
 
     def __init__(
-        self, *, clock: Any = None, allowed: Callable[[], bool] = lambda: True, loop: Loop | None = None
+        self,
+        *,
+        clock: Any = None,
+        allowed: Callable[[], bool] = lambda: True,
+        loop: Loop | None = None,
+        stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.inbox, self.performer, self.watcher = CountingInbox(), Performer(), Watcher()
         self.clock = clock or StillClock()
         self.loop = loop or a_loop()
-        self.host = Host(self.loop, self.inbox, self.performer, self.watcher, self.clock)
+        self.host = Host(self.loop, self.inbox, self.performer, self.watcher, self.clock, stopwatch=stopwatch)
         self.host.allowed = allowed
 
     def see(self, *events: Event) -> None:
@@ -147,13 +151,14 @@ def test_a_host_decides_nothing_unless_told_that_it_may():
 def test_nobody_decides_before_everything_that_was_seen_is_taken_in(monkeypatch):
     stage = Stage()
     monkeypatch.setattr(module, "TAKING", 0.0)
-    stage.see(small(), *(NodeSeen(a_node(f"n{number}")) for number in range(2 * PORTION)))
+    stage.see(small(), *(NodeSeen(a_node(f"n{number}")) for number in range(2)))
     stage.host.step()
     stage.host.step()
     assert [] == stage.performer.done
-    assert not stage.host.caught_up
+    seen = [stage.host.caught_up]
 
     stage.host.step()
+    assert [False, True] == [*seen, stage.host.caught_up]
     assert ["p1"] == stage.performer.bound
 
 
@@ -179,9 +184,20 @@ def test_whoever_stops_leading_stops_deciding():
     assert ["p1"] == stage.performer.bound
 
 
+class Ticking:
+    """A stopwatch on which every look takes a millisecond: how quick the machine is makes no difference."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self) -> float:
+        self.at += 0.001
+        return self.at
+
+
 def test_others_get_their_turn_while_many_pods_are_decided(monkeypatch):
-    monkeypatch.setattr(module, "SLICE", 0.0005)
-    stage = Stage(clock=LoopClock())
+    monkeypatch.setattr(module, "SLICE", 0.005)
+    stage = Stage(clock=LoopClock(), stopwatch=Ticking())
     stage.see(NodeSeen(a_node(pods=2000, cpu=1000)), *(small(f"p{number}") for number in range(400)))
     seen: list[int] = []
 
@@ -197,11 +213,8 @@ def test_others_get_their_turn_while_many_pods_are_decided(monkeypatch):
     assert 3 < len(set(seen)), "in between, others came to look"
 
 
-def test_150_000_events_are_taken_in_portions_and_nobody_starves(monkeypatch):
-    # By a watch on which every look takes a millisecond: how quick the machine is makes no difference.
-    looks = itertools.count()
-    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: 0.001 * next(looks)))
-    stage = Stage(clock=LoopClock())
+def test_150_000_events_are_taken_in_portions_and_nobody_starves():
+    stage = Stage(clock=LoopClock(), stopwatch=Ticking())
     unplaced = [PodSeen(a_pod(f"other{number}", scheduler="somebody-else")) for number in range(1000)]
     stage.see(NodeSeen(a_node()), *(150 * unplaced), small("last"))
     turns = [0]
@@ -216,8 +229,74 @@ def test_150_000_events_are_taken_in_portions_and_nobody_starves(monkeypatch):
 
     leaping(story())
     assert ["last"] == stage.performer.bound
-    portions = round(module.TAKING / 0.001) + 1
-    assert 150_000 // (portions * PORTION) <= turns[0]
+    assert 150_000 // round(module.TAKING / 0.001 + 1) <= turns[0]
+
+
+def in_a_flood(stage: Stage, each: int, steps: int) -> list[int]:
+    """Step while *each* further events come in before every step; return how many wait after each step."""
+    left = []
+    for step in range(steps):
+        stage.see(*(PodGone(f"gone{step}-{number}") for number in range(each)))
+        stage.host.step()
+        left.append(stage.host.waiting)
+    return left
+
+
+def test_pods_are_decided_however_many_events_come_in(monkeypatch):
+    """More come in than are taken in, for ever: after the first look every step decides for a slice."""
+    monkeypatch.setattr(module, "SLICE", 0.005)
+    stage = Stage(stopwatch=Ticking())
+    stage.see(NodeSeen(a_node(pods=2000, cpu=1000)), *(small(f"p{number}") for number in range(100)))
+    while not stage.host.caught_up:
+        stage.host.step()
+    before = len(stage.performer.bound)
+    left = in_a_flood(stage, each=100, steps=10)
+
+    assert sorted(left) == left, "it is a flood"
+    assert left[-1] > 500
+    # Two looks for each decision, in a slice of five looks.
+    assert before + 10 * 2 <= len(stage.performer.bound)
+
+
+def test_one_event_that_takes_long_leaves_a_fair_share_for_deciding(monkeypatch):
+    """A second for each event (there were such): a slice of 5 ms would be nothing."""
+    monkeypatch.setattr(module, "SLICE", 0.005)
+    watch = Ticking()
+    stage = Stage(stopwatch=watch)
+    stage.see(NodeSeen(a_node(pods=2000, cpu=1000)), *(small(f"p{number}") for number in range(400)))
+    while not stage.host.caught_up:
+        stage.host.step()
+    before, take = len(stage.performer.bound), stage.loop.take
+
+    def slowly(*events: Event) -> None:
+        watch.at += 1.0 * sum(isinstance(event, PodGone) for event in events)
+        take(*events)
+
+    monkeypatch.setattr(stage.loop, "take", slowly)
+    left = in_a_flood(stage, each=10, steps=1)
+
+    assert [9] == left, "one is enough for a slice"
+    # A quarter of a second, two or three looks for each decision.
+    assert before + 80 <= len(stage.performer.bound)
+
+
+def test_the_first_look_ends_although_events_keep_coming():
+    stage = Stage(stopwatch=Ticking())
+    stage.host.synced = lambda: False
+    stage.see(small(), *(NodeSeen(a_node(f"n{number}")) for number in range(100)))
+    in_a_flood(stage, each=50, steps=2)
+    assert [False, []] == [stage.host.caught_up, stage.performer.done]
+
+    stage.host.synced = lambda: True
+    # With those that come before the next step, and in whole portions.
+    waiting = stage.host.waiting + 50 + PORTION
+    steps = 0
+    while not stage.host.caught_up:
+        assert [] == stage.performer.done, "nothing is decided before"
+        in_a_flood(stage, each=50, steps=1)
+        steps += 1
+    assert steps <= waiting / 19
+    assert ["p1"] == stage.performer.bound
 
 
 # ---------------------------------------------------------------------------------------------------------- waking up
