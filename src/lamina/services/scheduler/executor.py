@@ -3,6 +3,8 @@ Performs the loop's commands against the API server.
 
 Bindings are sent by a fixed number of workers, so that an outage means a queue and not a storm. Whether a binding whose
 answer was lost has happened is found out before anything is said about it: the room it may have taken is kept until then.
+If the API server does not tell for a while, the worker is freed and one task goes on looking, pod by pod; meanwhile the loop
+keeps the assumption. An unknown outcome is never reported as "not bound".
 What is only told to people (conditions, events) has workers of its own and never holds a binding up.
 """
 
@@ -12,12 +14,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
+import msgspec
+
 from lamina.clients.kube import writes
 from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.errors import LaminaError
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
-from lamina.model.pod import Pod
+from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.commands import (
     Bind,
     Command,
@@ -33,7 +37,8 @@ from lamina.services.scheduler.telling import Teller, key_of
 from lamina.services.scheduler.throttle import Throttle
 from lamina.wire.decision_note import DECISION_ANNOTATION, encode_note
 from lamina.wire.errors import WireError
-from lamina.wire.kube import decode_pod, encode_binding
+from lamina.wire.kube import encode_binding
+from lamina.wire.kube_whereabouts import decode_whereabouts
 
 WORKERS: Final = 16
 """Bindings on their way at once."""
@@ -44,6 +49,14 @@ PATIENCE: Final = 30.0
 PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 LONGEST_PAUSE: Final = 10.0
 """However long a server asks to be left alone."""
+LOOK_UPS: Final = 5
+"""Times a worker looks a pod up before it leaves that to the task for unknown outcomes."""
+LOOK_UP_PATIENCE: Final = 10.0
+"""Seconds for one look-up."""
+BETWEEN_LOOK_UPS: Final = 10.0
+"""Seconds between two rounds of looking up the pods whose outcome is unknown."""
+MOST_UNKNOWN: Final = 256
+"""Pods whose outcome is unknown; with more, deciding waits, since each of them holds room that may be free."""
 GONE: Final = 404
 CONFLICT: Final = 409
 TOO_MANY: Final = 429
@@ -66,6 +79,12 @@ class Notes(Protocol):
         """A pod was not bound, and why."""
 
 
+class Unknown(msgspec.Struct, frozen=True):
+    """The outcome of a binding is not known; *problem* is what to report should it turn out not to have happened."""
+
+    problem: str
+
+
 class Executor:
     """Does what the loop asks for."""
 
@@ -80,11 +99,13 @@ class Executor:
         throttle: Throttle | None = None,
         clock: Clock | None = None,
         ring: Callable[[], None] = lambda: None,
+        settled: Callable[[PodUid], bool] = lambda _: False,
     ) -> None:
         """
         Answer with events; *may_act* is asked right before every write that places or removes a pod.
 
-        Whoever waits because this is busy is woken by *ring*.
+        *ring* wakes the host that waits because this is busy. *settled* says whether the loop has learned a binding's
+        outcome otherwise, by its watch: then nothing is looked up any more.
         """
         self._client = client
         self._answer = answer
@@ -96,11 +117,20 @@ class Executor:
         self._ring = ring
         self._waiting: asyncio.Queue[Command] = asyncio.Queue()
         self._active = 0
+        self._settled = settled
+        self._unknown: dict[PodUid, tuple[Bind, str]] = {}
+        """Bindings whose outcome is not known, and what to report if they did not happen; the oldest first."""
+        self._doubt = asyncio.Event()
 
     @property
     def busy(self) -> bool:
         """Whether deciding has to wait for bindings."""
-        return self._waiting.qsize() >= MOST_WAITING
+        return self._waiting.qsize() >= MOST_WAITING or len(self._unknown) >= MOST_UNKNOWN
+
+    @property
+    def unknown(self) -> int:
+        """How many bindings have an outcome that is not known."""
+        return len(self._unknown)
 
     @property
     def underway(self) -> int:
@@ -129,6 +159,7 @@ class Executor:
         async with asyncio.TaskGroup() as tasks:
             for number in range(WORKERS):
                 tasks.create_task(self._work(), name=f"executor {number}")
+            tasks.create_task(self._look_again(), name="executor look-ups")
 
     async def _work(self) -> None:
         while True:
@@ -149,13 +180,7 @@ class Executor:
         await self._throttle.pass_by()
         match command:
             case Bind():
-                refused = await self._bind(command)
-                if refused is None:
-                    self._answer(BindDone(command.pod.uid))
-                    self._notes.bound(command)
-                    self._teller.bound(command.pod, command.node)
-                else:
-                    self._not_bound(command, refused)
+                self._conclude(command, await self._bind(command))
             case Evict(pod, preemptor, _):
                 told = (preemptor.scheduler_name, self._clock.now())
                 await self._try(
@@ -166,13 +191,26 @@ class Executor:
             case Nominate(pod, node):
                 await self._try("nominate", pod, lambda: self._nominate(pod, node))
 
+    def _conclude(self, command: Bind, outcome: str | Unknown | None) -> None:
+        """Report a binding's outcome: why not, None for done."""
+        if isinstance(outcome, Unknown):
+            log.warning("whether %s was bound is not known: %s", command.pod.key, outcome.problem)
+            self._unknown[command.pod.uid] = (command, outcome.problem)
+            self._doubt.set()
+        elif outcome is None:
+            self._answer(BindDone(command.pod.uid))
+            self._notes.bound(command)
+            self._teller.bound(command.pod, command.node)
+        else:
+            self._not_bound(command, outcome)
+
     def _not_bound(self, command: Bind, reason: str) -> None:
         self._answer(BindFailed(command.pod.uid, reason))
         self._notes.not_bound(command, reason)
 
     # -- bindings ----------------------------------------------------------------------------------------------------
 
-    async def _bind(self, command: Bind) -> str | None:
+    async def _bind(self, command: Bind) -> str | Unknown | None:
         """
         Bind a pod; return why not, or None.
 
@@ -210,23 +248,48 @@ class Executor:
             await asyncio.sleep(pause)
         raise AssertionError("counting has no end")
 
-    async def _fate(self, pod: Pod, node: str, problem: str) -> str | None:
-        """Find out what became of a pod that may have been bound; asks until there is an answer."""
-        for attempt in itertools.count():
-            try:
-                found = await self._client.request("GET", key_of(pod).path)
-                now = decode_pod(found)
-                return None if now.uid == pod.uid and now.node_name == node else problem
-            except ApiError as error:
-                if error.status == GONE:
-                    return problem
-                log.debug("looking up %s again: %s", pod.key, error)
-            except Unreachable as error:
-                log.debug("looking up %s again: %s", pod.key, error)
-            except WireError as error:
-                return f"{problem}; looking it up: {error}"
+    async def _fate(self, pod: Pod, node: str, problem: str) -> str | Unknown | None:
+        """Find out what became of a pod that may have been bound; `Unknown` if the server does not tell soon."""
+        for attempt in range(LOOK_UPS):
+            outcome = await self._look_up(pod, node, problem)
+            if not isinstance(outcome, Unknown):
+                return outcome
             await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
-        raise AssertionError("counting has no end")
+        return Unknown(problem)
+
+    async def _look_up(self, pod: Pod, node: str, problem: str) -> str | Unknown | None:
+        """Ask once what became of a pod: None if it is on *node*, *problem* if it is not."""
+        try:
+            async with asyncio.timeout(LOOK_UP_PATIENCE):
+                found = decode_whereabouts(await self._client.request("GET", key_of(pod).path))
+        except ApiError as error:
+            if error.status == GONE:
+                return problem
+            said = str(error)
+        except (Unreachable, WireError) as error:
+            said = str(error)
+        except TimeoutError:
+            said = "no answer in time"
+        else:
+            return None if (found.uid, found.node) == (pod.uid, node) else problem
+        log.debug("looking up %s again: %s", pod.key, said)
+        return Unknown(problem)
+
+    async def _look_again(self) -> None:
+        """Look up the pods whose outcome is unknown, one after the other, until each is known."""
+        while True:
+            while not self._unknown:
+                self._doubt.clear()
+                await self._doubt.wait()
+            await asyncio.sleep(BETWEEN_LOOK_UPS)
+            for uid, (command, problem) in list(self._unknown.items()):
+                settled = self._settled(uid)
+                outcome = Unknown(problem) if settled else await self._look_up(command.pod, command.node, problem)
+                if settled or not isinstance(outcome, Unknown):
+                    del self._unknown[uid]
+                    if not settled:
+                        self._conclude(command, outcome)
+                    self._ring()
 
     # -- making room -------------------------------------------------------------------------------------------------
 

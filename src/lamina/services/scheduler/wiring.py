@@ -114,6 +114,7 @@ class Scheduler:
             throttle=Throttle(connection.qps, connection.burst),
             clock=self.clock,
             ring=self.inbox.ring,
+            settled=lambda uid: self._standing(uid) != "binding",
         )
         self.image_metrics = ImageMetrics(self.metrics.registry)
         self.resolver: Resolver | None = None

@@ -70,7 +70,7 @@ class Bench:
         for command in commands:
             performer.perform(command)
         task = asyncio.create_task(performer.run())
-        while performer.underway and not task.done():
+        while (performer.underway or performer.unknown) and not task.done() and loop.time() - began < 600.0:
             await asyncio.sleep(0.01)
         self.took = loop.time() - began
         if task.done():
@@ -136,7 +136,18 @@ def test_without_a_decision_there_is_no_note():
             id="conflict, a later pod of that name on our node",
         ),
         pytest.param([refused(409), refused(404)], ["POST binding", "GET p1"], False, id="conflict, then gone"),
-        pytest.param([refused(409), b"not a pod"], ["POST binding", "GET p1"], False, id="conflict, then nonsense"),
+        pytest.param(
+            [refused(409), b"not a pod", served(node="n1")],
+            ["POST binding", "GET p1", "GET p1"],
+            True,
+            id="conflict, then nonsense, then our node",
+        ),
+        pytest.param(
+            [refused(409), b"{}", served(node="n2")],
+            ["POST binding", "GET p1", "GET p1"],
+            False,
+            id="conflict, then nothing that tells, then another",
+        ),
         pytest.param([refused(404)], ["POST binding"], False, id="gone"),
         pytest.param([refused(403)], ["POST binding"], False, id="forbidden"),
         pytest.param([refused(422)], ["POST binding"], False, id="not a binding"),
@@ -189,6 +200,106 @@ def test_the_look_up_after_a_conflict_is_as_patient_as_the_binding(trouble):
     bench = Bench(ScriptedClient(LOST, refused(409), trouble, served(node="n1"))).do(a_bind())
 
     assert BindDone("p1") == bench.answer
+
+
+@pytest.mark.parametrize(
+    "trouble", [LOST, refused(403), refused(503), b"not a pod"], ids=["lost", "forbidden", "in trouble", "unreadable"]
+)
+class TestAnOutcomeThatIsNotKnown:
+    """The server was asked to bind and does not tell what came of it."""
+
+    def story(self, trouble: Any, then: Callable[["Doubt"], Any]) -> None:
+        leaping(Doubt(trouble).play(then))
+
+    def test_frees_the_worker_and_is_never_reported_as_not_bound(self, trouble):
+        async def then(doubt: Doubt) -> None:
+            await asyncio.sleep(3600.0)
+            assert [] == doubt.ear.events
+            assert [] == doubt.ear.heard
+            assert (0, 1) == (doubt.performer.underway, doubt.performer.unknown)
+
+        self.story(trouble, then)
+
+    def test_is_reported_by_a_later_look_up(self, trouble):
+        async def then(doubt: Doubt) -> None:
+            await asyncio.sleep(600.0)
+            doubt.client.then = served(node="n1")
+            await asyncio.sleep(600.0)
+            assert [BindDone("p1")] == doubt.ear.events
+            assert 0 == doubt.performer.unknown
+
+        self.story(trouble, then)
+
+    def test_is_looked_up_no_more_once_the_watch_told_the_loop(self, trouble):
+        async def then(doubt: Doubt) -> None:
+            await asyncio.sleep(600.0)
+            doubt.settled = True
+            await asyncio.sleep(60.0)
+            asked = len(doubt.client.asked)
+            await asyncio.sleep(600.0)
+            assert asked == len(doubt.client.asked)
+            assert [] == doubt.ear.events
+            assert 0 == doubt.performer.unknown
+
+        self.story(trouble, then)
+
+    def test_is_asked_for_with_pauses(self, trouble):
+        async def then(doubt: Doubt) -> None:
+            await asyncio.sleep(600.0)
+            assert 80 > len(doubt.client.asked)
+
+        self.story(trouble, then)
+
+
+class Doubt:
+    """A binding that was answered with a conflict, and look-ups that end in trouble."""
+
+    def __init__(self, trouble: Any) -> None:
+        self.client = ScriptedClient(refused(409), then=trouble)
+        self.ear, self.settled = Ear(), False
+        self.performer = Executor(
+            self.client,
+            self.ear.events.append,
+            self.ear,
+            self.ear,
+            clock=StillClock(),
+            settled=lambda _: self.settled,
+        )
+
+    async def play(self, then: Callable[["Doubt"], Any]) -> None:
+        self.performer.perform(a_bind())
+        task = asyncio.create_task(self.performer.run())
+        await then(self)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def test_other_pods_are_bound_while_the_outcome_of_many_is_not_known():
+    """Twice as many as there are workers: a worker that asks without end binds nothing else."""
+    client = ScriptedClient()
+
+    def answer(asked: Any) -> None:
+        lost = asked.method == "GET" or "/doubtful" in asked.path
+        client.script = [(refused(403) if asked.method == "GET" else refused(409)) if lost else b"{}"]
+
+    client.before = answer
+    doubtful = [a_bind(f"doubtful{number}") for number in range(2 * WORKERS)]
+    bench = Bench(client).do(*doubtful, a_bind("p1"))
+
+    assert BindDone("p1") == bench.answer
+
+
+def test_deciding_waits_while_too_many_outcomes_are_not_known(monkeypatch):
+    monkeypatch.setattr(module, "MOST_UNKNOWN", 1)
+
+    async def then(doubt: Doubt) -> None:
+        await asyncio.sleep(60.0)
+        assert doubt.performer.busy
+        doubt.client.then = served(node="n1")
+        await asyncio.sleep(60.0)
+        assert [False] == [doubt.performer.busy]
+
+    leaping(Doubt(refused(403)).play(then))
 
 
 # ----------------------------------------------------------------------------------------------------------- leadership
