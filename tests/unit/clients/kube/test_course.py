@@ -196,3 +196,15 @@ def test_trust_comes_back_with_a_whole_list_and_not_before():
     trip.course.listed()
 
     assert trip.course.trusting
+
+
+@pytest.mark.parametrize(
+    "ending", [{"error": GONE}, {"opened": True, "lasted": 0.1}], ids=["the version expired", "closed without a word"]
+)
+def test_a_rewritten_history_stays_distrusted_when_another_list_is_needed_before_one_is_complete(ending):
+    trip = Trip()
+    trip.course.compare("49")
+    trip.course.version = "60"
+    trip.after(**ending)
+
+    assert ("", False) == (trip.course.version, trip.course.trusting)
