@@ -6,7 +6,8 @@ What the server holds of one resource, as far as we have heard, and what the sin
 
 For every object the decoded value and its version are kept: the version tells what a new list brings that is not new,
 the value goes to the sink with the removal. An object that cannot be decoded is counted and passed over. If an earlier
-version of it could be read, that one stays: an old truth is a better guess than nothing, and the object still exists.
+version of it could be read, that one stays: an old truth is a better guess than nothing, and the object still exists. If
+its UID is another one, the object that was read does not exist any more, and it goes.
 
 Fed by the reflector only. Never talks to anybody but the sink.
 """
@@ -50,6 +51,8 @@ class Held(msgspec.Struct, Generic[T], gc=False):
     version: str
     round: int
     """The list it was last seen in, or the one before the event that brought it."""
+    uid: str = ""
+    """Empty when the server did not say."""
 
 
 class Mirror(Generic[T]):
@@ -88,7 +91,7 @@ class Mirror(Generic[T]):
         self._round += 1
         self._trusting = trusting
 
-    def see(self, name: str, version: str, data: bytes, *, listed: bool = False) -> None:
+    def see(self, name: str, version: str, data: bytes, *, uid: str = "", listed: bool = False) -> None:
         """Take note of an object as it is now; *listed* when the version may tell that it is as it was."""
         held = self._held.get(name)
         if listed and self._trusting and held is not None and held.version == version and version:
@@ -101,15 +104,17 @@ class Mirror(Generic[T]):
             self.forget(name)
             return
         except Exception as error:  # noqa: BLE001 - whatever a stranger's object does, the watch goes on
+            if held is not None and held.uid and uid and held.uid != uid:
+                self.forget(name)
             self._pass_over(name, version, error)
             return
         if self._unreadable:
             self._unreadable.pop(name, None)
         if held is None:
-            self._held[name] = Held(item, version, self._round)
+            self._held[name] = Held(item, version, self._round, uid)
         else:
             old = held.item
-            held.item, held.version, held.round = item, version, self._round
+            held.item, held.version, held.round, held.uid = item, version, self._round, uid
             if (old_key := self._key(old)) != key:
                 self._sink.remove(old_key, old)
         self._sink.put(item)

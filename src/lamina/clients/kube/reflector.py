@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
             self.counts.undecodable += 1
             return
         self.counts.events += 1
-        self.mirror.see(head.name, head.version, data, listed=True)
+        self.mirror.see(head.name, head.version, data, uid=head.uid, listed=True)
 
     async def _watch(self, ending: Ending) -> None:
         """Watch from the version we have, or from everything there is, and write down how that goes."""

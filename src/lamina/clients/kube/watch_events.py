@@ -31,6 +31,7 @@ class Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     name: str | None = None
     namespace: str | None = None
+    uid: str | None = None
     resource_version: str | None = None
 
 
@@ -49,6 +50,11 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     def version(self) -> str:
         """The object's version."""
         return self.metadata.resource_version or ""
+
+    @property
+    def uid(self) -> str:
+        """Which of the objects that have had this name; empty when it does not say."""
+        return self.metadata.uid or ""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):

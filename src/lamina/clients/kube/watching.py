@@ -101,7 +101,8 @@ class Watch(Generic[T]):
         if event.type == watch_events.DELETED:
             self._mirror.forget(name)
         else:
-            self._mirror.see(name, head.version, watch_events.object_of(line, event), listed=not self.version)
+            data = watch_events.object_of(line, event)
+            self._mirror.see(name, head.version, data, uid=head.uid, listed=not self.version)
         if self.version:
             self.version = head.version or self.version
 

@@ -19,10 +19,10 @@ class Told:
         self.counts = Counts()
         self.mirror: Mirror[Thing] = Mirror(decode, key, self.keeper, self.counts)
 
-    def see(self, name: str, version: int, value: object = 0, *, listed: bool = False) -> None:
+    def see(self, name: str, version: int, value: object = 0, *, uid: str = "", listed: bool = False) -> None:
         metadata = {"name": name, "namespace": "d", "resourceVersion": str(version)}
         data = json.dumps({"metadata": metadata, "value": value}).encode()
-        self.mirror.see(f"d/{name}", str(version), data, listed=listed)
+        self.mirror.see(f"d/{name}", str(version), data, uid=uid, listed=listed)
 
     def list(self, *things: tuple[str, int, object], trusting: bool = True) -> list[str]:
         self.keeper.log.clear()
@@ -168,3 +168,33 @@ def test_an_object_that_says_nothing_yet_is_as_if_it_were_not_there(caplog):
     told.see("b", 3, 3)
 
     assert (["put d/a=1", "remove d/a"], 0, []) == (told.keeper.log, told.counts.undecodable, caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "log", "left"),
+    [
+        pytest.param("one", "one", [], 1, id="the same object: what was read stays"),
+        pytest.param("one", "two", ["remove d/a"], 0, id="another object of that name: what was read goes"),
+        pytest.param("one", "", [], 1, id="the server does not say which"),
+        pytest.param("", "two", [], 1, id="the server did not say which it was"),
+    ],
+)
+@pytest.mark.parametrize("listed", [False, True], ids=["watched", "listed"])
+def test_an_unreadable_version_keeps_what_was_read_of_the_same_object_only(first, second, log, left, listed):
+    told = Told()
+    told.see("a", 1, 1, uid=first)
+    told.keeper.log.clear()
+    told.see("a", 2, "unreadable", uid=second, listed=listed)
+
+    assert log == told.keeper.log
+    assert left == len(told.mirror)
+    assert 1 == told.counts.undecodable
+
+
+def test_an_object_that_took_an_unreadable_ones_place_is_put_when_it_can_be_read():
+    told = Told()
+    told.see("a", 1, 1, uid="one")
+    told.see("a", 2, "unreadable", uid="two")
+    told.see("a", 3, 3, uid="two")
+
+    assert ["put d/a=1", "remove d/a", "put d/a=3"] == told.keeper.log
