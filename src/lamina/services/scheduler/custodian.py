@@ -9,11 +9,15 @@ Absence of data is never data. Nobody refers to anything where nobody has report
 reported and is silent now still counts with its last report while the node is there. If the API server has other reports
 than we do (one that cannot be read, one that came just now), nothing goes this time. And however sure we are, no more than a
 fifth of all objects goes in one round, and no more than fifty.
+
+Agents may create as many objects as they like. So that a faulty one cannot fill etcd faster than this clears away, more than
+fifty go while there is an excess: more unused objects than any cluster needs, and twice as many as are used. Then half of the
+excess goes in a round, and faster, so that a round ends before the next one.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, Protocol
 from urllib.parse import quote
 
@@ -41,8 +45,12 @@ BETWEEN_ROUNDS: Final = 300.0
 GRACE: Final = 3600.0
 """Seconds for which nobody has to have referred to an object before it goes."""
 A_SECOND: Final = 5.0
+MOST_A_SECOND: Final = 50.0
+"""Deletions a second, in rounds in which there is an excess."""
 MOST_WRONG: Final = 500
 MOST_UNUSED: Final = 50
+EXCESS_FROM: Final = 1000
+"""Unused objects that are no excess, however few are used."""
 SHARE: Final = 5
 """One in so many may go in one round because nobody refers to it."""
 PAGE: Final = 250
@@ -117,7 +125,6 @@ class Custodian:
         self._inventory = inventory
         self._may_act = may_act
         self._watch = watch
-        self._throttle = Throttle(A_SECOND, 1)
         self._unused_since: dict[str, float] = {}
         """By uid."""
         self._reports: dict[str, LayerReport] = {}
@@ -150,7 +157,7 @@ class Custodian:
             return
         listed = [one async for one in self._list()]
         wrong = [one for one in listed if one.digest is None]
-        await self._delete(wrong[:MOST_WRONG], NOT_ITS_NAME)
+        await self._delete(wrong[: max(MOST_WRONG, len(wrong) // 2)], NOT_ITS_NAME)
         used = await self._used()
         if used is None:
             # Since when nobody refers to something is not known any more either.
@@ -160,7 +167,8 @@ class Custodian:
         unused = [one for one in listed if one.digest is not None and one.digest not in used]
         self._unused_since = {one.uid: self._unused_since.get(one.uid, now) for one in unused}
         due = [one for one in unused if now - self._unused_since[one.uid] >= GRACE]
-        await self._delete(due[: min(MOST_UNUSED, max(1, len(listed) // SHARE))], UNUSED)
+        excess = max(0, len(unused) - max(EXCESS_FROM, 2 * len(used)))
+        await self._delete(due[: min(MOST_UNUSED + excess // 2, max(1, len(listed) // SHARE))], UNUSED)
 
     def _follows(self) -> bool:
         """Whether everything was seen and nothing can have escaped us since."""
@@ -222,9 +230,10 @@ class Custodian:
 
     # -- deleting ----------------------------------------------------------------------------------------------------
 
-    async def _delete(self, objects: Iterable[Listed], reason: str) -> None:
+    async def _delete(self, objects: Sequence[Listed], reason: str) -> None:
+        throttle = Throttle(min(max(A_SECOND, 2 * len(objects) / BETWEEN_ROUNDS), MOST_A_SECOND), 1)
         for one in objects:
-            await self._throttle.pass_by()
+            await throttle.pass_by()
             if not self._may_act():
                 return
             conditions = {"uid": one.uid, "resourceVersion": one.version}

@@ -29,6 +29,10 @@ from lamina.services.intake.clock import Clock
 MOST_SHADOWS: Final = 1024
 """Choices that wait to be compared: 16 bytes for each node and choice."""
 LET_GO_AFTER: Final = 300.0
+MOST_SCHEDULERS: Final = 64
+"""Names of schedulers that are counted apart: pods may name any."""
+OTHER_SCHEDULERS: Final = "(other schedulers)"
+"""What the rest is counted under; no pod can name it."""
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +100,7 @@ class Observer:
         self.last: OrderedDict[str, Observed] = OrderedDict()
         """The newest comparisons, by pod."""
         self.schedulers: Tally[str] = Tally()
-        """Pods seen unplaced, by the scheduler they name."""
+        """Pods seen unplaced, by the scheduler they name; at most `MOST_SCHEDULERS` names and the rest together."""
 
     def connect(self, loop: Loop) -> None:
         """Look at what this loop believes."""
@@ -109,11 +113,17 @@ class Observer:
         if pod.node_name:
             self._compare(pod)
             return PodSeen(pod)
-        self.schedulers[pod.scheduler_name] += pod.uid not in self._shadows
+        self._count(pod)
         if self._loop is not None and pod.scheduler_name not in self._loop.profiles:
             first = next(iter(self._loop.profiles))
             pod = msgspec.structs.replace(pod, scheduler_name=first)
         return PodSeen(pod)
+
+    def _count(self, pod: Pod) -> None:
+        name = pod.scheduler_name
+        if name not in self.schedulers and len(self.schedulers) >= MOST_SCHEDULERS:
+            name = OTHER_SCHEDULERS
+        self.schedulers[name] += pod.uid not in self._shadows
 
     def gone(self, pod: Pod) -> Event:
         """A pod was deleted, placed or not."""

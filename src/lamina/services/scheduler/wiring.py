@@ -17,7 +17,6 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import msgspec
-from aiohttp import web
 
 from lamina.clients.kube.lease import Leadership, Terms
 from lamina.clients.kube.recorder import Recorder
@@ -49,6 +48,7 @@ from lamina.services.scheduler.executor import Executor
 from lamina.services.scheduler.host import Host
 from lamina.services.scheduler.image_metrics import ImageMetrics
 from lamina.services.scheduler.journal import Journal
+from lamina.services.scheduler.listener import Listener
 from lamina.services.scheduler.metrics import Metrics
 from lamina.services.scheduler.observing import Observer
 from lamina.services.scheduler.options import Options
@@ -60,7 +60,6 @@ from lamina.services.scheduler.throttle import Throttle
 LAST_BINDINGS: Final = 10.0
 """Seconds for bindings on their way to end once the process is asked to stop."""
 LAST_EVENTS: Final = 2.0
-LAST_PAGES: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -305,18 +304,14 @@ class Scheduler:
             await self.resolver.close()
 
     async def _open_pages(self, stack: AsyncExitStack) -> None:
-        runner = web.AppRunner(
-            Pages(self.parts).app(), access_log=None, handle_signals=False, shutdown_timeout=LAST_PAGES
-        )
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
+        listener = Listener(Pages(self.parts).app())
+        stack.push_async_callback(listener.close)
         host, port = self.options.host, self.options.port
         try:
-            await web.TCPSite(runner, host, port).start()
+            self.port = await listener.open(host, port)
         except (OSError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or error
             raise InputError.one("--listen", f"cannot listen on {host}:{port}: {why}") from error
-        self.port = runner.addresses[0][1]
         log.info("pages are served", extra={"fields": {"at": f"http://{host}:{self.port}"}})
 
     def _heed_signals(self, stack: AsyncExitStack) -> None:

@@ -16,7 +16,7 @@ from lamina.model.reports import HeldImage, LayerReport
 from lamina.services.intake.inbox import Inbox
 from lamina.services.intake.intake import Intake
 from lamina.services.scheduler import custodian
-from lamina.services.scheduler.custodian import GRACE, NOT_ITS_NAME, UNUSED, Custodian
+from lamina.services.scheduler.custodian import BETWEEN_ROUNDS, GRACE, NOT_ITS_NAME, UNUSED, Custodian
 from lamina.wire.image_layers import encode_image_layers
 from lamina.wire.node_layers_status import encode_node_layers, encode_node_layers_status
 from tests.unit.services.fakes import leaping
@@ -249,6 +249,36 @@ def test_no_more_than_five_go_in_a_second():
     times = leaping(story())
     # Twenty, with nineteen pauses of a fifth of a second between them.
     assert 3.8 == pytest.approx(times[-1] - times[0])
+
+
+@pytest.mark.parametrize("kind", ["unused", "not what they are called"])
+def test_an_agent_that_never_stops_creating_objects_fills_nothing(kind):
+    """Six a second, 1,800 a round: before, fifty went in a round and five hundred of the wrong ones."""
+
+    async def story() -> list[int]:
+        house = House("held")
+        house.report("n1", "held")
+        each, counts = 1800, []
+        for number in range(40):
+            for one in range(each):
+                name = f"{'x' if kind != 'unused' else ''}{digest(f'{number}-{one}').replace(':', '-')}"
+                house.api.objects[name] = {
+                    "metadata": {"name": name, "uid": name, "resourceVersion": "1"},
+                    "spec": {"manifest": base64.b64encode(a_manifest(f"{number}-{one}")).decode()},
+                }
+            began = asyncio.get_running_loop().time()
+            await house.look()
+            took = asyncio.get_running_loop().time() - began
+            assert BETWEEN_ROUNDS > took, "a round ends before the next"
+            counts.append(len(house.api.objects))
+            await asyncio.sleep(BETWEEN_ROUNDS - took)
+        assert names("held")[0] in house.api.objects
+        return counts
+
+    counts = leaping(story())
+    # What came within the hour of grace, and some rounds more.
+    assert max(counts) <= 1800 * (GRACE / BETWEEN_ROUNDS + 8)
+    assert max(counts[-10:]) <= 1.02 * max(counts[-20:-10])
 
 
 # --------------------------------------------------------------------------------------------- absence of data is no data

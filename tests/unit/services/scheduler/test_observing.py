@@ -14,7 +14,7 @@ from lamina.scheduling.loop.state import Settings
 from lamina.services.intake.inbox import Inbox
 from lamina.services.scheduler import observing
 from lamina.services.scheduler.host import Host
-from lamina.services.scheduler.observing import LET_GO_AFTER, MOST_SHADOWS, Observer
+from lamina.services.scheduler.observing import LET_GO_AFTER, MOST_SCHEDULERS, MOST_SHADOWS, OTHER_SCHEDULERS, Observer
 from lamina.testing import a_loop, a_node, a_pod, an_image, held
 from tests.unit.services.fakes import StillClock
 
@@ -239,6 +239,18 @@ def test_pods_are_counted_by_the_scheduler_they_name():
 
 
 # -------------------------------------------------------------------------------------------------------------- letting go
+
+
+def test_pods_that_name_ever_new_schedulers_are_counted_together():
+    post = Post()
+    for number in range(3 * MOST_SCHEDULERS):
+        post.observer.seen(a_pod(f"p{number}", scheduler=f"made-up-{number}"))
+    post.observer.seen(a_pod("known", scheduler="made-up-0"))
+
+    counted = post.observer.schedulers
+    assert MOST_SCHEDULERS + 1 == len(counted)
+    assert 2 == counted["made-up-0"]
+    assert 2 * MOST_SCHEDULERS == counted[OTHER_SCHEDULERS]
 
 
 def test_a_pod_nobody_places_is_let_go():

@@ -1,0 +1,78 @@
+"""However many connect to the service's own endpoints, few connections are open and a probe is answered."""
+
+import asyncio
+
+from aiohttp import web
+
+from lamina.services.scheduler.listener import Listener
+
+ASK = b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+async def opened(listener: Listener) -> int:
+    return await listener.open("127.0.0.1", 0)
+
+
+def an_app() -> web.Application:
+    async def livez(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    app = web.Application()
+    app.router.add_get("/livez", livez)
+    return app
+
+
+async def asked(port: int) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(ASK)
+    line = await reader.readline()
+    writer.close()
+    return line
+
+
+async def test_connections_beyond_the_limit_close_the_oldest_and_a_probe_is_answered():
+    listener = Listener(an_app(), most=3)
+    port = await opened(listener)
+    try:
+        held = []
+        for _ in range(10):
+            held.append(await asyncio.open_connection("127.0.0.1", port))
+            held[-1][1].write(b"GET /livez")
+        # An answer on a further connection comes after all of them were accepted, in order.
+        assert b"HTTP/1.1 200 OK\r\n" == await asked(port)
+        ended = [await reader.read() for reader, _ in held[:8]]
+        assert 8 * [b""] == ended
+        assert not any(reader.at_eof() for reader, _ in held[8:])
+        for _, writer in held:
+            writer.close()
+    finally:
+        await listener.close()
+
+
+async def test_connections_that_come_at_once_are_limited_too():
+    listener = Listener(an_app(), most=3)
+    port = await opened(listener)
+    try:
+        held = await asyncio.gather(*(asyncio.open_connection("127.0.0.1", port) for _ in range(20)))
+        assert b"HTTP/1.1 200 OK\r\n" == await asked(port)
+        assert 3 >= len(listener._runner.server.connections)
+        for _, writer in held:
+            writer.close()
+    finally:
+        await listener.close()
+
+
+async def test_connections_that_were_closed_make_room():
+    listener = Listener(an_app(), most=2)
+    port = await opened(listener)
+    try:
+        kept = await asyncio.open_connection("127.0.0.1", port)
+        kept[1].write(ASK)
+        await kept[0].readline()
+        for _ in range(5):
+            assert b"HTTP/1.1 200 OK\r\n" == await asked(port)
+            await asyncio.sleep(0.01)
+        assert not kept[0].at_eof()
+        kept[1].close()
+    finally:
+        await listener.close()
