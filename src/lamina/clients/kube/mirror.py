@@ -9,6 +9,9 @@ the value goes to the sink with the removal. An object that cannot be decoded is
 version of it could be read, that one stays: an old truth is a better guess than nothing, and the object still exists. If
 its UID is another one, the object that was read does not exist any more, and it goes.
 
+Where the caller says which objects have *ended*, such an object is put once and not held any more: only a tombstone stays,
+and its deletion is no news to the sink.
+
 Fed by the reflector only. Never talks to anybody but the sink.
 """
 
@@ -20,6 +23,7 @@ import msgspec
 
 from lamina.clients.kube.counts import Counts
 from lamina.clients.kube.errors import one_line
+from lamina.clients.kube.tombstones import Tombstones
 from lamina.wire.errors import NothingSaidError
 
 T = TypeVar("T")
@@ -58,12 +62,26 @@ class Held(msgspec.Struct, Generic[T], gc=False):
 class Mirror(Generic[T]):
     """The objects of one resource."""
 
-    def __init__(self, decode: Callable[[bytes], T], key: Callable[[T], str], sink: Sink[T], counts: Counts) -> None:
-        """Decode with *decode*; *key* is what the sink knows an object by, and may change when one is replaced."""
+    def __init__(
+        self,
+        decode: Callable[[bytes], T],
+        key: Callable[[T], str],
+        sink: Sink[T],
+        counts: Counts,
+        ended: Callable[[T], bool] | None = None,
+    ) -> None:
+        """
+        Decode with *decode*; *key* is what the sink knows an object by, and may change when one is replaced.
+
+        An object that has *ended* is put once and then forgotten; None where objects do not end.
+        """
         self._decode = decode
         self._key = key
         self._sink = sink
         self._counts = counts
+        self._ended = ended
+        self.tombstones = Tombstones()
+        """Objects that have ended and still exist."""
         self._held: dict[str, Held[T]] = {}
         self._unreadable: dict[str, tuple[str, int]] = {}
         self._round = 0
@@ -90,9 +108,14 @@ class Mirror(Generic[T]):
         """
         self._round += 1
         self._trusting = trusting
+        if not trusting:
+            # In another history, what has ended in ours may not have.
+            self.tombstones.clear()
 
     def see(self, name: str, version: str, data: bytes, *, uid: str = "", listed: bool = False) -> None:
         """Take note of an object as it is now; *listed* when the version may tell that it is as it was."""
+        if self.tombstones and self.tombstones.knows(name, uid, self._round):
+            return
         held = self._held.get(name)
         if listed and self._trusting and held is not None and held.version == version and version:
             held.round = self._round
@@ -110,18 +133,22 @@ class Mirror(Generic[T]):
             return
         if self._unreadable:
             self._unreadable.pop(name, None)
-        if held is None:
+        if held is not None and (old_key := self._key(held.item)) != key:
+            self._sink.remove(old_key, held.item)
+        if self._ended is not None and self._ended(item):
+            self._held.pop(name, None)
+            self.tombstones.put(name, uid, self._round)
+        elif held is None:
+            self.tombstones.drop(name)
             self._held[name] = Held(item, version, self._round, uid)
         else:
-            old = held.item
             held.item, held.version, held.round, held.uid = item, version, self._round, uid
-            if (old_key := self._key(old)) != key:
-                self._sink.remove(old_key, old)
         self._sink.put(item)
 
     def forget(self, name: str) -> None:
         """Take note that an object is gone."""
         self._unreadable.pop(name, None)
+        self.tombstones.drop(name)
         held = self._held.pop(name, None)
         if held is not None:
             self._sink.remove(self._key(held.item), held.item)
@@ -132,6 +159,7 @@ class Mirror(Generic[T]):
         for name in gone:
             self.forget(name)
             yield
+        self.tombstones.finish(self._round)
         self._unreadable = {name: known for name, known in self._unreadable.items() if known[1] == self._round}
 
     def _pass_over(self, name: str, version: str, error: Exception) -> None:

@@ -77,7 +77,7 @@ class Client(listing.Asker, Protocol):
 class Reflector(Generic[T]):
     """Mirrors one resource for as long as it runs."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what to mirror, and how its objects are read
         self,
         client: Client,
         resource: Resource,
@@ -86,8 +86,13 @@ class Reflector(Generic[T]):
         sink: Sink[T],
         *,
         timing: Timing | None = None,
+        ended: Callable[[T], bool] | None = None,
     ) -> None:
-        """Tell *sink* of every object of *resource*, read by *decode* and known to it by *key*."""
+        """
+        Tell *sink* of every object of *resource*, read by *decode* and known to it by *key*.
+
+        An object that has *ended* is put once and not held any more (`mirror.Mirror`).
+        """
         self._client = client
         self._resource = resource
         self._sink = sink
@@ -95,7 +100,7 @@ class Reflector(Generic[T]):
         self._pace = Pace(self._timing)
         self.counts = Counts()
         self._course = Course(self._timing, self.counts)
-        self.mirror = Mirror(decode, key, sink, self.counts)
+        self.mirror = Mirror(decode, key, sink, self.counts, ended)
         """What is there, as far as we know."""
         self.synced = False
         """Whether there has been a whole list; until then nothing can be said about what does not exist."""

@@ -59,7 +59,7 @@ class Intake:
         self._inbox = inbox
         self.watched: dict[str, Watched[Any]] = {one.resource.kind: one for one in watched}
         self.reflectors: dict[str, Reflector[Any]] = {
-            kind: Reflector(client, one.resource, one.decode, one.key, Sink(one, inbox))
+            kind: Reflector(client, one.resource, one.decode, one.key, Sink(one, inbox), ended=one.ended)
             for kind, one in self.watched.items()
         }
         self._waits_for_layers = True

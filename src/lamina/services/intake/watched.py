@@ -1,7 +1,9 @@
 """
 What is watched, and which events it becomes.
 
-Pods that have ended count nowhere, so the API server is asked to leave them out. A pod is known by its uid: one that was
+Pods that have ended count nowhere, so the API server is asked to leave them out. It then reports a pod that ends as deleted,
+with the pod's previous version, and how the pod ended is not known. Where plugins follow the life cycles of pods,
+`pods(endings=True)` watches all of them: a pod that has ended is seen once more, with its outcome, and not held. A pod is known by its uid: one that was
 deleted and made again under the same name is another pod, also when both happened between two looks.
 """
 
@@ -49,15 +51,27 @@ class Watched(msgspec.Struct, Generic[T], frozen=True):
     gone: Callable[[T], Event | None]
     required: bool = True
     """Whether nothing may be decided before all of them were seen; layers are welcome, not needed."""
+    ended: Callable[[T], bool] | None = None
+    """Which objects have ended and need not be held; None where none ends."""
 
 
-PODS: Final = Watched[Pod](
-    Resource(path="/api/v1/pods", kind="Pod", field_selector=UNFINISHED),
-    decode_pod,
-    lambda pod: pod.uid,
-    PodSeen,
-    lambda pod: PodGone(pod.uid),
-)
+def pods(*, endings: bool = False) -> Watched[Pod]:
+    """
+    Return how pods are watched; with *endings*, also how they ended.
+
+    Endings cost the reading of every pod that has ended and still exists, at the first look and at every list.
+    """
+    return Watched[Pod](
+        Resource(path="/api/v1/pods", kind="Pod", field_selector="" if endings else UNFINISHED),
+        decode_pod,
+        lambda pod: pod.uid,
+        PodSeen,
+        lambda pod: PodGone(pod.uid),
+        ended=(lambda pod: pod.finished) if endings else None,
+    )
+
+
+PODS: Final = pods()
 NODES: Final = Watched[Node](
     Resource(path="/api/v1/nodes", kind="Node"),
     decode_node,

@@ -113,6 +113,10 @@ class Observer:
         if pod.node_name:
             self._compare(pod)
             return PodSeen(pod)
+        if pod.finished:
+            # It ended without a node, and will not get one.
+            self._shadows.pop(pod.uid, None)
+            return PodSeen(pod)
         self._count(pod)
         if self._loop is not None and pod.scheduler_name not in self._loop.profiles:
             first = next(iter(self._loop.profiles))

@@ -7,6 +7,7 @@ import pytest
 
 from lamina.clients.kube.counts import Counts
 from lamina.clients.kube.mirror import Mirror
+from lamina.clients.kube.tombstones import Tombstones
 from lamina.wire.errors import NothingSaidError
 from tests.unit.clients.kube.mirrored import Keeper, Thing, decode
 
@@ -14,10 +15,10 @@ from tests.unit.clients.kube.mirrored import Keeper, Thing, decode
 class Told:
     """A mirror with everything around it."""
 
-    def __init__(self, key=lambda thing: thing.key) -> None:
+    def __init__(self, key=lambda thing: thing.key, ended=None) -> None:
         self.keeper = Keeper()
         self.counts = Counts()
-        self.mirror: Mirror[Thing] = Mirror(decode, key, self.keeper, self.counts)
+        self.mirror: Mirror[Thing] = Mirror(decode, key, self.keeper, self.counts, ended)
 
     def see(self, name: str, version: int, value: object = 0, *, uid: str = "", listed: bool = False) -> None:
         metadata = {"name": name, "namespace": "d", "resourceVersion": str(version)}
@@ -198,3 +199,88 @@ def test_an_object_that_took_an_unreadable_ones_place_is_put_when_it_can_be_read
     told.see("a", 3, 3, uid="two")
 
     assert ["put d/a=1", "remove d/a", "put d/a=3"] == told.keeper.log
+
+
+# ------------------------------------------------------------------------------------------------------ what has ended
+
+
+def ending() -> Told:
+    return Told(ended=lambda thing: thing.value == "ended")
+
+
+def test_an_object_that_ends_is_put_once_more_and_not_held():
+    told = ending()
+    told.see("a", 1, 1, uid="one")
+    told.see("a", 2, "ended", uid="one")
+    told.see("a", 3, "ended", uid="one")
+    told.mirror.forget("d/a")
+
+    assert ["put d/a=1", "put d/a=ended"] == told.keeper.log, "neither a later version nor its deletion is news"
+    assert (0, 0) == (len(told.mirror), len(told.mirror.tombstones))
+
+
+def test_an_object_that_had_ended_before_it_was_first_seen_is_put_once():
+    told = ending()
+    told.mirror.begin()
+    for _ in range(2):
+        told.see("a", 1, "ended", uid="one", listed=True)
+
+    assert ["put d/a=ended"] == told.keeper.log
+    assert [] == list(told.mirror.items())
+
+
+@pytest.mark.parametrize(
+    ("second", "third", "log"),
+    [
+        pytest.param((2, 2, "two"), None, ["put d/a=ended", "put d/a=2"], id="runs"),
+        pytest.param((2, "ended", "two"), None, ["put d/a=ended", "put d/a=ended"], id="ended, too"),
+        pytest.param((2, "unreadable", "two"), None, ["put d/a=ended"], id="cannot be read"),
+        pytest.param(
+            (2, 2, "two"), (3, "ended", "two"), ["put d/a=ended", "put d/a=2", "put d/a=ended"], id="runs and ends"
+        ),
+    ],
+)
+def test_another_object_under_the_name_of_one_that_ended_is_another(second, third, log):
+    told = ending()
+    for version, value, uid in filter(None, [(1, "ended", "one"), second, third]):
+        told.see("a", version, value, uid=uid)
+
+    assert log == told.keeper.log
+
+
+def test_a_list_neither_brings_back_what_has_ended_nor_keeps_what_is_gone():
+    told = ending()
+    for name in ("a", "b"):
+        told.see(name, 1, "ended", uid=name)
+    told.mirror.begin()
+    told.see("a", 1, "ended", uid="a", listed=True)
+    for _ in told.mirror.finish():
+        pass
+
+    assert ["put d/a=ended", "put d/b=ended"] == told.keeper.log
+    assert 1 == len(told.mirror.tombstones)
+
+
+def test_after_a_rewritten_history_what_had_ended_may_run():
+    told = ending()
+    told.see("a", 5, "ended", uid="one")
+    told.mirror.begin(trusting=False)
+    told.see("a", 3, 3, uid="one", listed=True)
+
+    assert ["put d/a=ended", "put d/a=3"] == told.keeper.log
+
+
+def test_of_very_many_that_ended_the_newest_are_remembered():
+    stones = Tombstones(most=3)
+    for number in range(5):
+        stones.put(f"d/{number}", str(number), 1)
+
+    assert [False, False, True, True, True] == [stones.knows(f"d/{number}", str(number), 1) for number in range(5)]
+    assert 3 == len(stones)
+
+
+def test_a_tombstone_without_a_uid_stands_for_nothing():
+    stones = Tombstones()
+    stones.put("d/a", "", 1)
+
+    assert not stones.knows("d/a", "", 1)

@@ -23,7 +23,7 @@ from lamina.model.events import (
 )
 from lamina.services.intake.inbox import Inbox
 from lamina.services.intake.intake import LAYERS_WITHIN, Intake, Sink
-from lamina.services.intake.watched import EVERYTHING, IMAGE_LAYERS, NAMESPACES, NODE_LAYERS, NODES, PODS
+from lamina.services.intake.watched import EVERYTHING, IMAGE_LAYERS, NAMESPACES, NODE_LAYERS, NODES, PODS, pods
 from lamina.testing import a_node, a_pod, an_image, held
 from lamina.wire.kube_namespace import Namespace
 from tests.unit.services.fakes import leaping
@@ -191,3 +191,23 @@ def test_without_the_rest_nothing_is_decided_however_long_it_takes(path):
     _, _, lacking = watch(Cluster({}, broken=(path,)), 10 * LAYERS_WITHIN)
 
     assert 1 == len(lacking[-1])
+
+
+@pytest.mark.parametrize(
+    ("endings", "selector"), [(False, "status.phase!=Succeeded,status.phase!=Failed"), (True, None)]
+)
+def test_pods_that_have_ended_are_asked_for_only_when_their_endings_are_wanted(endings, selector):
+    async def story() -> tuple[str | None, list[Any]]:
+        ended = {"metadata": {"name": "p", "namespace": "d", "uid": "u"}, "spec": {}, "status": {"phase": "Failed"}}
+        cluster, inbox = Cluster({"/api/v1/pods": [ended] if endings else []}), Inbox()
+        intake = Intake(cluster, inbox, [pods(endings=endings)])
+        task = asyncio.create_task(intake.run())
+        await asyncio.sleep(1.0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert 0 == len(intake.reflectors["Pod"].mirror), "it is not held"
+        return cluster.asked[0][1].get("fieldSelector"), inbox.take(10)
+
+    found, events = leaping(story())
+    assert selector == found
+    assert [(True, "u")] * endings == [(event.pod.finished, event.pod.uid) for event in events]
