@@ -22,9 +22,9 @@ import msgspec
 from lamina.clients.kube.backoff import Backoff, Timing
 from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.clients.kube.event import PART_LIMIT, Event, Metadata, ObjectReference, clipped_note, event_name
-from lamina.clients.kube.quota import Allowance, Quota
 from lamina.clients.kube.stamps import micro_time
 from lamina.clients.kube.writes import STRATEGIC, Client
+from lamina.model.token_bucket import TokenBuckets
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
@@ -50,8 +50,11 @@ class Limits(msgspec.Struct, frozen=True):
     """Events that may become series."""
     series: float = 360.0
     """Without another one for so long, a series has ended."""
-    allowance: Allowance = Allowance()
-    """Events of one object."""
+    burst: int = 25
+    """Events of one object at once, and then one in an *interval* (client-go's spam filter, tools/record)."""
+    interval: float = 300.0
+    objects: int = 4_096
+    """Objects whose events are counted; one that is forgotten has its whole burst again."""
 
 
 class Counts(msgspec.Struct):
@@ -112,7 +115,7 @@ class Recorder:
         self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         """In the order of their last repeat, the oldest first."""
-        self._quota = Quota(limits.allowance)
+        self._events = TokenBuckets(1.0 / limits.interval, limits.burst, limits.objects)
         self._nanos = 0
 
     def record(
@@ -136,7 +139,7 @@ class Recorder:
             return
         if known is not None:
             self._finish(known)
-        if not self._quota.allows(about, now):
+        if not self._events.take(about, now):
             self.counts.limited += 1
         elif self._queue.qsize() >= self._limits.queued:
             self.counts.overflowed += 1

@@ -18,7 +18,6 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from lamina.clients.oci.allowance import Allowance
 from lamina.clients.oci.answers import (
     BUSY,
     NO_SUCH_IMAGE,
@@ -45,6 +44,7 @@ from lamina.clients.oci.rules import Rules
 from lamina.clients.oci.tokens import Tokens
 from lamina.model.image import Image, Platform
 from lamina.model.reference import DEFAULT_TAG, ReferenceFormatError, parse_reference
+from lamina.model.token_bucket import TokenBuckets
 
 __all__ = [
     "BUSY",
@@ -59,6 +59,12 @@ __all__ = [
     "NotFound",
     "Resolver",
 ]
+
+A_SECOND: Final = 1.0
+BURST: Final = 10
+"""Questions that a namespace may make us ask registries: so many at once, and then so many a second."""
+MOST_NAMESPACES: Final = 10_000
+"""How many are remembered; one that is forgotten has its whole burst again."""
 
 MIRROR_PATIENCE: Final = 3.0
 """Seconds a mirror gets before the next place is asked."""
@@ -84,7 +90,7 @@ class Resolver:
         fetcher = Fetcher(self._lines, self._places, self.counts)
         self._desk = Desk(fetcher, Tokens(fetcher, self._places, clock), clock)
         self._helpers = Helpers(clock)
-        self._allowance = Allowance()
+        self._questions = TokenBuckets(A_SECOND, BURST, MOST_NAMESPACES)
         self._memory = Memory()
         self._under_way: dict[tuple[str, str, tuple[Platform, ...]], asyncio.Task[Found | NotFound]] = {}
 
@@ -126,7 +132,7 @@ class Resolver:
             self.counts["shared"] += 1
         elif len(self._under_way) >= MOST_UNDER_WAY:
             return self._ended(question, NotFound(BUSY, f"{MOST_UNDER_WAY} look-ups are under way: ask again later"))
-        elif namespace and not self._allowance.takes(namespace, self._clock()):
+        elif namespace and not self._questions.take(namespace, self._clock()):
             return self._ended(question, NotFound(BUSY, "this namespace has asked for too much: ask again later"))
         else:
             task = asyncio.create_task(self._look_up(question), name="registry look-up")

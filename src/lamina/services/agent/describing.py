@@ -23,8 +23,8 @@ import msgspec
 
 from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.model.digest import Digest, digest_of
+from lamina.model.token_bucket import TokenBucket
 from lamina.services.agent import logs
-from lamina.services.agent.allowance import Allowance
 from lamina.services.agent.node_object import Api
 from lamina.services.agent.patience import Patience
 from lamina.wire.agent_frames import Describe, platform
@@ -70,7 +70,7 @@ class Describer:
         self._patience = Patience(rng)
         self._waiting: dict[Digest, _Waiting] = {}
         self._bytes = 0
-        self._allowance = Allowance(AT_ONCE, PER_HOUR)
+        self._questions = TokenBucket(PER_HOUR / 3600, AT_ONCE)
         self._settled: dict[Digest, float] = {}
         """Until when an image needs no further thought."""
         self._held: frozenset[Digest] | None = None
@@ -115,7 +115,7 @@ class Describer:
 
     def _next(self, now: float) -> Digest | None:
         """Choose the first about which something can be done: in the order in which they were offered."""
-        may_ask = self._allowance.enough(now)
+        may_ask = self._questions.has(now)
         for digest, waiting in self._waiting.items():
             known = waiting.describe.unpacked or now - waiting.since >= SIZES_WITHIN
             if known if waiting.missing else may_ask:
@@ -152,7 +152,7 @@ class Describer:
             waiting.missing = True
         else:
             self._settle(digest, self._a_day(), "there already")
-        self._allowance.take()
+        self._questions.reserve(asyncio.get_running_loop().time())
 
     async def _post(self, digest: Digest, waiting: _Waiting) -> None:
         told = waiting.describe

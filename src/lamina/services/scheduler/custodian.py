@@ -28,6 +28,7 @@ from lamina.clients.kube import listing
 from lamina.clients.kube.breath import Breath
 from lamina.clients.kube.errors import ApiError
 from lamina.clients.kube.transport import KubeClient
+from lamina.clients.rate_limit import RateLimit
 from lamina.layers.catalog import pinned
 from lamina.layers.inventory import Inventory
 from lamina.model.digest import Digest, digest_of
@@ -36,7 +37,6 @@ from lamina.model.image import Platform
 from lamina.model.reports import LayerReport
 from lamina.services.intake.intake import Intake
 from lamina.services.intake.watched import IMAGE_LAYERS, NODE_LAYERS, NODES, PODS
-from lamina.services.scheduler.throttle import Throttle
 from lamina.wire.custom_resources import digest_in
 from lamina.wire.kube_meta import ObjectMeta
 
@@ -231,9 +231,9 @@ class Custodian:
     # -- deleting ----------------------------------------------------------------------------------------------------
 
     async def _delete(self, objects: Sequence[Listed], reason: str) -> None:
-        throttle = Throttle(min(max(A_SECOND, 2 * len(objects) / BETWEEN_ROUNDS), MOST_A_SECOND), 1)
+        rate_limit = RateLimit(min(max(A_SECOND, 2 * len(objects) / BETWEEN_ROUNDS), MOST_A_SECOND), 1)
         for one in objects:
-            await throttle.pass_by()
+            await rate_limit.turn()
             if not self._may_act():
                 return
             conditions = {"uid": one.uid, "resourceVersion": one.version}

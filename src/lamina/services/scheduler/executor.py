@@ -19,6 +19,7 @@ import msgspec
 from lamina.clients.kube import writes
 from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.clients.kube.transport import KubeClient
+from lamina.clients.rate_limit import RateLimit
 from lamina.model.errors import LaminaError
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
 from lamina.model.pod import Pod, PodUid
@@ -34,7 +35,6 @@ from lamina.scheduling.framework.commands import (
 )
 from lamina.services.intake.clock import Clock
 from lamina.services.scheduler.telling import Teller, key_of
-from lamina.services.scheduler.throttle import Throttle
 from lamina.wire.decision_note import DECISION_ANNOTATION, encode_note
 from lamina.wire.errors import WireError
 from lamina.wire.kube import encode_binding
@@ -96,7 +96,7 @@ class Executor:
         notes: Notes,
         *,
         may_act: Callable[[], bool] = lambda: True,
-        throttle: Throttle | None = None,
+        rate_limit: RateLimit | None = None,
         clock: Clock | None = None,
         ring: Callable[[], None] = lambda: None,
         settled: Callable[[PodUid], bool] = lambda _: False,
@@ -112,7 +112,7 @@ class Executor:
         self._teller = teller
         self._notes = notes
         self._may_act = may_act
-        self._throttle = throttle or Throttle(0.0, 0)
+        self._rate_limit = rate_limit or RateLimit(0.0, 0)
         self._clock = clock or Clock()
         self._ring = ring
         self._waiting: asyncio.Queue[Command] = asyncio.Queue()
@@ -177,7 +177,7 @@ class Executor:
                 self._ring()
 
     async def _do(self, command: Command) -> None:
-        await self._throttle.pass_by()
+        await self._rate_limit.turn()
         match command:
             case Bind():
                 self._conclude(command, await self._bind(command))

@@ -26,11 +26,11 @@ from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.clients.kube.event import ObjectReference
 from lamina.clients.kube.recorder import NORMAL, WARNING, Recorder
 from lamina.clients.kube.transport import KubeClient
+from lamina.clients.rate_limit import RateLimit
 from lamina.model.decision import Decision
 from lamina.model.events import Event, TellFailed
 from lamina.model.pod import Pod, PodUid
 from lamina.services.intake.clock import Clock
-from lamina.services.scheduler.throttle import Throttle
 
 WORKERS: Final = 4
 MOST_WAITING: Final = 20_000
@@ -95,7 +95,7 @@ class ApiTeller:
         self,
         client: KubeClient,
         recorder: Recorder,
-        throttle: Throttle,
+        rate_limit: RateLimit,
         may_act: Callable[[], bool],
         clock: Clock,
         *,
@@ -109,7 +109,7 @@ class ApiTeller:
         """
         self._client = client
         self._recorder = recorder
-        self._throttle = throttle
+        self._rate_limit = rate_limit
         self._may_act = may_act
         self._clock = clock
         self._answer = answer
@@ -119,7 +119,7 @@ class ApiTeller:
         self._ready: dict[PodUid, None] = {}
         """Those of them that may be written now, in order."""
         self._claims = 0
-        """Workers that wait for the throttle or for leadership, each for one of the ready."""
+        """Workers that wait for the rate_limit or for leadership, each for one of the ready."""
         self._bell = asyncio.Event()
         self._told: dict[PodUid, writes.Condition] = {}
         """What was written last: a condition that stays false keeps the time it began."""
@@ -184,7 +184,7 @@ class ApiTeller:
             self._claims += 1
             try:
                 # Waiting first: a pod that is bound meanwhile must not be told that it waits.
-                await self._throttle.pass_by()
+                await self._rate_limit.turn()
                 while self._ready and not self._may_act():
                     await asyncio.sleep(BETWEEN_LOOKS)
             finally:

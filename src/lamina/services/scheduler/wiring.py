@@ -22,6 +22,7 @@ from lamina.clients.kube.lease import Leadership, Terms
 from lamina.clients.kube.recorder import Recorder
 from lamina.clients.kube.transport import KubeClient
 from lamina.clients.oci.resolver import Resolver
+from lamina.clients.rate_limit import RateLimit
 from lamina.model.duration import seconds
 from lamina.model.errors import InputError
 from lamina.model.events import Event, LayersReported
@@ -55,7 +56,6 @@ from lamina.services.scheduler.options import Options
 from lamina.services.scheduler.pages import Pages
 from lamina.services.scheduler.parts import Parts
 from lamina.services.scheduler.telling import ApiTeller, Standing
-from lamina.services.scheduler.throttle import Throttle
 
 LAST_BINDINGS: Final = 10.0
 """Seconds for bindings on their way to end once the process is asked to stop."""
@@ -98,7 +98,7 @@ class Scheduler:
         self.teller = ApiTeller(
             self._talking,
             self.recorder,
-            Throttle(connection.qps, connection.burst),
+            RateLimit(connection.qps, connection.burst),
             self._may_act,
             self.clock,
             answer=self.inbox.put,
@@ -110,7 +110,7 @@ class Scheduler:
             self.teller,
             attempts,
             may_act=self._may_act,
-            throttle=Throttle(connection.qps, connection.burst),
+            rate_limit=RateLimit(connection.qps, connection.burst),
             clock=self.clock,
             ring=self.inbox.ring,
             settled=lambda uid: self._standing(uid) != "binding",

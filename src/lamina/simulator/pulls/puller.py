@@ -26,10 +26,11 @@ from typing import Final, TypeVarTuple
 
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer
+from lamina.model.token_bucket import TokenBucket
 from lamina.simulator.engine import Environment, Network
 from lamina.simulator.pulls.collector import Collector
 from lamina.simulator.pulls.fetching import Fetcher
-from lamina.simulator.pulls.pace import Pace, next_backoff
+from lamina.simulator.pulls.pace import next_backoff
 from lamina.simulator.pulls.pull import Pull, Watcher
 from lamina.simulator.pulls.recipe import Chain
 from lamina.simulator.pulls.source import Source
@@ -63,7 +64,7 @@ class Puller:
         self._watcher = watcher
         self._resolve = spec.resolve
         self._most = spec.parallel_pulls
-        self._pace = Pace(spec)
+        self._starts = TokenBucket(spec.pull_qps, spec.pull_burst)
         self._fetcher = Fetcher(environment, network, store, spec, source)
         self._unpacker = unpacker(environment, network, spec, self._progressed)
         self._fetcher.on_there = self._unpacker.arrived
@@ -188,7 +189,7 @@ class Puller:
             pull = waiting.popleft()
             pull.queued = False
             pull.began_at = self._environment.now
-            if self._pace.take(pull.began_at):
+            if self._starts.take(pull.began_at):
                 self._begin(pull)
             else:
                 self._rest(pull, TOO_MANY)

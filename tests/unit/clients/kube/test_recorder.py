@@ -9,7 +9,6 @@ import pytest
 from lamina.clients.kube.backoff import Timing
 from lamina.clients.kube.errors import Unreachable
 from lamina.clients.kube.event import NAME_LIMIT, ObjectReference, event_name
-from lamina.clients.kube.quota import Allowance
 from lamina.clients.kube.recorder import NORMAL, WARNING, Limits, Recorder
 from tests.unit.clients.kube.scripted_client import Instant, ScriptedClient, refusal
 
@@ -269,7 +268,7 @@ async def test_one_object_cannot_have_more_than_its_share(story):
 
 
 async def test_what_does_not_fit_into_the_queue_is_dropped_and_counted(story):
-    tale = story(queued=10, allowance=Allowance(burst=1000))
+    tale = story(queued=10, burst=1000)
     for number in range(100):
         tale.fails(note=str(number))
 

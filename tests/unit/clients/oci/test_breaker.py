@@ -1,6 +1,5 @@
 """A registry in trouble is left alone, and tried again carefully; a namespace may ask for so much."""
 
-from lamina.clients.oci.allowance import BURST, MOST_NAMESPACES, Allowance
 from lamina.clients.oci.breaker import FAILURES, FIRST, LONGEST, MOST_HOSTS, Breaker
 
 
@@ -89,19 +88,3 @@ def test_only_so_many_hosts_are_remembered():
         breaker.asked_to_wait(f"r{number}", 10.0, 0.0)
 
     assert MOST_HOSTS == breaker.open(0.0)
-
-
-def test_a_namespace_has_a_burst_and_then_one_a_second():
-    allowance = Allowance()
-
-    assert BURST == sum(allowance.takes("a", 0.0) for _ in range(100))
-    assert [True, False] == [allowance.takes("a", 1.0) for _ in range(2)]
-    assert allowance.takes("b", 0.0)
-
-
-def test_only_so_many_namespaces_are_remembered():
-    allowance = Allowance()
-    for number in range(MOST_NAMESPACES + 10):
-        allowance.takes(f"n{number}", 0.0)
-
-    assert MOST_NAMESPACES == len(allowance._full_at)

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from lamina.clients.oci import resolver as resolver_module
-from lamina.clients.oci.allowance import BURST
 from lamina.clients.oci.resolver import (
+    BURST,
     BUSY,
     NO_SUCH_IMAGE,
     NOT_ALLOWED,

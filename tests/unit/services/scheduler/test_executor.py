@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from lamina.clients.rate_limit import RateLimit
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.commands import Bind, Command, DoWork, Evict, Nominate, TellPending, WakeAt
 from lamina.services.scheduler import executor as module
 from lamina.services.scheduler.executor import MOST_WAITING, NOT_LEADING, PATIENCE, WORKERS, Executor
-from lamina.services.scheduler.throttle import Throttle
 from lamina.testing import a_pod
 from lamina.wire.decision_note import DECISION_ANNOTATION, decode_note
 from tests.unit.services.fakes import LOST, ScriptedClient, StillClock, a_decision, breathe, leaping, refused
@@ -325,14 +325,14 @@ def test_leadership_that_ends_between_two_tries_ends_the_tries():
     assert BindFailed("p1", NOT_LEADING) == bench.answer
 
 
-def test_leadership_is_asked_for_after_the_wait_for_the_throttle():
+def test_leadership_is_asked_for_after_the_wait_for_the_rate_limit():
     asked: list[float] = []
 
     def may_act() -> bool:
         asked.append(asyncio.get_running_loop().time())
         return True
 
-    Bench(ScriptedClient(), may_act=may_act).do(a_bind("p1"), a_bind("p2"), throttle=Throttle(0.1, 1))
+    Bench(ScriptedClient(), may_act=may_act).do(a_bind("p1"), a_bind("p2"), rate_limit=RateLimit(0.1, 1))
 
     assert [0.0, 10.0] == pytest.approx([at - 1000.0 for at in asked])
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from lamina.clients.kube.recorder import Recorder
+from lamina.clients.rate_limit import RateLimit
 from lamina.model.events import Event, NodeSeen, PodSeen, TellFailed, TimePassed
 from lamina.scheduling.framework.commands import TellPending
 from lamina.services.scheduler import telling
 from lamina.services.scheduler.telling import LONGEST_ASKED, PATIENCE, PAUSES, TRIES, WORKERS, ApiTeller, Standing
-from lamina.services.scheduler.throttle import Throttle
 from lamina.testing import a_loop, a_node, a_pod
 from tests.unit.services.fakes import LOST, ScriptedClient, StillClock, a_decision, breathe, leaping, refused
 
@@ -30,7 +30,7 @@ class Desk:
         self.teller = ApiTeller(
             client,
             self.recorder,
-            Throttle(rate, 1),
+            RateLimit(rate, 1),
             may_act,
             StillClock(),
             answer=self.answers.append,
@@ -106,7 +106,7 @@ def test_a_pod_that_was_bound_before_it_was_told_is_told_nothing():
     assert [("p2", "no room")] == desk.told
 
 
-def test_a_pod_that_is_bound_while_its_news_wait_for_the_throttle_is_told_nothing():
+def test_a_pod_that_is_bound_while_its_news_wait_for_the_rate_limit_is_told_nothing():
     desk = Desk(ScriptedClient(), rate=1.0)
 
     async def story() -> None:

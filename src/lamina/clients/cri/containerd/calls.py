@@ -18,7 +18,6 @@ from google.protobuf import empty_pb2
 from google.protobuf.message import DecodeError
 
 from lamina.clients.cri.channel import ASKED_PER_SECOND, DEADLINE, READ_PER_SECOND, Message, open_channel
-from lamina.clients.cri.pace import Pace
 from lamina.clients.cri.protos import (
     content_pb2,
     events_pb2,
@@ -29,6 +28,7 @@ from lamina.clients.cri.protos import (
     version_pb2,
 )
 from lamina.clients.cri.source import RuntimeTrouble
+from lamina.clients.rate_limit import RateLimit
 from lamina.model.errors import LaminaError
 
 NAME: Final = "containerd"
@@ -62,8 +62,8 @@ class Calls:
         """How often each method was called."""
         self._metadata = (("containerd-namespace", namespace),)
         self._channel: grpc.aio.Channel | None = None
-        self._asking = Pace(ASKED_PER_SECOND, ASKED_AT_ONCE)
-        self._reading = Pace(READ_PER_SECOND, READ_AT_ONCE)
+        self._asking = RateLimit(ASKED_PER_SECOND, ASKED_AT_ONCE)
+        self._reading = RateLimit(READ_PER_SECOND, READ_AT_ONCE)
 
     async def close(self) -> None:
         """Hang up."""

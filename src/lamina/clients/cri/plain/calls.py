@@ -17,9 +17,9 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from lamina.clients.cri.channel import ASKED_PER_SECOND, DEADLINE, READ_PER_SECOND, Message, open_channel
-from lamina.clients.cri.pace import Pace
 from lamina.clients.cri.protos import cri_pb2
 from lamina.clients.cri.source import RuntimeTrouble
+from lamina.clients.rate_limit import RateLimit
 
 ASKED_AT_ONCE: Final = 4
 
@@ -35,8 +35,8 @@ class Calls:
         self.name = "cri"
         """What the runtime calls itself, once it said so."""
         self._channel: grpc.aio.Channel | None = None
-        self._asking = Pace(ASKED_PER_SECOND, ASKED_AT_ONCE)
-        self._reading = Pace(READ_PER_SECOND)
+        self._asking = RateLimit(ASKED_PER_SECOND, ASKED_AT_ONCE)
+        self._reading = RateLimit(READ_PER_SECOND)
 
     async def close(self) -> None:
         """Hang up."""
