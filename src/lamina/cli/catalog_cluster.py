@@ -1,9 +1,8 @@
 """What a cluster knows of images: ImageLayers say what they consist of, NodeLayers what nodes call them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -16,12 +15,10 @@ from lamina.model.errors import InputError
 from lamina.model.image import Image, Platform
 from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.wire.custom_resources import API_VERSION
-from lamina.wire.errors import NothingSaidError, WireError
+from lamina.wire.errors import WireError
 from lamina.wire.image_layers import decode_image_layers
 from lamina.wire.kube import decode_node, decode_pod
 from lamina.wire.node_layers import decode_node_layers
-
-M = TypeVar("M")
 
 NOT_FOUND: Final = 404
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
@@ -61,13 +58,20 @@ async def _ask(kubeconfig: Path | None, context: str, pods: bool) -> Known:
 
 
 async def _collect(client: KubeClient, pods: bool) -> Known:
-    mistakes: list[str] = []
+    mistakes: list[WireError] = []
     catalog = Catalog()
-    async for image in _read(client, f"/apis/{API_VERSION}/imagelayers", decode_image_layers, mistakes):
+    async for image in listing.objects(
+        client, f"/apis/{API_VERSION}/imagelayers", decode_image_layers, refused=mistakes
+    ):
         catalog.learn(image)
-    platform_of = {node.name: node.platform async for node in _read(client, "/api/v1/nodes", decode_node, mistakes)}
+    platform_of = {
+        node.name: node.platform
+        async for node in listing.objects(client, "/api/v1/nodes", decode_node, refused=mistakes)
+    }
     names: dict[tuple[str, Platform], None] = {}
-    async for report in _read(client, f"/apis/{API_VERSION}/nodelayers", decode_node_layers, mistakes):
+    async for report in listing.objects(
+        client, f"/apis/{API_VERSION}/nodelayers", decode_node_layers, refused=mistakes
+    ):
         platform = platform_of.get(report.node) or report.platform or Platform()
         catalog.claim(platform, (), report.images)
         names.update(dict.fromkeys((name, platform) for held in report.images for name in held.names))
@@ -75,7 +79,7 @@ async def _collect(client: KubeClient, pods: bool) -> Known:
     unknown: dict[str, None] = {}
     if pods:
         selector = {"fieldSelector": UNFINISHED}
-        async for pod in _read(client, "/api/v1/pods", decode_pod, mistakes, selector):
+        async for pod in listing.objects(client, "/api/v1/pods", decode_pod, selectors=selector, refused=mistakes):
             unknown.update(dict.fromkeys(pod.images))
     wanted = (name for name in unknown if any(catalog.find(name, platform) is None for platform in platforms))
     return Known(
@@ -83,25 +87,8 @@ async def _collect(client: KubeClient, pods: bool) -> Known:
         unknown=tuple(sorted(name for name in wanted if _registry(name))),
         registries=tuple(sorted({host for name, _ in names if (host := _registry(name))})),
         platforms=platforms,
-        mistakes=tuple(mistakes),
+        mistakes=tuple(map(str, mistakes)),
     )
-
-
-async def _read(
-    client: KubeClient,
-    path: str,
-    decode: Callable[[bytes], M],
-    mistakes: list[str],
-    selectors: dict[str, str] | None = None,
-) -> AsyncIterator[M]:
-    async for page in listing.pages(client, path, selectors or {}):
-        for data in page.items or ():
-            try:
-                yield decode(bytes(data))
-            except NothingSaidError:
-                continue
-            except WireError as error:
-                mistakes.append(str(error))
 
 
 def _named(catalog: Catalog, names: dict[tuple[str, Platform], None]) -> list[Image]:

@@ -6,9 +6,12 @@ else without building anything, which is what makes it fast. Where the API or on
 is read as "nothing": the bookmarks of a watch, for example, are pods with ``containers: null``.
 """
 
+from typing import Final
+
 import msgspec
 
 from lamina.model.pod import Owner
+from lamina.wire.errors import WireError
 from lamina.wire.repeats import NULL, remembered
 
 
@@ -30,6 +33,21 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     def key(self) -> str:
         """``namespace/name``, or the name alone where there are no namespaces."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class _Named(msgspec.Struct, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_NAMED: Final = msgspec.json.Decoder(_Named)
+
+
+def decode_meta(data: bytes | msgspec.Raw) -> ObjectMeta:
+    """Read the metadata of any object; raise `WireError` if there is none that can be read."""
+    try:
+        return _NAMED.decode(data).metadata
+    except (ValueError, RecursionError) as error:
+        raise WireError("object", str(error)) from None
 
 
 class ListMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):

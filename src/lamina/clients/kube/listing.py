@@ -5,17 +5,21 @@ The pages are asked for without a version. With ``resourceVersion=0``, which is 
 ignores the limit (apiserver, storage/cacher: computeListLimit) and 150,000 pods would come as one answer of 700 MB.
 Without it every server honours the limit, and what it answers is never older than what we have seen.
 
-A page that is too long to be read is asked for again with fewer objects.
+A page that is too long to be read is asked for again with fewer objects. Everything in the house that lists objects does it
+here: `objects` for objects that are read one by one, `pages` where the version of the list counts.
 """
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Final, Protocol
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from lamina.clients.kube.errors import AnswerTooLongError, Unreachable, from_status, read_status
 from lamina.clients.kube.transport import RESPONSE_LIMIT
+from lamina.wire.errors import NothingSaidError, WireError
+
+T = TypeVar("T")
 
 PAGE: Final = 500
 """Objects of a page: client-go's number; some 2.5 MB of pods, read in a few milliseconds."""
@@ -81,6 +85,35 @@ async def pages(client: Asker, path: str, selectors: Mapping[str, str], size: in
         token = page.metadata.continue_token or ""
         if not token:
             return
+
+
+async def objects(
+    client: Asker,
+    path: str,
+    decode: Callable[[bytes], T],
+    *,
+    selectors: Mapping[str, str] | None = None,
+    size: int = PAGE,
+    refused: list[WireError] | None = None,
+) -> AsyncIterator[T]:
+    """
+    Yield the objects of a list, read by *decode*.
+
+    An object that cannot be read does not take the others with it: it is left out, and *refused* says why. One that says
+    nothing yet is left out, too.
+    """
+    async for page in pages(client, path, selectors or {}, size):
+        for data in page.items or ():
+            try:
+                item = decode(bytes(data))
+            except NothingSaidError:
+                continue
+            except WireError as error:
+                if refused is not None:
+                    # A new one, because the one that was raised remembers all that was received.
+                    refused.append(WireError(*error.args))
+                continue
+            yield item
 
 
 async def current_version(client: Asker, path: str, selectors: Mapping[str, str]) -> str:

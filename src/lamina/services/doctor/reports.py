@@ -1,10 +1,9 @@
 """Whether nodes report what they hold: who does, who does not, and whose report is old or says that it is incomplete."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
+from lamina.clients.kube import listing
 from lamina.clients.kube.errors import ApiError
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.image import Platform
@@ -12,37 +11,26 @@ from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.model.reports import LayerReport
 from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
 from lamina.services.doctor.registries import Sample
-from lamina.wire.kube_meta import ListMeta, ObjectMeta
-from lamina.wire.node_layers import decode_node_layers_list
+from lamina.wire.errors import WireError
+from lamina.wire.kube_meta import decode_meta
+from lamina.wire.node_layers import decode_node_layers
 
 NODE_LAYERS: Final = "/apis/lamina.dev/v1alpha1/nodelayers"
 NODES: Final = "/api/v1/nodes"
-PAGE: Final = "250"
+PAGE: Final = 250
 SHOWN: Final = 3
 """Nodes that a line names."""
 SKEW_LIMIT: Final = 60.0
 """Seconds that a report may be from the future."""
 
 
-class _Item(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-
-
-class _Names(msgspec.Struct, frozen=True):
-    metadata: ListMeta = ListMeta()
-    items: tuple[_Item, ...] | None = None
-
-
 async def look(client: KubeClient, server_time: float) -> tuple[list[Finding], dict[str, Sample]]:
     """Look at all reports; also return, for each registry that nodes have pulled from, an image they hold of it."""
     try:
-        nodes = [name async for page in _node_names(client) for name in page]
-        reports: list[LayerReport] = []
-        refused: list[str] = []
-        async for page in _pages(client, NODE_LAYERS):
-            found = decode_node_layers_list(page)
-            reports += found.items
-            refused += (str(error) for error in found.refused)
+        nodes = [meta.name async for meta in listing.objects(client, NODES, decode_meta, size=PAGE)]
+        refused: list[WireError] = []
+        found = listing.objects(client, NODE_LAYERS, decode_node_layers, size=PAGE, refused=refused)
+        reports = [report async for report in found]
     except ApiError as error:
         if error.status == 404:
             return [unseen("reports", "the kinds are not installed, so nobody reports")], {}
@@ -53,12 +41,12 @@ async def look(client: KubeClient, server_time: float) -> tuple[list[Finding], d
     return findings, _an_image_of_each(reports)
 
 
-def _coverage(nodes: list[str], reports: list[LayerReport], refused: list[str]) -> Finding:
+def _coverage(nodes: list[str], reports: list[LayerReport], refused: list[WireError]) -> Finding:
     reporting = {report.node for report in reports}
     silent = [node for node in nodes if node not in reporting]
     if refused:
         return warned(
-            "reports", f"{len(refused)} cannot be used, the first: {refused[0]:.200}", "kubectl get nl -o yaml"
+            "reports", f"{len(refused)} cannot be used, the first: {refused[0]!s:.200}", "kubectl get nl -o yaml"
         )
     if silent:
         told = f"{len(nodes) - len(silent)} of {len(nodes)} nodes report; silent: {_some(silent)}"
@@ -105,23 +93,6 @@ def _an_image_of_each(reports: list[LayerReport]) -> dict[str, Sample]:
             kind = found if reference.digest is None else pinned
             kind.setdefault(reference.registry, Sample(name, report.platform or Platform()))
     return pinned | found
-
-
-async def _node_names(client: KubeClient) -> AsyncIterator[list[str]]:
-    async for page in _pages(client, NODES):
-        items = msgspec.json.decode(page, type=_Names).items or ()
-        yield [item.metadata.name for item in items]
-
-
-async def _pages(client: KubeClient, path: str) -> AsyncIterator[bytes]:
-    query = {"limit": PAGE}
-    while True:
-        page = await client.request("GET", path, query=query)
-        yield page
-        token = msgspec.json.decode(page, type=_Names).metadata.continue_token
-        if not token:
-            return
-        query = {"limit": PAGE, "continue": token}
 
 
 def _some(names: list[str]) -> str:

@@ -6,25 +6,23 @@ what still differs is a difference.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final
 
 import msgspec
 
+from lamina.clients.kube import listing
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.loop.loop import Loop
 from lamina.services.intake.watched import UNFINISHED
-from lamina.wire.kube import Listing, decode_node_list, decode_pod_list
-
-M = TypeVar("M", Pod, Node)
+from lamina.wire.kube import decode_node, decode_pod
 
 MOST: Final = 1000
 """Differences told; if there are more, that is said."""
 PAGE: Final = 5000
 SECOND_LOOK_AFTER: Final = 2.0
-LARGEST_PAGE: Final = 512 * 1024 * 1024
 
 
 class Difference(msgspec.Struct, frozen=True, order=True):
@@ -71,25 +69,12 @@ async def compare(
 async def _look(
     client: KubeClient, loop: Loop, observing: bool, held: Callable[[], Iterable[PodUid]]
 ) -> tuple[int, int, set[Difference]]:
-    nodes = [node async for node in _listed(client, "/api/v1/nodes", {}, decode_node_list)]
-    pods = [pod async for pod in _listed(client, "/api/v1/pods", {"fieldSelector": UNFINISHED}, decode_pod_list)]
+    nodes = [node async for node in listing.objects(client, "/api/v1/nodes", decode_node, size=PAGE)]
+    unfinished = {"fieldSelector": UNFINISHED}
+    pods = [pod async for pod in listing.objects(client, "/api/v1/pods", decode_pod, selectors=unfinished, size=PAGE)]
     outside = frozenset(held())
     inside = [pod for pod in pods if pod.uid not in outside]
     return len(nodes), len(pods), {*_nodes(nodes, loop), *_pods(inside, loop, observing)}
-
-
-async def _listed(
-    client: KubeClient, path: str, query: dict[str, str], decode: Callable[[bytes], Listing[M]]
-) -> AsyncIterator[M]:
-    token = ""
-    while True:
-        asked = {**query, "limit": str(PAGE), **({"continue": token} if token else {})}
-        page = decode(await client.request("GET", path, query=asked, timeout=60.0, limit=LARGEST_PAGE))
-        for item in page.items:
-            yield item
-        token = page.continue_token
-        if not token:
-            return
 
 
 def _nodes(served: Iterable[Node], loop: Loop) -> Iterable[Difference]:

@@ -8,6 +8,7 @@ import pytest
 
 from lamina.clients.kube import listing
 from lamina.clients.kube.errors import AnswerTooLongError, ApiError, Unreachable
+from lamina.wire.errors import NothingSaidError, WireError
 from tests.unit.clients.kube.model_cluster import Cluster, status
 
 
@@ -117,3 +118,20 @@ async def test_one_object_is_enough_to_learn_the_version(cluster):
 
     assert "125" == await listing.current_version(pager, "/api/v1/pods", {"labelSelector": "a=b"})
     assert [{"labelSelector": "a=b", "limit": "1"}] == pager.asked
+
+
+async def test_objects_come_from_all_pages_and_what_cannot_be_read_is_left_out_and_said(cluster):
+    refused: list[WireError] = []
+
+    def decode(data: bytes) -> str:
+        name: str = json.loads(data)["metadata"]["name"]
+        if name == "p3":
+            raise WireError("Pod", "odd", name)
+        if name == "p4":
+            raise NothingSaidError("Pod", "nothing", name)
+        return name
+
+    found = listing.objects(Pager(cluster), "/api/v1/pods", decode, size=10, refused=refused)
+
+    assert [f"p{number}" for number in range(25) if number not in (3, 4)] == [name async for name in found]
+    assert ["cannot read Pod p3: odd"] == [str(error) for error in refused]
