@@ -57,6 +57,27 @@ class ListMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     continue_token: str | None = msgspec.field(default=None, name="continue")
 
 
+class _CountMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    remaining_item_count: int | None = None
+
+
+class _Count(msgspec.Struct, frozen=True, gc=False):
+    metadata: _CountMeta = _CountMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+_COUNT: Final = msgspec.json.Decoder(_Count)
+
+
+def decode_count(data: bytes) -> int:
+    """Return how many objects there are, from the first page of their list."""
+    try:
+        counted = _COUNT.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise WireError("list", str(error)) from None
+    return len(counted.items or ()) + (counted.metadata.remaining_item_count or 0)
+
+
 class OwnerReference(msgspec.Struct, frozen=True, gc=False):
     """One of ``metadata.ownerReferences``."""
 

@@ -83,6 +83,12 @@ def encode_node_layers(node: str, uid: str) -> bytes:
     )
 
 
+def encode_owners(node: str, uid: str) -> bytes:
+    """Write a merge patch that lets a NodeLayers belong to this node and to no other."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
+    return _ENCODER.encode({"metadata": {"ownerReferences": [owner]}})
+
+
 def decode_conditions(data: bytes) -> tuple[Condition, ...]:
     """Return the conditions of a NodeLayers as it was read back."""
     try:

@@ -13,18 +13,13 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 from urllib.parse import quote
 
-import msgspec
-
 from lamina.clients.kube.errors import ApiError
 from lamina.services.agent.whoami import Who
 from lamina.wire.custom_resources import API_VERSION
 from lamina.wire.errors import WireError
 from lamina.wire.node_layers import LARGEST, PLURAL
-from lamina.wire.node_layers_status import (
-    Condition,
-    decode_conditions,
-    encode_node_layers,
-)
+from lamina.wire.node_layers_status import encode_node_layers, encode_owners
+from lamina.wire.node_layers_stored import Stored, decode_stored
 
 PATH: Final = f"/apis/{API_VERSION}/{PLURAL}"
 MERGE: Final = "application/merge-patch+json"
@@ -49,38 +44,6 @@ class Api(Protocol):
     ) -> bytes:
         """Send a request and give the body of a 2xx answer."""
         ...
-
-
-class _Owner(msgspec.Struct, frozen=True):
-    uid: str = ""
-
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    owner_references: tuple[_Owner, ...] | None = None
-
-
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    sequence: int = 0
-    observed_at: str = ""
-    node_uid: str = msgspec.field(default="", name="nodeUID")
-
-
-class _Object(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
-    status: _Status | None = None
-
-
-_OBJECT: Final = msgspec.json.Decoder(_Object)
-
-
-class Stored(msgspec.Struct, frozen=True):
-    """What the API server has."""
-
-    owners: tuple[str, ...] = ()
-    sequence: int = 0
-    conditions: tuple[Condition, ...] = ()
-    node_uid: str = ""
-    """Of the node that reported; empty: none did."""
 
 
 class NodeObject:
@@ -110,9 +73,7 @@ class NodeObject:
 
     async def adopt(self, who: Who) -> Stored:
         """Let it belong to this node and no other."""
-        owners = msgspec.json.decode(encode_node_layers(who.name, who.uid))["metadata"]["ownerReferences"]
-        body = msgspec.json.encode({"metadata": {"ownerReferences": owners}})
-        return _stored(await self._ask("PATCH", _path(who), body, MERGE))
+        return _stored(await self._ask("PATCH", _path(who), encode_owners(who.name, who.uid), MERGE))
 
     async def patch(self, who: Who, body: bytes) -> Stored:
         """Change its status; 404 when it is gone."""
@@ -134,14 +95,6 @@ def _path(who: Who) -> str:
 def _stored(data: bytes) -> Stored:
     """Read what the server has; what cannot be read is as good as nothing, for it is written anew."""
     try:
-        found = _OBJECT.decode(data)
-        conditions = decode_conditions(data)
-    except (ValueError, RecursionError, WireError):
+        return decode_stored(data)
+    except WireError:
         return Stored()
-    status = found.status or _Status()
-    return Stored(
-        tuple(owner.uid for owner in found.metadata.owner_references or ()),
-        max(status.sequence, 0),
-        conditions,
-        status.node_uid if status.observed_at else "",
-    )

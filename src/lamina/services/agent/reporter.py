@@ -19,13 +19,14 @@ from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.model.errors import InputError
 from lamina.model.reports import LayerReport
 from lamina.services.agent import logs
-from lamina.services.agent.node_object import NodeObject, Stored, next_sequence
+from lamina.services.agent.node_object import NodeObject, next_sequence
 from lamina.services.agent.patience import Patience
 from lamina.services.agent.timetable import Timetable
 from lamina.services.agent.whoami import Who, Whoami
 from lamina.wire import agent_frames
 from lamina.wire.agent_frames import Look
 from lamina.wire.node_layers_status import Totals, encode_node_layers_status, encode_trouble
+from lamina.wire.node_layers_stored import Stored
 
 FREE_SHARE: Final = 0.02
 """Of the disk: as much has to come or go before that alone is worth a report."""

@@ -6,12 +6,12 @@ server, which refuses a report about any other node. The token is replaced now a
 came back under its name has another uid in the next one; so it is asked for before every write.
 """
 
-import base64
 from typing import Final, Protocol
 
 import msgspec
 
 from lamina.model.errors import InputError
+from lamina.wire.service_token import ClaimedNode, node_in
 
 NAME_LENGTH: Final = 253
 UID_LENGTH: Final = 128
@@ -34,22 +34,6 @@ class Access(Protocol):
         """Headers that say who we are."""
 
 
-class _Node(msgspec.Struct, frozen=True):
-    name: str = ""
-    uid: str = ""
-
-
-class _Kubernetes(msgspec.Struct, frozen=True):
-    node: _Node | None = None
-
-
-class _Claims(msgspec.Struct, frozen=True):
-    kubernetes: _Kubernetes | None = msgspec.field(default=None, name="kubernetes.io")
-
-
-_CLAIMS: Final = msgspec.json.Decoder(_Claims)
-
-
 class Whoami:
     """Asks the access what its token says."""
 
@@ -59,7 +43,7 @@ class Whoami:
 
     async def now(self) -> Who:
         """Name the node. Raises InputError when nobody says which it is, and what asking for a credential raises."""
-        claimed = _Node()
+        claimed = ClaimedNode()
         if not (self._name and self._uid):
             claimed = node_in((await self._access.headers()).get("Authorization", ""))
         # A uid that belongs to another name is of no use.
@@ -70,17 +54,3 @@ class Whoami:
         if len(found.name) > NAME_LENGTH or "/" in found.name or len(found.uid) > UID_LENGTH:
             raise InputError.one("--node", f"{found.name!r:.80} cannot be the name of a node")
         return found
-
-
-def node_in(header: str) -> _Node:
-    """Read the node in a bearer token; nothing where there is none."""
-    _, _, token = header.partition("Bearer ")
-    parts = token.split(".")
-    if len(parts) != 3:
-        return _Node()
-    text = parts[1]
-    try:
-        claims = _CLAIMS.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except (ValueError, RecursionError):
-        return _Node()
-    return (claims.kubernetes and claims.kubernetes.node) or _Node()

@@ -19,8 +19,8 @@ from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.services.intake.intake import Intake
 from lamina.services.intake.watched import PODS, Watched
-from lamina.wire.errors import WireError
 from lamina.wire.kube import decode_node
+from lamina.wire.kube_node_ready import decode_ready
 
 BETWEEN_LOOKS: Final = 0.05
 PATIENCE: Final = 30.0
@@ -34,31 +34,10 @@ class Machine(msgspec.Struct, frozen=True):
     ready: bool
 
 
-class _Condition(msgspec.Struct, frozen=True, gc=False):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(msgspec.Struct, frozen=True, gc=False):
-    conditions: list[_Condition] | None = None
-
-
-class _Object(msgspec.Struct, frozen=True, gc=False):
-    status: _Status | None = None
-
-
-_OBJECT: Final = msgspec.json.Decoder(_Object)
-
-
 def decode_machine(data: bytes | msgspec.Raw) -> Machine:
     """Read a v1 Node. Raises WireError."""
     node = decode_node(bytes(data))
-    try:
-        status = _OBJECT.decode(data).status
-    except (ValueError, RecursionError) as error:
-        raise WireError("Node", str(error), node.name) from error
-    conditions = (status.conditions if status is not None else None) or []
-    return Machine(node, any(one.type == "Ready" and one.status == "True" for one in conditions))
+    return Machine(node, decode_ready(data, node.name))
 
 
 MACHINES: Final = Watched[Machine](

@@ -14,6 +14,12 @@ import msgspec
 from lamina.clients.kube.errors import ApiError
 from lamina.clients.kube.transport import KubeClient
 from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
+from lamina.wire.kube_reviews import (
+    decode_creation_timestamp,
+    decode_established,
+    decode_validation_actions,
+    decode_version,
+)
 from lamina.wire.timestamps import seconds
 
 OLDEST: Final = (1, 30)
@@ -28,53 +34,9 @@ SKEW_LIMIT: Final = 5.0
 """Seconds that clocks may differ; leases and the age of reports bear more, but something is wrong then."""
 
 
-class Version(msgspec.Struct, frozen=True, rename="camel"):
-    """``/version``."""
-
-    git_version: str = ""
-    major: str = ""
-    minor: str = ""
-
-    @property
-    def number(self) -> tuple[int, int]:
-        """Major and minor; (0, 0) for what is no number."""
-        # Some providers write 30+.
-        parts = ["".join(filter(str.isdecimal, part)) for part in (self.major, self.minor)]
-        return (int(parts[0]), int(parts[1])) if all(parts) else (0, 0)
-
-
-class _Condition(msgspec.Struct, frozen=True):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(msgspec.Struct, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
-
-
-class _Definition(msgspec.Struct, frozen=True):
-    status: _Status = _Status()
-
-
-class _Actions(msgspec.Struct, frozen=True, rename="camel"):
-    validation_actions: tuple[str, ...] = ()
-
-
-class _Binding(msgspec.Struct, frozen=True):
-    spec: _Actions = _Actions()
-
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    creation_timestamp: str | None = None
-
-
-class _Review(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
-
-
 async def version(client: KubeClient) -> Finding:
     """Look whether the server is there and new enough."""
-    found = msgspec.json.decode(await client.request("GET", "/version", timeout=10.0), type=Version)
+    found = decode_version(await client.request("GET", "/version", timeout=10.0))
     told = f"Kubernetes {found.git_version:.40}"
     if found.number == (0, 0):
         return warned("API server", f"{told}: no version that can be compared", "Lamina needs Kubernetes 1.30 or newer")
@@ -90,8 +52,7 @@ async def kinds(client: KubeClient) -> Finding:
         answer = await _get(client, f"{DEFINITIONS}/{name}")
         if isinstance(answer, Finding):
             return msgspec.structs.replace(answer, subject="kinds")
-        conditions = msgspec.json.decode(answer, type=_Definition).status.conditions if answer else ()
-        if not any(one.type == "Established" and one.status == "True" for one in conditions):
+        if not answer or not decode_established(answer):
             missing.append(name)
     if missing:
         told = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
@@ -111,7 +72,7 @@ async def policy(client: KubeClient) -> Finding:
             told = f"there is no {path.split('/')[-2]} {POLICY}: whoever takes one node can write about all of them"
             return broken("policy", told, advice)
         binding = answer
-    actions = msgspec.json.decode(binding, type=_Binding).spec.validation_actions
+    actions = decode_validation_actions(binding)
     if "Deny" not in actions:
         return broken("policy", f"it is there and denies nothing ({', '.join(actions) or 'no action'})", advice)
     return fine("policy", "an agent can write about its own node only")
@@ -128,7 +89,7 @@ async def clock(client: KubeClient, now: Callable[[], float] = time.time) -> tup
             raise
         return unseen("clock", "the API server does not say who asks, and so not when"), None
     after = now()
-    stamp = msgspec.json.decode(answer, type=_Review).metadata.creation_timestamp
+    stamp = decode_creation_timestamp(answer)
     if not stamp:
         return unseen("clock", "the API server did not say what time it is"), None
     # The stamp has whole seconds: it stands for any moment of its second.

@@ -13,6 +13,7 @@ import msgspec
 from lamina.clients.kube.errors import ApiError
 from lamina.clients.kube.transport import KubeClient
 from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
+from lamina.wire.kube_reviews import decode_allowed
 
 REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 GROUPS: Final = ["system:serviceaccounts", "system:authenticated"]
@@ -107,7 +108,7 @@ async def _account(client: KubeClient, account: Account) -> Finding:
 async def _allowed(client: KubeClient, account: Account, right: Right) -> bool:
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": _spec(account, right)}
     answer = await client.request("POST", REVIEWS, body=msgspec.json.encode(review))
-    return bool(_STATUS.decode(answer).status.allowed)
+    return decode_allowed(answer)
 
 
 def _spec(account: Account, right: Right) -> dict[str, Any]:
@@ -132,14 +133,3 @@ def _listed(rights: list[Right]) -> str:
             yield f"{len(rights) - 3} more things"
 
     return ", ".join(told())
-
-
-class _Allowed(msgspec.Struct, frozen=True):
-    allowed: bool = False
-
-
-class _Review(msgspec.Struct, frozen=True):
-    status: _Allowed = _Allowed()
-
-
-_STATUS: Final = msgspec.json.Decoder(_Review)

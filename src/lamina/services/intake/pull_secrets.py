@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 from urllib.parse import quote
 
-import msgspec
-
 from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.clients.oci.keyring import Keyring
 from lamina.model.pod import Pod
+from lamina.wire.errors import WireError
+from lamina.wire.kube_secret import Secret, decode_secret
 
 OPT_IN: Final = "lamina.dev/pull-secrets"
 USE: Final = "use"
@@ -42,24 +42,11 @@ KINDS: Final = {"kubernetes.io/dockerconfigjson": ".dockerconfigjson", "kubernet
 log = logging.getLogger(__name__)
 
 
-class Secret(msgspec.Struct, frozen=True, gc=False):
-    """A secret, as far as it is looked at. Nothing prints it: its data stay where they are."""
-
-    type: str = ""
-    data: dict[str, bytes] | None = None
-
-    def __repr__(self) -> str:
-        return f"Secret(type={self.type!r:.80})"
-
-
 class Asker(Protocol):
     """What is needed of the client."""
 
     async def request(self, method: str, path: str, *, timeout: float = 30.0, limit: int = 0) -> bytes:
         """Ask once; return the body or raise."""
-
-
-_SECRET: Final = msgspec.json.Decoder(Secret)
 
 
 class PullSecrets:
@@ -134,12 +121,12 @@ class PullSecrets:
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/secrets/{quote(name, safe='')}"
         try:
             body = await self._client.request("GET", path, timeout=PATIENCE, limit=ANSWER_LIMIT)
-            secret = _SECRET.decode(body)
+            secret = decode_secret(body)
         except ApiError as error:
             self._complain(namespace, f"a pull secret cannot be read: {error.status} {error.reason}")
         except Unreachable as error:
             self._complain(namespace, f"a pull secret cannot be read: {error.problem}")
-        except (ValueError, RecursionError):
+        except WireError:
             self._complain(namespace, "a pull secret cannot be read: it is no secret")
         else:
             return _usable(secret)

@@ -17,12 +17,11 @@ excess goes in a round, and faster, so that a round ends before the next one.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Raw
 
 from lamina.clients.kube import listing
 from lamina.clients.kube.breath import Breath
@@ -31,14 +30,14 @@ from lamina.clients.kube.transport import KubeClient
 from lamina.clients.rate_limit import RateLimit
 from lamina.layers.catalog import pinned
 from lamina.layers.inventory import Inventory
-from lamina.model.digest import Digest, digest_of
+from lamina.model.digest import Digest
 from lamina.model.errors import LaminaError
 from lamina.model.image import Platform
 from lamina.model.reports import LayerReport
 from lamina.services.intake.intake import Intake
 from lamina.services.intake.watched import IMAGE_LAYERS, NODE_LAYERS, NODES, PODS
-from lamina.wire.custom_resources import digest_in
-from lamina.wire.kube_meta import ObjectMeta
+from lamina.wire.image_layers_listed import Listed, decode_listed
+from lamina.wire.kube_meta import decode_count
 
 FIRST_AFTER: Final = 60.0
 BETWEEN_ROUNDS: Final = 300.0
@@ -62,42 +61,6 @@ NOT_ITS_NAME: Final = "not-its-name"
 UNUSED: Final = "unused"
 
 log = logging.getLogger(__name__)
-
-
-class Listed(msgspec.Struct, frozen=True):
-    """An object, and the digest it is called by if it is what its name says."""
-
-    name: str
-    uid: str
-    version: str
-    digest: Digest | None
-
-
-class _Spec(msgspec.Struct, frozen=True, gc=False):
-    manifest: bytes = b""
-
-
-class _Object(msgspec.Struct, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: _Spec | None = None
-
-
-class _Named(msgspec.Struct, frozen=True, gc=False):
-    metadata: ObjectMeta = ObjectMeta()
-
-
-class _CountMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    remaining_item_count: int | None = None
-
-
-class _Count(msgspec.Struct, frozen=True, gc=False):
-    metadata: _CountMeta = _CountMeta()
-    items: list[Raw] = []
-
-
-_OBJECT: Final = msgspec.json.Decoder(_Object)
-_NAMED: Final = msgspec.json.Decoder(_Named)
-_COUNT: Final = msgspec.json.Decoder(_Count)
 
 
 class Watch(Protocol):
@@ -155,7 +118,8 @@ class Custodian:
             # Who referred to what meanwhile is not known, and those who did may be about to say so.
             self._unused_since.clear()
             return
-        listed = [one async for one in self._list()]
+        path = IMAGE_LAYERS.resource.path
+        listed = [one async for one in listing.objects(self._client, path, decode_listed, size=PAGE)]
         wrong = [one for one in listed if one.digest is None]
         await self._delete(wrong[: max(MOST_WRONG, len(wrong) // 2)], NOT_ITS_NAME)
         used = await self._used()
@@ -173,14 +137,6 @@ class Custodian:
     def _follows(self) -> bool:
         """Whether everything was seen and nothing can have escaped us since."""
         return all(one.synced and one.stale_since is None for one in self._intake.reflectors.values())
-
-    async def _list(self) -> AsyncIterator[Listed]:
-        async for page in listing.pages(self._client, IMAGE_LAYERS.resource.path, {}, PAGE):
-            for data in page.items or ():
-                found = read(data)
-                if found is not None:
-                    yield found
-            await asyncio.sleep(0)
 
     # -- what is referred to -----------------------------------------------------------------------------------------
 
@@ -211,8 +167,7 @@ class Custodian:
         """Whether there are reports, and we have every one that the API server has."""
         if not ours:
             return False
-        counted = _COUNT.decode(await self._client.request("GET", NODE_LAYERS.resource.path, query={"limit": "1"}))
-        there = len(counted.items) + (counted.metadata.remaining_item_count or 0)
+        there = decode_count(await self._client.request("GET", NODE_LAYERS.resource.path, query={"limit": "1"}))
         self._rounds_without = self._rounds_without + 1 if there != ours else 0
         if self._rounds_without == TOLD_AFTER:
             told = "unused image layers stay: some NodeLayers are empty or cannot be read; lamina doctor names them"
@@ -249,27 +204,3 @@ class Custodian:
             self._unused_since.pop(one.uid, None)
             self._watch.deleted(reason)
             log.info("image layers deleted", extra={"fields": {"object": one.name, "why": reason}})
-
-
-def read(data: bytes | Raw) -> Listed | None:
-    """Look whether an object is what its name says; None when it does not even tell which one it is."""
-    try:
-        found = _OBJECT.decode(data)
-    except (ValueError, RecursionError):
-        # Its manifest is no text in base64; who it is stands elsewhere.
-        try:
-            found = _Object(_NAMED.decode(data).metadata)
-        except (ValueError, RecursionError):
-            return None
-    metadata = found.metadata
-    if not metadata.name or not metadata.uid or not metadata.resource_version:
-        return None
-    return Listed(metadata.name, metadata.uid, metadata.resource_version, _digest(found))
-
-
-def _digest(found: _Object) -> Digest | None:
-    try:
-        expected = digest_in(found.metadata.name)
-    except ValueError:
-        return None
-    return expected if found.spec is not None and digest_of(found.spec.manifest) == expected else None

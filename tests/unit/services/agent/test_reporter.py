@@ -9,12 +9,13 @@ import msgspec
 import pytest
 
 from lamina.clients.kube.errors import ApiError, Unreachable
-from lamina.services.agent.node_object import NodeObject, Stored, next_sequence
+from lamina.services.agent.node_object import NodeObject, next_sequence
 from lamina.services.agent.reporter import CHANGE, NOTHING, PROGRESS, Reporter, difference
 from lamina.services.agent.whoami import Who, Whoami
 from lamina.wire.agent_frames import Held, Look, Pulled
 from lamina.wire.node_layers import decode_node_layers
 from lamina.wire.node_layers_status import Condition, encode_trouble
+from lamina.wire.node_layers_stored import Stored
 from tests.unit.services.agent.scripted import an_image
 from tests.unit.services.fakes import Asked, leaping
 

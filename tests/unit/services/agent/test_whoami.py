@@ -6,7 +6,8 @@ import json
 import pytest
 
 from lamina.model.errors import InputError
-from lamina.services.agent.whoami import Who, Whoami, node_in
+from lamina.services.agent.whoami import Who, Whoami
+from lamina.wire.service_token import node_in
 
 
 def a_token(claims: object) -> str:

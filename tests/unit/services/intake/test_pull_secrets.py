@@ -11,8 +11,9 @@ from lamina.clients.kube.errors import ApiError, Unreachable
 from lamina.clients.oci.answers import BUSY, NOT_ALLOWED, REFUSED, NotFound
 from lamina.clients.oci.keyring import Keyring
 from lamina.model.events import NamespaceSeen, PodSeen
-from lamina.services.intake.pull_secrets import AT_ONCE, KEPT_FOR, LARGEST, MOST_OF_A_POD, PullSecrets, Secret
+from lamina.services.intake.pull_secrets import AT_ONCE, KEPT_FOR, LARGEST, MOST_OF_A_POD, PullSecrets
 from lamina.testing import a_pod
+from lamina.wire.kube_secret import Secret
 from tests.unit.services.fakes import Answer, ScriptedClient, leaping
 from tests.unit.services.intake.asking import Entry, found
 

@@ -7,21 +7,17 @@ left out before its samples are too old to be believed. Nodes go by their names,
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-import msgspec
-from msgspec import Raw
-
 from lamina.clients.kube.errors import ApiError, Unreachable
-from lamina.model import quantity
-from lamina.model.duration import seconds as duration
 from lamina.model.node import Node
 from lamina.model.usage import NodeUsage
 from lamina.services.intake.usage.queries import WINDOW
 from lamina.services.intake.usage.samples import Sample, Samples
 from lamina.services.intake.usage.source import some
-from lamina.wire.timestamps import seconds as point_in_time
+from lamina.wire.errors import WireError
+from lamina.wire.node_metrics import decode_node_metrics_list
 
 PATH: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
 LIMIT: Final = 32 * 1024 * 1024
@@ -45,30 +41,6 @@ class Client(Protocol):
     ) -> bytes:
         """Ask once; return the body or raise."""
         ...
-
-
-class _Meta(msgspec.Struct, frozen=True, gc=False):
-    name: str = ""
-
-
-class _Used(msgspec.Struct, frozen=True, gc=False):
-    cpu: str
-    memory: str
-
-
-class _Metrics(msgspec.Struct, frozen=True, gc=False):
-    metadata: _Meta
-    timestamp: str
-    usage: _Used
-    window: str = ""
-
-
-class _List(msgspec.Struct, frozen=True, gc=False):
-    items: list[Raw] | None = None
-
-
-_LIST: Final = msgspec.json.Decoder(_List)
-_METRICS: Final = msgspec.json.Decoder(_Metrics)
 
 
 class MetricsServerUsage:
@@ -113,16 +85,21 @@ class MetricsServerUsage:
                 raise
             words = "there is no metrics API: install metrics-server, or take another source"
             raise Unreachable(error.what, f"{error.status}: {words}") from None
+        try:
+            metrics = decode_node_metrics_list(body)
+        except WireError as error:
+            raise Unreachable(f"GET {PATH}", f"the answer is no list of metrics ({error.problem})") from None
         there = {(name, node.uid) for name, node in nodes.items()}
         self._samples = {key: samples for key, samples in self._samples.items() if key in there}
         self._heard = {key: at for key, at in self._heard.items() if key in there}
         now, unreadable = self._passing(), 0
-        for found in read(body):
+        for found in metrics:
             if found is None:
                 unreadable += 1
-            elif (node := nodes.get(found[0])) is not None:
+            elif (node := nodes.get(found.node)) is not None:
                 key = (node.name, node.uid)
-                if self._samples.setdefault(key, Samples(self._window)).add(found[1]):
+                sample = Sample(found.at, found.over, found.cpu, found.memory)
+                if self._samples.setdefault(key, Samples(self._window)).add(sample):
                     self._heard[key] = now
         return unreadable
 
@@ -138,27 +115,3 @@ class MetricsServerUsage:
         if unreadable:
             parts.append("some of what the metrics API sends cannot be read")
         return "; ".join(parts)
-
-
-def read(body: bytes) -> Iterator[tuple[str, Sample] | None]:
-    """Read a NodeMetricsList: a node and its sample, or None for what cannot be read. Raises Unreachable."""
-    try:
-        found = _LIST.decode(body)
-    except (ValueError, RecursionError) as error:
-        raise Unreachable(f"GET {PATH}", f"the answer is no list of metrics ({error})") from None
-    for data in found.items or ():
-        yield _one(data)
-
-
-def _one(data: Raw) -> tuple[str, Sample] | None:
-    try:
-        metrics = _METRICS.decode(data)
-        sample = Sample(
-            point_in_time(metrics.timestamp),
-            duration(metrics.window or 0),
-            max(quantity.milli(metrics.usage.cpu), 0),
-            max(quantity.whole(metrics.usage.memory), 0),
-        )
-    except (ValueError, RecursionError):
-        return None
-    return (metrics.metadata.name, sample) if metrics.metadata.name else None

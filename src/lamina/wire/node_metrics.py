@@ -1,0 +1,79 @@
+"""
+NodeMetrics, as the metrics API (``metrics.k8s.io``) lists them: what a node used, on average over the seconds before.
+
+A list is no Kubernetes list in full: it has no version and no pages. One node that cannot be read does not take the others
+with it.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from lamina.model import quantity
+from lamina.model.duration import seconds as duration
+from lamina.wire.errors import WireError
+from lamina.wire.timestamps import seconds as point_in_time
+
+
+class NodeMetrics(msgspec.Struct, frozen=True, gc=False):
+    """What one node used."""
+
+    node: str
+    at: float
+    """Seconds since 1970, by the clock that measured."""
+    over: float
+    """Seconds over which it was averaged."""
+    cpu: int
+    """Thousandths of a core."""
+    memory: int
+    """Bytes."""
+
+
+class _Meta(msgspec.Struct, frozen=True, gc=False):
+    name: str = ""
+
+
+class _Used(msgspec.Struct, frozen=True, gc=False):
+    cpu: str
+    memory: str
+
+
+class _Metrics(msgspec.Struct, frozen=True, gc=False):
+    metadata: _Meta
+    timestamp: str
+    usage: _Used
+    window: str = ""
+
+
+class _List(msgspec.Struct, frozen=True, gc=False):
+    items: list[Raw] | None = None
+
+
+_LIST: Final = msgspec.json.Decoder(_List)
+_METRICS: Final = msgspec.json.Decoder(_Metrics)
+
+
+def decode_node_metrics_list(data: bytes) -> Iterator[NodeMetrics | None]:
+    """Return an iterator over the nodes of a list, None for one that cannot be read; raise `WireError` for no list."""
+    try:
+        found = _LIST.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise WireError("NodeMetricsList", str(error)) from None
+    return map(_one, found.items or ())
+
+
+def _one(data: Raw) -> NodeMetrics | None:
+    try:
+        metrics = _METRICS.decode(data)
+        read = NodeMetrics(
+            metrics.metadata.name,
+            point_in_time(metrics.timestamp),
+            duration(metrics.window or 0),
+            max(quantity.milli(metrics.usage.cpu), 0),
+            max(quantity.whole(metrics.usage.memory), 0),
+        )
+    except (ValueError, RecursionError):
+        return None
+    return read if read.node else None
