@@ -61,7 +61,7 @@ class Loop:
         for event in happened:
             self._take(event)
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: Event) -> None:  # noqa: PLR0912 - one branch for each event
         match event:
             case events.PodSeen(pod):
                 self.followers.notice(event, self.now)

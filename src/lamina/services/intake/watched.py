@@ -3,8 +3,10 @@ What is watched, and which events it becomes.
 
 Pods that have ended count nowhere, so the API server is asked to leave them out. It then reports a pod that ends as deleted,
 with the pod's previous version, and how the pod ended is not known. Where plugins follow the life cycles of pods,
-`pods(endings=True)` watches all of them: a pod that has ended is seen once more, with its outcome, and not held. A pod is known by its uid: one that was
-deleted and made again under the same name is another pod, also when both happened between two looks.
+`pods(endings=True)` watches all of them: a pod that has ended is seen once more, with its outcome, and not held.
+
+A pod is known by its uid: one that was deleted and made again under the same name is another pod, also when both happened
+between two looks.
 """
 
 from collections.abc import Callable

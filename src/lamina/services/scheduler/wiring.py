@@ -41,7 +41,7 @@ from lamina.services.intake.resolving import Resolving
 from lamina.services.intake.usage.settings import open_source
 from lamina.services.intake.usage.source import UsageSource
 from lamina.services.intake.usage.watch import UsageWatch
-from lamina.services.intake.watched import EVERYTHING, NODE_LAYERS, PODS, Watched
+from lamina.services.intake.watched import EVERYTHING, NODE_LAYERS, PODS, Watched, pods
 from lamina.services.scheduler.attempts import Attempts
 from lamina.services.scheduler.custodian import Custodian
 from lamina.services.scheduler.dump import dump
@@ -89,12 +89,14 @@ class Scheduler:
         self.recorder = Recorder(self._talking, name, f"{name}-{socket.gethostname()}")
         self.observer: Observer | None = None
         replaced: dict[Watched[Any], Watched[Any]] = {
-            NODE_LAYERS: msgspec.structs.replace(NODE_LAYERS, seen=self._reported)
+            NODE_LAYERS: msgspec.structs.replace(NODE_LAYERS, seen=self._reported),
+            # How pods ended is read only where a plugin follows their lives: it means reading all that still exist.
+            PODS: pods(endings=len(self.loop.followers) > 0),
         }
         if options.observe:
             self.observer = Observer(self.inbox.put, self.clock)
             self.observer.connect(self.loop)
-            replaced[PODS] = msgspec.structs.replace(PODS, seen=self.observer.seen, gone=self.observer.gone)
+            replaced[PODS] = msgspec.structs.replace(replaced[PODS], seen=self.observer.seen, gone=self.observer.gone)
         self.teller = ApiTeller(
             self._talking,
             self.recorder,
@@ -204,9 +206,9 @@ class Scheduler:
         return LayersReported(report)
 
     def _standing(self, uid: PodUid) -> Standing:
-        if self.loop.state.bindings.get(uid) is not None:
+        if self.loop.bindings.get(uid) is not None:
             return "binding"
-        return "gone" if self.loop.state.queue.get(uid) is None else "waiting"
+        return "gone" if self.loop.queue.get(uid) is None else "waiting"
 
     # -- what is allowed ---------------------------------------------------------------------------------------------
 
