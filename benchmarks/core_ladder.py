@@ -21,7 +21,7 @@ from lamina.model.image import Image
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.taints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
-from lamina.scheduling.framework.evaluation import Evaluations
+from lamina.scheduling.framework.evaluations import Evaluations
 from lamina.scheduling.framework.explain import node_name
 from lamina.scheduling.loop.loop import Loop
 from lamina.testing import a_loop, a_node, a_pod, an_image, held

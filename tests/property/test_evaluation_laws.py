@@ -21,7 +21,8 @@ from lamina.model import events
 from lamina.model.events import Event
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
+from lamina.scheduling.framework.evaluation import Evaluation
+from lamina.scheduling.framework.evaluations import Evaluations
 from lamina.scheduling.framework.explain import Attempt, explain
 from lamina.scheduling.framework.profile import Profile
 from lamina.scheduling.loop.loop import Loop

@@ -33,7 +33,8 @@ from lamina.model.pod import Owner, Pod, PodUid
 from lamina.model.taints import NO_SCHEDULE, Taint
 from lamina.scheduling.config.named import named
 from lamina.scheduling.framework.commands import Bind, Command, TellPending
-from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
+from lamina.scheduling.framework.evaluation import Evaluation
+from lamina.scheduling.framework.evaluations import Evaluations
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.state import Settings
 from lamina.scheduling.plugins.in_tree import registry

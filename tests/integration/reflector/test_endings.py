@@ -13,7 +13,7 @@ from lamina.services.intake.intake import Intake
 from lamina.services.intake.watched import pods
 from tests.unit.clients.kube.mirrored import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -23,14 +23,6 @@ from lamina.scheduling.framework.profile import Affected, Profile, Scores
 from lamina.scheduling.framework.status import Code, Status, failed, unresolvable
 from lamina.scheduling.framework.view import NodeRow, NodeView, everything, only
 
-# What the kept evaluations of a profile may use in all: some 500 shapes at 5,000 nodes. Each new shape takes its part until
-# then, and afterwards that of the one not seen for longest.
-KEPT_BYTES: Final = 128 * 1024 * 1024
-KEPT_AT_LEAST: Final = 16
-# What codes, and what plugins note for themselves, take for each node beside the scores. Measured at 5,000 nodes in all:
-# 0.15 MB for a shape with the plugins of kube-default, 0.27 MB with those of lamina-balanced, which notes most.
-NOTED_BYTES: Final = 24
-
 # So many changes are looked through for the few rows that changed; every placement is noted in two facets.
 MISSED: Final = 4 * FEW
 
@@ -468,38 +460,3 @@ class Evaluation:
         tied = (totals == best).nonzero()[0]
         count = len(tied)
         return (row if count == 1 else int(tied[pick(count)])), count
-
-
-class Evaluations:
-    """Evaluations of the shapes seen lately, longest unused first."""
-
-    def __init__(self, profile: Profile, columns: NodeColumns) -> None:
-        """Keep evaluations for this profile over these columns."""
-        self._profile = profile
-        self._columns = columns
-        self._answers = Answers(columns)
-        self._kept: dict[int, Evaluation] = {}
-
-    def of(self, shape: int | None, pod: Pod) -> Evaluation:
-        """Return an up-to-date evaluation for a pod; *shape* None means that nothing may be kept."""
-        if shape is None:
-            return Evaluation(self._profile, self._columns, pod, self._answers)
-        # Taken out first: one that a plugin left half done by raising must not be found again.
-        kept = self._kept.pop(shape, None)
-        if kept is None or not kept.refresh(pod):
-            memory = self._make_room() if kept is None else kept.memory
-            kept = Evaluation(self._profile, self._columns, pod, self._answers, memory)
-        self._kept[shape] = kept
-        return kept
-
-    def without(self, withheld: Mapping[int, Refusal], pod: Pod) -> Evaluation:
-        """Return an evaluation of one pod from which rows are withheld; nothing of it is kept."""
-        return Evaluation(self._profile, self._columns, pod, self._answers, withheld=withheld)
-
-    def _make_room(self) -> Scores | None:
-        """Let the oldest go when there are too many, and hand its memory on: memory never touched before is slow."""
-        scored = (len(self._profile.scorers) + 1) * self._profile.weights.itemsize
-        most = max(KEPT_AT_LEAST, KEPT_BYTES // (max(1, self._columns.size) * (scored + NOTED_BYTES)))
-        if len(self._kept) < most:
-            return None
-        return self._kept.pop(next(iter(self._kept))).memory

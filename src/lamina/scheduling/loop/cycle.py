@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from lamina.model.pod import Pod
 from lamina.scheduling.framework.commands import Evict
-from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
+from lamina.scheduling.framework.evaluation import Evaluation
+from lamina.scheduling.framework.evaluations import Evaluations
 from lamina.scheduling.framework.explain import Attempt, broken, explain, groups
 from lamina.scheduling.framework.points import MakeRoom, Placement
 from lamina.scheduling.framework.status import Code, Status, raised

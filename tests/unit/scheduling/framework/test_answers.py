@@ -16,7 +16,7 @@ from lamina.scheduling.framework import answers as room
 from lamina.scheduling.framework.answers import FEW, Answers
 from lamina.scheduling.framework.commands import Bind
 from lamina.scheduling.framework.cycle_state import CycleState, StateKey
-from lamina.scheduling.framework.evaluation import Evaluations
+from lamina.scheduling.framework.evaluations import Evaluations
 from lamina.scheduling.framework.points import Reads, Verdicts
 from lamina.scheduling.framework.profile import FilterPart, ScorePart
 from lamina.scheduling.framework.rowlog import Facet

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework import evaluation as room
+from lamina.scheduling.framework import evaluations as room
 from lamina.scheduling.framework.answers import Answers
-from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
+from lamina.scheduling.framework.evaluation import Evaluation
+from lamina.scheduling.framework.evaluations import Evaluations
 from lamina.scheduling.framework.profile import Profile
 from lamina.testing import a_node, a_pod, a_profile
 from tests.unit.scheduling.bench import Bench

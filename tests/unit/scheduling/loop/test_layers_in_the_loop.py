@@ -8,7 +8,8 @@ import pytest
 from lamina.model import events
 from lamina.model.image import Platform
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.evaluation import Evaluation, Evaluations
+from lamina.scheduling.framework.evaluation import Evaluation
+from lamina.scheduling.framework.evaluations import Evaluations
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
 from lamina.testing import Desk, a_digest, a_loop, a_node, a_pod, an_image, held
 
