@@ -11,9 +11,10 @@ images are pulled one after the other, in the order the pods came, as a kubelet 
 When a pod runs, its images are there: they count as arrived until the node's next report says so itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from lamina.layers.index import LayerIndex
@@ -59,6 +60,30 @@ class Arrival:
             return self.ran_at + DEDUCED_FOR
         # Not after `eta`, which moves on while an image is overdue.
         return self.begins + self.seconds + max(PATIENCE * self.seconds, PATIENCE_AT_LEAST)
+
+
+class ArrivalSnapshot(msgspec.Struct, frozen=True):
+    """One image on its way to one row, as data."""
+
+    row: int
+    digest: Digest
+    seconds: float
+    begins: float
+    eta: float
+    claims: tuple[PodUid, ...]
+    ran_at: float | None
+
+
+class ArrivalsSnapshot(msgspec.Struct, frozen=True):
+    """Everything an `Arrivals` knows."""
+
+    now: float
+    clock: float
+    late_after: float
+    arrivals: tuple[ArrivalSnapshot, ...]
+    """Row by row, each in the order of its pull queue."""
+    pods: tuple[tuple[PodUid, int, tuple[Digest, ...]], ...]
+    busy: tuple[int, ...]
 
 
 class Arrivals:
@@ -262,3 +287,32 @@ class Arrivals:
     def reach(self, rows: int) -> None:
         """Make room for so many rows."""
         self._reach(rows - 1)
+
+    def snapshot(self) -> ArrivalsSnapshot:
+        """Return everything there is to know about it, as data."""
+        return ArrivalsSnapshot(
+            now=self.now,
+            clock=self.clock,
+            late_after=self._late_after,
+            arrivals=tuple(
+                ArrivalSnapshot(row, digest, one.seconds, one.begins, one.eta, tuple(sorted(one.claims)), one.ran_at)
+                for row, arriving in self._rows.items()
+                for digest, one in arriving.items()
+            ),
+            pods=tuple((uid, row, digests) for uid, (row, digests) in self._pods.items()),
+            busy=tuple(self._busy),
+        )
+
+    def restore(self, snapshot: ArrivalsSnapshot, images: Mapping[Digest, Image]) -> None:
+        """Become what the snapshot was taken of; *images* has every image that is on its way."""
+        self.now, self.clock = snapshot.now, snapshot.clock
+        for saved in snapshot.arrivals:
+            one = Arrival(images[saved.digest], saved.seconds, saved.begins)
+            one.eta, one.ran_at, one.claims = saved.eta, saved.ran_at, set(saved.claims)
+            self._rows.setdefault(saved.row, {})[saved.digest] = one
+        self._pods = {uid: (row, digests) for uid, row, digests in snapshot.pods}
+        for row in list(self._rows):
+            self._reach(row)
+            self._publish(row)
+        self._busy = dict.fromkeys(snapshot.busy)
+        self._late_after = snapshot.late_after

@@ -9,7 +9,6 @@ long that holds, no longer than that. A tag that no such source has explained me
 
 import functools
 import heapq
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -66,6 +65,19 @@ def usual(platform: Platform) -> Platform:
     return platform if variant is None else msgspec.structs.replace(platform, variant=variant)
 
 
+class CatalogSnapshot(msgspec.Struct, frozen=True):
+    """What a `Catalog` was taught; what nodes claim is the inventory's."""
+
+    images: tuple[Image, ...]
+    """In the order they were learned."""
+    names: tuple[tuple[str, Platform, Digest, float], ...]
+    """Name, platform, what it means there, and until when."""
+    ends: tuple[tuple[float, int, str, Platform], ...]
+    """When meanings may expire, in the order of the heap."""
+    serial: int
+    complaints: dict[str, int]
+
+
 class Catalog:
     """Images by digest, and by name and platform."""
 
@@ -76,7 +88,7 @@ class Catalog:
         self._names: dict[str, dict[Platform, tuple[Digest, float]]] = {}
         """Name → platform → what it means, and until when."""
         self._ends: list[tuple[float, int, str, Platform]] = []
-        self._serial = itertools.count()
+        self._serial = 0
         self._claims = Claims(folded)
         self._sizes: dict[Digest, int] = {}
         self._bytes: dict[Digest, int] = {}
@@ -114,7 +126,8 @@ class Catalog:
             news = news or known is None or known[0] != image.digest
             if until != FOR_EVER:
                 # The serial number decides between equal times: platforms have no order.
-                heapq.heappush(self._ends, (until, next(self._serial), folded(name), platform))
+                self._serial += 1
+                heapq.heappush(self._ends, (until, self._serial, folded(name), platform))
         return news
 
     def expire(self, now: float) -> bool:
@@ -199,3 +212,29 @@ class Catalog:
         if contradicted:
             self.complaints[TWO_SIZES] += 1
         return True
+
+    def snapshot(self) -> CatalogSnapshot:
+        """Return what was learned, as data."""
+        return CatalogSnapshot(
+            images=tuple(self._images.values()),
+            names=tuple(
+                (name, where, *means) for name, all_of in self._names.items() for where, means in all_of.items()
+            ),
+            ends=tuple(self._ends),
+            serial=self._serial,
+            complaints=dict(self.complaints),
+        )
+
+    def restore(self, snapshot: CatalogSnapshot) -> None:
+        """Know what the snapshot was taken of; nothing may have been learned before."""
+        for image in snapshot.images:
+            self._images[image.digest] = image
+            self._bytes[image.digest] = sum(layer.size for layer in image.layers)
+            for layer in image.layers:
+                self._sizes.setdefault(layer.digest, layer.size)
+        for name, platform, digest, until in snapshot.names:
+            self._names.setdefault(name, {})[platform] = (digest, until)
+        self._ends = list(snapshot.ends)
+        heapq.heapify(self._ends)
+        self._serial = snapshot.serial
+        self.complaints = Counter(snapshot.complaints)

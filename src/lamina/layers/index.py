@@ -10,6 +10,7 @@ for, the bytes each row lacks are kept (`WantedLayers`) and patched as rows chan
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from lamina.layers.keys import LayerKeys, keys_of, whole
@@ -35,10 +36,11 @@ Swapped = tuple[list[Digest], list[Digest], bool]
 class Entry:
     """An image the index knows: its lines, and how many rows and pods need them."""
 
-    __slots__ = ("blobs", "chains", "keys", "lines", "uses", "whole")
+    __slots__ = ("blobs", "chains", "image", "keys", "lines", "uses", "whole")
 
     def __init__(self, image: Image, keys: tuple[LayerKeys, ...], lines: dict[str, int]) -> None:
         """Know an image by these lines; nobody needs it yet."""
+        self.image = image
         self.keys = keys
         self.lines: Lines = np.array(list(lines.values()), dtype=np.intp)
         self.whole: Lines = np.array([lines[whole(image.digest)]], dtype=np.intp)
@@ -72,6 +74,14 @@ def parts_of(images: Sequence[Sequence[LayerKeys]], lines: Mapping[str, int]) ->
             [one.unpacked for one in chains.values()],
         ),
     )
+
+
+class HeldRow(msgspec.Struct, frozen=True):
+    """What one row that has reported holds."""
+
+    row: int
+    by_prefix: bool
+    images: tuple[Digest, ...]
 
 
 class LayerIndex:
@@ -179,6 +189,15 @@ class LayerIndex:
     def expected(self, row: int) -> frozenset[Digest]:
         """Return the images on their way to a row."""
         return frozenset(self._there[COMING].get(row, ()))
+
+    def snapshot(self) -> tuple[HeldRow, ...]:
+        """Return what every row that has reported holds, as data; what is on its way is known to the arrivals."""
+        rows = np.flatnonzero(self.reported).tolist()
+        return tuple(HeldRow(row, self.by_prefix.item(row), tuple(self._there[HELD].get(row, NOTHING))) for row in rows)
+
+    def images(self) -> Iterable[Image]:
+        """Go through the images that any row holds or expects, or that any pod wants."""
+        return (entry.image for entry in self._entries.values())
 
     def is_held(self, image: Digest) -> bool:
         """Say whether any row was reported to hold an image."""

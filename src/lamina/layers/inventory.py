@@ -13,14 +13,15 @@ from typing import Final
 
 import msgspec
 
-from lamina.layers.arrivals import Arrivals
-from lamina.layers.catalog import FOR_EVER, Catalog
-from lamina.layers.index import LayerIndex
+from lamina.layers.arrivals import Arrivals, ArrivalsSnapshot
+from lamina.layers.catalog import FOR_EVER, Catalog, CatalogSnapshot
+from lamina.layers.index import HeldRow, LayerIndex
 from lamina.layers.intake import ANOTHER_MACHINE, MORE_THAN_DISK, TOO_EARLY, cleaned, least_bytes
-from lamina.layers.rates import Rates
+from lamina.layers.platforms import PlatformsSnapshot
+from lamina.layers.rates import Rates, RowRates
 from lamina.layers.readiness import Stopwatch
-from lamina.layers.trust import Trust
-from lamina.layers.unstarted import Unstarted
+from lamina.layers.trust import Trust, TrustSnapshot
+from lamina.layers.unstarted import Unstarted, UnstartedSnapshot
 from lamina.layers.wants import Wants
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Platform
@@ -29,6 +30,41 @@ from lamina.model.reports import HeldImage, LayerReport
 
 # Reports kept for nodes that are not there: a scheduler that starts may be told of all reports before all nodes.
 MOST_EARLY: Final = 32_768
+
+
+class InventoryNode(msgspec.Struct, frozen=True, kw_only=True):
+    """What an `Inventory` knows of one node that is there."""
+
+    name: str
+    row: int
+    uid: str
+    platform: Platform
+    report: LayerReport | None = None
+    claims: bool = False
+    """Whether the names under which it holds images count."""
+    room: int | None = None
+    condition: str = ""
+    poorer: bool = False
+
+
+class InventorySnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything an `Inventory` knows, as data. What a query works out from it is left out."""
+
+    now: float
+    meanings: int
+    catalog: CatalogSnapshot
+    images: tuple[Image, ...]
+    """Images that rows hold or expect and the catalogue does not know any more."""
+    platforms: PlatformsSnapshot
+    nodes: tuple[InventoryNode, ...]
+    early: tuple[tuple[LayerReport, str], ...]
+    waiting: dict[Digest, tuple[str, ...]]
+    held: tuple[HeldRow, ...]
+    rates: tuple[RowRates, ...]
+    trust: TrustSnapshot
+    arrivals: ArrivalsSnapshot
+    unstarted: UnstartedSnapshot
+    complaints: dict[str, int]
 
 
 class Inventory:
@@ -346,6 +382,75 @@ class Inventory:
             self.wants.clear()
         doubted = self.trust.pass_time(now)
         return expired, [*self.arrivals.pass_time(now), *doubted]
+
+    # -- as data -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> InventorySnapshot:
+        """Return everything that is known, as data. Shallow: reports and images are shared, nothing is worked out."""
+        by_digest = self.catalog.by_digest
+        return InventorySnapshot(
+            now=self.now,
+            meanings=self.meanings,
+            catalog=self.catalog.snapshot(),
+            images=tuple(image for image in self.index.images() if by_digest(image.digest) is not image),
+            platforms=self.wants.snapshot(),
+            nodes=tuple(self._node(name, row, uid) for name, (row, uid) in self._rows.items()),
+            early=tuple(self._early.values()),
+            waiting={digest: tuple(sorted(nodes)) for digest, nodes in self._waiting.items()},
+            held=self.index.snapshot(),
+            rates=self.rates.snapshot(),
+            trust=self.trust.snapshot(),
+            arrivals=self.arrivals.snapshot(),
+            unstarted=self._unstarted.snapshot(),
+            complaints=dict(self.complaints),
+        )
+
+    def _node(self, name: str, row: int, uid: str) -> InventoryNode:
+        return InventoryNode(
+            name=name,
+            row=row,
+            uid=uid,
+            platform=self._platforms[name],
+            report=self._reports.get(name),
+            claims=name in self._claimed,
+            room=self._room.get(name),
+            condition=self.conditions.get(name, ""),
+            poorer=name in self._poorer,
+        )
+
+    def restore(self, snapshot: InventorySnapshot) -> None:
+        """Know what the snapshot was taken of; nothing may have happened before, apart from what plugins assume."""
+        self.now = snapshot.now
+        self.catalog.restore(snapshot.catalog)
+        self.wants.restore(snapshot.platforms)
+        for node in snapshot.nodes:
+            self._restore_node(node)
+        self._early = OrderedDict((report.node, (report, complaint)) for report, complaint in snapshot.early)
+        self._waiting = {digest: set(nodes) for digest, nodes in snapshot.waiting.items()}
+        images = {image.digest: image for image in (*snapshot.catalog.images, *snapshot.images)}
+        for held in snapshot.held:
+            self.index.swap(held.row, [images[digest] for digest in held.images], by_prefix=held.by_prefix)
+        self.rates.restore(snapshot.rates)
+        self.trust.restore(snapshot.trust)
+        self.arrivals.restore(snapshot.arrivals, images)
+        self._unstarted.restore(snapshot.unstarted)
+        self.complaints = Counter(snapshot.complaints)
+        self.meanings = snapshot.meanings
+        self._renamed = set()
+
+    def _restore_node(self, node: InventoryNode) -> None:
+        self._rows[node.name] = (node.row, node.uid)
+        self._platforms[node.name] = node.platform
+        if node.report is not None:
+            self._reports[node.name] = node.report
+            if node.claims:
+                self._claim(node.name, node.report.images)
+        if node.room is not None:
+            self._room[node.name] = node.room
+        if node.condition:
+            self.conditions[node.name] = node.condition
+        if node.poorer:
+            self._poorer.add(node.name)
 
 
 def _older(report: LayerReport, known: LayerReport) -> bool:

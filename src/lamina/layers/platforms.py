@@ -9,12 +9,22 @@ another takes the number of that.
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import msgspec
+
 from lamina.model.image import Platform
 
 MOST: Final = 16
 """Platforms that are told apart: there are some ten for which images are built at all."""
 OTHER: Final = -1
 """The number of a row whose platform has none."""
+
+
+class PlatformsSnapshot(msgspec.Struct, frozen=True):
+    """Everything a `Platforms` knows, as data."""
+
+    numbers: tuple[tuple[Platform, int], ...]
+    """In the order they were given away."""
+    rows: tuple[tuple[Platform, tuple[int, ...]], ...]
 
 
 class Platforms:
@@ -61,6 +71,20 @@ class Platforms:
             self._place(row, self._numbers.get(platform, OTHER))
         if before is not None:
             self._leave(before, row)
+
+    def snapshot(self) -> PlatformsSnapshot:
+        """Return everything that is known, as data."""
+        rows = tuple((platform, tuple(rows)) for platform, rows in self._rows.items())
+        return PlatformsSnapshot(tuple(self._numbers.items()), rows)
+
+    def restore(self, snapshot: PlatformsSnapshot) -> None:
+        """Know what the snapshot was taken of; no row may have a platform yet."""
+        self._numbers = dict(snapshot.numbers)
+        for platform, rows in snapshot.rows:
+            self._rows[platform] = dict.fromkeys(rows)
+            for row in rows:
+                self._of_row[row] = platform
+                self._place(row, self._numbers.get(platform, OTHER))
 
     def _leave(self, platform: Platform, row: int) -> None:
         rows = self._rows[platform]

@@ -38,6 +38,8 @@ FULL: Final = 0.85
 UNTOLD: Final = (0.0, 0.0, 0, 0)
 
 Rows = Lines | slice
+RowRates = tuple[int, float, float, int, int]
+"""A row, and what it said last: download, unpack, disk, free."""
 
 
 def _step(rate: float) -> int:
@@ -133,6 +135,16 @@ class Rates:
         over = np.maximum(self.used[rows] + kept + unpack - FULL * self.disk[rows], 0.0)
         price: Floats = over / ((RATIO + ~by_prefix) * self.download[rows])
         return np.where(self.disk[rows] > 0, price, 0.0)
+
+    def snapshot(self) -> tuple[RowRates, ...]:
+        """Return what rows said last, as data; the rest follows from it."""
+        return tuple((row, *told) for row, told in self._told.items() if told != UNTOLD)
+
+    def restore(self, snapshot: tuple[RowRates, ...]) -> None:
+        """Take over what rows said last."""
+        for row, download, unpack, disk, free in snapshot:
+            self.observe(row, download, unpack, disk, free)
+        self.follow()
 
     def _at(self, row: int) -> tuple[float, ...]:
         return tuple(float(one[row]) for one in (self.download, self.unpack, self.disk, self.used))

@@ -8,6 +8,7 @@ which nothing is known. Reports that promise nothing hold until they are replace
 
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from lamina.layers.wanted import Floats, Lines
@@ -16,6 +17,15 @@ GRACE: Final = 2.0
 HALVINGS: Final = 4
 # How often growing doubt counts as a change, in seconds.
 TICK: Final = 30.0
+
+
+class TrustSnapshot(msgspec.Struct, frozen=True):
+    """Everything a `Trust` knows."""
+
+    clock: float
+    ends: tuple[tuple[int, float, float], ...]
+    """Row, until when it is believed in full, and in how long belief halves."""
+    overdue: tuple[int, ...]
 
 
 class Trust:
@@ -64,3 +74,14 @@ class Trust:
             if row < height:
                 trust[row] = 0.5**halvings if halvings < HALVINGS else 0.0
         return trust[rows]
+
+    def snapshot(self) -> TrustSnapshot:
+        """Return everything there is to know about it, as data."""
+        ends = tuple((row, end, half) for row, (end, half) in self._ends.items())
+        return TrustSnapshot(self.clock, ends, tuple(sorted(self._overdue)))
+
+    def restore(self, snapshot: TrustSnapshot) -> None:
+        """Become what the snapshot was taken of."""
+        self.clock = snapshot.clock
+        self._ends = {row: (end, half) for row, end, half in snapshot.ends}
+        self._overdue = self._ends.keys() & set(snapshot.overdue)

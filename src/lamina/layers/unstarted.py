@@ -8,6 +8,8 @@ when the pods that have them were last looked at: only those have to be looked a
 from collections.abc import Callable, Iterable
 from typing import Final
 
+import msgspec
+
 from lamina.layers.catalog import folded
 from lamina.model.digest import Digest
 from lamina.model.image import Platform
@@ -17,6 +19,15 @@ Meaning = frozenset[tuple[Platform, Digest]]
 """What a name means on each platform where that is known."""
 
 NOBODY: Final[dict[PodUid, int]] = {}
+
+
+class UnstartedSnapshot(msgspec.Struct, frozen=True):
+    """Everything an `Unstarted` knows."""
+
+    pods: tuple[tuple[PodUid, str, tuple[str, ...], int], ...]
+    """Pod, node, the names of its images, and which one it was to come."""
+    meant: dict[str, Meaning]
+    came: int
 
 
 class Unstarted:
@@ -85,6 +96,19 @@ class Unstarted:
         for node in nodes:
             found |= self._on.get(node, NOBODY)
         return sorted(found, key=found.__getitem__)
+
+    def snapshot(self) -> UnstartedSnapshot:
+        """Return everything there is to know about it, as data."""
+        pods = tuple((uid, node, names, self._on[node][uid]) for uid, (node, names) in self._pods.items())
+        return UnstartedSnapshot(pods, dict(self._meant), self._came)
+
+    def restore(self, snapshot: UnstartedSnapshot) -> None:
+        """Become what the snapshot was taken of; no pod may have come before."""
+        for pod, node, names, came in snapshot.pods:
+            self._came = came - 1
+            self.put(pod, node, names)
+        self._came = snapshot.came
+        self._meant = dict(snapshot.meant)
 
 
 def _leave(pods: dict[str, dict[PodUid, int]], key: str, pod: PodUid) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 from lamina.layers.catalog import Catalog
 from lamina.layers.index import LayerIndex
-from lamina.layers.platforms import OTHER, Platforms
+from lamina.layers.platforms import OTHER, Platforms, PlatformsSnapshot
 from lamina.layers.readiness import Readiness, Stopwatch, Variants
 from lamina.layers.wanted import WantedLayers
 from lamina.model.digest import Digest
@@ -61,6 +61,14 @@ class Wants:
         self._platforms.put(row, None)
         if self.edition != before:
             self._forget_unknown()
+
+    def snapshot(self) -> PlatformsSnapshot:
+        """Return which platforms rows have, as data; queries work out the rest."""
+        return self._platforms.snapshot()
+
+    def restore(self, platforms: PlatformsSnapshot) -> None:
+        """Know the platforms of rows again."""
+        self._platforms.restore(platforms)
 
     def readiness(self, names: Names, *, whole_only: bool = False) -> Readiness | None:
         """

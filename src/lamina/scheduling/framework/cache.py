@@ -11,7 +11,7 @@ Fed by `ClusterState` only. Never asks the API server; a wrong belief is repaire
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -116,6 +116,15 @@ class Cache:
         for placed in self._on_node.get(name, {}).values():
             self.columns.vacate(row, placed.pod)
         self.columns.remove(name)
+
+    def snapshot(self) -> tuple[tuple[Pod, str, bool], ...]:
+        """Return pods in the order they got their nodes, their nodes, and whether that is only assumed."""
+        return tuple((placed.pod, placed.node, placed.assumed) for placed in self._placed.values())
+
+    def restore(self, placed: Iterable[tuple[Pod, str, bool]]) -> None:
+        """Count pods on the nodes they had; the columns have been restored, and no pod is counted yet."""
+        for pod, node, assumed in placed:
+            self._count(Placed(pod, node, assumed))
 
     def _count(self, placed: Placed) -> None:
         pod = placed.pod

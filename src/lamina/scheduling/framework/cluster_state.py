@@ -11,21 +11,40 @@ nothing about deciding: no queue, no profile, no command. Plugins read it throug
 from collections.abc import Iterable
 from typing import assert_never
 
-from lamina.layers.inventory import Inventory
+import msgspec
+
+from lamina.layers.inventory import Inventory, InventorySnapshot
 from lamina.model import events
 from lamina.model.events import ClusterEvent
 from lamina.model.image import Image
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
+from lamina.model.resources import Amounts
 from lamina.scheduling.framework.cache import Cache, Confirmed, Placed
 from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.columns import NodeColumns
+from lamina.scheduling.framework.columns import ColumnsSnapshot, NodeColumns
 from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.nominations import Nominations
+from lamina.scheduling.framework.nominations import Nominated, Nominations
 from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.usage import ClusterUsage
+from lamina.scheduling.framework.usage import ClusterUsage, UsageSnapshot
 
 NO_CHANGE: list[Changed] = []
+
+
+class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a `ClusterState` knows, as data. Shallow: pods, nodes, reports and images are shared with it."""
+
+    now: float
+    columns: ColumnsSnapshot
+    placed: tuple[tuple[Pod, str, bool], ...]
+    """Pods that have a node, in the order they got it, and whether that is only assumed."""
+    recent: tuple[Amounts, ...]
+    """What the last pods asked for that were placed."""
+    usage: UsageSnapshot
+    inventory: InventorySnapshot
+    namespaces: dict[str, dict[str, str]]
+    """The annotations of namespaces."""
+    nominated: tuple[Nominated, ...]
 
 
 class ClusterState:
@@ -250,3 +269,30 @@ class ClusterState:
         """Give back the room a pod was nominated for."""
         ended = self.nominations.remove(uid)
         return NO_CHANGE if ended is None else [self._room(*ended)]
+
+    # -- as data -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return everything that is known, as data."""
+        return ClusterSnapshot(
+            now=self.now,
+            columns=self.columns.snapshot(),
+            placed=self.cache.snapshot(),
+            recent=self.load.snapshot(),
+            usage=self.usage.snapshot(),
+            inventory=self.inventory.snapshot(),
+            namespaces=dict(self.context.namespaces),
+            nominated=self.nominations.snapshot(),
+        )
+
+    def restore(self, snapshot: ClusterSnapshot) -> None:
+        """Know what the snapshot was taken of; nothing may have happened before."""
+        self.now = snapshot.now
+        self.columns.restore(snapshot.columns)
+        self.cache.restore(snapshot.placed)
+        self.load.restore(snapshot.recent)
+        self.usage.restore(snapshot.usage)
+        self.inventory.restore(snapshot.inventory)
+        self.context.namespaces.update(snapshot.namespaces)
+        self.nominations.restore(snapshot.nominated)
+        self._meanings = self.inventory.meanings

@@ -13,12 +13,13 @@ cost most.
 
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from lamina.model.errors import WiringError
 from lamina.model.node import Node
-from lamina.model.pod import Pod
+from lamina.model.pod import Pod, PodTerm
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
 from lamina.rows.growable import grown
 from lamina.rows.journal import RowJournal
@@ -58,6 +59,21 @@ WIDE: Final = 32
 
 Taken = tuple[Ints, Amounts]
 """What a pod takes of the well-known resources, a number each, and of others."""
+
+
+class ColumnsSnapshot(msgspec.Struct, frozen=True):
+    """Which node has which row, as data; what pods use of them comes with the pods."""
+
+    nodes: tuple[Node | None, ...]
+    """By row; None: the row is free."""
+    spare: tuple[int, ...]
+    """The free rows; the last is given away first."""
+    image_sizes: dict[str, int]
+    """The size each image name in a node's status counts with: that of the first node that listed it."""
+    rules: tuple[PodTerm, ...]
+    """The required anti-affinity of pods that have a node, oldest first."""
+    namespaces: dict[str, dict[str, str]]
+    """The labels of namespaces."""
 
 
 class NodeColumns:
@@ -293,6 +309,20 @@ class NodeColumns:
         if line is None:
             return self.scalars.on(row, resource)
         return self.allocatable.item(line, row), self.free.item(line, row)
+
+    def snapshot(self) -> ColumnsSnapshot:
+        """Return which node has which row, as data."""
+        rules, namespaces = self.repulsion.snapshot()
+        return ColumnsSnapshot(tuple(self.nodes), tuple(self._spare), self.images.sizes(), rules, namespaces)
+
+    def restore(self, snapshot: ColumnsSnapshot) -> None:
+        """Give nodes the rows they had; there must be none yet, and the pods on them are added afterwards."""
+        for row, node in enumerate(snapshot.nodes):
+            self.put(Node(name=f"free row {row}") if node is None else node)
+        for row in snapshot.spare:
+            self.remove(f"free row {row}")
+        self.images.restore(snapshot.image_sizes)
+        self.repulsion.restore(snapshot.rules, snapshot.namespaces)
 
     def touch(self, facet: int, row: int) -> None:
         """Note that a facet of a row changed."""

@@ -4,7 +4,7 @@ Which nodes list which image names in their status: what ImageLocality ranks by.
 As upstream's cache does, a name keeps the size it was first seen with until no node lists it any longer.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,15 @@ class ImageNames:
     def get(self, name: str) -> ImageName | None:
         """Return what is known of *name*; None when no node lists it."""
         return self._by_name.get(name)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the size of each name."""
+        return {name: entry.size for name, entry in self._by_name.items()}
+
+    def restore(self, sizes: Mapping[str, int]) -> None:
+        """Let names that nodes list have the sizes they were first seen with."""
+        for name, entry in self._by_name.items():
+            entry.size = sizes.get(name, entry.size)
 
     def _resize(self, row: int, sizes: dict[str, int]) -> bool:
         """Let a node that is the only one to list a name correct its size."""

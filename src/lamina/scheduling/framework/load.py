@@ -54,6 +54,15 @@ class ClusterLoad:
         self._recent.append(_ranked(pod.scoring_requests))
         self._unsorted += 1
 
+    def snapshot(self) -> tuple[Amounts, ...]:
+        """Return what the last pods asked for; the rest follows from it and from the columns."""
+        return tuple(self._recent)
+
+    def restore(self, recent: tuple[Amounts, ...]) -> None:
+        """Take over what the last pods asked for."""
+        self._recent = deque(recent, maxlen=RECENT)
+        self._unsorted = len(self._recent)
+
     def mean(self) -> float:
         """Return the mean load of the nodes that take pods."""
         self._look()

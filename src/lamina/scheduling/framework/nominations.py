@@ -7,9 +7,19 @@ lower priority must not take the room: their filters count the nominated pods of
     nominated ──(bound, deleted, or the node no longer fits)──> ended
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+import msgspec
 
 from lamina.model.pod import Pod, PodUid
+
+
+class Nominated(msgspec.Struct, frozen=True):
+    """A nominated pod, as data."""
+
+    pod: Pod
+    node: str
+    victims: tuple[PodUid, ...]
 
 
 class Nominations:
@@ -59,6 +69,19 @@ class Nominations:
         if not pods:
             del self._on_node[node]
         return pod, node
+
+    def snapshot(self) -> tuple[Nominated, ...]:
+        """Return the nominated pods, as data."""
+        return tuple(
+            Nominated(pod, node, tuple(sorted(self.victims_of(pod.uid))))
+            for node, pods in self._on_node.items()
+            for pod in pods.values()
+        )
+
+    def restore(self, nominated: Iterable[Nominated]) -> None:
+        """Know what the snapshot was taken of; no pod may be nominated yet."""
+        for one in nominated:
+            self.put(one.pod, one.node, frozenset(one.victims))
 
     def ahead_of(self, pod: Pod) -> Iterator[tuple[str, list[Pod]]]:
         """Go through the nodes where nominated pods come before *pod*: others, of equal or higher priority."""

@@ -180,6 +180,8 @@ class Profile:
         self._affected: dict[int, Affected] = {}
         self._shapes: dict[Hashable, int] = {}
         self._shape_count = 0
+        self._shapes_forgotten = 0
+        """Numbers up to this one belong to no signature any more."""
         self._retry_on: dict[str, frozenset[Change]] = {
             name: getattr(plugin, "retry_on", ANY_CHANGE) for name, plugin in self.plugins.items()
         }
@@ -253,9 +255,26 @@ class Profile:
             if len(self._shapes) >= MOST_SHAPES:
                 # Numbers are never used again, so whoever still has an old one is merely a shape of his own.
                 self._shapes.clear()
+                self._shapes_forgotten = self._shape_count
             self._shape_count += 1
             number = self._shapes[signature] = self._shape_count
         return number
+
+    def is_shape(self, pod: Pod, number: int | None, edition: int) -> bool:
+        """Say whether *number*, given to the pod at *edition*, is what `shape` would return now."""
+        if number is not None and number <= self._shapes_forgotten:
+            return False
+        if edition == self.edition:
+            return True
+        try:
+            return self._shapes.get(self.sign(pod)) == number
+        except Exception:  # noqa: BLE001 - as in `shape`
+            return number is None
+
+    def new_shape(self) -> int:
+        """Return a number that no pod's shape has or will have."""
+        self._shape_count += 1
+        return self._shape_count
 
     def worth_retrying(self, plugin: str, pod: Pod, change: Changed) -> bool:
         """Say whether a pod that *plugin* refused is worth another look after *change*."""

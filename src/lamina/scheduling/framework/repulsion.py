@@ -89,6 +89,17 @@ class Repulsion:
         if self._namespaces.pop(namespace, None):
             self.edition += 1
 
+    def snapshot(self) -> tuple[tuple[PodTerm, ...], dict[str, dict[str, str]]]:
+        """Return the rules, oldest first, and the labels of namespaces, as data."""
+        rules = sorted(self._rules.values(), key=lambda rule: rule.number)
+        return tuple(rule.term for rule in rules), dict(self._namespaces)
+
+    def restore(self, terms: tuple[PodTerm, ...], namespaces: dict[str, dict[str, str]]) -> None:
+        """Let rules be as old as they were, before the pods that have them are added."""
+        self._namespaces = dict(namespaces)
+        for term in terms:
+            self._new_rule(term)
+
     def about(self, pod: Pod) -> list[Rule]:
         """List the rules that keep a pod away from somewhere, oldest first."""
         if not self._rules:

@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from lamina.layers.trust import GRACE, HALVINGS, Trust
+from lamina.layers.trust import GRACE, HALVINGS, Trust, TrustSnapshot
 from lamina.model import resources
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import CPU, MEMORY
@@ -91,6 +91,29 @@ class Move(msgspec.Struct, frozen=True, gc=False):
     """When it began to run; `NOT_YET`: it does not run yet."""
     ended: float = STILL
     """When it left; `STILL`: it is there."""
+
+
+class NodeUse(msgspec.Struct, frozen=True):
+    """What is known of the use of one node, as data."""
+
+    usage: NodeUsage
+    moves: tuple[Move, ...]
+    row: int = -1
+    settled: tuple[float, ...] = ()
+    """
+    What was worked out when something last happened to the node, if it is there.
+
+    Mean, deviation, forecast and whether they are known, each of cpu and memory; then the four `Words`.
+    """
+
+
+class UsageSnapshot(msgspec.Struct, frozen=True):
+    """Everything a `ClusterUsage` knows, as data."""
+
+    now: float
+    trust: TrustSnapshot
+    stamps: tuple[str, ...]
+    nodes: tuple[NodeUse, ...]
 
 
 class ClusterUsage:
@@ -245,6 +268,44 @@ class ClusterUsage:
         if self._trusted is None or self._trusted[0] != when:
             self._trusted = (when, self._trust.of(slice(0, size), size))
         return self._trusted[1]
+
+    # -- as data -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> UsageSnapshot:
+        """Return everything that is known, as data."""
+        self._make_room()
+        return UsageSnapshot(
+            self._now,
+            self._trust.snapshot(),
+            tuple(sorted(self._stamps)),
+            tuple(
+                NodeUse(usage, tuple(self._moves[node].values()), *self._settled(node))
+                for node, usage in self._reports.items()
+            ),
+        )
+
+    def _settled(self, node: str) -> tuple[int, tuple[float, ...]]:
+        row = self._columns.rows.get(node)
+        if row is None:
+            return -1, ()
+        return row, tuple(float(line[row]) for lines in self._lines() for line in lines)
+
+    def _lines(self) -> tuple[Floats, ...]:
+        return (self._mean, self._deviation, self._forecast, self._known, self._coming)
+
+    def restore(self, snapshot: UsageSnapshot) -> None:
+        """Know what the snapshot was taken of; the columns have been restored, and nothing was measured before."""
+        self._now = snapshot.now
+        self._trust.restore(snapshot.trust)
+        self._trusted = None
+        self._stamps = set(snapshot.stamps)
+        self._make_room()
+        for one in snapshot.nodes:
+            self._reports[one.usage.node] = one.usage
+            self._moves[one.usage.node] = {move.uid: move for move in one.moves}
+            if one.row >= 0:
+                for line, value in zip((line for lines in self._lines() for line in lines), one.settled, strict=True):
+                    line[one.row] = value
 
     # -- books -------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Pods held by `permit`: who waits for whose word, and until when."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -83,6 +83,10 @@ class WaitingPods:
         answer = (self._allowed, self._refused)
         self._allowed, self._refused = [], []
         return answer
+
+    def restore(self, waiting: Iterable[WaitingPod]) -> None:
+        """Hold pods as they were held, longest waiting first (the loop's call)."""
+        self._pods = {one.pod.uid: one for one in waiting}
 
     def next_deadline(self) -> float | None:
         """When somebody's patience ends next."""

@@ -19,7 +19,8 @@ from lamina.scheduling.framework.cycle_state import CycleState
 from lamina.scheduling.framework.points import Plugin, Wait, Work
 from lamina.scheduling.framework.status import Code, Status, failed, raised, unschedulable
 from lamina.scheduling.framework.waiting import WaitingPod, WaitingPods
-from lamina.scheduling.loop.queue import Queued
+from lamina.scheduling.loop.queue_snapshot import Labels, QueuedSnapshot
+from lamina.scheduling.loop.queued import Queued, restored
 
 NODE_GONE: Final = "the chosen node has left the cluster"
 NO_BINDER: Final = "no bind plugin took the pod"
@@ -43,6 +44,23 @@ class Underway(msgspec.Struct, eq=False):
     """How many pre-bind plugins are done."""
     latest: Pod | None = None
     """How the pod is by now, if it was changed on its way; counts when it has to be queued again."""
+
+
+class UnderwaySnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod on its way to a node, as data; without what plugins wrote down for it."""
+
+    queued: QueuedSnapshot
+    node: str
+    decision: Decision
+    changes: int
+    stage: str
+    reserved: int
+    prepared: int
+    latest: Pod | None
+    deadlines: dict[str, float] | None
+    """Set while permit plugins hold it: when the patience of each ends."""
+    since: float
+    """Since when they do."""
 
 
 def _timed_out(plugin: str, waited: float) -> Status:
@@ -176,6 +194,46 @@ class Bindings:
         """Send a pod back."""
         self.drop(underway.queued.pod.uid)
         self._give_up(underway, status)
+
+    def snapshot(self) -> tuple[UnderwaySnapshot, ...]:
+        """Return the pods on their way, oldest first, as data."""
+        return tuple(self._saved(underway) for underway in self._underway.values())
+
+    def _saved(self, underway: Underway) -> UnderwaySnapshot:
+        waiting = self.waiting.get(underway.queued.pod.uid)
+        return UnderwaySnapshot(
+            queued=underway.queued.snapshot(),
+            node=underway.node,
+            decision=underway.decision,
+            changes=underway.changes,
+            stage=underway.stage,
+            reserved=underway.reserved,
+            prepared=underway.prepared,
+            latest=underway.latest,
+            deadlines=None if waiting is None else dict(waiting.deadlines),
+            since=0.0 if waiting is None else waiting.since,
+        )
+
+    def restore(self, now: float, saved: tuple[UnderwaySnapshot, ...], labels: Labels) -> None:
+        """Have the pods on their way that the snapshot was taken of; what plugins wrote down for them is lost."""
+        self.now = now
+        held: list[WaitingPod] = []
+        for one in saved:
+            queued = restored(one.queued, labels)
+            self._underway[queued.pod.uid] = Underway(
+                queued,
+                one.node,
+                CycleState(),
+                one.decision,
+                one.changes,
+                one.stage,
+                one.reserved,
+                one.prepared,
+                one.latest,
+            )
+            if one.deadlines is not None:
+                held.append(WaitingPod(queued.pod, one.node, dict(one.deadlines), one.since))
+        self.waiting.restore(sorted(held, key=lambda waiting: waiting.since))
 
     def _go_on(self, underway: Underway) -> list[Command]:
         """Prepare and bind a pod; a plugin that raises costs the pod its node, not everybody the scheduler."""

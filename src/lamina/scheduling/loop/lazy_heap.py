@@ -69,6 +69,10 @@ class LazyHeap(Generic[Value, Order]):
             heapq.heappop(entries)
         return None
 
+    def snapshot(self) -> tuple[tuple[Value, Order], ...]:
+        """Return the values with their orders; putting them into an empty heap one by one makes the same heap."""
+        return tuple((value, order) for order, _, value in sorted(self._live.values(), key=lambda entry: entry[1]))
+
     def pop(self) -> Value | None:
         """Take the first value out; None when there is none."""
         while self._entries:

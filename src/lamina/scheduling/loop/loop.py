@@ -22,6 +22,8 @@ from lamina.scheduling.framework.status import Code, Status
 from lamina.scheduling.loop.binding import NODE_GONE, Bindings
 from lamina.scheduling.loop.cycle import Cycle
 from lamina.scheduling.loop.queue import SchedulingQueue
+from lamina.scheduling.loop.queue_snapshot import Labels
+from lamina.scheduling.loop.snapshot import LoopSnapshot, SnapshotError, check_rows
 from lamina.scheduling.loop.state import LoopState, MakeProfiles, Settings
 from lamina.scheduling.loop.timers import Timers
 
@@ -133,6 +135,43 @@ class Loop:
         """The latest of the times that plugins asked for: permit waits, retries, wake-ups."""
         times = [self._timers.next_time(), self.queue.retried_at, self.bindings.waiting.last_deadline()]
         return max((at for at in times if at is not None), default=None)
+
+    @property
+    def pending(self) -> int:
+        """How many commands the next `decide` will return, whatever it decides."""
+        return len(self._state.commands)
+
+    # -- as data -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> LoopSnapshot:
+        """Return everything that is known, as data; without pending commands."""
+        return LoopSnapshot(
+            wake=self._wake,
+            changes=self._state.changes,
+            cluster=self.cluster.snapshot(),
+            queue=self.queue.snapshot(),
+            underway=self.bindings.snapshot(),
+        )
+
+    def restore(self, snapshot: LoopSnapshot) -> None:
+        """
+        Know what the snapshot was taken of; nothing may have been fed before.
+
+        Raise `SnapshotError` if the snapshot contradicts itself, or names profiles that the loop does not have; the loop is
+        of no use then.
+        """
+        check_rows(snapshot)
+        try:
+            self.cluster.restore(snapshot.cluster)
+            labels = Labels(self.profiles)
+            for queued in (*snapshot.queue.pods, *(one.queued for one in snapshot.underway)):
+                labels.learn(queued)
+            self.queue.restore(snapshot.queue, labels)
+            self.bindings.restore(self.now, snapshot.underway, labels)
+        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+            raise SnapshotError(f"the snapshot contradicts itself ({type(error).__name__}: {error})") from error
+        self._state.changes = snapshot.changes
+        self._wake = snapshot.wake
 
     # -- what happened -----------------------------------------------------------------------------------------------
 

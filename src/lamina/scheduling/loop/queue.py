@@ -35,7 +35,8 @@ from lamina.scheduling.framework.changes import Changed
 from lamina.scheduling.framework.profile import Profile
 from lamina.scheduling.framework.status import failed, raised
 from lamina.scheduling.loop.lazy_heap import LazyHeap
-from lamina.scheduling.loop.queued import Group, GroupKey, Place, Queued
+from lamina.scheduling.loop.queue_snapshot import Labels, QueueSnapshot
+from lamina.scheduling.loop.queued import Group, GroupKey, Place, Queued, key_of, label_of, restored
 from lamina.scheduling.loop.retry_index import RetryIndex
 
 __all__ = ["Backoff", "Queued", "SchedulingQueue"]
@@ -405,6 +406,57 @@ class SchedulingQueue:
             self._timers.discard(key)
         if not awake:
             queued.group = None
+
+    # -- as data -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> QueueSnapshot:
+        """Return everything that is known, as data."""
+        timers = self._timers.snapshot()
+        return QueueSnapshot(
+            now=self.now,
+            serial=self._serial,
+            sorted_at=self._sorted_at,
+            time_ordered=self._time_ordered,
+            pods=tuple(queued.snapshot() for queued in self._pods.values()),
+            groups=tuple(group.snapshot() for group in self._groups.values()),
+            active=self._active.snapshot(),
+            resting=self._resting.snapshot(),
+            early=self._early.snapshot(),
+            just_refused=tuple(self._just_refused),
+            flush=self._flush.snapshot(),
+            gate_timers=tuple((one, due) for one, due in timers if not isinstance(one, tuple)),
+            group_timers=tuple((one[1].name, label_of(one), due) for one, due in timers if isinstance(one, tuple)),
+        )
+
+    def restore(self, snapshot: QueueSnapshot, labels: Labels) -> None:
+        """Know what the snapshot was taken of; no pod may have come before."""
+        self.now = snapshot.now
+        self._sorted_at = snapshot.sorted_at
+        self._time_ordered = snapshot.time_ordered
+        self._pods = {one.pod.uid: restored(one, labels) for one in snapshot.pods}
+        for saved in snapshot.groups:
+            group = Group(key_of(saved.profile, saved.label, labels), saved.number)
+            for uid in saved.pods:
+                group.add(self._pods[uid])
+            self._groups[group.key] = group
+            self._index.put(group, frozenset(saved.refused_by))
+        for queued in sorted(self._pods.values(), key=lambda one: one.gated_as):
+            if queued.place == "gated":
+                (plugin,) = queued.refused_by
+                self._index.gate(queued, plugin)
+        self._just_refused = dict.fromkeys(snapshot.just_refused)
+        for uid, place in snapshot.active:
+            self._active.put(uid, place)
+        for uid, order in snapshot.early:
+            self._early.put(uid, order)
+        for heap, times in ((self._resting, snapshot.resting), (self._flush, snapshot.flush)):
+            for uid, due in times:
+                heap.put(uid, due)
+        for uid, due in snapshot.gate_timers:
+            self._timers.put(uid, due)
+        for profile, label, due in snapshot.group_timers:
+            self._timers.put(key_of(profile, label, labels), due)
+        self._serial = snapshot.serial
 
     def _next_serial(self) -> int:
         self._serial += 1

@@ -1,7 +1,7 @@
 """A pod that waits, and the group it waits in."""
 
 from collections.abc import Callable, Hashable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -9,10 +9,13 @@ from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.profile import Profile
 from lamina.scheduling.framework.status import Status
 from lamina.scheduling.loop.lazy_heap import LazyHeap
+from lamina.scheduling.loop.queue_snapshot import GroupSnapshot, Label, Labels, QueuedSnapshot
 
 GroupKey: TypeAlias = tuple[Hashable, Profile]
 Place: TypeAlias = tuple[float, ...]
 """What a queueSort plugin answers: smaller is sooner."""
+UNSIGNED: Final = -1
+"""No profile has this edition."""
 
 
 class Queued(msgspec.Struct, eq=False):
@@ -46,6 +49,61 @@ class Queued(msgspec.Struct, eq=False):
         self.edition = self.profile.edition
         self.shape = self.profile.shape(self.pod)
 
+    def snapshot(self) -> QueuedSnapshot:
+        """Return everything that is known, as data."""
+        return QueuedSnapshot(
+            pod=self.pod,
+            profile=self.profile.name,
+            shape=self.shape,
+            signed=self.profile.is_shape(self.pod, self.shape, self.edition),
+            arrived_at=self.arrived_at,
+            queued_at=self.queued_at,
+            serial=self.serial,
+            attempts=self.attempts,
+            refused_by=tuple(sorted(self.refused_by)),
+            backoff_until=self.backoff_until,
+            broke=self.broke,
+            place=self.place,
+            group=None if self.group is None else label_of(self.group),
+            told=self.told,
+            unsorted=self.unsorted,
+            gated_as=self.gated_as,
+        )
+
+
+def restored(saved: QueuedSnapshot, labels: Labels) -> Queued:
+    """Make a pod of the queue again; *labels* knows all pods of the snapshot."""
+    profile = labels.profiles[saved.profile]
+    return Queued(
+        pod=saved.pod,
+        profile=profile,
+        shape=None if saved.shape is None else labels.number(profile.name, saved.shape),
+        arrived_at=saved.arrived_at,
+        queued_at=saved.queued_at,
+        serial=saved.serial,
+        attempts=saved.attempts,
+        refused_by=frozenset(saved.refused_by),
+        backoff_until=saved.backoff_until,
+        broke=saved.broke,
+        place=saved.place,
+        group=None if saved.group is None else key_of(profile.name, saved.group, labels),
+        told=saved.told,
+        edition=profile.edition if saved.signed else UNSIGNED,
+        unsorted=saved.unsorted,
+        gated_as=saved.gated_as,
+    )
+
+
+def label_of(key: GroupKey) -> Label:
+    """Return what tells a group from others of its profile."""
+    shape, _ = key
+    return shape if isinstance(shape, int) else str(shape)
+
+
+def key_of(profile: str, label: Label, labels: Labels) -> GroupKey:
+    """Return the key of a group again."""
+    return (labels.number(profile, label) if isinstance(label, int) else label, labels.profiles[profile])
+
 
 class Group:
     """
@@ -71,6 +129,11 @@ class Group:
         """Pods that were tried at `_tried_at`."""
         self._tried_at = 0.0
         self._sorted_at = 0.0
+
+    def snapshot(self) -> GroupSnapshot:
+        """Return everything that is known, as data; the order of its pods is worked out anew when one is woken."""
+        refused_by = tuple(sorted(self.refused_by or ()))
+        return GroupSnapshot(self.key[1].name, label_of(self.key), self.number, refused_by, tuple(self.pods))
 
     @property
     def sample(self) -> Queued:
