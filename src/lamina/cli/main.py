@@ -23,6 +23,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "image": ("lamina.cli.image", "Show the layers of an image, and which nodes hold how much of it."),
     "catalog": ("lamina.cli.catalog", "Collect what images consist of, look at it, or generate some."),
     "scheduler": ("lamina.cli.scheduler", "Bind pods in a real cluster, or observe what would have been saved."),
+    "replay": ("lamina.cli.replay", "Feed a scheduler's recording to the core again; see if it decides the same."),
     "extender": ("lamina.cli.extender", "Answer the stock kube-scheduler, beside which it runs."),
     "new-agent": ("lamina.cli.new_agent", "Write a package for a scheduling agent of your own."),
     "annotate": ("lamina.cli.annotate", "Write what nodes are used for into their annotations."),

@@ -17,12 +17,16 @@ Examples:
   lamina scheduler --observe
   lamina scheduler --listen 0.0.0.0:10259 --log-format json
   lamina scheduler --config safe.yaml --prometheus http://127.0.0.1:9090
+  lamina scheduler --record-dir /var/lib/lamina/recordings --record-files 32
   lamina scheduler --registries registries.yaml --docker-config ~/.docker/config.json
 
 Without --config, pods with `schedulerName: lamina` are placed by the profile lamina-balanced. With --observe every pod
 is looked at, whatever its scheduler, and none is bound. What an image consists of that nobody here has told is asked of
 its registry, if some node has pulled from there or --registries allows it. Pages: /livez /readyz /metrics, and for this machine
-/debug/cache /debug/dump /debug/observed /debug/decisions/NAMESPACE/POD.
+/debug/cache /debug/dump /debug/observed /debug/events /debug/decisions/NAMESPACE/POD.
+
+With --record-dir the scheduler writes what it was fed and what it decided to files that `lamina replay` checks; SIGUSR2
+writes one at once.
 """
 
 SCHEDULER_NAME: Final = "lamina"
@@ -50,6 +54,28 @@ NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 @click.option("--docker-config", type=click.Path(path_type=Path), help="Docker's config.json, with its credentials.")
 @click.option("--usage", type=click.Path(path_type=Path), help="A file that says who knows what nodes are used for.")
 @click.option("--prometheus", help="Instead of --usage: the address of a Prometheus that knows.")
+@click.option("--record-dir", type=click.Path(path_type=Path), help="Write recordings for `lamina replay` here.")
+@click.option(
+    "--record-files",
+    type=click.IntRange(1, 10_000),
+    default=16,
+    show_default=True,
+    help="Recordings that are kept; the oldest are removed.",
+)
+@click.option(
+    "--record-size",
+    type=click.IntRange(1, 4096),
+    default=64,
+    show_default=True,
+    help="MiB that one recording takes at most; a larger one is not written.",
+)
+@click.option(
+    "--record-events",
+    type=click.IntRange(10, 1_000_000),
+    default=20_000,
+    show_default=True,
+    help="Events and decisions in one recording; the last two are kept in memory.",
+)
 @click.option("--seed", type=int, help="Decides between nodes of equal score; default: chance does.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-v", "verbosity", type=click.IntRange(0, 10), default=0, show_default=True, help="How much to say.")
@@ -68,6 +94,10 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     docker_config: Path | None,
     usage: Path | None,
     prometheus: str | None,
+    record_dir: Path | None,
+    record_files: int,
+    record_size: int,
+    record_events: int,
     seed: int | None,
     log_format: str,
     verbosity: int,
@@ -82,7 +112,9 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     from lamina.model.errors import InputError
     from lamina.scheduling.config.named import DEFAULT
     from lamina.services.scheduler import logs
+    from lamina.services.scheduler.event_ring import RingLimits
     from lamina.services.scheduler.options import Options
+    from lamina.services.scheduler.recordings import RecordingSettings
     from lamina.services.scheduler.wiring import serve
 
     if config is not None and profile is not None:
@@ -118,6 +150,8 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
         registry_deadline=registry_deadline,
         usage=_usage(usage, prometheus),
         seed=seed,
+        record=None if record_dir is None else RecordingSettings(record_dir, record_files, record_size * 1024**2),
+        ring=RingLimits(record_events),
         detail="full" if verbosity >= logs.SCORES else "savings",
     )
     asyncio.run(serve(options))

@@ -51,7 +51,7 @@ def read_trace(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[Recor
     place = Place(str(path))
     try:
         with Path(path).open("rb") as file:
-            yield from _records(place, _lines(place, _chunks(place, file, size_limit)))
+            yield from _records(place, _lines(place, chunks(place, file, size_limit)))
     except OSError as error:
         message = f"cannot be read ({error.strerror}): check the name and its permissions"
         raise InputError.one(place.source, message) from error
@@ -60,13 +60,14 @@ def read_trace(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[Recor
 class Place:
     """Where in the file we are, for whoever has to be told."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, lines: bool = True) -> None:
         self.source = source
         self.line = 1
+        self._lines = lines
 
     def refuse(self, message: str) -> InputError:
         """Say what is wrong here."""
-        return InputError.one(self.source, message, line=self.line)
+        return InputError.one(self.source, message, line=self.line if self._lines else 0)
 
 
 def _records(place: Place, lines: Iterator[bytes]) -> Iterator[Record]:
@@ -143,7 +144,7 @@ def _check_length(place: Place, length: int) -> None:
         raise place.refuse(f"a line of more than {LINE_LIMIT} bytes is no trace record: {RERUN}")
 
 
-def _chunks(place: Place, file: BinaryIO, size_limit: int) -> Iterator[bytes]:
+def chunks(place: Place, file: BinaryIO, size_limit: int) -> Iterator[bytes]:
     """Yield what the file says, decompressed if need be, up to the limit."""
     magic = file.read(len(ZSTD_MAGIC))
     file.seek(0)

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 from lamina.model.events import Event, TimePassed
 from lamina.scheduling.framework.commands import Command, TellPending, WakeAt
-from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.loop.queue import SchedulingQueue
 from lamina.services.intake.clock import Clock
 from lamina.services.intake.inbox import Inbox
 
@@ -58,12 +58,34 @@ class Watcher(Protocol):
         """One pod was refused in the same words as before, which nobody has to be told."""
 
 
+class Core(Protocol):
+    """The loop, as far as its host feeds it; or a recorder that feeds the loop."""
+
+    @property
+    def queue(self) -> SchedulingQueue:
+        """The pods that wait."""
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the last `decide` stopped at its limit."""
+
+    @property
+    def tried(self) -> list[str]:
+        """The profiles of the pods the last `decide` looked at."""
+
+    def take(self, *happened: Event) -> None:
+        """Take events in without deciding anything yet."""
+
+    def decide(self, limit: int = 0) -> list[Command]:
+        """Decide up to *limit* pods (0: all that are ready) and return what is to be done."""
+
+
 class Host:
     """Stands between one loop and the world."""
 
     def __init__(
         self,
-        loop: Loop,
+        loop: Core,
         inbox: Inbox,
         performer: Performer,
         watcher: Watcher,

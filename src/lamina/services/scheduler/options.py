@@ -9,6 +9,8 @@ from lamina.clients.oci.keyring import Keyring
 from lamina.clients.oci.rules import Rules
 from lamina.scheduling.config.load import Configuration
 from lamina.services.intake.usage.settings import Settings as UsageSettings
+from lamina.services.scheduler.event_ring import RingLimits
+from lamina.services.scheduler.recordings import RecordingSettings
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -34,5 +36,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Seconds that a pod waits for such an answer at most."""
     usage: UsageSettings | None = None
     """Who is asked what nodes are really used for; None: nobody, and plugins that go by it have nothing to say."""
+    record: RecordingSettings | None = None
+    """Where recordings are written; None: only what is asked for at ``/debug/events``."""
+    ring: RingLimits = RingLimits()
+    """How much is remembered of what the loop was fed."""
     identity: str = ""
     """Who this instance is among others; empty: host name and a random number."""

@@ -5,6 +5,7 @@ The service's own pages: probes, metrics, and for who stands on the same machine
     /readyz     everything was seen that has to be seen before deciding
     /metrics    Prometheus
     /debug/cache, /debug/dump, /debug/decisions/NAMESPACE/POD, /debug/observed
+    /debug/events    a recording of what the loop was fed lately, for `lamina replay`
 
 Debug pages tell names of pods and nodes, so they are served to loopback only; `kubectl port-forward` comes that way.
 """
@@ -21,6 +22,7 @@ from lamina.model.errors import LaminaError
 from lamina.services.scheduler.comparer import compare
 from lamina.services.scheduler.dump import dump
 from lamina.services.scheduler.parts import Parts
+from lamina.trace.recording import SUFFIX
 
 LARGEST_REQUEST: Final = 8 * 1024
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -35,6 +37,7 @@ class Pages:
         """Tell about these parts."""
         self._parts = parts
         self._comparing = asyncio.Lock()
+        self._recording = asyncio.Lock()
 
     def app(self) -> web.Application:
         """Put the pages together."""
@@ -49,6 +52,7 @@ class Pages:
                 web.get("/debug/dump", self.dump),
                 web.get("/debug/decisions/{namespace}/{pod}", self.decision),
                 web.get("/debug/observed", self.observed),
+                web.get("/debug/events", self.events),
             ]
         )
         return app
@@ -95,6 +99,16 @@ class Pages:
         if observer is None:
             return web.Response(text="this scheduler binds pods: start one with --observe to compare\n", status=404)
         return _json({"tallies": observer.tallies, "last": list(observer.last.values())})
+
+    async def events(self, _: web.Request) -> web.Response:
+        """Serve a recording of what is remembered."""
+        # One at a time: each holds the encoded state of the whole cluster.
+        async with self._recording:
+            segment = self._parts.ring.recording()
+            body = await asyncio.to_thread(b"".join, self._parts.recordings.encode(segment))
+        name = f"events{SUFFIX}"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return web.Response(body=body, content_type="application/zstd", headers=headers)
 
 
 @web.middleware

@@ -2,7 +2,7 @@
 Puts a scheduler together, runs it, and takes it apart again.
 
 On SIGTERM or SIGINT nothing more is decided, bindings on their way are given a moment to end, events are sent, the lease
-is given back. SIGUSR2 writes down what is believed.
+is given back. SIGUSR2 writes down what is believed, and with ``--record-dir`` what the loop was fed lately.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ from lamina.model.node import Node
 from lamina.model.pod import PodUid
 from lamina.model.reports import LayerReport
 from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.loop.snapshot import what_is_lost
 from lamina.scheduling.loop.state import Settings
 from lamina.services.intake.clock import Clock
 from lamina.services.intake.doorkeeper import Doorkeeper
@@ -45,6 +46,7 @@ from lamina.services.intake.watched import EVERYTHING, NODE_LAYERS, PODS, Watche
 from lamina.services.scheduler.attempts import Attempts
 from lamina.services.scheduler.custodian import Custodian
 from lamina.services.scheduler.dump import dump
+from lamina.services.scheduler.event_ring import EventRing, TiePicks
 from lamina.services.scheduler.executor import Executor
 from lamina.services.scheduler.host import Host
 from lamina.services.scheduler.image_metrics import ImageMetrics
@@ -55,6 +57,7 @@ from lamina.services.scheduler.observing import Observer
 from lamina.services.scheduler.options import Options
 from lamina.services.scheduler.pages import Pages
 from lamina.services.scheduler.parts import Parts
+from lamina.services.scheduler.recordings import RecordingFiles, RecordingWriter
 from lamina.services.scheduler.telling import ApiTeller, Standing
 
 LAST_BINDINGS: Final = 10.0
@@ -76,8 +79,8 @@ class Scheduler:
         # Events have connections of their own: they may be slow, and a binding must not stand behind one.
         self._talking = KubeClient(options.access, connections=8, user_agent="lamina-scheduler")
         config = options.configuration.config
-        settings = Settings(backoff=options.configuration.backoff, detail=options.detail)
-        self.loop = Loop(options.configuration.profiles, random.Random(options.seed).randrange, settings)
+        self.loop, self.ring, self.recordings = self._recorded_loop()
+        self.record_files = self._recording_files()
         self.inbox = Inbox()
         self.metrics = Metrics(self.clock, config.leader_election.resource_name)
         self.journal = Journal()
@@ -139,6 +142,8 @@ class Scheduler:
             host=self.host,
             metrics=self.metrics,
             journal=self.journal,
+            ring=self.ring,
+            recordings=self.recordings,
             observer=self.observer,
             door=self.door,
         )
@@ -147,10 +152,27 @@ class Scheduler:
         self.port = options.port
 
     def _host(self, attempts: Attempts) -> Host:
-        host = Host(self.loop, self.inbox, self.observer or self.executor, attempts, self.clock)
+        host = Host(self.ring, self.inbox, self.observer or self.executor, attempts, self.clock)
         host.synced = lambda: self.intake.synced
         host.allowed = self._may_decide
         return host
+
+    def _recorded_loop(self) -> tuple[Loop, EventRing, RecordingWriter]:
+        """Make the loop, the ring through which it is fed, and what makes recordings of the ring."""
+        options = self.options
+        settings = Settings(backoff=options.configuration.backoff, detail=options.detail)
+        picks = TiePicks(random.Random(options.seed).randrange)
+        loop = Loop(options.configuration.profiles, picks, settings)
+        writer = RecordingWriter(options.configuration, options.detail, what_is_lost(loop.profiles))
+        return loop, EventRing(loop, picks, self.clock.now, options.ring), writer
+
+    def _recording_files(self) -> RecordingFiles | None:
+        """Write every segment of the ring to a file once it is full, if a directory is named."""
+        if self.options.record is None:
+            return None
+        files = RecordingFiles(self.options.record, self.recordings)
+        self.ring.full = files.put
+        return files
 
     def _measurements(self) -> UsageWatch | None:
         """Ask again and again what nodes are used for, if somebody is named who knows."""
@@ -250,6 +272,8 @@ class Scheduler:
                         ("settling in", self._settle_in()),
                     )
                 ]
+                if self.record_files is not None:
+                    running.append(tasks.create_task(self.record_files.run(), name="recordings"))
                 if self.door is not None:
                     running.append(tasks.create_task(self.door.run(), name="door"))
                 if self.usage is not None:
@@ -296,6 +320,8 @@ class Scheduler:
         except TimeoutError:
             log.warning("%d bindings were not finished", self.executor.underway)
         await self.recorder.drain(LAST_EVENTS)
+        if self.record_files is not None:
+            await self.record_files.save(self.ring.newest())
 
     async def _close_sources(self) -> None:
         if self._source is not None:
@@ -327,6 +353,10 @@ class Scheduler:
             stack.callback(loop.remove_signal_handler, number)
 
     def _write_down(self) -> None:
+        if self.record_files is None:
+            log.info("no recording written: start with --record-dir, or ask for /debug/events")
+        else:
+            self.record_files.put(self.ring.recording())
         log.info("dump of what is believed: %s", json.dumps(dump(self.loop)))
 
 

@@ -10,20 +10,25 @@ from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 from yarl import URL
 
 from lamina.model.events import NodeSeen, PodSeen
+from lamina.scheduling.config.named import named
 from lamina.scheduling.framework.commands import Bind
+from lamina.scheduling.plugins.in_tree import registry
 from lamina.services.intake.inbox import Inbox
 from lamina.services.intake.intake import Intake
 from lamina.services.scheduler import comparer, pages
+from lamina.services.scheduler.event_ring import EventRing, TiePicks
 from lamina.services.scheduler.host import Host
 from lamina.services.scheduler.journal import Journal
 from lamina.services.scheduler.metrics import Metrics
 from lamina.services.scheduler.observing import Observer
 from lamina.services.scheduler.pages import Pages
 from lamina.services.scheduler.parts import Parts
+from lamina.services.scheduler.recordings import RecordingWriter
 from lamina.testing import a_loop, a_node, a_pod
+from lamina.trace.recording_reader import read_recording
 from tests.unit.services.fakes import ScriptedClient, StillClock, a_decision, refused
 
-DEBUG = ("/debug/cache", "/debug/dump", "/debug/observed", "/debug/decisions/default/p1")
+DEBUG = ("/debug/cache", "/debug/dump", "/debug/observed", "/debug/events", "/debug/decisions/default/p1")
 
 
 def parts(client: ScriptedClient | None = None, *, observing: bool = False) -> Parts:
@@ -42,6 +47,8 @@ def parts(client: ScriptedClient | None = None, *, observing: bool = False) -> P
         host=Host(loop, inbox, SimpleNamespace(busy=False), SimpleNamespace(), clock),
         metrics=metrics,
         journal=Journal(),
+        ring=EventRing(loop, TiePicks(lambda _: 0), clock.now),
+        recordings=RecordingWriter(named("lamina-balanced", registry(entry_points=False)), "brief", ()),
         observer=observer,
     )
 
@@ -202,6 +209,19 @@ async def answered(path: str, remote: str | None, host: str, **headers: str) -> 
         return SimpleNamespace(status=200)
 
     return (await pages._plainly(request, page)).status
+
+
+async def test_events_are_served_as_a_recording(tmp_path):
+    made = parts()
+    made.ring.take(NodeSeen(a_node("n1")), PodSeen(a_pod("p1")))
+    made.ring.decide(1)
+    server = TestServer(Pages(made).app())
+    async with TestClient(server) as client, client.get("/debug/events") as response:
+        assert 'attachment; filename="events.lamrec"' == response.headers["Content-Disposition"]
+        (tmp_path / "events.lamrec").write_bytes(await response.read())
+    kinds = [type(record).__name__ for record in read_recording(tmp_path / "events.lamrec")]
+
+    assert ["Header", "Taken", "Decided", "End"] == [kind for kind in kinds if kind != "Part"]
 
 
 @pytest.mark.parametrize("path", DEBUG)

@@ -1,0 +1,98 @@
+"""
+Annotations, without what may be a secret.
+
+Annotations of pods may hold whole manifests (``kubectl.kubernetes.io/last-applied-configuration``, with the values of
+environment variables), tokens and whatever else people put there. A recording keeps those that Lamina reads: its own
+(``lamina.dev/``), and on nodes the ones that are a number or a point in time. Of all others it has the key and a code that
+is the same for the same text: whether something changed can be seen, what it said cannot. The codes depend on a random
+key that is never written down.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from lamina.model import events
+from lamina.model.events import Event
+from lamina.model.node import Node
+from lamina.model.pod import Pod
+from lamina.scheduling.framework.annotations import moment, number
+from lamina.scheduling.loop.binding import UnderwaySnapshot
+from lamina.scheduling.loop.queue_snapshot import QueuedSnapshot
+from lamina.scheduling.loop.snapshot import LoopSnapshot
+
+OURS: Final = "lamina.dev/"
+MASKED: Final = "masked:"
+CODE_BYTES: Final = 8
+
+
+class AnnotationMask:
+    """Replaces annotations by codes, with one random key."""
+
+    def __init__(self, key: bytes) -> None:
+        """Use *key*, of 16 bytes or more."""
+        self._key = key
+
+    def event(self, event: Event) -> Event:
+        """Return an event as it is recorded."""
+        match event:
+            case events.PodSeen(pod) if pod.annotations:
+                return events.PodSeen(self.pod(pod))
+            case events.NodeSeen(node) if node.annotations:
+                return events.NodeSeen(self.node(node))
+            case events.NamespaceSeen() if event.annotations:
+                return msgspec.structs.replace(event, annotations=self._texts(event.annotations))
+        return event
+
+    def snapshot(self, snapshot: LoopSnapshot) -> LoopSnapshot:
+        """Return a snapshot as it is recorded."""
+        replace = msgspec.structs.replace
+        cluster = snapshot.cluster
+        nodes = tuple(None if node is None else self.node(node) for node in cluster.columns.nodes)
+        return replace(
+            snapshot,
+            cluster=replace(
+                cluster,
+                columns=replace(cluster.columns, nodes=nodes),
+                placed=tuple((self.pod(pod), node, assumed) for pod, node, assumed in cluster.placed),
+                namespaces={name: self._texts(texts) for name, texts in cluster.namespaces.items()},
+                nominated=tuple(replace(one, pod=self.pod(one.pod)) for one in cluster.nominated),
+            ),
+            queue=replace(snapshot.queue, pods=tuple(map(self._queued, snapshot.queue.pods))),
+            underway=tuple(map(self._underway, snapshot.underway)),
+        )
+
+    def pod(self, pod: Pod) -> Pod:
+        """Return a pod as it is recorded."""
+        if not pod.annotations:
+            return pod
+        return msgspec.structs.replace(pod, annotations=self._texts(pod.annotations))
+
+    def node(self, node: Node) -> Node:
+        """Return a node as it is recorded."""
+        if not node.annotations:
+            return node
+        return msgspec.structs.replace(node, annotations=self._texts(node.annotations, figures=True))
+
+    def _queued(self, queued: QueuedSnapshot) -> QueuedSnapshot:
+        return msgspec.structs.replace(queued, pod=self.pod(queued.pod)) if queued.pod.annotations else queued
+
+    def _underway(self, one: UnderwaySnapshot) -> UnderwaySnapshot:
+        latest = None if one.latest is None else self.pod(one.latest)
+        return msgspec.structs.replace(one, queued=self._queued(one.queued), latest=latest)
+
+    def _texts(self, annotations: Mapping[str, str], *, figures: bool = False) -> dict[str, str]:
+        return {
+            key: text if key.startswith(OURS) or (figures and _is_figure(text)) else self._code(text)
+            for key, text in annotations.items()
+        }
+
+    def _code(self, text: str) -> str:
+        return MASKED + hashlib.blake2b(text.encode(), key=self._key, digest_size=CODE_BYTES).hexdigest()
+
+
+def _is_figure(text: str) -> bool:
+    return not math.isnan(number(text)) or not math.isnan(moment(text))

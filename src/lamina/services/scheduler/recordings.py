@@ -1,0 +1,158 @@
+"""
+From segments of the event ring to recordings, and to files in a directory.
+
+Files are written under a temporary name with mode 0600 and renamed when they are complete. Only so many are kept, each only
+so large; the oldest make room. Encoding takes as long as the cluster is large, so it is done in a thread: everything a
+segment refers to is never changed again.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from time import gmtime, strftime
+from typing import Final
+
+import msgspec
+
+from lamina.model.errors import InputError
+from lamina.scheduling.config.load import Configuration
+from lamina.scheduling.loop.snapshot import pieces
+from lamina.services.scheduler.annotation_mask import AnnotationMask
+from lamina.services.scheduler.event_ring import Segment
+from lamina.trace.recording import SUFFIX, Decided, Header, Part, Record, RecordingError, Taken, compressed
+
+MOST_FILES: Final = 16
+MOST_FILE_BYTES: Final = 64 * 1024**2
+# Of a configuration, what no decision depends on; `clientConnection` names a file with credentials.
+LEFT_OUT: Final = ("clientConnection", "leaderElection")
+NAME: Final = re.compile(r"lamina-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{6}" + re.escape(SUFFIX))
+WAITING: Final = 4
+"""Full segments that wait to be written; if more come, the disk is too slow and the newest is let go."""
+
+log = logging.getLogger(__name__)
+
+
+class RecordingSettings(msgspec.Struct, frozen=True):
+    """Where recordings are written, and how many."""
+
+    directory: Path
+    files: int = MOST_FILES
+    file_bytes: int = MOST_FILE_BYTES
+
+
+def configuration_text(configuration: Configuration) -> str:
+    """Write a configuration as JSON, as far as decisions depend on it."""
+    found = msgspec.to_builtins(configuration.config)
+    return json.dumps({name: value for name, value in found.items() if name not in LEFT_OUT})
+
+
+class RecordingWriter:
+    """Turns segments into the bytes of recordings."""
+
+    def __init__(self, configuration: Configuration, detail: str, lost: tuple[str, ...]) -> None:
+        """Write down what ran; *lost* are the plugins of which no snapshot has everything."""
+        self._header = Header(
+            lamina=version("lamina"),
+            configuration=configuration_text(configuration),
+            detail=detail,
+            exact=not lost,
+            lost=lost,
+        )
+        self._mask = AnnotationMask(secrets.token_bytes(32))
+
+    def encode(self, segment: Segment) -> Iterator[bytes]:
+        """Yield a file, piece by piece."""
+        return compressed(self._records(segment))
+
+    def _records(self, segment: Segment) -> Iterator[Record]:
+        yield msgspec.structs.replace(self._header, started=segment.started, carried=segment.carried)
+        for name, data in pieces(self._mask.snapshot(segment.snapshot)):
+            yield Part(name, msgspec.Raw(data))
+        for entry in segment.entries:
+            yield entry if isinstance(entry, Decided) else Taken(tuple(map(self._mask.event, entry)))
+
+
+class RecordingFiles:
+    """A directory of recordings."""
+
+    def __init__(self, settings: RecordingSettings, writer: RecordingWriter) -> None:
+        """Make the directory if it is not there; raise `InputError` if nothing can be written to it."""
+        self._settings = settings
+        self._writer = writer
+        self._process = secrets.token_hex(4)
+        self._serial = 0
+        self._todo: asyncio.Queue[Segment] = asyncio.Queue(WAITING)
+        try:
+            settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            probe = settings.directory / f".{self._process}.part"
+            os.close(_create(probe))
+            probe.unlink()
+        except OSError as error:
+            message = f"recordings cannot be written to {settings.directory}: {error.strerror}"
+            raise InputError.one("--record-dir", message) from error
+
+    def put(self, segment: Segment) -> None:
+        """Have a segment written soon; it must not change any more."""
+        try:
+            self._todo.put_nowait(segment)
+        except asyncio.QueueFull:
+            log.warning("recording dropped, the disk is too slow", extra={"fields": {"entries": len(segment.entries)}})
+
+    async def run(self) -> None:
+        """Write segments until cancelled."""
+        while True:
+            await self.save(await self._todo.get())
+
+    async def save(self, segment: Segment) -> Path | None:
+        """Write one segment; a failure is logged, because scheduling matters more."""
+        try:
+            path = await asyncio.to_thread(self.write, segment)
+        except (OSError, RecordingError) as error:
+            log.warning("recording not written", extra={"fields": {"error": str(error)}})
+            return None
+        log.info("recording written", extra={"fields": {"file": str(path), "entries": len(segment.entries)}})
+        return path
+
+    def write(self, segment: Segment) -> Path:
+        """Write one segment and make room for it; return the file."""
+        self._serial += 1
+        stamp = strftime("%Y%m%dT%H%M%SZ", gmtime(segment.started))
+        path = self._settings.directory / f"lamina-{stamp}-{self._process}-{self._serial:06}{SUFFIX}"
+        temporary = self._settings.directory / f".{self._process}-{self._serial}.part"
+        try:
+            with os.fdopen(_create(temporary), "wb") as file:
+                size = 0
+                for piece in self._writer.encode(segment):
+                    size += len(piece)
+                    if size > self._settings.file_bytes:
+                        raise RecordingError(
+                            f"a recording would take more than {self._settings.file_bytes} bytes: raise --record-size"
+                        )
+                    file.write(piece)
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        self._make_room()
+        return path
+
+    def _make_room(self) -> None:
+        """Remove the oldest recordings beyond the number that is kept; other files are left alone."""
+        found = sorted(
+            (path for path in self._settings.directory.iterdir() if NAME.fullmatch(path.name)),
+            key=lambda path: (path.name.split("-")[1], path.stat().st_mtime_ns, path.name),
+        )
+        for path in found[: max(len(found) - self._settings.files, 0)]:
+            path.unlink(missing_ok=True)
+
+
+def _create(path: Path) -> int:
+    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

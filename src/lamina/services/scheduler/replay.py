@@ -1,0 +1,162 @@
+"""
+Feeds a recording to a fresh loop and compares every decision.
+
+Ties are broken as they were; time is what the events say; nothing is bound. The first decision that comes out otherwise is
+reported both ways and ends the replay: what follows was decided in another cluster.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, get_args
+
+import msgspec
+
+from lamina.model.errors import InputError
+from lamina.model.events import Event
+from lamina.model.outcome import Outcome
+from lamina.scheduling.config.load import load
+from lamina.scheduling.framework.explain import Detail
+from lamina.scheduling.framework.registry import Registry
+from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.loop.outcomes import outcome
+from lamina.scheduling.loop.snapshot import SnapshotError, assemble
+from lamina.scheduling.loop.state import Settings
+from lamina.trace.recording import Decided, Header, Part, Record, RecordingError, Taken
+
+Why = Literal["commands", "ties", "attempts", "error"]
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision that came out otherwise."""
+
+    decision: int
+    """Which one it was, counted from 1."""
+    at: float
+    """The time in the loop."""
+    why: Why
+    recorded: tuple[Outcome, ...] = ()
+    replayed: tuple[Outcome, ...] = ()
+    message: str = ""
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replay found."""
+
+    events: int
+    decisions: int
+    """Attempts to place a pod."""
+    equal: bool
+    exact: bool
+    """Whether the recording has everything that decisions depend on."""
+    lost: tuple[str, ...] = ()
+    lamina: str = ""
+    """The version that wrote it."""
+    started: float = 0.0
+    difference: Difference | None = None
+
+
+class _Picks:
+    """Breaks ties as they were broken."""
+
+    def __init__(self) -> None:
+        self.left: list[int] = []
+        self.short = False
+
+    def __call__(self, count: int) -> int:
+        if not self.left or self.left[0] >= count:
+            self.short = True
+            return 0
+        return self.left.pop(0)
+
+
+def replay(source: str, records: Iterable[Record], plugins: Registry) -> Replay:
+    """Replay a recording; raise `InputError` when it cannot be: damaged, or its plugins are not installed here."""
+    try:
+        return _Player(source, iter(records), plugins).play()
+    except (RecordingError, SnapshotError) as error:
+        raise InputError.one(source, str(error)) from error
+
+
+class _Player:
+    def __init__(self, source: str, records: Iterator[Record], plugins: Registry) -> None:
+        self._picks = _Picks()
+        self._events = self._decisions = 0
+        header = next(records)
+        if not isinstance(header, Header):
+            raise RecordingError("does not begin with a header")
+        self._header = header
+        self._carried = header.carried
+        configuration = load(header.configuration, f"{source} (its configuration)", plugins)
+        if header.detail not in get_args(Detail):
+            raise RecordingError(f"has no detail {header.detail!r:.40}")
+        settings = Settings(configuration.backoff, msgspec.convert(header.detail, Detail))
+        self._loop = Loop(configuration.profiles, self._picks, settings)
+        self._records = self._restored(records)
+
+    def _restored(self, records: Iterator[Record]) -> Iterator[Record]:
+        parts: list[tuple[str, msgspec.Raw]] = []
+        first: list[Record] = []
+        for record in records:
+            if not isinstance(record, Part):
+                first.append(record)
+                break
+            parts.append((record.name, record.data))
+        self._loop.restore(assemble((name, bytes(data)) for name, data in parts))
+        yield from first
+        yield from records
+
+    def play(self) -> Replay:
+        difference: Difference | None = None
+        for record in self._records:
+            if isinstance(record, Taken):
+                difference = self._take(record.events)
+            elif isinstance(record, Decided):
+                difference = self._decide(record)
+            if difference is not None:
+                break
+        header = self._header
+        return Replay(
+            events=self._events,
+            decisions=self._decisions,
+            equal=difference is None,
+            exact=header.exact,
+            lost=header.lost,
+            lamina=header.lamina,
+            started=header.started,
+            difference=difference,
+        )
+
+    def _take(self, happened: tuple[Event, ...]) -> Difference | None:
+        try:
+            self._loop.take(*happened)
+        except Exception as error:  # noqa: BLE001 - what breaks the core is what a replay is to find
+            kinds = ", ".join(sorted({type(event).__name__ for event in happened}))
+            return self._broke(f"taking in {kinds}", error)
+        self._events += len(happened)
+        return None
+
+    def _decide(self, record: Decided) -> Difference | None:
+        self._picks.left, self._picks.short = list(record.picks), False
+        try:
+            commands = self._loop.decide(record.limit)
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._broke("deciding", error)
+        replayed = tuple(map(outcome, commands))
+        recorded, self._carried = record.outcomes[self._carried :], 0
+        tried = len(self._loop.tried)
+        why: Why | None = None
+        if recorded != replayed:
+            why = "commands"
+        elif self._picks.left or self._picks.short:
+            why = "ties"
+        elif tried != record.tried:
+            why = "attempts"
+        if why is None:
+            self._decisions += tried
+            return None
+        return Difference(
+            decision=self._decisions + 1, at=self._loop.now, why=why, recorded=recorded, replayed=replayed
+        )
+
+    def _broke(self, doing: str, error: Exception) -> Difference:
+        message = f"the core raised {type(error).__name__} while {doing}: {error}"
+        return Difference(decision=self._decisions + 1, at=self._loop.now, why="error", message=message)
