@@ -8,12 +8,13 @@ a person can act on.
 import tempfile
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET, UnsetType
 
 from lamina.model.errors import InputError
 from lamina.trace.reader import read_trace
@@ -26,6 +27,9 @@ SIMPLE = {
     int: st.integers(-(2**70), 2**70),
     bool: st.booleans(),
     NoneType: st.none(),
+    UnsetType: st.just(UNSET),
+    # What a plugin adds to a decision, as it is read again: a plain mapping.
+    Any: st.dictionaries(st.text(max_size=5), st.one_of(st.booleans(), st.integers(-(2**53), 2**53)), max_size=2),
 }
 
 
