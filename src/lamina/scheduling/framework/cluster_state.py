@@ -250,7 +250,8 @@ class ClusterState:
 
     def assume(self, pod: Pod, node: str) -> None:
         """Count a pod on the node that was chosen for it, and expect its images there."""
-        self.nominations.remove(pod.uid)
+        if self.nominations.nodes:
+            self.nominations.remove(pod.uid)
         self.cache.assume(pod, node)
         self.load.note(pod)
         self._pulls_changed(self.inventory.expect(pod.uid, node, pod.images))

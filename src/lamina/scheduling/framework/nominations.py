@@ -27,21 +27,22 @@ class Nominations:
 
     def __init__(self) -> None:
         """Start without any."""
-        self._node_of: dict[PodUid, str] = {}
+        self.nodes: dict[PodUid, str] = {}
+        """The node of each nominated pod; to be read only, and empty as a rule: every decision looks here first."""
         self._on_node: dict[str, dict[PodUid, Pod]] = {}
         self._victims: dict[PodUid, frozenset[PodUid]] = {}
 
     def __len__(self) -> int:
         """Count the nominated pods."""
-        return len(self._node_of)
+        return len(self.nodes)
 
     def node_of(self, uid: PodUid) -> str:
         """Return the node a pod is nominated for; empty when it is not."""
-        return self._node_of.get(uid, "")
+        return self.nodes.get(uid, "")
 
     def reported(self, uid: PodUid) -> bool:
         """Say whether the API server knows of a pod's nomination, as far as the pod was seen."""
-        node = self._node_of.get(uid)
+        node = self.nodes.get(uid)
         return node is not None and self._on_node[node][uid].nominated_node == node
 
     def victims_of(self, uid: PodUid) -> frozenset[PodUid]:
@@ -50,17 +51,17 @@ class Nominations:
 
     def put(self, pod: Pod, node: str, victims: frozenset[PodUid] = frozenset()) -> None:
         """Nominate *node* for a pod, instead of what was nominated before; *victims* make room for it there."""
-        if self._node_of.get(pod.uid) == node:
+        if self.nodes.get(pod.uid) == node:
             victims |= self.victims_of(pod.uid)
         self.remove(pod.uid)
         if victims:
             self._victims[pod.uid] = victims
-        self._node_of[pod.uid] = node
+        self.nodes[pod.uid] = node
         self._on_node.setdefault(node, {})[pod.uid] = pod
 
     def remove(self, uid: PodUid) -> tuple[Pod, str] | None:
         """End a pod's nomination; return the pod and its node, None when it had none."""
-        node = self._node_of.pop(uid, None)
+        node = self.nodes.pop(uid, None)
         if node is None:
             return None
         self._victims.pop(uid, None)

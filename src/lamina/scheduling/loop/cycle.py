@@ -82,12 +82,14 @@ class Cycle:
             queued.sign()
         evaluations, pod = self._evaluations[queued.profile.name], queued.pod
         evaluation = evaluations.of(queued.shape, pod)
+        if not self._state.cluster.nominations.nodes:
+            return evaluation
         withheld = withheld_from(self._state.cluster, queued.profile, pod, evaluation)
         return evaluations.without(withheld, pod) if withheld else evaluation
 
     def _choose(self, evaluation: Evaluation, pod: Pod) -> tuple[int, int]:
-        nominated = self._state.cluster.nominations.node_of(pod.uid)
-        if nominated:
+        nominated = self._state.cluster.nominations.nodes.get(pod.uid)
+        if nominated is not None:
             # Room was made for it there: that node first, if it fits now.
             row = self._state.cluster.row(nominated)
             if row >= 0 and evaluation.feasible[row]:

@@ -18,7 +18,7 @@ from lamina.scheduling.framework.what_if import refusal_if
 def withheld_from(cluster: ClusterState, profile: Profile, pod: Pod, evaluation: Evaluation) -> dict[int, Refusal]:
     """Return the rows that pass as they are and that nominated pods leave no room on, with the reason."""
     withheld: dict[int, Refusal] = {}
-    if not len(cluster.nominations) or evaluation.stop is not None:
+    if evaluation.stop is not None:
         return withheld
     for node, ahead in cluster.nominations.ahead_of(pod):
         row = cluster.row(node)

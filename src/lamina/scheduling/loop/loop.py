@@ -238,9 +238,12 @@ class Loop:
 
     def _ask_to_be_woken(self) -> None:
         due = self.now if self._cycle.unfinished else self.queue.next_time()
-        for other in (self.bindings.waiting.next_deadline(), self._timers.next_time()):
-            if other is not None and (due is None or other < due):
-                due = other
+        deadline = self.bindings.waiting.next_deadline()
+        if deadline is not None and (due is None or deadline < due):
+            due = deadline
+        timer = self._timers.next_time() if self._timers.plugins else None
+        if timer is not None and (due is None or timer < due):
+            due = timer
         if due is not None and due != self._wake:
             self._state.do(WakeAt(due))
         self._wake = due

@@ -209,6 +209,8 @@ class SchedulingQueue:
         With nothing active, a refused pod need not sit its back-off out: no other pod is held up by trying it. But no pod
         is tried twice in one instant, or two that wake each other would keep the loop busy for ever.
         """
+        if not self._pods:
+            return None
         self._reorder()
         uid = self._active.pop()
         if uid is None:
@@ -255,6 +257,8 @@ class SchedulingQueue:
 
     def next_time(self) -> float | None:
         """When time alone will change something."""
+        if not self._pods:
+            return None
         first = (self._resting.first(), self._flush.first(), self._timers.first())
         return min([due[0][0] for due in first if due is not None], default=None)
 

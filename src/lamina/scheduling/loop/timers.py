@@ -13,18 +13,16 @@ class Timers:
     def __init__(self, state: LoopState) -> None:
         """Find the plugins that can be woken; one that two profiles share is woken once."""
         self._state = state
-        self._plugins: list[TimedPlugin] = list(_timed(state))
+        self.plugins: list[TimedPlugin] = list(_timed(state))
 
     def next_time(self) -> float | None:
         """Return the next time a plugin asked for. A time that has passed is not asked for again."""
-        if not self._plugins:
-            return None
-        times = [plugin.wake_at for plugin in self._plugins]
+        times = [plugin.wake_at for plugin in self.plugins]
         return min((at for at in times if at is not None and at > self._state.now), default=None)
 
     def pass_time(self, now: float) -> None:
         """Wake the plugins whose time has come; pods they refused are tried again if they say so."""
-        for plugin in self._plugins:
+        for plugin in self.plugins:
             at = plugin.wake_at
             if at is None or at > now:
                 continue
