@@ -234,7 +234,8 @@ class NodeColumns:
         if others:
             self.scalars.use(row, others, 1)
         self._rank(row, self.taken(pod.scoring_requests)[0], 1)
-        self.limited[:, row] += self.taken(pod.limits or pod.requests)[0][:2]
+        # Requests stand in for limits, as a rule; looking them up again means hashing them again.
+        self.limited[:, row] += (self.taken(pod.limits)[0] if pod.limits else taken)[:2]
         self._settle(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
@@ -246,7 +247,8 @@ class NodeColumns:
         if others:
             self.scalars.use(row, others, -1)
         self._rank(row, self.taken(pod.scoring_requests)[0], -1)
-        self.limited[:, row] -= self.taken(pod.limits or pod.requests)[0][:2]
+        # Requests stand in for limits, as a rule; looking them up again means hashing them again.
+        self.limited[:, row] -= (self.taken(pod.limits)[0] if pod.limits else taken)[:2]
         self.vacate(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
