@@ -104,6 +104,9 @@ class Scalars:
             table[name].pop(row, None)
             if not table[name]:
                 del table[name]
+                if not table:
+                    # An emptied dictionary keeps the memory of its largest size; a cleared one does not.
+                    table.clear()
         known = self._arrays.get(name)
         if known is None:
             return
