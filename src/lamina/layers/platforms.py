@@ -89,15 +89,15 @@ class Platforms:
     def _leave(self, platform: Platform, row: int) -> None:
         rows = self._rows[platform]
         del rows[row]
-        if rows:
-            return
-        del self._rows[platform]
-        if platform in self._numbers:
-            del self._numbers[platform]
-            self.edition += 1
-            if self.others:
-                waiting = (one for one in self._rows if one not in self._numbers)
-                self._admit(max(waiting, key=lambda one: len(self._rows[one])))
+        numbered = platform in self._numbers
+        if not rows:
+            del self._rows[platform]
+            if numbered:
+                del self._numbers[platform]
+                self.edition += 1
+        if numbered and self.others:
+            waiting = (one for one in self._rows if one not in self._numbers)
+            self._admit(max(waiting, key=lambda one: len(self._rows[one])))
 
     def _admit(self, platform: Platform) -> None:
         """Give a platform a number if there is one left, or one that fewer rows need."""

@@ -196,13 +196,27 @@ class ClusterState:
         if self.cache.get(pod.uid) is not None:
             # Bound or assumed, and this is older news.
             return NO_CHANGE
-        if pod.nominated_node:
-            moved = self.nominations.node_of(pod.uid) not in ("", pod.nominated_node)
-            changes = self.end_nomination(pod.uid) if moved else NO_CHANGE
-            self.nominations.put(pod, pod.nominated_node)
-            return changes
-        # A nomination of our own may be younger than this news; only one that the API server knew of was withdrawn.
-        return self.end_nomination(pod.uid) if self.nominations.reported(pod.uid) else NO_CHANGE
+        return self._nomination_seen(pod)
+
+    def _nomination_seen(self, pod: Pod) -> list[Changed]:
+        """Take over what the API server says of a pod's nomination, unless it is older than what we nominated ourselves."""
+        said, known = pod.nominated_node, self.nominations.get(pod.uid)
+        if known is None:
+            if said:
+                self.nominations.put(pod, said)
+            return NO_CHANGE
+        before, node = known
+        if said and said in (node, before.nominated_node):
+            # What we know; or what the API server said before we nominated another node.
+            self.nominations.put(pod, node)
+            return [self._room(before, node)] if before.requests != pod.requests else NO_CHANGE
+        if not said and before.nominated_node != node:
+            self.nominations.put(pod, node)
+            return NO_CHANGE
+        changes = self.end_nomination(pod.uid)
+        if said:
+            self.nominations.put(pod, said)
+        return changes
 
     def _pod_placed(self, pod: Pod) -> list[Changed]:
         node = pod.node_name
@@ -248,13 +262,13 @@ class ClusterState:
 
     # -- what a scheduler does ---------------------------------------------------------------------------------------
 
-    def assume(self, pod: Pod, node: str) -> None:
-        """Count a pod on the node that was chosen for it, and expect its images there."""
-        if self.nominations.nodes:
-            self.nominations.remove(pod.uid)
+    def assume(self, pod: Pod, node: str) -> list[Changed]:
+        """Count a pod on the node that was chosen for it, and expect its images there; return what it gave back."""
+        ended = self.nominations.remove(pod.uid) if self.nominations.nodes else None
         self.cache.assume(pod, node)
         self.load.note(pod)
         self._pulls_changed(self.inventory.expect(pod.uid, node, pod.images))
+        return [self._room(*ended)] if ended is not None and ended[1] != node else NO_CHANGE
 
     def forget(self, pod: Pod) -> Placed | None:
         """Take an assumption back; return it."""

@@ -11,6 +11,7 @@ may be any number of them. For rankings, percentages are kept beside the amounts
 cost most.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -79,7 +80,7 @@ class ColumnsSnapshot(msgspec.Struct, frozen=True):
 class NodeColumns:
     """Columns over all nodes, with row numbers handed out in the order nodes arrive."""
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # noqa: PLR0915 - an attribute each
         """Start with no node."""
         self.size = 0
         """Rows in use, dead ones between them included; columns are valid up to here."""
@@ -99,6 +100,8 @@ class NodeColumns:
         self.logs: list[RowJournal] = [RowJournal() for _ in range(max(Facet) + 1)]
         """By facet; those of registered facts follow those of `Facet`."""
         self._facts: list[tuple[NodeFact, RowJournal]] = []
+        self.fact_raised: Callable[[str, str, Exception], None] = _ignored
+        """Hears of a fact that raises: its name, the method, the error."""
         self.scalars = Scalars()
         self.alive: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
         self.unschedulable: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
@@ -145,7 +148,27 @@ class NodeColumns:
 
     def same_to_facts(self, before: Pod, pod: Pod) -> bool:
         """Say whether every registered fact counts a pod as it was before."""
-        return all(fact.counts(before) == fact.counts(pod) for fact, _ in self._facts)
+        return all(self._counted(fact, before) == self._counted(fact, pod) for fact, _ in self._facts)
+
+    def _counted(self, fact: NodeFact, pod: Pod) -> object:
+        try:
+            return fact.counts(pod)
+        except Exception as error:  # noqa: BLE001 - a plugin's fact that raises must not leave a pod half counted
+            self.fact_raised(fact.name, "counts", error)
+            return None
+
+    def _change_fact(self, point: str, row: int, what: Node | Pod | None) -> None:
+        """Call a method of every fact; one that raises counts as changed, and the others are called all the same."""
+        for fact, log in self._facts:
+            try:
+                if point != "put" and not fact.counts(what):  # type: ignore[arg-type]  # pods are added and removed
+                    continue
+                changed = getattr(fact, point)(row, what)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.fact_raised(fact.name, point, error)
+                changed = True
+            if changed:
+                log.touch(row)
 
     def put(self, node: Node) -> int:
         """Add a node, or take over how a known one is now; return its row. What pods use of it stays."""
@@ -169,9 +192,7 @@ class NodeColumns:
             self.touch(Facet.ANNOTATIONS, row)
         if node.images != before.images and self.images.replace(row, node.images):
             self.touch(Facet.IMAGES, row)
-        for fact, log in self._facts:
-            if fact.put(row, node):
-                log.touch(row)
+        self._change_fact("put", row, node)
         return row
 
     def _add(self, node: Node) -> int:
@@ -193,8 +214,7 @@ class NodeColumns:
         self.images.replace(row, node.images)
         self.topology.put(row, node)
         self.annotations.put(row, node.annotations)
-        for fact, _ in self._facts:
-            fact.put(row, node)
+        self._change_fact("put", row, node)
         self._touch_all(row)
         return row
 
@@ -221,8 +241,7 @@ class NodeColumns:
         self.images.replace(row, ())
         self.topology.put(row, None)
         self.annotations.put(row, {})
-        for fact, _ in self._facts:
-            fact.put(row, None)
+        self._change_fact("put", row, None)
         self._spare.append(row)
         self._touch_all(row)
         return row
@@ -262,18 +281,16 @@ class NodeColumns:
     def vacate(self, row: int, pod: Pod) -> None:
         """Forget what a pod on a node is, and keep what it takes: for whoever settles or takes out the node itself."""
         self.pods.remove(row, pod)
-        for fact, log in self._facts:
-            if fact.counts(pod) and fact.remove(row, pod):
-                log.touch(row)
+        if self._facts:
+            self._change_fact("remove", row, pod)
         if pod.repels:
             self.repulsion.remove(row, pod)
             self.logs[Facet.REPULSION].touch(row)
 
     def _settle(self, row: int, pod: Pod) -> None:
         self.pods.add(row, pod)
-        for fact, log in self._facts:
-            if fact.counts(pod) and fact.add(row, pod):
-                log.touch(row)
+        if self._facts:
+            self._change_fact("add", row, pod)
         if pod.repels:
             self.repulsion.add(row, pod)
             self.logs[Facet.REPULSION].touch(row)
@@ -375,3 +392,7 @@ class NodeColumns:
         self.limited = grown(self.limited, rows)
         self.headroom = grown(self.headroom, rows)
         self.unit = grown(self.unit, rows)
+
+
+def _ignored(fact: str, method: str, error: Exception) -> None:
+    """Leave it at that: outside of a loop there is no operator to tell."""

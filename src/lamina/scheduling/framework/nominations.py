@@ -40,10 +40,10 @@ class Nominations:
         """Return the node a pod is nominated for; empty when it is not."""
         return self.nodes.get(uid, "")
 
-    def reported(self, uid: PodUid) -> bool:
-        """Say whether the API server knows of a pod's nomination, as far as the pod was seen."""
+    def get(self, uid: PodUid) -> tuple[Pod, str] | None:
+        """Return a nominated pod, as it was last seen, and its node; None when it is not nominated."""
         node = self.nodes.get(uid)
-        return node is not None and self._on_node[node][uid].nominated_node == node
+        return None if node is None else (self._on_node[node][uid], node)
 
     def victims_of(self, uid: PodUid) -> frozenset[PodUid]:
         """Return the pods whose eviction this scheduler asked for in favour of a pod."""

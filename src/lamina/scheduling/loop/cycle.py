@@ -63,6 +63,7 @@ class Cycle:
             state.bindings.abandon(underway, status)
         elif state.queue.get(pod.uid) is None:
             state.cluster.forget(pod)
+            self._review_nomination(queued, broke=True)
             state.queue.put_back(queued, frozenset(), broke=True)
             state.tell(pod, broken(pod, status, at=state.now, attempt=queued.attempts, profile=queued.profile.name))
 
@@ -102,7 +103,7 @@ class Cycle:
         decision = explain(evaluation, pod, attempt, state.settings.detail)
         assert decision.chosen is not None, "a row was chosen"
         node = decision.chosen.node
-        state.cluster.assume(pod, node)
+        state.react(state.cluster.assume(pod, node))
         state.queue.placed(queued)
         underway = Underway(queued, node, evaluation.state.copy(), decision, state.changes)
         state.do(*state.bindings.start(underway))
@@ -111,13 +112,13 @@ class Cycle:
         state, pod = self._state, queued.pod
         stop = evaluation.stop
         broke = stop is not None and stop.code is Code.ERROR
-        after = ""
-        if not broke:
-            after = self._make_room(queued, evaluation)
-            self._review_nomination(queued)
+        after = "" if broke else self._make_room(queued, evaluation)
+        self._review_nomination(queued, broke=broke)
         attempt = Attempt(state.now, queued.attempts, after=after)
         decision = explain(evaluation, pod, attempt, state.settings.detail)
-        state.queue.put_back(queued, _refused_by(evaluation), broke=broke)
+        # What nominations have to do with it holds for this pod alone, whatever its shape: others may be let in.
+        alone = bool(evaluation.withheld) or pod.uid in state.cluster.nominations.nodes
+        state.queue.put_back(queued, _refused_by(evaluation), broke=broke, alone=alone)
         state.tell(pod, decision)
 
     def _make_room(self, queued: Queued, evaluation: Evaluation) -> str:
@@ -145,10 +146,12 @@ class Cycle:
                 said.append(answer.message)
         return " ".join(said)
 
-    def _review_nomination(self, queued: Queued) -> None:
-        """End a nomination for a node that would not take the pod even when the evicted pods are gone."""
+    def _review_nomination(self, queued: Queued, *, broke: bool = False) -> None:
+        """End a nomination after an attempt that broke, or for a node that would not take the pod any more."""
         state, pod = self._state, queued.pod
-        if state.cluster.nominations.node_of(pod.uid) and not still_fits(state.cluster, queued.profile, pod):
+        if pod.uid not in state.cluster.nominations.nodes:
+            return
+        if broke or not still_fits(state.cluster, queued.profile, pod):
             state.end_nomination(pod)
 
     # -- many pods ---------------------------------------------------------------------------------------------------
@@ -188,7 +191,9 @@ class Cycle:
         state = self._state
         attempt = Attempt(state.now, queued.attempts, stop=status)
         decision = explain(self._evaluate(queued), queued.pod, attempt, state.settings.detail)
-        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=status.code is Code.ERROR, alone=True)
+        broke = status.code is Code.ERROR
+        self._review_nomination(queued, broke=broke)
+        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=broke, alone=True)
         self._state.tell(queued.pod, decision)
 
 

@@ -110,6 +110,9 @@ class Loop:
 
     def decide(self, limit: int = 0) -> list[Command]:
         """Decide up to *limit* pods (0: all that are ready) and return what is to be done, in order."""
+        if len(self.bindings.waiting):
+            # Plugins may allow or refuse waiting pods wherever they are called, not only in `permit`.
+            self._state.do(*self.bindings.settle())
         self._cycle.run(limit)
         self._ask_to_be_woken()
         commands, self._state.commands = self._state.commands, []

@@ -86,8 +86,9 @@ class Panel:
         context = self.cluster.context
         made = {name: registry.make(name, context, (args or {}).get(name)) for name in registry}
         self._followers = Followers(made.values(), self._plugin_raised)
+        self.cluster.columns.fact_raised = self._fact_raised
         self.plugin_errors: Counter[str] = Counter()
-        """How often each plugin raised while it followed pods."""
+        """How often each plugin raised while it followed pods, and each fact while it was kept in step."""
         self.predicates: dict[str, Verb[FilterPart]] = {}
         self.priorities: dict[str, Verb[ScorePart]] = {}
         for agent in agents:
@@ -107,6 +108,9 @@ class Panel:
 
     def _plugin_raised(self, pod: Pod | None, plugin: str, point: str, status: Status) -> None:
         self.plugin_errors[plugin] += 1
+
+    def _fact_raised(self, fact: str, method: str, error: Exception) -> None:
+        self.plugin_errors[fact] += 1
 
     # -- filtering ---------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from lamina.scheduling.framework.commands import Command, Nominate, ReportPlugin
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.explain import Detail
 from lamina.scheduling.framework.profile import Profile
-from lamina.scheduling.framework.status import Code, Status
+from lamina.scheduling.framework.status import Code, Status, raised
 from lamina.scheduling.loop.binding import Bindings, Underway
 from lamina.scheduling.loop.queue import Backoff, SchedulingQueue
 
@@ -37,6 +37,7 @@ class LoopState:
         self.cluster = ClusterState()
         self.queue = SchedulingQueue(settings.backoff)
         self.bindings = Bindings(self._give_up, self.plugin_raised)
+        self.cluster.columns.fact_raised = self._fact_raised
         self.profiles = dict(make_profiles(self.cluster.context))
         self.changes = 0
         """How many changes there were so far."""
@@ -82,6 +83,9 @@ class LoopState:
     def plugin_raised(self, pod: Pod | None, plugin: str, point: str, status: Status) -> None:
         """Tell the operator that a plugin raised where no attempt could fail for it."""
         self.do(ReportPluginError(plugin, point, status.message, pod))
+
+    def _fact_raised(self, fact: str, method: str, error: Exception) -> None:
+        self.plugin_raised(None, fact, method, raised(error))
 
     def _give_up(self, underway: Underway, status: Status) -> None:
         """Take a pod back that had a node and could not be bound to it."""

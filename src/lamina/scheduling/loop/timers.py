@@ -1,5 +1,6 @@
 """Plugins that asked to be woken at a time."""
 
+import math
 from collections.abc import Iterator
 
 from lamina.scheduling.framework.points import TimedPlugin
@@ -14,18 +15,21 @@ class Timers:
         """Find the plugins that can be woken; one that two profiles share is woken once."""
         self._state = state
         self.plugins: list[TimedPlugin] = list(_timed(state))
+        self._served: dict[str, float] = {}
+        """The time at which each plugin was woken last, as it had asked for it."""
 
     def next_time(self) -> float | None:
         """Return the next time a plugin asked for. A time that has passed is not asked for again."""
-        times = [plugin.wake_at for plugin in self.plugins]
+        times = [self._time_of(plugin) for plugin in self.plugins]
         return min((at for at in times if at is not None and at > self._state.now), default=None)
 
     def pass_time(self, now: float) -> None:
         """Wake the plugins whose time has come; pods they refused are tried again if they say so."""
         for plugin in self.plugins:
-            at = plugin.wake_at
-            if at is None or at > now:
+            at = self._time_of(plugin)
+            if at is None or at > now or at == self._served.get(plugin.name):
                 continue
+            self._served[plugin.name] = at
             try:
                 again = plugin.wake(now)
             except Exception as error:  # noqa: BLE001 - a plugin that raises must not stop the loop
@@ -33,6 +37,15 @@ class Timers:
                 again = True
             if again:
                 self._state.queue.retry(plugin.name)
+
+    def _time_of(self, plugin: TimedPlugin) -> float | None:
+        """Read when a plugin wants to be woken; anything but a finite number counts as None."""
+        try:
+            at: object = plugin.wake_at
+        except Exception as error:  # noqa: BLE001 - a plugin that raises must not stop the loop
+            self._state.plugin_raised(None, plugin.name, "wake_at", raised(error))
+            return None
+        return float(at) if isinstance(at, int | float) and math.isfinite(at) else None
 
 
 def _timed(state: LoopState) -> Iterator[TimedPlugin]:

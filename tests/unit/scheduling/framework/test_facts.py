@@ -10,6 +10,7 @@ from lamina.layers.inventory import Inventory
 from lamina.model.errors import WiringError
 from lamina.model.events import NodeGone, NodeSeen, PodGone, PodSeen, TimePassed
 from lamina.scheduling.framework.columns import NodeColumns
+from lamina.scheduling.framework.commands import Bind, ReportPluginError
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.evaluation import Evaluation
 from lamina.scheduling.framework.facts import FactHandle
@@ -223,3 +224,47 @@ def test_a_plugin_that_does_not_say_what_it_reads_is_asked_after_any_fact_change
     columns.touch(handle.facet, 0)
 
     assert not kept.refresh(a_pod())
+
+
+class Loud(Noise):
+    """Raises for the pod called boom, and for the node of that name."""
+
+    def put(self, row, node):
+        if node is not None and node.name == "boom":
+            raise RuntimeError("put")
+        return super().put(row, node)
+
+    def add(self, row, pod):
+        if pod.name == "boom":
+            raise RuntimeError("add")
+        return super().add(row, pod)
+
+
+class Hurt(Quiet):
+    """Brings a fact that raises."""
+
+    name: ClassVar = "Hurt"
+
+    def __init__(self, context, args) -> None:
+        self.noise = context.register(Loud())
+        self.reads = Reads(rows=frozenset({self.noise.facet}))
+        self.asked = []
+
+
+def test_a_fact_that_raises_is_reported_and_leaves_nothing_half_counted():
+    """A pod of another scheduler counts on its node whatever a plugin's fact does, and other pods are placed."""
+    loop = a_loop(["PrioritySort", "NodeResourcesFit", Hurt, "DefaultBinder"])
+    commands = loop.feed(
+        NodeSeen(a_node("boom", cpu=1)),
+        NodeSeen(a_node("a", cpu=4)),
+        PodSeen(a_pod("boom", cpu=3, on="a", labels={"loud": "yes"}, scheduler="another")),
+        PodSeen(a_pod("p", cpu=2)),
+        PodSeen(a_pod("q", cpu=1)),
+    )
+
+    assert [("noise", "put"), ("noise", "add")] == [
+        (one.plugin, one.point) for one in commands if isinstance(one, ReportPluginError)
+    ]
+    # Of four cpu on `a`, three are taken by the other scheduler's pod; `p` fits nowhere and `q` once.
+    assert ["q"] == [one.pod.name for one in commands if isinstance(one, Bind)]
+    assert ["p"] == [queued.pod.name for queued in loop.queue]

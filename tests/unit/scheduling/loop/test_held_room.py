@@ -168,3 +168,72 @@ def test_a_nomination_ends_when_the_node_would_not_take_the_pod_any_more() -> No
 
     assert [("vip", "")] == nominated(commands)
     assert "" == loop.cluster.nominations.node_of(PodUid("vip"))
+
+
+def test_a_nominated_pod_is_tried_although_a_pod_of_its_shape_was_refused() -> None:
+    """
+    What nominations have to do with a refusal holds for one pod: its twin may be let in.
+    """
+    loop = a_loop(CORE)
+    loop.feed(
+        events.NodeSeen(a_node("n1", cpu=4)),
+        events.NodeSeen(a_node("n2", cpu=4)),
+        events.PodSeen(replace(a_pod("v1", cpu=4, on="n1"), deleting=True)),
+        events.PodSeen(replace(a_pod("v2", cpu=4, on="n2"), deleting=True)),
+        events.PodSeen(a_pod("a", cpu=3, priority=10, nominated="n1")),
+        events.PodSeen(a_pod("b", cpu=3, priority=10, nominated="n2")),
+    )
+
+    assert [("b", "n2")] == bound(loop.feed(events.TimePassed(20.0), events.PodGone(PodUid("v2"))))
+
+
+def test_a_nominated_pod_that_goes_elsewhere_gives_its_room_back_at_once() -> None:
+    loop = a_loop(CORE)
+    loop.feed(
+        events.NodeSeen(a_node("n1", cpu=4)),
+        events.NodeSeen(a_node("n2", cpu=4)),
+        events.PodSeen(replace(a_pod("x", cpu=2, on="n1"), deleting=True)),
+        events.PodSeen(a_pod("y", cpu=4, on="n2")),
+        events.PodSeen(a_pod("a", cpu=3, priority=10, nominated="n1")),
+        events.PodSeen(a_pod("c", cpu=2)),
+    )
+
+    assert [("a", "n2"), ("c", "n1")] == bound(loop.feed(events.TimePassed(20.0), events.PodGone(PodUid("y"))))
+
+
+def test_news_older_than_another_nomination_of_ours_do_not_undo_it() -> None:
+    """
+    The API server still names the node that was nominated before; the victims were evicted on the new one.
+    """
+    cluster = a_loop(CORE).cluster
+    seen = a_pod("vip", nominated="n0")
+    cluster.apply(events.PodSeen(seen))
+    cluster.nominate(seen, "n1", [a_pod("victim", on="n1")])
+
+    assert [] == cluster.apply(events.PodSeen(replace(seen, labels={"changed": "yes"})))
+    assert "n1" == cluster.nominations.node_of(PodUid("vip"))
+    assert {"victim"} == cluster.nominations.victims_of(PodUid("vip"))
+
+
+class Clumsy:
+    """Raises for the pod it is about."""
+
+    name: ClassVar = "Clumsy"
+
+    def __init__(self, context: Context, args: NoArgs) -> None: ...
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> None:
+        if pod.name == "nominee":
+            raise ZeroDivisionError
+
+
+def test_a_nomination_ends_when_the_attempts_of_its_pod_break() -> None:
+    loop = a_loop((*CORE, Clumsy))
+    loop.feed(events.NodeSeen(a_node("n", cpu=4)))
+
+    commands = loop.feed(
+        events.PodSeen(a_pod("nominee", cpu=100, priority=10, nominated="n")), events.PodSeen(a_pod("p", cpu=2))
+    )
+
+    assert [("nominee", "")] == nominated(commands)
+    assert [("p", "n")] == bound(commands)

@@ -3,6 +3,8 @@
 import math
 from typing import ClassVar
 
+import pytest
+
 from lamina.model import events
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod, PodUid
@@ -11,10 +13,11 @@ from lamina.scheduling.framework.columns import Bools
 from lamina.scheduling.framework.commands import Bind, Command, ReportPluginError, WakeAt
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Reads, Verdicts
+from lamina.scheduling.framework.points import Reads, Verdicts, Wait
 from lamina.scheduling.framework.registry import NoArgs
 from lamina.scheduling.framework.status import Status, unschedulable
 from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.framework.waiting import WaitingPods
 from lamina.testing import a_loop, a_node, a_pod
 
 CORE = ("PrioritySort", "NodeResourcesFit", "DefaultBinder")
@@ -189,3 +192,69 @@ def test_a_plugin_can_look_at_the_pods_of_a_node_and_at_what_they_take() -> None
     )
 
     assert [("p", "n2")] == bound(loop.feed(events.PodSeen(a_pod("p", cpu=1))))
+
+
+class Usher:
+    """Holds every pod, and lets all of them go when it is woken or when another pod is bound."""
+
+    name: ClassVar = "Usher"
+
+    def __init__(self, context: Context, args: NoArgs) -> None:
+        self.wake_at: float | None = 50.0
+        self._waiting: WaitingPods | None = None
+
+    def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Wait | None:
+        self._waiting = waiting
+        return Wait(600.0) if pod.labels.get("held") else None
+
+    def wake(self, now: float) -> bool:
+        self._let_go()
+        return False
+
+    def post_bind(self, state: CycleState, pod: Pod, node: str) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
+        for one in self._waiting or ():
+            self._waiting.allow(one.pod.uid, self.name)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "happened",
+    [
+        pytest.param([events.TimePassed(50.0)], id="woken"),
+        pytest.param([events.BindDone(PodUid("other"))], id="another pod is bound"),
+    ],
+)
+def test_a_waiting_pod_goes_on_wherever_a_plugin_allows_it(happened: list[events.Event]) -> None:
+    loop = a_loop((*CORE, Usher))
+    loop.feed(events.NodeSeen(a_node("n")), events.PodSeen(a_pod("held", labels={"held": "yes"})))
+    loop.feed(events.PodSeen(a_pod("other")))
+
+    assert [("held", "n")] == bound(loop.feed(*happened))
+
+
+@pytest.mark.parametrize("odd", [math.inf, math.nan, "soon"], ids=["never", "no number", "a word"])
+def test_a_time_that_is_no_finite_number_counts_as_none(odd: object) -> None:
+    loop = a_loop((*CORE, Curfew))
+    curfew = loop.profiles["default-scheduler"].plugins["Curfew"]
+    assert isinstance(curfew, Curfew)
+    curfew.wake_at = odd  # type: ignore[assignment]
+
+    commands = loop.feed(events.TimePassed(1.0), events.NodeSeen(a_node("n")))
+
+    assert [] == [one for one in commands if isinstance(one, WakeAt)]
+    assert [] == curfew.woken
+
+
+def test_a_plugin_is_woken_once_for_each_time_it_asks_for() -> None:
+    loop = a_loop((*CORE, Curfew))
+    curfew = loop.profiles["default-scheduler"].plugins["Curfew"]
+    assert isinstance(curfew, Curfew)
+    for now in (50.0, 51.0, 52.0):
+        loop.feed(events.TimePassed(now))
+    curfew.wake_at = 52.5
+    for now in (53.0, 54.0):
+        loop.feed(events.TimePassed(now))
+
+    assert [50.0, 53.0] == curfew.woken
