@@ -6,7 +6,6 @@ order, or not at all, and checks after every step that what the loop believes eq
 """
 
 import os
-from typing import ClassVar
 
 import hypothesis.strategies as st
 import msgspec
@@ -20,14 +19,9 @@ from lamina.model.pod import Pod, SpreadConstraint
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, untolerated
 from lamina.scheduling.framework.commands import Bind, DoWork, ReportPluginError, TellPending, WakeAt
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import QueuedPod, Wait, Work
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, unschedulable
-from lamina.scheduling.framework.waiting import WaitingPods
 from lamina.scheduling.loop import queue
 from lamina.testing import a_loop, a_node, a_pod, an_image, held
+from tests.property.machine_plugins import PLUGINS, Volume
 
 SCHEDULES = int(os.environ.get("LAMINA_SCHEDULES", "2000"))
 STEPS = 25
@@ -38,78 +32,6 @@ ZONES = ("x", "y")
 EVEN = (SpreadConstraint(1, "zone", selector=LabelSelector((("app", "even"),))),)
 WIDE = {f"example.com/r{number}": 1 for number in range(40)}
 """More resources than a node has by rights: what asks for them must cost nothing that stays."""
-
-
-class Gate:
-    """Keeps pods out that carry the label gate=closed."""
-
-    name: ClassVar = "Gate"
-
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
-
-    def pre_enqueue(self, pod: Pod) -> Status | None:
-        return unschedulable("closed") if pod.labels.get("gate") == "closed" else None
-
-
-class Ageing:
-    """Puts pods first whose priority plus age is largest: an order that changes with time alone."""
-
-    name: ClassVar = "Ageing"
-    changes_with_time: ClassVar = True
-
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
-
-    def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
-        return (-(queued.pod.priority + (now - queued.arrived_at) * (1 + queued.pod.priority)),)
-
-
-class Patience:
-    """Holds pods that carry the label wait until somebody allows them, for at most 30 seconds."""
-
-    name: ClassVar = "Patience"
-
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
-
-    def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Wait | None:
-        return Wait(30.0) if "wait" in pod.labels else None
-
-
-class Volume:
-    """Needs work done before pods are bound that carry the label work; keeps books of what is reserved."""
-
-    name: ClassVar = "Volume"
-
-    def __init__(self, context: Context, args: NoArgs) -> None:
-        self.reserved: dict[str, str] = {}
-
-    def reserve(self, state: CycleState, pod: Pod, node: str) -> None:
-        assert pod.uid not in self.reserved, "a pod is reserved once at a time"
-        self.reserved[pod.uid] = node
-
-    def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
-        assert self.reserved.pop(pod.uid) == node
-
-    def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Work | None:
-        return Work("attach") if "work" in pod.labels else None
-
-    def post_bind(self, state: CycleState, pod: Pod, node: str) -> None:
-        assert self.reserved.pop(pod.uid) == node
-
-
-PLUGINS = [
-    Ageing,
-    Gate,
-    "NodeUnschedulable",
-    "NodeName",
-    "TaintToleration",
-    "NodeResourcesFit",
-    "PodTopologySpread",
-    "ImageLocality",
-    "LayerLocality",
-    Patience,
-    Volume,
-    "DefaultBinder",
-]
 
 
 class Cluster(RuleBasedStateMachine):
