@@ -3,7 +3,8 @@ Listens for HTTP requests to the service's own endpoints, with a limit on open c
 
 aiohttp limits neither connections nor their age, and the address may be reachable by every pod. A connection beyond the
 limit closes the oldest one instead of being refused: a client that holds connections open must not keep a probe of the
-kubelet out, for then the kubelet would restart the scheduler.
+kubelet out, for then the kubelet would restart the scheduler. The connection is aborted: a client that does not read would
+otherwise keep it, and the unsent page, for as long as it likes.
 """
 
 import asyncio
@@ -25,6 +26,8 @@ class Listener:
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=LAST_PAGES)
         self._most = most
         self._server: asyncio.Server | None = None
+        self._transports: dict[web.RequestHandler, asyncio.Transport | None] = {}
+        """Of the open connections: aiohttp forgets the transport of one that it closes, even while a page is unsent."""
 
     async def open(self, host: str, port: int) -> int:
         """Start to listen; return the port, which the system chooses for 0. Raises OSError if that is not possible."""
@@ -49,5 +52,11 @@ class Listener:
 
     def _limit(self, server: web.Server) -> None:
         # The server lists its connections by age.
-        for oldest in server.connections[: -self._most]:
+        connections = server.connections
+        self._transports = {one: self._transports.get(one, one.transport) for one in connections}
+        for oldest in connections[: -self._most]:
             oldest.force_close()
+            transport = self._transports[oldest]
+            if transport is not None:
+                # Closed, it would wait until the client has read everything.
+                transport.abort()

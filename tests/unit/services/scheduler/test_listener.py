@@ -1,12 +1,15 @@
 """However many connect to the service's own endpoints, few connections are open and a probe is answered."""
 
 import asyncio
+import socket
 
 from aiohttp import web
 
 from lamina.services.scheduler.listener import Listener
 
 ASK = b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n"
+LARGE = 16_000_000
+"""Bytes: more than the buffers of the system hold."""
 
 
 async def opened(listener: Listener) -> int:
@@ -17,9 +20,19 @@ def an_app() -> web.Application:
     async def livez(_: web.Request) -> web.Response:
         return web.Response(text="ok")
 
+    async def large(_: web.Request) -> web.Response:
+        return web.Response(body=bytes(LARGE))
+
     app = web.Application()
     app.router.add_get("/livez", livez)
+    app.router.add_get("/large", large)
     return app
+
+
+async def rounds() -> None:
+    """Let the event loop do what is due, and what follows from it."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 async def asked(port: int) -> bytes:
@@ -76,4 +89,53 @@ async def test_connections_that_were_closed_make_room():
         assert not kept[0].at_eof()
         kept[1].close()
     finally:
+        await listener.close()
+
+
+async def unread(listener: Listener, port: int) -> socket.socket:
+    """Ask for a large page and read nothing; return when the server waits for the client."""
+    before = set(listener._runner.server.connections)
+    client = socket.socket()
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", port))
+    await loop.sock_sendall(client, b"GET /large HTTP/1.1\r\nHost: here\r\n\r\n")
+    while not any(
+        one.transport is not None and one.transport.get_write_buffer_size()
+        for one in listener._runner.server.connections
+        if one not in before
+    ):
+        await asyncio.sleep(0)
+    return client
+
+
+async def test_clients_that_do_not_read_hold_no_more_connections_than_the_limit():
+    listener = Listener(an_app(), most=2)
+    port = await opened(listener)
+    clients = []
+    try:
+        for _ in range(6):
+            clients.append(await unread(listener, port))
+            await rounds()
+            assert 2 >= len(listener._runner.server.connections)
+        assert b"HTTP/1.1 200 OK\r\n" == await asked(port)
+    finally:
+        for client in clients:
+            client.close()
+        await listener.close()
+
+
+async def test_a_connection_that_aiohttp_closed_and_that_is_not_read_counts_and_is_ended_too():
+    listener = Listener(an_app(), most=2)
+    port = await opened(listener)
+    clients = []
+    try:
+        for _ in range(6):
+            clients.append(await unread(listener, port))
+            await rounds()
+            listener._runner.server.connections[-1].force_close()
+            assert 2 >= len(listener._runner.server.connections)
+    finally:
+        for client in clients:
+            client.close()
         await listener.close()
