@@ -7,7 +7,8 @@ a pod is placed whether or not its owner could be told why it took so long.
     pending --> ready --PATCH--> written
                  ^ |
                  | +-- 429, 5xx, no answer: later, with back-off; after `TRIES` attempts given up
-                 | +-- 404, another UID, any other 4xx: dropped
+                 | +-- 404, another UID: dropped
+                 | +-- any other 4xx, an unexpected error: given up
                  +---- this instance does not lead: stays ready, in order
 
 The loop reports the same message only once. Therefore the writer answers news it gives up with `TellFailed`, and the loop
@@ -115,7 +116,7 @@ class ApiTeller:
         self._answer = answer
         self._standing = standing
         self._news: dict[PodUid, News] = {}
-        """Everything that is not written yet, the oldest first."""
+        """Everything that is not written yet, by when it was last reported."""
         self._ready: dict[PodUid, None] = {}
         """Those of them that may be written now, in order."""
         self._claims = 0
@@ -133,9 +134,8 @@ class ApiTeller:
             news = News(pod, decision)
             self._make_ready(news)
         else:
+            # It keeps its place among the ready: a pod whose message keeps changing would never come first otherwise.
             news.pod, news.decision, news.newer = pod, decision, True
-            if pod.uid in self._ready:
-                self._make_ready(news)
         self._news[pod.uid] = news
         if len(self._news) > MOST_WAITING:
             self._give_up(next(iter(self._news.values())))
@@ -208,9 +208,11 @@ class ApiTeller:
     async def _attempt(self, news: News) -> None:
         news.newer = False
         pause: float | None = None
+        settled = False
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._write(news.pod, news.decision)
+            settled = True
         except TimeoutError:
             pause = self._failed(news, f"no answer within {PATIENCE:g} seconds", passing=True)
         except Unreachable as error:
@@ -229,8 +231,11 @@ class ApiTeller:
         elif news.newer:
             news.tries = 0
             self._make_ready(news)
-        else:
+        elif settled:
             self._drop(news.pod.uid)
+        else:
+            # Permissions may return, and the next message may be one that the server takes.
+            self._give_up(news)
 
     def _failed(self, news: News, problem: str, *, passing: bool, asked: float | None = None) -> float | None:
         """Return how long to wait before the next attempt; None if there is none."""

@@ -96,7 +96,21 @@ def test_only_the_newest_news_of_a_pod_is_told():
         desk, lambda: desk.pending("p1", "old"), lambda: desk.pending("p2", "two"), lambda: desk.pending("p1", "new")
     )
 
-    assert [("p2", "two"), ("p1", "new")] == desk.told
+    assert [("p1", "new"), ("p2", "two")] == desk.told
+
+
+def test_a_pod_whose_message_keeps_changing_keeps_its_place_among_those_that_wait():
+    desk = Desk(ScriptedClient(), rate=1.0)
+
+    async def story() -> None:
+        for number in range(10):
+            desk.pending(f"p{number}")
+        for number in range(5):
+            desk.pending("p3", f"news {number}")
+            await asyncio.sleep(1.0)
+
+    desk.work(story)
+    assert [f"p{number}" for number in range(10)] == [pod for pod, _ in desk.told[:10]]
 
 
 def test_a_pod_that_was_bound_before_it_was_told_is_told_nothing():
@@ -139,17 +153,19 @@ def test_who_does_not_lead_writes_no_conditions():
 
 
 @pytest.mark.parametrize(
-    ("trouble", "pods"),
+    ("trouble", "pods", "answers"),
     [
-        pytest.param(LOST, ["p1", "p2", "p1"], id="lost"),
-        pytest.param(refused(500), ["p1", "p2", "p1"], id="in trouble"),
-        pytest.param(refused(429), ["p1", "p2", "p1"], id="too many requests"),
-        pytest.param(refused(409), ["p1", "p2", "p1"], id="conflict"),
-        pytest.param(refused(403), ["p1", "p2"], id="forbidden"),
-        pytest.param(refused(422), ["p1", "p2"], id="not valid"),
+        pytest.param(LOST, ["p1", "p2", "p1"], [], id="lost"),
+        pytest.param(refused(500), ["p1", "p2", "p1"], [], id="in trouble"),
+        pytest.param(refused(429), ["p1", "p2", "p1"], [], id="too many requests"),
+        pytest.param(refused(409), ["p1", "p2", "p1"], [], id="conflict"),
+        pytest.param(refused(401), ["p1", "p2"], [TellFailed("p1")], id="not known"),
+        pytest.param(refused(403), ["p1", "p2"], [TellFailed("p1")], id="forbidden"),
+        pytest.param(refused(422), ["p1", "p2"], [TellFailed("p1")], id="not valid"),
+        pytest.param(ZeroDivisionError("odd"), ["p1", "p2"], [TellFailed("p1")], id="unexpected"),
     ],
 )
-def test_a_condition_that_cannot_be_written_is_logged_and_retried_unless_the_answer_is_final(trouble, pods, caplog):
+def test_a_condition_that_cannot_be_written_is_logged_and_retried_or_answered(trouble, pods, answers, caplog):
     desk = Desk(ScriptedClient(trouble))
     with caplog.at_level(logging.WARNING):
         at_once(desk, lambda: desk.pending("p1"), lambda: desk.pending("p2"))
@@ -157,6 +173,19 @@ def test_a_condition_that_cannot_be_written_is_logged_and_retried_unless_the_ans
     assert pods == [pod for pod, _ in desk.told]
     assert any("cannot write the condition of default/p1" in line for line in caplog.messages)
     assert not desk.teller._news
+    assert answers == desk.answers
+
+
+def test_newer_news_is_written_although_the_server_refused_the_older():
+    desk = Desk(ScriptedClient(refused(422), pause=1.0))
+
+    async def story() -> None:
+        desk.pending("p1", "odd")
+        await asyncio.sleep(0.5)
+        desk.pending("p1", "plain")
+
+    desk.work(story)
+    assert [("p1", "odd"), ("p1", "plain")] == desk.told
     assert [] == desk.answers
 
 
@@ -165,6 +194,8 @@ def test_a_pod_that_is_gone_is_no_trouble(caplog):
     at_once(desk, lambda: desk.pending("p1"))
 
     assert [] == [line for line in caplog.messages if "cannot write" in line]
+    assert [] == desk.answers
+    assert not desk.teller._news
 
 
 def test_no_more_are_written_at_once_than_there_are_workers():
@@ -247,6 +278,7 @@ def test_news_that_cannot_be_written_down_end_nothing():
     at_once(desk, lambda: desk.pending("p1", "odd \ud800"), lambda: desk.pending("p2"))
 
     assert ("p2", "no room") in desk.told
+    assert [TellFailed("p1")] == desk.answers
 
 
 def test_a_condition_that_stays_false_began_when_it_began():
@@ -427,6 +459,8 @@ def test_one_piece_of_news_takes_one_permission_however_many_workers_wait():
         pytest.param([refused(429)], 20_000, id="too many requests"),
         pytest.param([LOST], 20_000, id="lost"),
         pytest.param([refused(500)] * TRIES, 20_000, id="in trouble until it is given up"),
+        pytest.param([refused(401), refused(403)], 20_000, id="without permission for a while"),
+        pytest.param([ZeroDivisionError("odd")], 20_000, id="unexpected"),
         pytest.param([], 1, id="more news than may wait"),
     ],
 )
