@@ -5,7 +5,8 @@ Takes summaries as they are written to files (plain data), not results: a table 
 another machine.
 
 A row has a verdict (better or worse than the baseline) only if its interval excludes equality and both profiles' figures
-cover the same number of pods. Otherwise it says why there is none.
+cover the same number of pods; for figures that only grow with the number of pods it is enough that the better profile left
+no more pods without a start. Otherwise the row says why there is none.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +32,7 @@ NO_PAIRS: Final = "no seed has this figure under both profiles"
 NO_INTERVAL: Final = "fewer than two seeds: there is no interval"
 EQUAL: Final = "the interval includes equality: these seeds do not tell the two apart"
 OTHER_PODS: Final = "different numbers of pods: {} {:,.1f} a run here, {:,.1f} under the baseline"
+UNKNOWN_PODS: Final = "unknown numbers of pods: some summaries lack the count of pods {}"
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -68,7 +70,7 @@ class Row(msgspec.Struct, frozen=True):
     no_verdict: str | None = None
     """Why there is no verdict; None where there is one, and for the baseline itself."""
     comparable: bool = True
-    """Whether the figures of both profiles cover the same number of pods."""
+    """Whether the numbers of pods that the figures of both profiles cover are known and allow a verdict."""
 
     @property
     def sign(self) -> int:
@@ -158,10 +160,13 @@ def _has_zeros(ratio: Ratio, difference: Estimate | None) -> bool:
 
 def _judged(row: Row, metric: Metric, summaries: Summaries, baseline: Summaries) -> Row:
     """Add the verdict, or why there is none."""
-    other_pods = _other_pods(metric, summaries, baseline)
-    reason = other_pods or _undecided(row, metric)
-    if reason:
-        return msgspec.structs.replace(row, no_verdict=reason, comparable=not other_pods)
+    other_pods = _other_pods(row, metric, summaries, baseline)
+    undecided = "" if other_pods else _undecided(row, metric)
+    if undecided:
+        return msgspec.structs.replace(row, no_verdict=undecided)
+    uncovered = other_pods or _unknown_pods(metric, summaries, baseline)
+    if uncovered:
+        return msgspec.structs.replace(row, no_verdict=uncovered, comparable=False)
     return msgspec.structs.replace(row, verdict="better" if row.sign < 0 else "worse")
 
 
@@ -177,17 +182,34 @@ def _undecided(row: Row, metric: Metric) -> str:
     return "" if row.sign else EQUAL
 
 
-def _other_pods(metric: Metric, summaries: Summaries, baseline: Summaries) -> str:
-    """Say how the numbers of pods differ that the two figures cover; empty when they do not, under any seed."""
-    if metric.population is None:
-        return ""
-    here, there = _read(summaries, metric.population), _read(baseline, metric.population)
-    pairs = [(one, there[seed]) for seed, one in here.items() if seed in there]
+def _other_pods(row: Row, metric: Metric, summaries: Summaries, baseline: Summaries) -> str:
+    """Say how the numbers of pods differ that the two figures cover; empty when that does not stand against a verdict."""
+    pairs = _counts(metric, summaries, baseline)
     known = [(one, other) for one, other in pairs if one is not None and other is not None]
     if all(one == other for one, other in known):
         return ""
+    if metric.grows and row.sign and all((one - other) * row.sign >= 0 for one, other in known):
+        return ""
     means = [sum(numbers) / len(known) for numbers in zip(*known, strict=True)]
-    return OTHER_PODS.format("not started" if metric.population == NOT_STARTED else metric.population[-1], *means)
+    return OTHER_PODS.format(_counted(metric), *means)
+
+
+def _unknown_pods(metric: Metric, summaries: Summaries, baseline: Summaries) -> str:
+    """Say that a summary lacks the number of pods its figure covers; empty when all have it."""
+    unknown = any(None in pair for pair in _counts(metric, summaries, baseline))
+    return UNKNOWN_PODS.format(_counted(metric)) if unknown else ""
+
+
+def _counts(metric: Metric, summaries: Summaries, baseline: Summaries) -> list[tuple[float | None, float | None]]:
+    """Return how many pods the two figures cover, seed by seed."""
+    if metric.population is None:
+        return []
+    here, there = _read(summaries, metric.population), _read(baseline, metric.population)
+    return [(one, there[seed]) for seed, one in here.items() if seed in there]
+
+
+def _counted(metric: Metric) -> str:
+    return "not started" if metric.population == NOT_STARTED else str((metric.population or ("",))[-1])
 
 
 def _read(summaries: Summaries, path: tuple[str, ...]) -> dict[int, float | None]:

@@ -40,7 +40,13 @@ class Metric(msgspec.Struct, frozen=True):
     """
     Which count of pods must be equal for two runs to be comparable; None: always comparable.
 
-    Start times cover started pods only. Downloads lack what pods that never started would have pulled.
+    Start times cover started pods only. Downloads lack what pods that never started would have pulled, and so does every
+    other figure of nodes that those pods would have loaded.
+    """
+    grows: bool = False
+    """
+    Whether more started pods can only mean more of it: a profile that has less of it although it left no more pods without
+    a start is better, even if the numbers differ. Evictions and overload may be why pods of the other never started.
     """
     better: Better = "lower"
 
@@ -75,8 +81,8 @@ METRICS: Final = (
     Metric("startup_p50", "seconds", _total("total", "p50"), "start p50", "s", "always", STARTED),
     Metric("startup_p95", "seconds", _total("total", "p95"), "start p95", "s", "always", STARTED),
     Metric("startup_p99", "seconds", _total("total", "p99"), "start p99", "s", "always", STARTED),
-    Metric("heating", "times", ("heating",), "heating", "max/mean", "always"),
-    Metric("balance", "times", ("balance",), "balance", "sd/mean", "always"),
+    Metric("heating", "times", ("heating",), "heating", "max/mean", "always", NOT_STARTED),
+    Metric("balance", "times", ("balance",), "balance", "sd/mean", "always", NOT_STARTED),
     Metric("started", "count", STARTED, "started", "pods", "differs", better="neither"),
     Metric("not_started", "count", NOT_STARTED, "not started", "pods", "non-zero"),
     Metric("pending", "count", ("pods", "pending"), "still pending", "pods", "non-zero"),
@@ -86,17 +92,19 @@ METRICS: Final = (
     Metric("failed_before_start", "count", _never("failed"), "failed before start", "pods", "non-zero"),
     Metric("removed_before_start", "count", _never("removed"), "removed before start", "pods", "non-zero"),
     Metric("rejected", "count", ("pods", "rejected"), "rejected", "pods", "non-zero"),
-    Metric("failures", "count", ("failures",), "failed", "pods", "non-zero"),
-    Metric("evictions", "count", ("evictions",), "evicted", "pods", "non-zero"),
-    Metric("overload_seconds", "seconds", ("overload_seconds",), "overload", "node-s", "non-zero"),
+    Metric("failures", "count", ("failures",), "failed", "pods", "non-zero", NOT_STARTED, grows=True),
+    Metric("evictions", "count", ("evictions",), "evicted", "pods", "non-zero", NOT_STARTED, grows=True),
+    Metric(
+        "overload_seconds", "seconds", ("overload_seconds",), "overload", "node-s", "non-zero", NOT_STARTED, grows=True
+    ),
     Metric("pulls", "count", ("pulls",), "pulls", "images", "non-zero", NOT_STARTED),
     Metric("waiting_mean", "seconds", _total("waiting", "mean"), "waiting mean", "s", population=STARTED),
     Metric("download_mean", "seconds", _total("download", "mean"), "download mean", "s", population=STARTED),
     Metric("unpack_mean", "seconds", _total("unpack", "mean"), "unpack mean", "s", population=STARTED),
     Metric("slowdown_mean", "times", ("slowdown", "mean"), "slowdown mean", "ratio", population=FINISHED),
-    Metric("cleared_bytes", "bytes", ("gc", "bytes"), "cleared", "bytes"),
-    Metric("restarts", "count", ("restarts",), "restarts", "times"),
-    Metric("pull_failures", "count", ("pull_failures",), "failed pulls", "pulls"),
+    Metric("cleared_bytes", "bytes", ("gc", "bytes"), "cleared", "bytes", population=NOT_STARTED, grows=True),
+    Metric("restarts", "count", ("restarts",), "restarts", "times", population=NOT_STARTED, grows=True),
+    Metric("pull_failures", "count", ("pull_failures",), "failed pulls", "pulls", population=NOT_STARTED, grows=True),
 )
 
 BY_NAME: Final = {metric.name: metric for metric in METRICS}

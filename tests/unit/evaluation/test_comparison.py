@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from lamina.evaluation.comparison import EQUAL, NEITHER, NO_INTERVAL, NO_PAIRS, Population, Run, compare
+from lamina.evaluation.comparison import EQUAL, NEITHER, NO_INTERVAL, NO_PAIRS, UNKNOWN_PODS, Population, Run, compare
 from lamina.evaluation.intervals import Estimate, Ratio
 from lamina.evaluation.metrics import METRICS, chosen
 from lamina.model.errors import InputError
+
+HARMS = ("failures", "evictions", "overload_seconds", "cleared_bytes", "restarts", "pull_failures")
+"""Metrics that only grow with the number of pods."""
 
 
 def a_summary(
@@ -18,6 +21,7 @@ def a_summary(
     pulling: int = 0,
     heating: float | None = 1.5,
     evictions: int = 0,
+    harm: int = 0,
 ) -> Any:
     """What the table reads of a summary, and a little more."""
     return {
@@ -26,7 +30,9 @@ def a_summary(
         "pulls": 3,
         "heating": heating,
         "balance": heating,
-        "evictions": evictions,
+        **dict.fromkeys(HARMS, harm),
+        "evictions": evictions or harm,
+        "gc": {"bytes": harm},
         "pods": {
             "total": 9,
             "started": 9 - pending - pulling,
@@ -150,18 +156,54 @@ def test_a_verdict_needs_an_interval_without_equality(start, verdict):
             for which in ("mean", "p50", "p99")
         ),
         pytest.param("bytes_pulled", "not started 1.5 a run here, 0.0", id="bytes that were never pulled"),
-        pytest.param("heating", None, id="the load of nodes is of all bound pods"),
+        pytest.param("heating", "not started 1.5 a run here, 0.0", id="load that never came"),
+        pytest.param("balance", "not started 1.5 a run here, 0.0", id="balance of fewer pods"),
+        *(pytest.param(metric, "not started 1.5 a run here, 0.0", id=metric) for metric in HARMS),
     ],
 )
 def test_figures_of_different_numbers_of_pods_have_no_verdict(metric, verdict):
     # Half of everything, which would be better; but one and two pods still pull when the run ends.
-    less = [{"start": 1.0, "pulled": 50, "heating": 1.0, "pulling": pulling} for pulling in (1, 2)]
-    found, reason = judged(metric, [{}, {}], less)
+    less = [{"start": 1.0, "pulled": 50, "heating": 1.0, "harm": 0, "pulling": pulling} for pulling in (1, 2)]
+    found, reason = judged(metric, [{"harm": 8}, {"harm": 8}], less)
 
-    if verdict is None:
-        assert ("better", None) == (found, reason)
-    else:
-        assert (None, f"different numbers of pods: {verdict} under the baseline") == (found, reason)
+    assert (None, f"different numbers of pods: {verdict} under the baseline") == (found, reason)
+
+
+@pytest.mark.parametrize("metric", HARMS)
+def test_less_harm_is_better_if_no_more_pods_never_started(metric):
+    # What is evicted before it starts never starts: fewer evictions and more starts belong together.
+    base = [{"harm": 8, "pulling": 2}, {"harm": 8, "pulling": 3}]
+    other = [{"harm": 1, "pulling": 1}, {"harm": 1, "pulling": 3}]
+
+    assert ("better", None) == judged(metric, base, other)
+    assert ("worse", None) == judged(metric, other, base)
+
+
+def test_less_harm_is_not_better_if_more_pods_never_started_under_one_seed():
+    base, other = [{"harm": 8, "pulling": 2}, {"harm": 8}], [{"harm": 1}, {"harm": 1, "pulling": 1}]
+
+    assert (None, "different numbers of pods: not started 0.5 a run here, 1.0 under the baseline") == judged(
+        "evictions", base, other
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "lacking", "count"),
+    [
+        pytest.param("bytes_pulled", ("base", "other"), "not started", id="no summary has it"),
+        pytest.param("evictions", ("other",), "not started", id="one profile lacks it"),
+        pytest.param("startup_mean", ("base",), "started", id="started pods"),
+    ],
+)
+def test_unknown_numbers_of_pods_mean_no_verdict(metric, lacking, count):
+    runs = [a_run("base", seed, harm=8) for seed in (1, 2)]
+    runs += [a_run("other", seed, start=1.0, pulled=50) for seed in (1, 2)]
+    for run in runs:
+        if run.profile in lacking:
+            del run.summary["pods"][count.replace(" ", "_")]
+    row = compare(runs, "base").row("other", metric)
+
+    assert (None, UNKNOWN_PODS.format(count), False) == (row.verdict, row.no_verdict, row.comparable)
 
 
 def test_numbers_of_pods_are_compared_seed_by_seed():
@@ -213,7 +255,7 @@ def test_a_comparison_says_how_many_pods_started():
     assert (Population("one", 9.0, 7.0, 2.0),) == compared.populations
 
 
-def test_a_summary_without_counts_of_pods_is_compared_all_the_same():
+def test_equal_figures_of_summaries_without_counts_of_pods_are_equal():
     old = {"scenario": "s", "bytes_pulled": 4, "pods": {}}
     compared = compare([Run(name, seed, old) for name in ("a", "b") for seed in (1, 2)], "a")
 
