@@ -27,9 +27,9 @@ from lamina.simulator.run import simulate
 from lamina.simulator.run.decider import LoopDecider
 from lamina.testing import a_loop
 from tests.property.layer_histories import ASKED, OPENING, STEP, STEPS, Pair
+from tests.property.machine_plugins import PLUGINS, Volume
 from tests.property.simulated_scenarios import PROFILES, REGISTRY, scenarios, wild
 from tests.property.test_evaluation_laws import Change, Watcher, beginnings, histories, shapes
-from tests.property.machine_plugins import PLUGINS, Volume
 from tests.property.test_loop_machine import IMAGES, SCHEDULES, Cluster
 from tests.property.test_usage_laws import SPECS
 from tests.property.twin_loops import Twins
