@@ -12,6 +12,9 @@ import logging
 import os
 import re
 import secrets
+import stat
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
@@ -33,6 +36,9 @@ MOST_FILE_BYTES: Final = 64 * 1024**2
 # Of a configuration, what no decision depends on; `clientConnection` names a file with credentials.
 LEFT_OUT: Final = ("clientConnection", "leaderElection")
 NAME: Final = re.compile(r"lamina-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{6}" + re.escape(SUFFIX))
+PART: Final = re.compile(r"\.[0-9a-f]{8}(-\d+)?\.part")
+PART_AGE: Final = 60.0
+"""Seconds without a write after which an unfinished file belongs to a process that was killed."""
 WAITING: Final = 4
 """Full segments that wait to be written; if more come, the disk is too slow and the newest is let go."""
 
@@ -88,12 +94,15 @@ class RecordingFiles:
         self._writer = writer
         self._process = secrets.token_hex(4)
         self._serial = 0
+        self._one_writer = threading.Lock()
+        self._late = False
         self._todo: asyncio.Queue[Segment] = asyncio.Queue(WAITING)
         try:
             settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             probe = settings.directory / f".{self._process}.part"
             os.close(_create(probe))
             probe.unlink()
+            self._remove_parts()
         except OSError as error:
             message = f"recordings cannot be written to {settings.directory}: {error.strerror}"
             raise InputError.one("--record-dir", message) from error
@@ -111,17 +120,38 @@ class RecordingFiles:
             await self.save(await self._todo.get())
 
     async def save(self, segment: Segment) -> Path | None:
-        """Write one segment; a failure is logged, because scheduling matters more."""
+        """Write one segment; a failure is logged, whatever it is, because scheduling matters more."""
         try:
             path = await asyncio.to_thread(self.write, segment)
         except (OSError, RecordingError) as error:
             log.warning("recording not written", extra={"fields": {"error": str(error)}})
             return None
+        except Exception:
+            log.exception("recording not written")
+            return None
         log.info("recording written", extra={"fields": {"file": str(path), "entries": len(segment.entries)}})
         return path
 
+    async def finish(self, newest: Segment, patience: float) -> None:
+        """Write the segments that wait and then *newest*; give up after *patience* seconds."""
+        left = self._todo.qsize() + 1
+        try:
+            async with asyncio.timeout(patience):
+                while not self._todo.empty():
+                    await self.save(self._todo.get_nowait())
+                    left -= 1
+                await self.save(newest)
+        except TimeoutError:
+            # The thread ends before its next piece; without this, the process would wait for it.
+            self._late = True
+            log.warning("recordings not written, the disk is too slow", extra={"fields": {"segments": left}})
+
     def write(self, segment: Segment) -> Path:
         """Write one segment and make room for it; return the file."""
+        with self._one_writer:
+            return self._write(segment)
+
+    def _write(self, segment: Segment) -> Path:
         self._serial += 1
         stamp = strftime("%Y%m%dT%H%M%SZ", gmtime(segment.started))
         path = self._settings.directory / f"lamina-{stamp}-{self._process}-{self._serial:06}{SUFFIX}"
@@ -130,6 +160,8 @@ class RecordingFiles:
             with os.fdopen(_create(temporary), "wb") as file:
                 size = 0
                 for piece in self._writer.encode(segment):
+                    if self._late:
+                        raise RecordingError("the process ends before the recording is written")
                     size += len(piece)
                     if size > self._settings.file_bytes:
                         raise RecordingError(
@@ -141,17 +173,33 @@ class RecordingFiles:
             with suppress(OSError):
                 temporary.unlink()
             raise
-        self._make_room()
+        self._make_room(path)
         return path
 
-    def _make_room(self) -> None:
-        """Remove the oldest recordings beyond the number that is kept; other files are left alone."""
-        found = sorted(
-            (path for path in self._settings.directory.iterdir() if NAME.fullmatch(path.name)),
-            key=lambda path: (path.name.split("-")[1], path.stat().st_mtime_ns, path.name),
-        )
-        for path in found[: max(len(found) - self._settings.files, 0)]:
+    def _make_room(self, written: Path) -> None:
+        """Remove the oldest recordings beyond the number that is kept, never *written*; other files are left alone."""
+        self._remove_parts()
+        # When the clock was set back, the file just written looks like the oldest.
+        found = sorted((changed, path) for changed, path in self._files(NAME) if path != written)
+        for _, path in found[: max(len(found) + 1 - self._settings.files, 0)]:
             path.unlink(missing_ok=True)
+
+    def _remove_parts(self) -> None:
+        """Remove what processes that were killed left unfinished."""
+        now = time.time_ns()
+        for changed, path in self._files(PART):
+            if now - changed > PART_AGE * 1e9:
+                path.unlink(missing_ok=True)
+
+    def _files(self, name: re.Pattern[str]) -> Iterator[tuple[int, Path]]:
+        """Go through the regular files of these names, each with when it was changed, in nanoseconds."""
+        for path in list(self._settings.directory.iterdir()):
+            if name.fullmatch(path.name):
+                # Another process may remove files, too.
+                with suppress(FileNotFoundError):
+                    status = path.lstat()
+                    if stat.S_ISREG(status.st_mode):
+                        yield status.st_mtime_ns, path
 
 
 def _create(path: Path) -> int:

@@ -1,8 +1,13 @@
 """Recordings as files: private, limited in size and number, whole or not there; and no secret is in them."""
 
+import asyncio
 import logging
 import os
 import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,10 +18,11 @@ from lamina.model.errors import InputError
 from lamina.model.pod import Container
 from lamina.scheduling.config.load import load
 from lamina.services.scheduler.annotation_mask import AnnotationMask
+from lamina.services.scheduler.event_ring import Segment
 from lamina.services.scheduler.recordings import RecordingFiles, RecordingSettings, RecordingWriter, configuration_text
 from lamina.services.scheduler.replay import replay
 from lamina.testing import a_node, a_pod
-from lamina.trace.recording import SUFFIX, Header, RecordingError
+from lamina.trace.recording import SUFFIX, Decided, Header, RecordingError, Taken
 from lamina.trace.recording_reader import read_recording
 from tests.unit.services.scheduler.recorded import REGISTRY, Life
 
@@ -86,6 +92,99 @@ async def test_segments_that_come_faster_than_the_disk_writes_are_dropped(tmp_pa
         files.put(life.ring.recording())
 
     assert 2 == sum("dropped" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    "change", [{"priority": 2**70}, {"annotations": {"lamina.dev/x": "\ud800"}}], ids=["number", "text"]
+)
+async def test_what_cannot_be_encoded_is_logged_and_scheduling_goes_on(tmp_path, caplog, change):
+    life = Life()
+    life.ring.take(events.PodSeen(msgspec.structs.replace(a_pod("odd"), node_name="n1", **change)))
+    files = files_of(life, tmp_path)
+
+    assert None is await files.save(life.ring.recording())
+    assert ["recording not written"] == [record.message for record in caplog.records]
+    assert caplog.records[0].exc_info
+    assert [] == list(tmp_path.iterdir())
+
+
+async def test_segments_that_wait_are_written_at_the_end_and_the_newest_last(tmp_path):
+    life = Life().live(2)
+    files = files_of(life, tmp_path)
+    files.put(life.ring.recording())
+    files.put(life.live(1).ring.recording())
+    newest = life.live(1).ring.newest()
+    await files.finish(newest, 60.0)
+    last = max(tmp_path.iterdir(), key=lambda path: path.name)
+
+    assert 3 == len(list(tmp_path.iterdir()))
+    assert len(newest.entries) == sum(isinstance(one, Taken | Decided) for one in read_recording(last))
+
+
+async def test_the_end_does_not_wait_for_a_disk_that_is_too_slow(tmp_path, caplog, monkeypatch):
+    """What is being written is left before its next piece, what waits is not begun; nothing unfinished remains."""
+    life = Life().live(2)
+    files = files_of(life, tmp_path)
+    begun: list[Segment] = []
+    slow = threading.Event()
+
+    def encode(segment: Segment) -> Iterator[bytes]:
+        begun.append(segment)
+        yield b"first"
+        slow.wait()
+        yield b"second"
+
+    monkeypatch.setattr(life.writer, "encode", encode)
+    files.put(life.ring.recording())
+    await files.finish(life.ring.newest(), 0.05)
+    slow.set()
+    await asyncio.get_running_loop().shutdown_default_executor()
+
+    assert 1 == len(begun)
+    assert ["recordings not written, the disk is too slow"] == [record.message for record in caplog.records]
+    assert [] == list(tmp_path.iterdir())
+
+
+def old(path: Path, seconds: float) -> Path:
+    then = time.time() - seconds
+    os.utime(path, (then, then), follow_symlinks=False)
+    return path
+
+
+def test_unfinished_files_of_killed_processes_are_removed(tmp_path):
+    """Not those of a process that is still writing, and no file of another name."""
+    for name in (".0123abcd-7.part", ".0123abcd.part", ".mine.part", ".89abcdef-1.part"):
+        (tmp_path / name).write_bytes(b"")
+    for name in (".0123abcd-7.part", ".0123abcd.part", ".mine.part"):
+        old(tmp_path / name, 3600)
+    files_of(Life(), tmp_path)
+
+    assert {".mine.part", ".89abcdef-1.part"} == {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("kind", ["link", "directory"])
+def test_what_is_no_file_but_has_such_a_name_is_left_alone(tmp_path, kind):
+    odd = tmp_path / f"lamina-20000101T000000Z-00000000-000001{SUFFIX}"
+    if kind == "link":
+        odd.symlink_to(tmp_path / "nowhere")
+    else:
+        odd.mkdir()
+    life = Life().live(1)
+    files = files_of(life, tmp_path, files=2)
+    written = [files.write(life.ring.recording()) for _ in range(4)]
+
+    assert {odd, *written[2:]} == set(tmp_path.iterdir())
+
+
+def test_the_file_just_written_stays_when_the_clock_was_set_back(tmp_path):
+    life = Life().live(1)
+    files = files_of(life, tmp_path, files=2)
+    first, second = (old(files.write(life.ring.recording()), seconds) for seconds in (-7200, -3600))
+    segment = msgspec.structs.replace(life.ring.recording(), started=0.0)
+    third = files.write(segment)
+
+    assert {first, third} == set(tmp_path.iterdir())
+    assert not second.exists()
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused_at_the_start(tmp_path):
