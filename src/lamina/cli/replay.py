@@ -50,27 +50,34 @@ def replay(ctx: click.Context, file: Path, output: str) -> None:
 def _show(found: "Replay") -> None:
     from datetime import UTC, datetime
 
-    click.echo(
-        f"recorded   {datetime.fromtimestamp(found.started, UTC):%Y-%m-%d %H:%M:%S} UTC by lamina {found.lamina}"
-    )
-    click.echo(f"events     {found.events}")
-    click.echo(f"decisions  {found.decisions}")
-    click.echo(f"equal      {'yes' if found.equal else 'no'}")
+    _say(f"recorded   {datetime.fromtimestamp(found.started, UTC):%Y-%m-%d %H:%M:%S} UTC by lamina {found.lamina}")
+    _say(f"events     {found.events}")
+    _say(f"decisions  {found.decisions}")
+    _say(f"equal      {'yes' if found.equal else 'no'}")
     if not found.exact:
-        click.echo(f"inexact    these plugins may keep books that no recording has: {', '.join(found.lost)}")
+        _say(f"inexact    these plugins may keep books that no recording has: {', '.join(found.lost)}")
     if found.difference is not None:
+        _say()
         _show_difference(found.difference)
 
 
 def _show_difference(one: "Difference") -> None:
-    click.echo(f"\ndecision {one.decision}, at {one.at:.6f}: {WORDS[one.why]}")
+    _say(f"decision {one.decision}, at {one.at:.6f}: {WORDS[one.why]}")
     if one.message:
-        click.echo(f"  {one.message}")
-        return
-    for title, outcomes in (("recorded", one.recorded), ("replayed", one.replayed)):
-        for line in _lines(outcomes):
-            click.echo(f"  {title}  {line}")
+        _say(f"  {one.message}")
+    else:
+        _show_outcomes("recorded", one.recorded)
+    if one.replayed or not one.message:
+        _show_outcomes("replayed", one.replayed)
 
 
-def _lines(outcomes: "tuple[Outcome, ...]") -> list[str]:
-    return [str(outcome) for outcome in outcomes] or ["nothing"]
+def _show_outcomes(title: str, outcomes: "tuple[Outcome, ...]") -> None:
+    for line in [str(outcome) for outcome in outcomes] or ["nothing"]:
+        _say(f"  {title}  {line}")
+
+
+def _say(line: str = "") -> None:
+    """Print one line as it is: names and messages come from the file, and it may come from a stranger."""
+    from lamina.cli.screen import Screen, literal
+
+    Screen().console.print(literal(line.replace("\n", " ")), soft_wrap=True, emoji=False)

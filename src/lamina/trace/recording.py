@@ -67,7 +67,7 @@ class Taken(msgspec.Struct, frozen=True, tag="taken"):
     events: tuple[Event, ...]
 
 
-class Decided(msgspec.Struct, frozen=True, tag="decided"):
+class Decided(msgspec.Struct, frozen=True, tag="decided", omit_defaults=True):
     """One call that decided."""
 
     limit: int
@@ -77,6 +77,8 @@ class Decided(msgspec.Struct, frozen=True, tag="decided"):
     picks: tuple[int, ...] = ()
     """How ties were broken, in this order."""
     outcomes: tuple[Outcome, ...] = ()
+    broke: str = ""
+    """What the core raised instead of deciding; the recording ends here."""
 
 
 class End(msgspec.Struct, frozen=True, tag="end"):

@@ -75,3 +75,45 @@ def test_what_is_no_recording_ends_in_2_and_one_line(tmp_path, monkeypatch, caps
     error = capsys.readouterr().err
     assert 1 == len(error.splitlines())
     assert str(path) in error
+
+
+def test_nothing_in_a_file_is_a_command_to_the_terminal(recording):
+    """Nor markup, nor a line of its own: what a stranger wrote is shown as text."""
+    hostile = "\x1b]0;owned\x07\x1b[2J\x9b31m[red]\nequal      yes"
+    header, *records = list(read_recording(altered(recording)))[:-1]
+    header = msgspec.structs.replace(header, lamina=hostile, exact=False, lost=(hostile,))
+    records = [
+        msgspec.structs.replace(
+            one, outcomes=tuple(msgspec.structs.replace(outcome, message=hostile) for outcome in one.outcomes)
+        )
+        if isinstance(one, Decided)
+        else one
+        for one in records
+    ]
+    recording.write_bytes(b"".join(compressed([header, *records])))
+    result = CliRunner().invoke(replay, [str(recording)])
+
+    assert 1 == result.exit_code
+    assert all(one.isprintable() for one in result.output.replace("\n", ""))
+    assert "[red]" in result.output
+    assert "equal      yes" not in result.output.splitlines()
+
+
+def test_a_recorded_crash_that_does_not_come_again_ends_in_1_and_shows_both(recording):
+    records = [*list(read_recording(recording))[:-1], Decided(1, 0, broke="KeyError: 'n1'")]
+    recording.write_bytes(b"".join(compressed(records)))
+    result = CliRunner().invoke(replay, [str(recording)])
+
+    assert 1 == result.exit_code
+    assert "the core broke" in result.output
+    assert "the core raised KeyError: 'n1' when this was recorded, and decided in the replay" in result.output
+
+
+@pytest.mark.parametrize("started", [float("nan"), 1e300])
+def test_a_file_from_no_time_ends_in_2_and_one_line(recording, monkeypatch, capsys, started):
+    header, *records = list(read_recording(recording))[:-1]
+    recording.write_bytes(b"".join(compressed([msgspec.structs.replace(header, started=started), *records])))
+    monkeypatch.setattr("sys.argv", ["lamina", "replay", str(recording)])
+
+    assert 2 == run()
+    assert 1 == len(capsys.readouterr().err.splitlines())

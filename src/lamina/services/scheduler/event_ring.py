@@ -13,21 +13,19 @@ from typing import Final
 
 import msgspec
 
-from lamina.model import events
 from lamina.model.events import Event
 from lamina.scheduling.framework.commands import Command
 from lamina.scheduling.loop.loop import Loop, Pick
 from lamina.scheduling.loop.outcomes import outcome
 from lamina.scheduling.loop.queue import SchedulingQueue
 from lamina.scheduling.loop.snapshot import LoopSnapshot
+from lamina.services.scheduler.event_size import size_of
 from lamina.trace.recording import Decided
 
 MOST_ENTRIES: Final = 20_000
 MOST_BYTES: Final = 32 * 1024**2
-# What objects take in memory, roughly: so that reports with thousands of images fill a segment sooner than bindings.
-PLAIN_BYTES: Final = 300
-POD_BYTES: Final = 1500
-IMAGE_BYTES: Final = 150
+MOST_LETTERS: Final = 1000
+"""Of the message of an error."""
 
 Entry = tuple[Event, ...] | Decided
 
@@ -90,17 +88,25 @@ class EventRing:
             segment = self._current()
             segment.entries.append(happened)
             segment.count += len(happened)
-            segment.size += sum(map(_size, happened))
+            segment.size += sum(map(size_of, happened))
         self._loop.take(*happened)
 
     def decide(self, limit: int = 0) -> list[Command]:
         """Let the loop decide up to *limit* pods (0: all that are ready), and return what is to be done."""
         segment = self._current()
         self._picks.drawn.clear()
-        commands = self._loop.decide(limit)
-        picks = tuple(self._picks.drawn)
-        segment.entries.append(Decided(limit, len(self._loop.tried), picks, tuple(map(outcome, commands))))
-        segment.count += 1
+        commands: list[Command] = []
+        broke = ""
+        try:
+            commands = self._loop.decide(limit)
+        except Exception as error:
+            # The call that broke the core is the one that a recording is looked at for.
+            broke = f"{type(error).__name__}: {error}"[:MOST_LETTERS]
+            raise
+        finally:
+            picks = tuple(self._picks.drawn)
+            segment.entries.append(Decided(limit, len(self._loop.tried), picks, tuple(map(outcome, commands)), broke))
+            segment.count += 1
         return commands
 
     @property
@@ -145,18 +151,3 @@ class EventRing:
 
     def _begin(self) -> Segment:
         return Segment(self._clock(), self._loop.snapshot(), self._loop.pending, [])
-
-
-def _size(event: Event) -> int:
-    match event:
-        case events.PodSeen():
-            return POD_BYTES
-        case events.NodeSeen(node):
-            return POD_BYTES + IMAGE_BYTES * len(node.images)
-        case events.LayersReported(report):
-            return PLAIN_BYTES + IMAGE_BYTES * len(report.images)
-        case events.ImagesLearned(images):
-            return PLAIN_BYTES + IMAGE_BYTES * sum(len(image.layers) for image in images)
-        case events.UsageReported(usages):
-            return PLAIN_BYTES * (1 + len(usages))
-    return PLAIN_BYTES

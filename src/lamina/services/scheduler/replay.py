@@ -6,12 +6,13 @@ reported both ways and ends the replay: what follows was decided in another clus
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, get_args
+from math import isfinite
+from typing import Final, Literal, get_args
 
 import msgspec
 
 from lamina.model.errors import InputError
-from lamina.model.events import Event
+from lamina.model.events import Event, TimePassed
 from lamina.model.outcome import Outcome
 from lamina.scheduling.config.load import load
 from lamina.scheduling.framework.explain import Detail
@@ -21,6 +22,9 @@ from lamina.scheduling.loop.outcomes import outcome
 from lamina.scheduling.loop.snapshot import SnapshotError, assemble
 from lamina.scheduling.loop.state import Settings
 from lamina.trace.recording import Decided, Header, Part, Record, RecordingError, Taken
+
+LATEST: Final = 253_402_300_800
+"""The first second of the year 10000: no recording began then, and it cannot be printed."""
 
 Why = Literal["commands", "ties", "attempts", "error"]
 
@@ -62,7 +66,7 @@ class _Picks:
         self.short = False
 
     def __call__(self, count: int) -> int:
-        if not self.left or self.left[0] >= count:
+        if not self.left or not 0 <= self.left[0] < count:
             self.short = True
             return 0
         return self.left.pop(0)
@@ -83,6 +87,10 @@ class _Player:
         header = next(records)
         if not isinstance(header, Header):
             raise RecordingError("does not begin with a header")
+        if not 0 <= header.started < LATEST:
+            raise RecordingError(f"began at {header.started}, which is no time")
+        if header.carried < 0:
+            raise RecordingError(f"carries {header.carried} commands, which is no number of them")
         self._header = header
         self._carried = header.carried
         configuration = load(header.configuration, f"{source} (its configuration)", plugins)
@@ -101,6 +109,7 @@ class _Player:
                 break
             parts.append((record.name, record.data))
         self._loop.restore(assemble((name, bytes(data)) for name, data in parts))
+        _check_time(self._loop.now)
         yield from first
         yield from records
 
@@ -126,6 +135,9 @@ class _Player:
         )
 
     def _take(self, happened: tuple[Event, ...]) -> Difference | None:
+        for event in happened:
+            if isinstance(event, TimePassed):
+                _check_time(event.now)
         try:
             self._loop.take(*happened)
         except Exception as error:  # noqa: BLE001 - what breaks the core is what a replay is to find
@@ -139,8 +151,11 @@ class _Player:
         try:
             commands = self._loop.decide(record.limit)
         except Exception as error:  # noqa: BLE001 - as above
-            return self._broke("deciding", error)
+            return self._broke("deciding", error, record.broke)
         replayed = tuple(map(outcome, commands))
+        if record.broke:
+            message = f"the core raised {record.broke} when this was recorded, and decided in the replay"
+            return self._error(message, replayed)
         recorded, self._carried = record.outcomes[self._carried :], 0
         tried = len(self._loop.tried)
         why: Why | None = None
@@ -157,6 +172,18 @@ class _Player:
             decision=self._decisions + 1, at=self._loop.now, why=why, recorded=recorded, replayed=replayed
         )
 
-    def _broke(self, doing: str, error: Exception) -> Difference:
+    def _broke(self, doing: str, error: Exception, recorded: str = "") -> Difference:
         message = f"the core raised {type(error).__name__} while {doing}: {error}"
-        return Difference(decision=self._decisions + 1, at=self._loop.now, why="error", message=message)
+        if recorded:
+            message += f" (when this was recorded, it raised {recorded})"
+        return self._error(message)
+
+    def _error(self, message: str, replayed: tuple[Outcome, ...] = ()) -> Difference:
+        return Difference(
+            decision=self._decisions + 1, at=self._loop.now, why="error", replayed=replayed, message=message
+        )
+
+
+def _check_time(now: float) -> None:
+    if not isfinite(now):
+        raise RecordingError(f"says that it is {now}, which is no time")

@@ -1,5 +1,6 @@
 """The event ring: holds the last events with the state before them, in bounds, and can be replayed from its beginning."""
 
+import msgspec
 import pytest
 
 from lamina.model import events
@@ -104,3 +105,41 @@ def test_the_host_sees_the_loop_through_the_ring():
     decided = ring.newest().entries[-1]
     assert isinstance(decided, Decided)
     assert (1, 1, (0,)) == (decided.limit, decided.tried, decided.picks)
+
+
+def test_a_decision_that_breaks_the_core_is_recorded(monkeypatch, tmp_path):
+    """It is the last entry, with what the core raised; the replay reaches it and says how it ends there."""
+    life = Life().live(3)
+
+    def broken(_: int = 0) -> None:
+        raise ZeroDivisionError("by nothing" * 1000)
+
+    monkeypatch.setattr(life.loop, "decide", broken)
+    with pytest.raises(ZeroDivisionError):
+        life.ring.decide(1)
+    decided = life.ring.newest().entries[-1]
+    assert isinstance(decided, Decided)
+    assert decided.broke.startswith("ZeroDivisionError: by nothing")
+    assert 1000 == len(decided.broke)
+
+    found = replay("test", records_of(b"".join(life.writer.encode(life.ring.recording())), tmp_path), REGISTRY)
+    assert found.difference is not None
+    assert ("error", found.decisions + 1) == (found.difference.why, found.difference.decision)
+    assert "when this was recorded, and decided in the replay" in found.difference.message
+
+
+def test_a_pod_with_long_annotations_that_changes_again_and_again_stays_within_the_limit():
+    """The texts that the ring holds are counted, not the pods."""
+    life = Life(RingLimits(bytes=1_000_000))
+    for number in range(200):
+        annotations = {"a": f"{number:08}" * 5000}
+        life.ring.take(events.PodSeen(msgspec.structs.replace(a_pod("p"), node_name="n1", annotations=annotations)))
+    letters = sum(
+        len(event.pod.annotations["a"])
+        for entry in life.ring.recording().entries
+        if not isinstance(entry, Decided)
+        for event in entry
+        if isinstance(event, events.PodSeen)
+    )
+
+    assert letters <= 2 * (1_000_000 + 40_000)

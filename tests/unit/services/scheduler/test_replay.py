@@ -1,11 +1,13 @@
 """Replays: every decision is compared, the first that differs is shown both ways, and bad files are refused."""
 
+import math
 from typing import Any
 
 import msgspec
 import pytest
 
 from lamina.model.errors import InputError
+from lamina.model.events import TimePassed
 from lamina.model.outcome import Outcome
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.snapshot import FIELDS
@@ -108,6 +110,20 @@ def test_a_core_that_breaks_is_what_a_replay_is_to_find(records, method, monkeyp
     assert "the core raised ZeroDivisionError while" in found.difference.message
 
 
+def test_a_crash_that_comes_again_is_shown_with_the_recorded_one(records, monkeypatch):
+    def broken(self: Loop, *_: object) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(Loop, "decide", broken)
+    parts = [record for record in records if isinstance(record, Header | Part)]
+    found = played([*parts, Decided(1, 0, broke="KeyError: 'n1'")])
+
+    assert found.difference is not None
+    assert "ZeroDivisionError while deciding: by nothing (when this was recorded, it raised KeyError: 'n1')" in (
+        found.difference.message
+    )
+
+
 def a_part(records: list[Record], name: str, value: object) -> list[Record]:
     return [
         Part(name, msgspec.Raw(msgspec.msgpack.encode(value)))
@@ -150,6 +166,27 @@ def a_part(records: list[Record], name: str, value: object) -> list[Record]:
             "no detail 'chatty'",
             id="detail",
         ),
+        *[
+            pytest.param(
+                lambda found, started=started: [msgspec.structs.replace(found[0], started=started), *found[1:]],
+                "which is no time",
+                id=f"began at {started}",
+            )
+            for started in (math.nan, math.inf, -1.0, 1e300)
+        ],
+        pytest.param(
+            lambda found: [msgspec.structs.replace(found[0], carried=-5), *found[1:]],
+            "carries -5 commands",
+            id="carried",
+        ),
+        *[
+            pytest.param(
+                lambda found, now=now: [*found[:-1], Taken((TimePassed(now),)), found[-1]],
+                "which is no time",
+                id=f"now {now}",
+            )
+            for now in (math.nan, math.inf)
+        ],
     ],
 )
 def test_what_cannot_be_replayed_is_refused_in_one_line(records, change, words):
