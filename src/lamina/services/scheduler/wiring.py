@@ -63,6 +63,7 @@ from lamina.services.scheduler.telling import ApiTeller, Standing
 LAST_BINDINGS: Final = 10.0
 """Seconds for bindings on their way to end once the process is asked to stop."""
 LAST_EVENTS: Final = 2.0
+LAST_RECORDINGS: Final = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -260,36 +261,45 @@ class Scheduler:
             stack.push_async_callback(self._close_sources)
             await self._open_pages(stack)
             self._heed_signals(stack)
-            async with asyncio.TaskGroup() as tasks:
-                running = [
-                    tasks.create_task(part, name=name)
-                    for name, part in (
-                        ("intake", self.intake.run()),
-                        ("host", self.host.run()),
-                        ("executor", self.executor.run()),
-                        ("teller", self.teller.run()),
-                        ("recorder", self.recorder.run()),
-                        ("settling in", self._settle_in()),
-                    )
-                ]
-                if self.record_files is not None:
-                    running.append(tasks.create_task(self.record_files.run(), name="recordings"))
-                if self.door is not None:
-                    running.append(tasks.create_task(self.door.run(), name="door"))
-                if self.usage is not None:
-                    running.append(tasks.create_task(self.usage.run(), name="usage"))
-                if self.observer is None:
-                    running.append(tasks.create_task(self.custodian.run(), name="custodian"))
-                if self.leadership is not None:
-                    running.append(tasks.create_task(self.leadership.run(self._leading), name="leadership"))
-                await self._stop.wait()
-                await self._wind_up()
-                # Leadership gives its lease back when it is cancelled.
-                for task in running:
-                    task.cancel()
+            try:
+                await self._run_parts()
+            except Exception:
+                # What broke the scheduler is what its last recording is looked at for.
+                await self._finish_recordings()
+                raise
         if self.observer is not None:
             log.info(self.observer.summary())
         log.info("stopped")
+
+    async def _run_parts(self) -> None:
+        """Run everything until asked to stop; when one part breaks, all of them end."""
+        async with asyncio.TaskGroup() as tasks:
+            running = [
+                tasks.create_task(part, name=name)
+                for name, part in (
+                    ("intake", self.intake.run()),
+                    ("host", self.host.run()),
+                    ("executor", self.executor.run()),
+                    ("teller", self.teller.run()),
+                    ("recorder", self.recorder.run()),
+                    ("settling in", self._settle_in()),
+                )
+            ]
+            if self.record_files is not None:
+                running.append(tasks.create_task(self.record_files.run(), name="recordings"))
+            if self.door is not None:
+                running.append(tasks.create_task(self.door.run(), name="door"))
+            if self.usage is not None:
+                running.append(tasks.create_task(self.usage.run(), name="usage"))
+            if self.observer is None:
+                running.append(tasks.create_task(self.custodian.run(), name="custodian"))
+            if self.leadership is not None:
+                running.append(tasks.create_task(self.leadership.run(self._leading), name="leadership"))
+            await self._stop.wait()
+            await self._wind_up()
+            # Leadership gives its lease back when it is cancelled.
+            for task in running:
+                task.cancel()
 
     def stop(self) -> None:
         """Ask to stop; asked a second time, stop at once."""
@@ -320,8 +330,11 @@ class Scheduler:
         except TimeoutError:
             log.warning("%d bindings were not finished", self.executor.underway)
         await self.recorder.drain(LAST_EVENTS)
+        await self._finish_recordings()
+
+    async def _finish_recordings(self) -> None:
         if self.record_files is not None:
-            await self.record_files.save(self.ring.newest())
+            await self.record_files.finish(self.ring.newest(), LAST_RECORDINGS)
 
     async def _close_sources(self) -> None:
         if self._source is not None:

@@ -1,0 +1,59 @@
+"""The scheduler as a whole: when a part of it breaks, what led there is on the disk before the process ends."""
+
+import gc
+
+import pytest
+
+from lamina.cli.profile_option import configuration
+from lamina.clients.kube.access import load_access
+from lamina.model import events
+from lamina.services.scheduler.options import Options
+from lamina.services.scheduler.recordings import RecordingSettings
+from lamina.services.scheduler.wiring import Scheduler
+from lamina.testing import a_node
+from lamina.trace.recording import Decided, Taken
+from lamina.trace.recording_reader import read_recording
+from tests.unit.clients.kube.kubeconfigs import config, saved
+
+
+@pytest.fixture(autouse=True)
+def collected():
+    """The garbage collector as it was found."""
+    before = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+    gc.enable()
+
+
+async def test_a_part_that_breaks_leaves_a_recording(tmp_path, monkeypatch):
+    """With the segments that waited to be written, and the decision that broke the core as the last entry."""
+    server = saved(tmp_path / "kubeconfig", config(cluster={"server": "http://127.0.0.1:1"}))
+    folder = tmp_path / "recordings"
+    options = Options(
+        configuration=configuration("lamina-balanced"),
+        access=load_access(server),
+        leader_elect=False,
+        port=0,
+        record=RecordingSettings(folder),
+    )
+    scheduler = Scheduler(options)
+
+    def broken(_: int = 0) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    async def host() -> None:
+        scheduler.ring.take(events.NodeSeen(a_node("n1")))
+        scheduler.ring.full(scheduler.ring.recording())
+        scheduler.ring.decide(1)
+
+    monkeypatch.setattr(scheduler.loop, "decide", broken)
+    monkeypatch.setattr(scheduler.host, "run", host)
+    with pytest.raises(ExceptionGroup):
+        await scheduler.run()
+
+    first, last = sorted(folder.iterdir(), key=lambda path: path.name[-13:])
+    assert ["Taken"] == [type(one).__name__ for one in read_recording(first) if isinstance(one, Taken | Decided)]
+    decided = [one for one in read_recording(last) if isinstance(one, Taken | Decided)][-1]
+    assert isinstance(decided, Decided)
+    assert "ZeroDivisionError: by nothing" == decided.broke
