@@ -140,7 +140,7 @@ async def test_the_end_does_not_wait_for_a_disk_that_is_too_slow(tmp_path, caplo
     slow.set()
     await asyncio.get_running_loop().shutdown_default_executor()
 
-    assert 1 == len(begun)
+    assert len(begun) <= 1
     assert ["recordings not written, the disk is too slow"] == [record.message for record in caplog.records]
     assert [] == list(tmp_path.iterdir())
 
