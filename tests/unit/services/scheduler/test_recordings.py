@@ -5,7 +5,6 @@ import logging
 import os
 import stat
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,7 +145,8 @@ async def test_the_end_does_not_wait_for_a_disk_that_is_too_slow(tmp_path, caplo
 
 
 def old(path: Path, seconds: float) -> Path:
-    then = time.time() - seconds
+    """Let a file that was written just now look older."""
+    then = path.lstat().st_mtime - seconds
     os.utime(path, (then, then), follow_symlinks=False)
     return path
 
