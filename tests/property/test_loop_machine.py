@@ -68,7 +68,7 @@ class Cluster(RuleBasedStateMachine):
             commands = self.loop.feed(*happened)
         else:
             # Another instance leads: everything is taken in, and nothing decided or performed.
-            self.loop.take(*happened)
+            self.take(*happened)
             commands = []
         self.broken = False
         for command in commands:
@@ -89,6 +89,10 @@ class Cluster(RuleBasedStateMachine):
                 case TellPending(_, decision):
                     assert decision.message
                     assert "raised" not in decision.message
+
+    def take(self, *happened: events.Event) -> None:
+        """Let the loop take events in without deciding."""
+        self.loop.take(*happened)
 
     def uid_of(self, choice: int, pool: object) -> str:
         names = sorted(pool)  # type: ignore[call-overload]
@@ -394,7 +398,8 @@ class Cluster(RuleBasedStateMachine):
             return
         if not self.leads:
             self.leadership_blinks()
-        for _ in range(40):
+        for turn in range(40):
+            self.touch_a_node(turn)
             for uid in sorted(self.work):
                 self.feed(events.WorkDone(uid, "Volume", self.work.pop(uid).attempt))
             for one in self.loop.bindings.waiting:
@@ -414,6 +419,13 @@ class Cluster(RuleBasedStateMachine):
                 break
         assert [] == self.fitting()
         assert 0 == len(self.loop.bindings)
+
+    def touch_a_node(self, turn: int) -> None:
+        """Change what no filter looks at: pods that a permit refused wait for any change, or for five minutes."""
+        if self.nodes:
+            name = min(self.nodes)
+            self.nodes[name] = msgspec.structs.replace(self.nodes[name], annotations={"turn": str(turn)})
+            self.feed(events.NodeSeen(self.nodes[name]))
 
     def fitting(self) -> list[str]:
         """List the pods that wait although a node would take them, by a naive look at every node."""

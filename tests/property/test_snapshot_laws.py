@@ -56,7 +56,11 @@ class Recorded(Cluster):
         finally:
             self.loop.feed = self.twins_feed  # type: ignore[method-assign]
 
-    @precondition(lambda self: self.nodes)
+    def take(self, *happened: Event) -> None:
+        self.twins.take(*happened)
+
+    # Commands that are not handed out yet, because another instance leads, are no part of a snapshot.
+    @precondition(lambda self: self.nodes and self.leads)
     @rule()
     def cut(self) -> None:
         """Write the loop down and make another from it; what a plugin keeps to itself is handed over as it is."""

@@ -52,6 +52,12 @@ class Twins:
             assert self.loop.unfinished == self.second.unfinished
         return commands
 
+    def take(self, *happened: Event) -> None:
+        """Let both take events in without deciding."""
+        self.loop.take(*happened)
+        if self.second is not None:
+            self.second.take(*happened)
+
     def finish(self) -> None:
         """See that both would be written down in the same way."""
         if self.second is not None:
@@ -65,6 +71,9 @@ def comparable(loop: Loop) -> dict[str, Any]:
     plain = msgspec.to_builtins(loop.snapshot())
     shapes: dict[object, int] = {}
     queue = plain["queue"]
+    for underway in plain["underway"]:
+        # A pod in a binding cycle is signed again before it is tried again, whatever shape it had.
+        underway["queued"].update(shape=None, signed=False)
     for one in (*queue["pods"], *(underway["queued"] for underway in plain["underway"])):
         for field in ("shape", "group"):
             if isinstance(one[field], int):

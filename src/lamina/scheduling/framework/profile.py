@@ -1,7 +1,7 @@
 """A profile: which plugins run at which point, in which order, with which weight. Checked when it is made."""
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -270,6 +270,11 @@ class Profile:
             return self._shapes.get(self.sign(pod)) == number
         except Exception:  # noqa: BLE001 - as in `shape`
             return number is None
+
+    def retire(self, numbers: Collection[int]) -> None:
+        """Never return these numbers of shapes again, although their signatures may come back."""
+        if numbers:
+            self._shapes = {signature: number for signature, number in self._shapes.items() if number not in numbers}
 
     def new_shape(self) -> int:
         """Return a number that no pod's shape has or will have."""

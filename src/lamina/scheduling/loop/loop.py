@@ -23,7 +23,7 @@ from lamina.scheduling.loop.binding import NODE_GONE, Bindings
 from lamina.scheduling.loop.cycle import Cycle
 from lamina.scheduling.loop.queue import SchedulingQueue
 from lamina.scheduling.loop.queue_snapshot import Labels
-from lamina.scheduling.loop.snapshot import LoopSnapshot, SnapshotError, check_rows
+from lamina.scheduling.loop.snapshot import LoopSnapshot, SnapshotError, check_rows, unsigned_shapes
 from lamina.scheduling.loop.state import LoopState, MakeProfiles, Settings
 from lamina.scheduling.loop.timers import Timers
 
@@ -147,14 +147,22 @@ class Loop:
     # -- as data -----------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> LoopSnapshot:
-        """Return everything that is known, as data; without pending commands."""
-        return LoopSnapshot(
+        """
+        Return everything that is known, as data; without pending commands.
+
+        Signatures are no data. A shape whose signature no waiting pod has any more is therefore retired here as well:
+        otherwise its signature could come back, and mean something to this loop that it cannot mean to a restored one.
+        """
+        snapshot = LoopSnapshot(
             wake=self._wake,
             changes=self._state.changes,
             cluster=self.cluster.snapshot(),
             queue=self.queue.snapshot(),
             underway=self.bindings.snapshot(),
         )
+        for name, profile in self.profiles.items():
+            profile.retire(unsigned_shapes(snapshot, name))
+        return snapshot
 
     def restore(self, snapshot: LoopSnapshot) -> None:
         """

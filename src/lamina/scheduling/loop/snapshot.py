@@ -130,3 +130,13 @@ def what_is_lost(profiles: Mapping[str, Profile]) -> tuple[str, ...]:
             }
         )
     )
+
+
+def unsigned_shapes(snapshot: LoopSnapshot, profile: str) -> set[int]:
+    """Return the numbers of shapes in a snapshot that are not those of any pod's signature now."""
+    pods = [*snapshot.queue.pods, *(underway.queued for underway in snapshot.underway)]
+    mine = [pod for pod in pods if pod.profile == profile]
+    numbers: set[object] = {pod.shape for pod in mine} | {pod.group for pod in mine}
+    numbers |= {group.label for group in snapshot.queue.groups if group.profile == profile}
+    signed = {pod.shape for pod in mine if pod.signed}
+    return {number for number in numbers - signed if isinstance(number, int)}
