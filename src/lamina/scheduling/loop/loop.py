@@ -206,6 +206,7 @@ class Loop:
             self.queue.remove(pod.uid)
             underway = self.bindings.get(pod.uid)
             if underway is not None:
+                self._state.withdraw(pod.uid)
                 if underway.node == pod.node_name and underway.stage == "binding":
                     self.bindings.bound(pod.uid)
                 else:
@@ -225,7 +226,8 @@ class Loop:
 
     def _leave(self, uid: PodUid) -> None:
         self.queue.remove(uid)
-        self.bindings.drop(uid)
+        if self.bindings.drop(uid) is not None:
+            self._state.withdraw(uid)
 
     def _bind_failed(self, uid: PodUid, reason: str) -> None:
         underway = self.bindings.get(uid)
@@ -240,11 +242,14 @@ class Loop:
             queued.told = ""
 
     def _abandon_those_on(self, change: Changed) -> None:
-        """Send pods back whose chosen node has left, unless their binding is already on its way to the API server."""
+        """Requeue pods whose chosen node has left, unless the host has their `Bind` and will report its outcome."""
         if change.kind is not Change.NODE_REMOVED or change.before is None:
             return
         for underway in self.bindings:
-            if underway.node == change.before.name and underway.stage != "binding":
+            if underway.node != change.before.name:
+                continue
+            withdrawn = self._state.withdraw(underway.queued.pod.uid)
+            if withdrawn or underway.stage != "binding":
                 self.bindings.abandon(underway, Status(Code.ERROR, (NODE_GONE,)))
 
     def _ask_to_be_woken(self) -> None:

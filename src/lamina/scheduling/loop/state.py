@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from lamina.model.decision import Decision, pending_message
-from lamina.model.pod import Pod
+from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.framework.changes import Change, Changed
 from lamina.scheduling.framework.cluster_state import ClusterState
-from lamina.scheduling.framework.commands import Command, Nominate, ReportPluginError, TellPending
+from lamina.scheduling.framework.commands import Bind, Command, DoWork, Nominate, ReportPluginError, TellPending
 from lamina.scheduling.framework.context import Context
 from lamina.scheduling.framework.explain import Detail
 from lamina.scheduling.framework.profile import Profile
@@ -51,6 +51,16 @@ class LoopState:
     def do(self, *commands: Command) -> None:
         """Ask the host to perform commands."""
         self.commands.extend(commands)
+
+    def withdraw(self, uid: PodUid) -> bool:
+        """
+        Take back the pending `Bind` or `DoWork` of a pod, and return whether there was one.
+
+        Commands stay pending while another instance leads: `take` adds them, only `decide` hands them out.
+        """
+        before = len(self.commands)
+        self.commands = [one for one in self.commands if not (isinstance(one, Bind | DoWork) and one.pod.uid == uid)]
+        return len(self.commands) < before
 
     def react(self, changes: Iterable[Changed]) -> None:
         """Wake waiting pods that changes may help."""
