@@ -110,7 +110,7 @@ class BindFailed(Happened, frozen=True):
     reason: str
 
 
-class TellFailed(Happened, frozen=True):
+class TellFailed(Happened, frozen=True, tag="TellFailed"):
     """The message of the last `TellPending` for this pod was not written; the pod's next attempt reports it again."""
 
     uid: PodUid

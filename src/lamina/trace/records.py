@@ -40,7 +40,12 @@ class Entry(msgspec.Struct, frozen=True, tag_field="type", tag=kebab):
     """Seconds: since the start of a simulation, or since 1970 in a live run. Always finite."""
 
 
-class Header(Entry, frozen=True, kw_only=True):
+def type_of(entry: Entry) -> str:
+    """Return the value of the `type` field that the record has on disk."""
+    return str(entry.__struct_config__.tag)
+
+
+class Header(Entry, frozen=True, kw_only=True, tag="header"):
     """The first record: what was run, so that it can be run again."""
 
     format: str = FORMAT
@@ -94,7 +99,7 @@ class PodArrived(Entry, frozen=True):
     requests: dict[str, int]
 
 
-class Decided(Entry, frozen=True):
+class Decided(Entry, frozen=True, tag="decided"):
     """The scheduler finished one attempt to place one pod."""
 
     decision: Decision
@@ -213,7 +218,7 @@ class PodRejected(Entry, frozen=True):
     reason: str
 
 
-class End(Entry, frozen=True):
+class End(Entry, frozen=True, tag="end"):
     """The last record; a trace without it was cut short."""
 
     records: int

@@ -22,7 +22,7 @@ import msgspec
 import zstandard
 
 from lamina.model.errors import InputError, WiringError
-from lamina.trace.records import LINE_LIMIT, End, Header, Record, kebab, not_finite
+from lamina.trace.records import LINE_LIMIT, End, Header, Record, not_finite, type_of
 
 SUFFIX: Final = ".jsonl.zst"
 PLAIN_SUFFIX: Final = ".jsonl"
@@ -85,7 +85,7 @@ class Ledger:
         if isinstance(record, End):
             raise WiringError("the end of a trace is written by closing it")
         if field := not_finite(record):
-            raise WiringError(f"{kebab(type(record).__name__)}.{field} is not a finite number")
+            raise WiringError(f"{type_of(record)}.{field} is not a finite number")
 
     def count(self, record: Record) -> None:
         """Take note that a record was written."""
@@ -157,7 +157,7 @@ class TraceWriter:
         line = ENCODER.encode(record)
         if len(line) > LINE_LIMIT:
             message = (
-                f"a record of type {kebab(type(record).__name__)} takes {len(line)} bytes, and a line may have "
+                f"a record of type {type_of(record)} takes {len(line)} bytes, and a line may have "
                 f"{LINE_LIMIT}: record decisions in brief detail"
             )
             raise InputError.one(str(self._draft.path), message, line=self._ledger.records + 1)

@@ -26,7 +26,7 @@ from lamina.simulator.run.figures import NEVER_STARTED
 from lamina.simulator.workloads import Arrival, Happening, Scenario
 from lamina.testing import a_pod, an_image
 from lamina.trace import records
-from lamina.trace.records import Record, kebab
+from lamina.trace.records import Record, type_of
 from lamina.trace.writer import MemoryTrace
 
 MB = 1_000_000
@@ -78,7 +78,7 @@ def log(trace: Sequence[Record], *kinds: type[Record]) -> list[Line]:
     for one in trace:
         if isinstance(one, quiet) or (kinds and not isinstance(one, kinds)):
             continue
-        what = kebab(type(one).__name__)
+        what = type_of(one)
         if isinstance(one, records.Decided):
             lines.append((one.at, f"{what}: {one.decision.outcome}", one.decision.pod.removeprefix("default/")))
         else:
@@ -401,7 +401,7 @@ def test_an_observer_sees_every_record_with_the_cluster_as_it_is_then():
     seen: list[tuple[float, str, int]] = []
 
     def observe(now: float, what: Record, cluster: Cluster) -> None:
-        seen.append((now, kebab(type(what).__name__), len(cluster.nodes["n1"].pods)))
+        seen.append((now, type_of(what), len(cluster.nodes["n1"].pods)))
 
     scenario = a_scenario([a_node_spec("n1", holds=["web"])], [arriving(1.0, "p", duration=5.0)])
     simulate(scenario, named("lamina-balanced", registry()), observer=observe)

@@ -12,7 +12,7 @@ from lamina.simulator.engine import Environment
 from lamina.simulator.pulls import RuntimeSpec
 from lamina.testing import a_pod, an_image
 from lamina.trace import records
-from lamina.trace.records import Record, kebab
+from lamina.trace.records import Record, type_of
 
 WEB = an_image("web:1", {"base": 600, "web": 200})
 API = an_image("api:1", {"base": 600, "api": 100})
@@ -64,7 +64,7 @@ class World:
     def log(self, *kinds: type[Record]) -> list[Line]:
         """Say who did what when, or only records of some kinds."""
         return [
-            (one.at, kebab(type(one).__name__), str(getattr(one, "pod", "") or getattr(one, "image", "")))
+            (one.at, type_of(one), str(getattr(one, "pod", "") or getattr(one, "image", "")))
             for one in self.records
             if (not kinds or isinstance(one, kinds)) and not isinstance(one, records.NodeJoined | records.PodArrived)
         ]

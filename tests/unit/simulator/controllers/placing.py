@@ -11,7 +11,7 @@ from lamina.simulator.controllers import Controllers, ControllerSpec
 from lamina.simulator.engine import Environment
 from lamina.testing import a_pod, an_image
 from lamina.trace import records
-from lamina.trace.records import Record, kebab
+from lamina.trace.records import Record, type_of
 
 IMAGES = [
     an_image("app:1", {"base": 600, "one": 200}),
@@ -84,4 +84,4 @@ class World:
         """Run to the end, and return who did what when."""
         self.env.run()
         told = [one for one in self.records if isinstance(one, TOLD) and one.at >= since]
-        return [(one.at, kebab(type(one).__name__), one.pod.removeprefix("default/")) for one in told]
+        return [(one.at, type_of(one), one.pod.removeprefix("default/")) for one in told]
