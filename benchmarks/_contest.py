@@ -29,7 +29,7 @@ import yaml
 
 from _large_cluster import Known, LargeCluster, an_image
 from _processes import cpu_seconds, lamina
-from lamina.scheduling.config.named import NAMED
+from lamina.scheduling.config.named_profiles import NAMED
 from testbed import Testbed
 from testbed.control_plane import SCHEDULER
 from testbed.launching import LAUNCHERS, Order

@@ -16,12 +16,12 @@ from typing import Any, Final
 import msgspec
 
 import decode
-from _catalogue import popularity
+from _catalog import popularity
 from lamina.model.digest import Digest
 from lamina.model.image import Platform
-from lamina.model.reports import HeldImage, LayerReport, Runtime
-from lamina.wire.image_layers import encode_image_layers
-from lamina.wire.node_layers_status import encode_node_layers_status
+from lamina.model.layer_report import HeldImage, LayerReport, NodeRuntime
+from lamina.wire.custom_resources.image_layers import encode_image_layers
+from lamina.wire.custom_resources.node_layers_status import encode_node_layers_status
 
 MB: Final = 1_000_000
 HELD: Final = 100
@@ -126,7 +126,7 @@ class LargeCluster:
                 unpack_rate=150.0 * MB,
                 disk=200_000 * MB,
                 disk_free=90_000 * MB,
-                runtime=Runtime("containerd", "v2.1.4"),
+                runtime=NodeRuntime("containerd", "v2.1.4"),
                 platform=Platform("linux", "amd64"),
             )
             owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": its_uid}

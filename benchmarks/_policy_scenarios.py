@@ -1,7 +1,7 @@
 """
-Seventeen clusters for judging a placement policy, on real catalogues.
+Seventeen clusters for judging a placement policy, on real catalogs.
 
-Catalogues, the applications' lifetimes of scenario 6 and the popularity of functions are real; other arrivals, durations,
+Catalogs, the applications' lifetimes of scenario 6 and the popularity of functions are real; other arrivals, durations,
 requests and the mapping from application to image are drawn, from the seed alone: every profile gets the same pods at the
 same times. Called by policy.py; knows no profile.
 """
@@ -21,10 +21,10 @@ from _real_data import distinct, machine_learning, official, one_of_each, public
 from lamina.model.image import Image
 from lamina.model.pod import Container, Owner, Pod, PodUid, total_requests
 from lamina.model.resources import CPU, MEMORY, PODS
-from lamina.simulator.cluster import Delays, NodeSpec
-from lamina.simulator.cluster.life import Life
-from lamina.simulator.pulls.spec import DiskSpec, RuntimeSpec
-from lamina.simulator.workloads import Arrival, Happening, Scenario
+from lamina.simulator.cluster import Delays, VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.simulator.pulls.runtime_spec import DiskSpec, RuntimeSpec
+from lamina.simulator.workloads import PodArrival, Scenario, ScenarioEvent
 
 GB = 10**9
 GIB = 1024**3
@@ -44,12 +44,12 @@ MIDDLE: Sizes = ((0.5, 4), (1, 3), (2, 1))
 SMALL: Sizes = ((0.25, 4), (0.5, 3), (1, 1))
 
 
-def nodes(count: int, cpu: int, disk: int, rate: Callable[[int], float]) -> tuple[NodeSpec, ...]:
+def nodes(count: int, cpu: int, disk: int, rate: Callable[[int], float]) -> tuple[VirtualNodeSpec, ...]:
     """Return *count* alike nodes; the collector counts what really becomes free, and clears all unused near the end."""
     spec = DiskSpec(capacity=disk * GB, accounting="real", evict_below=0.05, evict_every=1.0)
     amounts = ((CPU, cpu * 1000), (MEMORY, cpu * 4 * GIB), (PODS, 1000))
     return tuple(
-        NodeSpec(name=f"n{number}", allocatable=amounts, bandwidth=rate(number), runtime=RUNTIME, disk=spec)
+        VirtualNodeSpec(name=f"n{number}", allocatable=amounts, bandwidth=rate(number), runtime=RUNTIME, disk=spec)
         for number in range(1, count + 1)
     )
 
@@ -111,12 +111,12 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     burst: tuple[int, int] | None = None
 
 
-def stream(dice: Dice, demand: Demand, images: Callable[[float], Image]) -> tuple[Arrival, ...]:
+def stream(dice: Dice, demand: Demand, images: Callable[[float], Image]) -> tuple[PodArrival, ...]:
     """Draw pods; *images* says what a pod of that time needs."""
     mean, sizes, burst = demand.mean, demand.sizes, demand.burst
     together = 1.0 if burst is None else (burst[0] + burst[1]) / 2
     gap = mean * mean_cpu(sizes) * together / (demand.load * demand.capacity)
-    drawn: list[Arrival] = []
+    drawn: list[PodArrival] = []
     at = 0.0
     for number in itertools.count():
         at += dice.arrivals.expovariate(1 / gap)
@@ -129,7 +129,7 @@ def stream(dice: Dice, demand: Demand, images: Callable[[float], Image]) -> tupl
                 else dice.lasting.expovariate(1 / mean)
             )
             pod = a_pod(f"p{len(drawn)}", image, cpu, round(at, 3), owner)
-            drawn.append(Arrival(round(at, 3), pod, Life(seconds=round(seconds, 3))))
+            drawn.append(PodArrival(round(at, 3), pod, PodLifecycle(seconds=round(seconds, 3))))
             if len(drawn) == demand.pods:
                 return tuple(drawn)
     raise AssertionError("counting does not end")
@@ -196,8 +196,8 @@ def rolling(name: str, seed: int, folder: Path) -> Scenario:
     """3d: deployments of 2 to 45 replicas, replaced a quarter at a time every 20 s, 4 to 14 versions each."""
     dice = Dice(name[0], seed)
     histories = [images for images in _histories(folder) if len(images) >= 14]
-    arrivals: list[Arrival] = []
-    happenings: list[Happening] = []
+    arrivals: list[PodArrival] = []
+    happenings: list[ScenarioEvent] = []
     for number, history in enumerate(dice.images.sample(histories, 32)):
         replicas, versions = dice.sizes.randint(2, 45), dice.sizes.randint(4, 14)
         cpu = dice.sizes.choices([one for one, _ in LARGE], [share for _, share in MIDDLE])[0] * 0.55
@@ -208,10 +208,10 @@ def rolling(name: str, seed: int, folder: Path) -> Scenario:
                 at = round(begin + 20.0 * (index // quarter), 3)
                 name_of = f"d{number}-v{version}-{index}"
                 pod = a_pod(name_of, history[version], round(cpu, 2), at, f"d{number}")
-                arrivals.append(Arrival(at, pod))
+                arrivals.append(PodArrival(at, pod))
                 if version:
                     # The one it replaces goes when it has had its time to come up.
-                    happenings.append(Happening(at + 20.0, "remove", f"d{number}-v{version - 1}-{index}"))
+                    happenings.append(ScenarioEvent(at + 20.0, "remove", f"d{number}-v{version - 1}-{index}"))
             begin += 120.0 + dice.arrivals.expovariate(1 / 480.0)
     arrivals.sort(key=lambda arrival: arrival.at)
     happenings.sort(key=lambda happening: happening.at)
@@ -276,12 +276,12 @@ def recommendation(name: str, seed: int, folder: Path) -> Scenario:
             row["app_name"].replace("_", "-"),
             float(row["memory_request"]),
         )
-        arrivals.append(Arrival(at, pod, Life(seconds=None if ends is None else max(ends - at, 1.0))))
+        arrivals.append(PodArrival(at, pod, PodLifecycle(seconds=None if ends is None else max(ends - at, 1.0))))
     arrivals.sort(key=lambda arrival: arrival.at)
     spec = DiskSpec(capacity=200 * GB, accounting="real", evict_below=0.05, evict_every=1.0)
     amounts = ((CPU, 256_000), (MEMORY, 2048 * GIB), (PODS, 1000))
     machines = tuple(
-        NodeSpec(name=f"n{number}", allocatable=amounts, bandwidth=1000 * MBIT, runtime=RUNTIME, disk=spec)
+        VirtualNodeSpec(name=f"n{number}", allocatable=amounts, bandwidth=1000 * MBIT, runtime=RUNTIME, disk=spec)
         for number in range(1, 2359)
     )
     return _scenario(name, images, machines, tuple(arrivals))
@@ -298,7 +298,7 @@ def cold(name: str, seed: int, folder: Path, count: int) -> Scenario:
         for index in range(50):
             at = round(begin + 0.05 * index, 3)
             pod = a_pod(f"r{number}-{index}", image, cpu, at, f"r{number}")
-            arrivals.append(Arrival(at, pod, Life(seconds=7200.0)))
+            arrivals.append(PodArrival(at, pod, PodLifecycle(seconds=7200.0)))
     arrivals.sort(key=lambda arrival: arrival.at)
     return _scenario(name, images, nodes(count, 16, 100, steady(FAST)), tuple(arrivals))
 
@@ -306,9 +306,9 @@ def cold(name: str, seed: int, folder: Path, count: int) -> Scenario:
 def _scenario(
     name: str,
     images: list[Image],
-    machines: tuple[NodeSpec, ...],
-    arrivals: tuple[Arrival, ...],
-    happenings: tuple[Happening, ...] = (),
+    machines: tuple[VirtualNodeSpec, ...],
+    arrivals: tuple[PodArrival, ...],
+    happenings: tuple[ScenarioEvent, ...] = (),
 ) -> Scenario:
     return Scenario(
         name=name, images=tuple(images), nodes=machines, arrivals=arrivals, happenings=happenings, delays=DELAYS

@@ -1,5 +1,5 @@
 """
-Real image catalogues, where they are at hand.
+Real image catalogs, where they are at hand.
 
 They are not part of the project. The folder is named by LAMINA_DATA or found beside the project as ``shared/data``; what
 needs it says so and does nothing when it is not there.
@@ -22,11 +22,11 @@ from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-MISSING = "the real catalogues are not there: set LAMINA_DATA to a folder that has images/public2024_images.jsonl.gz"
+MISSING = "the real catalogs are not there: set LAMINA_DATA to a folder that has images/public2024_images.jsonl.gz"
 
 
 def data_folder() -> Path | None:
-    """Return the folder with the catalogues; None when there is none."""
+    """Return the folder with the catalogs; None when there is none."""
     folder = Path(os.environ.get("LAMINA_DATA", BESIDE))
     return folder if (folder / "images" / "public2024_images.jsonl.gz").is_file() else None
 
@@ -62,7 +62,7 @@ def public(folder: Path) -> dict[str, list[Image]]:
 
 
 def machine_learning(folder: Path) -> set[str]:
-    """Name the repositories of the public catalogue that are about machine learning."""
+    """Name the repositories of the public catalog that are about machine learning."""
     return {record["repo"] for record in lines(folder / "images" / "public2024_images.jsonl.gz") if record["ml"]}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from lamina.model.events import Event, NodeGone, NodeSeen, PodGone, PodSeen
 from lamina.model.pod import DEFAULT_SCHEDULER, Pod, PodUid
 from lamina.model.resources import CPU, MEMORY, PODS
-from lamina.scheduling.framework.commands import Bind, Command
+from lamina.scheduling.contract.commands import Bind, Command
 
 Room = list[int]
 """Cpu, memory and pods that are left."""

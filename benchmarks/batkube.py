@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from _real_data import MISSING, data_folder
-from lamina.cli.profile_option import configuration
+from lamina.cli.options.scheduler_profile import configuration
 from lamina.model.pod import Container, Pod, PodUid, total_requests
 from lamina.model.resources import CPU, PODS
 from lamina.model.taints import NO_SCHEDULE, Taint
-from lamina.simulator.cluster import Delays, NodeSpec
-from lamina.simulator.cluster.life import Life
+from lamina.simulator.cluster import Delays, VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from lamina.simulator.run import simulate
-from lamina.simulator.workloads import Arrival, Scenario
+from lamina.simulator.workloads import PodArrival, Scenario
 from lamina.testing import an_image
 
 NAME = "batkube"
@@ -104,7 +104,7 @@ def cluster(workload: str, lags: Delays, at_work: int) -> Scenario:
     """Build the 16 nodes and the 200 jobs; nodes beyond those *at_work* take none."""
     amounts = ((CPU, 1000),)
     nodes = tuple(
-        NodeSpec(
+        VirtualNodeSpec(
             name=f"n{number}",
             allocatable=(*amounts, (PODS, 110)),
             bandwidth=125e6,
@@ -127,7 +127,7 @@ def cluster(workload: str, lags: Delays, at_work: int) -> Scenario:
             scheduler_name="",
             created_at=at,
         )
-        arrivals.append(Arrival(at, pod, Life(seconds=SECONDS)))
+        arrivals.append(PodArrival(at, pod, PodLifecycle(seconds=SECONDS)))
     return Scenario(name=workload, nodes=nodes, images=(JOB,), arrivals=tuple(arrivals), delays=lags)
 
 

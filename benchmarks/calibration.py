@@ -32,9 +32,9 @@ from _real_data import MISSING, data_folder
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer
 from lamina.simulator.engine import Environment, Link, Network
-from lamina.simulator.pulls import Pull, Puller, Store
-from lamina.simulator.pulls.source import Source, Sources
-from lamina.simulator.pulls.spec import RuntimeSpec
+from lamina.simulator.pulls import ImagePullRequest, NodeImageStore, Puller
+from lamina.simulator.pulls.layer_source import LayerSource, LayerSources
+from lamina.simulator.pulls.runtime_spec import RuntimeSpec
 
 NAME = "calibration"
 SUMMARY = "the pull model against kubelets' pull times on GKE and EKS; writes docs/calibration.md and .svg"
@@ -161,7 +161,7 @@ class Machine(msgspec.Struct, frozen=True):
         )
 
 
-class Registries(Source):
+class Registries(LayerSource):
     """One node's way to registries that are not equally fast; each pull has a connection of its own."""
 
     __slots__ = ("_links", "_network", "_rates")
@@ -194,16 +194,16 @@ class Node(msgspec.Struct, frozen=True):
 class Silent:
     """A watcher that does not care."""
 
-    def pull_began(self, pull: Pull, missing: tuple[Layer, ...]) -> None:
+    def pull_began(self, pull: ImagePullRequest, missing: tuple[Layer, ...]) -> None:
         """Do not care."""
 
     def layer_pulled(self, layer: Layer) -> None:
         """Do not care."""
 
-    def pull_done(self, pull: Pull, *, news: bool) -> None:
+    def pull_done(self, pull: ImagePullRequest, *, news: bool) -> None:
         """Do not care."""
 
-    def pull_failed(self, pull: Pull, reason: str, retry_at: float) -> None:
+    def pull_failed(self, pull: ImagePullRequest, reason: str, retry_at: float) -> None:
         """Do not care."""
 
     def images_removed(self, images: tuple[Image, ...], freed: int, why: str) -> None:
@@ -231,11 +231,11 @@ def replay(pulls: Iterable[Seen], machine: Machine) -> list[tuple[Seen, float]]:
     network = Network(environment)
     spec = machine.runtime()
     source = _source(network, Node("node", spec), machine)
-    store = Store(spec, None)
+    store = NodeImageStore(spec, None)
     puller = Puller(environment, network, store, spec, source, Silent())
     ordered = sorted(pulls, key=lambda seen: seen.asked)
     begin = ordered[0].asked
-    asked: list[tuple[Seen, Pull]] = []
+    asked: list[tuple[Seen, ImagePullRequest]] = []
 
     def ask(seen: Seen) -> None:
         asked.append((seen, puller.ask(image_of(seen), lambda: None)))
@@ -262,8 +262,8 @@ def replay_all(run: Iterable[Seen], machine: Machine) -> list[tuple[Seen, float]
 
 
 def _source(network: Network, node: Node, machine: Machine) -> Registries:
-    plain = Sources(network).for_node(node)
-    source = Registries(Sources(network), node, plain.link, plain.upload, ())
+    plain = LayerSources(network).for_node(node)
+    source = Registries(LayerSources(network), node, plain.link, plain.upload, ())
     source.connect(network, machine)
     return source
 

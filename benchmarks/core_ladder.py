@@ -21,9 +21,9 @@ from lamina.model.image import Image
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.taints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
-from lamina.scheduling.framework.evaluations import Evaluations
-from lamina.scheduling.framework.explain import node_name
 from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
+from lamina.scheduling.runtime.explanation import node_name
 from lamina.testing import a_loop, a_node, a_pod, an_image, held
 
 NAME = "core-ladder"
@@ -48,7 +48,7 @@ WEIGHTS = {"TaintToleration": 3, "PodTopologySpread": 2, "LayerLocality": 5}
 MB = 1_000_000
 
 
-def a_catalogue(rng: random.Random, count: int = 300) -> list[Image]:
+def a_catalog(rng: random.Random, count: int = 300) -> list[Image]:
     """Make images of base, runtime and application layers, shared the way images share them."""
     images = []
     for number in range(count):
@@ -84,7 +84,7 @@ def cycle(loop: Loop, pods: list[Pod]) -> float:
     return statistics.median(took) / 1_000
 
 
-def decision(loop: Loop, evaluations: Evaluations, pods: list[Pod], pick: Callable[[int], int]) -> float:
+def decision(loop: Loop, evaluations: EvaluationCache, pods: list[Pod], pick: Callable[[int], int]) -> float:
     """Return the median µs of bringing the answers up to date and choosing; the pod is then placed outside the clock."""
     (profile,) = loop.profiles.values()
     took = []
@@ -117,7 +117,7 @@ def few_shapes(tag: str, images: list[Image], shapes: int) -> list[Pod]:
 def main() -> dict[str, object]:
     """Climb the ladder."""
     rng = random.Random(1)
-    images = a_catalogue(rng)
+    images = a_catalog(rng)
     loops = {size: a_cluster(size, rng, images) for size in SIZES}
     best: dict[str, dict[str, dict[int, float]]] = {
         what: {kind: {} for kind in ("new", "seen", "mixed")} for what in ("decision", "cycle")
@@ -126,7 +126,7 @@ def main() -> dict[str, object]:
     for size, loop in loops.items():
         cycle(loop, new_shapes("warm-up", images))
         (profile,) = loop.profiles.values()
-        kept[size] = Evaluations(profile, loop.cluster.columns)
+        kept[size] = EvaluationCache(profile, loop.cluster.columns)
     for number in range(ROUNDS):
         for (size, loop), what in itertools.product(loops.items(), best):
             tag = f"{what}-{number}-{size}"

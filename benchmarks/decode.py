@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from lamina.wire.kube import ListObject, decode_pod_list
-from lamina.wire.kube_pod import PodObject
+from lamina.wire.kube.codec import ListObject, decode_pod_list
+from lamina.wire.kube.pod_object import PodObject
 
 NAME: Final = "decode"
 SUMMARY: Final = "Microseconds of CPU to read one pod of a list of 10,000: partial structs, the model, and json"

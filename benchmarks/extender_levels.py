@@ -1,5 +1,5 @@
 """
-What is lost when layers may say 0 to 10 instead of 0 to 100: simulated clusters with real catalogues.
+What is lost when layers may say 0 to 10 instead of 0 to 100: simulated clusters with real catalogs.
 
 The profile lamina-balanced, and the same with LayerLocality's points brought to the levels that the extender answers with: by
 the table of the agent `layers`, in which a level is a doubling of the wait, and by tenths. Levels count ten points each and
@@ -7,7 +7,7 @@ have the weight that points have. "best" is the first of them as `--reply best` 
 hundred are of a cluster of a thousand. The clusters are four of those in docs/policy.md: public images, machine learning,
 moving tags, and the edge. Ratios to kube-default, joined as geometric means over clusters and seeds.
 
-SCENARIOS and SEEDS in the environment choose. LAMINA_DATA names the catalogues. Says so and does nothing without them.
+SCENARIOS and SEEDS in the environment choose. LAMINA_DATA names the catalogs. Says so and does nothing without them.
 """
 
 import json
@@ -24,17 +24,17 @@ import yaml
 
 from _policy_scenarios import build
 from _real_data import MISSING, data_folder
-from lamina.cli.many import cores
+from lamina.cli.compare.run_pool import cores
 from lamina.model.pod import Pod
-from lamina.scheduling.config.load import Configuration, load
-from lamina.scheduling.config.named import NAMED
-from lamina.scheduling.framework.agent import LINEAR
-from lamina.scheduling.framework.columns import Bools, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.config.loader import Configuration, load
+from lamina.scheduling.config.named_profiles import NAMED
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.scheduling_agent import LINEAR
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
-from lamina.scheduling.plugins.locality.layer_locality.agent import AGENT
+from lamina.scheduling.plugins.locality.layer_locality.layers_agent import AGENT
+from lamina.scheduling.state.columns import Bools, Ints
+from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.simulator.run import simulate, summary
 from policy import mean
 
@@ -52,7 +52,7 @@ class Doubling(LayerLocality):
     name: ClassVar = "Doubling"
     table: ClassVar = AGENT.levels
 
-    def __init__(self, context: Context, args: Any) -> None:  # Any: LayerLocality's own, whatever they are
+    def __init__(self, context: PluginContext, args: Any) -> None:  # Any: LayerLocality's own, whatever they are
         """Bring its points to levels."""
         super().__init__(context, args)
         self._points = np.array(self.table, dtype=np.int64) * 10

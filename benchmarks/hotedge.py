@@ -25,18 +25,18 @@ from pathlib import Path
 import msgspec
 
 from _real_data import MISSING, data_folder, distinct, snapshot
-from lamina.cli.many import cores
-from lamina.cli.profile_option import configuration
+from lamina.cli.compare.run_pool import cores
+from lamina.cli.options.scheduler_profile import configuration
 from lamina.model.image import Image, Layer
 from lamina.model.pod import Container, Pod, PodUid, total_requests
 from lamina.model.resources import CPU, MEMORY, PODS
-from lamina.scheduling.config.load import Configuration, load
+from lamina.scheduling.config.loader import Configuration, load
 from lamina.scheduling.plugins.in_tree import registry
-from lamina.simulator.cluster import Delays, NodeSpec
-from lamina.simulator.cluster.life import Life
-from lamina.simulator.pulls.spec import CONTAINERD, DiskSpec, RuntimeSpec
+from lamina.simulator.cluster import Delays, VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.simulator.pulls.runtime_spec import CONTAINERD, DiskSpec, RuntimeSpec
 from lamina.simulator.run import simulate, summary
-from lamina.simulator.workloads import Arrival, Scenario
+from lamina.simulator.workloads import PodArrival, Scenario
 
 NAME = "hotedge"
 SUMMARY = "HotEdge's setting: layer-aware, image-aware and random placement, by its latency fit and with honest pulls"
@@ -105,7 +105,7 @@ def scenario(mode: str, folder: Path) -> Scenario:
             scheduler_name="",
             created_at=at,
         )
-        arrivals.append(Arrival(at, pod, Life(seconds=dice.uniform(0.0, 10.0))))
+        arrivals.append(PodArrival(at, pod, PodLifecycle(seconds=dice.uniform(0.0, 10.0))))
     if mode == "fit":
         runtime = RuntimeSpec(parallel_pulls=0, slots=1, connection_rate=SPEED, ratio=1e-6)
         # Their store holds layers as they were downloaded; bytes are inflated here as the time is, hence the larger store.
@@ -119,7 +119,7 @@ def scenario(mode: str, folder: Path) -> Scenario:
         delays = Delays(report=1.0, report_gap=10.0, status=(10.0, 20.0, 30.0, 40.0), start=0.5)
     room = ((CPU, SLOTS * 1000), (MEMORY, 64 * 1024**3), (PODS, 1000))
     nodes = tuple(
-        NodeSpec(name=f"n{number}", allocatable=room, bandwidth=bandwidth, runtime=runtime, disk=disk)
+        VirtualNodeSpec(name=f"n{number}", allocatable=room, bandwidth=bandwidth, runtime=runtime, disk=disk)
         for number in range(1, NODES + 1)
     )
     return Scenario(name=f"hotedge-{mode}", images=tuple(images), nodes=nodes, arrivals=tuple(arrivals), delays=delays)

@@ -14,10 +14,10 @@ import tracemalloc
 
 import msgspec
 
-from _catalogue import a_catalogue, popularity
+from _catalog import a_catalog, popularity
 from lamina.layers.inventory import Inventory
 from lamina.model.image import Image
-from lamina.model.reports import LayerReport
+from lamina.model.layer_report import LayerReport
 from lamina.testing import held
 
 NAME = "layer-ingest"
@@ -97,7 +97,7 @@ def memory(images: list[Image], made: list[LayerReport]) -> float:
 def main() -> dict[str, object]:
     """Climb the ladder."""
     rng = random.Random(1)
-    images, weights = a_catalogue(rng, IMAGES), popularity(IMAGES)
+    images, weights = a_catalog(rng, IMAGES), popularity(IMAGES)
     rows = {}
     print(f"{'nodes':>8} {'first reports, s':>18} {'a change, µs':>14} {'MiB':>8}")
     for size in SIZES:

@@ -12,10 +12,10 @@ import random
 import time
 from collections.abc import Callable
 
-from _catalogue import a_catalogue, popularity, some_images
-from lamina.layers.index import LayerIndex
-from lamina.layers.lacking import look
-from lamina.layers.wanted import WantedLayers
+from _catalog import a_catalog, popularity, some_images
+from lamina.layers.layer_index import LayerIndex
+from lamina.layers.layer_set import LayerSet
+from lamina.layers.not_held import update_rows
 from lamina.model.image import Image
 
 NAME = "layer-scoring"
@@ -54,7 +54,7 @@ def measure(size: int, rng: random.Random, images: list[Image], weights: list[fl
     asked = rng.choices(images, cum_weights=weights, k=ASKED)
     for image in asked[:5]:
         wanted = index.want([image])
-        look(index, wanted, size)
+        update_rows(index, wanted, size)
         assert naive(held, image) == wanted.download[:size].tolist(), "both ways must agree"
         index.unwant(wanted)
     few = asked[: max(2, 20_000 // size)]
@@ -63,12 +63,12 @@ def measure(size: int, rng: random.Random, images: list[Image], weights: list[fl
     def cold() -> None:
         for image in asked:
             wanted = index.want([image])
-            look(index, wanted, size)
+            update_rows(index, wanted, size)
             index.unwant(wanted)
 
     def warm() -> None:
         for wanted in kept:
-            look(index, wanted, size)
+            update_rows(index, wanted, size)
 
     figures = {
         "sets": best(lambda: [naive(held, image) for image in few], len(few)),
@@ -78,14 +78,14 @@ def measure(size: int, rng: random.Random, images: list[Image], weights: list[fl
     return figures | {"warm": best(warm, len(kept)), "patched": patched(index, kept, size)}
 
 
-def patched(index: LayerIndex, kept: list[WantedLayers], size: int) -> float:
+def patched(index: LayerIndex, kept: list[LayerSet], size: int) -> float:
     """Return the CPU µs of looking again after one node has changed."""
     took = []
     for round_ in range(ROUNDS):
         index.touch(round_ % size)
         begin = time.thread_time_ns()
         for wanted in kept:
-            look(index, wanted, size)
+            update_rows(index, wanted, size)
         took.append(time.thread_time_ns() - begin)
     return min(took) / len(kept) / 1_000
 
@@ -93,7 +93,7 @@ def patched(index: LayerIndex, kept: list[WantedLayers], size: int) -> float:
 def main() -> dict[str, object]:
     """Climb the ladder."""
     rng = random.Random(1)
-    images, weights = a_catalogue(rng, IMAGES), popularity(IMAGES)
+    images, weights = a_catalog(rng, IMAGES), popularity(IMAGES)
     rows = {}
     print(f"{'nodes':>8} {'sets':>10} {'cold':>8} {'warm':>8} {'patched':>8} {'sets / cold':>12}")
     for size in SIZES:

@@ -1,5 +1,5 @@
 """
-What layer-aware placement gains and what it costs, on real catalogues: the table in docs/study.md.
+What layer-aware placement gains and what it costs, on real catalogs: the table in docs/study.md.
 
 Two clusters, five seeds each, the same pods under every profile (paired):
 
@@ -9,7 +9,7 @@ popularity Zipf 1.0, pods of 1 to 4 cpu for ten minutes on average, 60 % load.
 next version 1,000 times during the run.
 
 With plain pulls: one at a time per node, no unpacking, no image garbage collection; policy.py has honest ones. PODS and SEEDS
-in the environment make it shorter or longer. Needs the real catalogues; says so and does nothing without them.
+in the environment make it shorter or longer. Needs the real catalogs; says so and does nothing without them.
 """
 
 import json
@@ -23,13 +23,13 @@ from pathlib import Path
 import msgspec
 
 from _real_data import MISSING, data_folder, distinct, official, one_of_each, public
-from lamina.cli.many import Task, cores, run_all
-from lamina.evaluation.comparison import Comparison, Row, Run, compare
+from lamina.cli.compare.run_pool import RunTask, cores, run_all
+from lamina.evaluation.comparison import ComparisonRow, ProfileComparison, Run, compare
 from lamina.model.image import Image
 from lamina.wire.catalog_file import encode_catalog
 
 NAME = "locality-study"
-SUMMARY = "lamina-balanced against the baselines on real catalogues, paired over five seeds (some ten minutes)"
+SUMMARY = "lamina-balanced against the baselines on real catalogs, paired over five seeds (some ten minutes)"
 
 PROFILES = ("kube-default", "lamina-balanced", "lamina-images", "image-locality", "original", "least-allocated")
 WHOLE_IMAGES = "lamina-images"
@@ -57,7 +57,7 @@ workload:
 
 
 def public_images(folder: Path) -> list[Image]:
-    """Draw the public cluster's catalogue."""
+    """Draw the public cluster's catalog."""
     return one_of_each(public(folder), 400, random.Random(1))
 
 
@@ -72,15 +72,15 @@ CLUSTERS: dict[str, tuple[int, int, Callable[[Path], list[Image]]]] = {
 }
 
 
-def study(name: str, folder: Path, out: Path) -> tuple[Comparison, Comparison]:
-    """Write catalogue and scenario, run everything; compare with the first profile, and with knowing whole images only."""
+def study(name: str, folder: Path, out: Path) -> tuple[ProfileComparison, ProfileComparison]:
+    """Write catalog and scenario, run everything; compare with the first profile, and with knowing whole images only."""
     nodes, updates, draw = CLUSTERS[name]
     images = draw(folder)
     scenario = out / name / "scenario.yaml"
     scenario.parent.mkdir()
     (scenario.parent / "catalog.jsonl").write_bytes(encode_catalog(images, "catalog.jsonl"))
     scenario.write_text(SCENARIO.format(name=name, nodes=nodes, pods=PODS, updates=updates))
-    tasks = [Task(scenario, profile, seed) for seed in range(1, SEEDS + 1) for profile in PROFILES]
+    tasks = [RunTask(scenario, profile, seed) for seed in range(1, SEEDS + 1) for profile in PROFILES]
     done = [0]
 
     def tick() -> None:
@@ -93,7 +93,7 @@ def study(name: str, folder: Path, out: Path) -> tuple[Comparison, Comparison]:
     return compare(runs, PROFILES[0]), compare(runs, WHOLE_IMAGES)
 
 
-def table(compared: Comparison) -> str:
+def table(compared: ProfileComparison) -> str:
     """Write a comparison as the table that stands in the docs: means, and ratios to the first profile with intervals."""
     lines = ["| profile | " + " | ".join(SHOWN) + " |", "|" + "---|" * (len(SHOWN) + 1)]
     for profile in PROFILES:
@@ -102,7 +102,7 @@ def table(compared: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _cell(row: Row) -> str:
+def _cell(row: ComparisonRow) -> str:
     if row.estimate is None:
         return "-"
     mean = row.estimate.mean

@@ -7,7 +7,7 @@ server lists, managed fields included, because that is what it stores and sends;
 forgotten old revisions and given back their room.
 
 Nothing else happens in an idle cluster than heartbeats. How many a second is counted on the agents' own timetable
-(`Timetable`) in time that is only imagined: in the long run, and in the busiest second after all agents were started at
+(`ReportSchedule`) in time that is only imagined: in the long run, and in the busiest second after all agents were started at
 once. Then a stretch of it is really written, and the processor time of API server and etcd is measured.
 
 LAMINA_QUICK=1 does it with 50 nodes.
@@ -31,10 +31,10 @@ import msgspec
 from _contest import in_parallel
 from _large_cluster import MB, LargeCluster, node_name, uid
 from lamina.model.image import Platform
-from lamina.model.reports import HeldImage, LayerReport, Runtime
-from lamina.services.agent.patience import Patience
-from lamina.services.agent.timetable import Timetable
-from lamina.wire.node_layers_status import Totals, encode_node_layers, encode_node_layers_status
+from lamina.model.layer_report import HeldImage, LayerReport, NodeRuntime
+from lamina.services.node_agent.report_backoff import ReportBackoff
+from lamina.services.node_agent.report_schedule import ReportSchedule
+from lamina.wire.custom_resources.node_layers_status import ImageTotals, encode_node_layers, encode_node_layers_status
 from testbed import Testbed, etcd_gateway
 
 NAME: Final = "node-layers-objects"
@@ -92,10 +92,10 @@ class Reports:
             unpack_rate=150.0 * MB,
             disk=200_000 * MB,
             disk_free=90_000 * MB,
-            runtime=Runtime("containerd", "v2.4.2"),
+            runtime=NodeRuntime("containerd", "v2.4.2"),
             platform=Platform("linux", "amd64"),
         )
-        totals = Totals(8 * len(images), sum(image.size for image in images))
+        totals = ImageTotals(8 * len(images), sum(image.size for image in images))
         decoded: dict[str, Any] = json.loads(encode_node_layers_status(report, totals))
         return decoded
 
@@ -157,7 +157,7 @@ def beats(nodes: int, hours: float) -> list[float]:
     queue: list[tuple[float, int]] = []
     tables = []
     for number in range(nodes):
-        table = Timetable(HEARTBEAT, rng, Patience(rng, longest=300.0))
+        table = ReportSchedule(HEARTBEAT, rng, ReportBackoff(rng, longest=300.0))
         table.written(rng.random())
         tables.append(table)
         heapq.heappush(queue, (table.due, number))

@@ -7,7 +7,7 @@ Start is from the binding until the containers run. 4b, in which kube-default br
 simulate), is left out unless SCENARIOS names it, and never in the means. *layers_worth* is lamina-balanced against the same profile knowing whole images only.
 
 SCENARIOS, PROFILES (names or files) and SEEDS in the environment choose; KEEP names a file in which rows are kept, and found again
-by the next run. LAMINA_DATA names the catalogues. Says so and does nothing without them.
+by the next run. LAMINA_DATA names the catalogs. Says so and does nothing without them.
 """
 
 import json
@@ -21,12 +21,12 @@ from pathlib import Path
 
 from _policy_scenarios import BUILD, build
 from _real_data import MISSING, data_folder
-from lamina.cli.many import cores
-from lamina.cli.profile_option import configuration
+from lamina.cli.compare.run_pool import cores
+from lamina.cli.options.scheduler_profile import configuration
 from lamina.simulator.run import simulate, summary
 
 NAME = "policy"
-SUMMARY = "lamina-balanced and others against kube-default on sixteen clusters with real catalogues (half an hour)"
+SUMMARY = "lamina-balanced and others against kube-default on sixteen clusters with real catalogs (half an hour)"
 
 BASE, OURS, WHOLE = "kube-default", "lamina-balanced", "lamina-images"
 PROFILES = tuple(os.environ.get("PROFILES", f"{BASE},{OURS},{WHOLE}").split(","))

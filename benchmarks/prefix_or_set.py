@@ -2,9 +2,9 @@
 How much of what images share is a common prefix: the plot docs/prefix-or-set.svg.
 
 Some runtimes reuse any layer they know (set), others only what lies on top of the same layers (prefix). A node holds k
-random images of a catalogue and another random one arrives: which share of its bytes is there, by either rule? And of two
-successive versions of one tag? Needs the real catalogues; says so and does nothing without them. Draws the plot anew; the
-same catalogues give the same plot.
+random images of a catalog and another random one arrives: which share of its bytes is there, by either rule? And of two
+successive versions of one tag? Needs the real catalogs; says so and does nothing without them. Draws the plot anew; the
+same catalogs give the same plot.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from _real_data import MISSING, data_folder, distinct, machine_learning, officia
 from lamina.model.image import Image
 
 NAME = "prefix-or-set"
-SUMMARY = "which part of shared bytes is shared as a prefix, on real catalogues; draws docs/prefix-or-set.svg"
+SUMMARY = "which part of shared bytes is shared as a prefix, on real catalogs; draws docs/prefix-or-set.svg"
 
 PLOT = Path(__file__).resolve().parents[1] / "docs" / "prefix-or-set.svg"
 HELD = (20, 50, 100)
@@ -107,7 +107,7 @@ def main() -> dict[str, object]:
         print(f"skipped: {MISSING}")
         return {"skipped": MISSING}
     everything, learning, history = public(folder), machine_learning(folder), official(folder)
-    catalogues: dict[str, list[Image]] = {
+    catalogs: dict[str, list[Image]] = {
         "official, end of 2019": _all(snapshot(folder)),
         "official, up to 30 versions": _all(history),
         "public 2024": _all(everything),
@@ -117,7 +117,7 @@ def main() -> dict[str, object]:
     rows: list[tuple[str, float, float]] = []
     figures: dict[str, object] = {}
     print(f"{'':<28} {'k':>5} {'set':>8} {'prefix':>8} {'prefix / set':>13}")
-    for name, images in catalogues.items():
+    for name, images in catalogs.items():
         for held in HELD:
             as_set, as_prefix = arriving(images, held, rng)
             _tell(name, str(held), as_set, as_prefix)

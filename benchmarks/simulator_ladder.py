@@ -1,7 +1,7 @@
 """
 What a simulated pod costs, and how that grows with the cluster.
 
-Clusters of 16-cpu nodes at 60 % load, pods of 1 to 4 cpu that run for an hour on average, images from a generated catalogue of
+Clusters of 16-cpu nodes at 60 % load, pods of 1 to 4 cpu that run for an hour on average, images from a generated catalog of
 400 by Zipf 1.0, gigabit links behind a registry that gives a tenth of what all links together could take, unpacking, and disks of
 8 GB on which kubelets collect images.
 
@@ -65,7 +65,7 @@ workload:
 def one(nodes: int, pods: int, policy: str) -> dict[str, float]:
     """Run one step in this process."""
     from _trivial import Trivial
-    from lamina.cli.profile_option import configuration
+    from lamina.cli.options.scheduler_profile import configuration
     from lamina.simulator.run import simulate, summary
     from lamina.simulator.workloads import load_scenario
 

@@ -52,9 +52,18 @@ VIOLATIONS: tuple[Violation, ...] = (
     imports("scheduling-rooms", "the loop knows a plugin", "scheduling/loop/offender.py", "lamina.scheduling.plugins"),
     imports("scheduling-rooms", "a plugin knows the loop", "scheduling/plugins/offender.py", "lamina.scheduling.loop"),
     imports(
-        "scheduling-rooms", "the framework reads files", "scheduling/framework/offender.py", "lamina.scheduling.config"
+        "scheduling-rooms", "the contract reads files", "scheduling/contract/offender.py", "lamina.scheduling.config"
     ),
-    Violation("scheduling-rooms", "a room nobody placed", (("scheduling/offender/__init__.py", ""),)),
+    imports(
+        "scheduling-rooms",
+        "the state knows extension points",
+        "scheduling/state/offender.py",
+        "lamina.scheduling.contract",
+    ),
+    imports(
+        "scheduling-rooms", "the contract runs plugins", "scheduling/contract/offender.py", "lamina.scheduling.runtime"
+    ),
+    Violation("scheduling-rooms", "a package in no layer", (("scheduling/offender/__init__.py", ""),)),
     Violation(
         "plugins-independent",
         "a plugin borrows from its neighbour",
@@ -75,15 +84,15 @@ VIOLATIONS: tuple[Violation, ...] = (
     imports("pure", "the loop rolls dice", "scheduling/loop/offender.py", "random"),
     imports("pure", "a journal notes the time", "rows/offender.py", "time"),
     imports("pure", "the index logs", "layers/offender.py", "logging"),
-    imports("pure", "a decision waits for the network", "scheduling/framework/offender.py", "asyncio"),
+    imports("pure", "a decision waits for the network", "scheduling/runtime/offender.py", "asyncio"),
     imports("pure", "a profile decodes JSON of the API", "scheduling/config/offender.py", "lamina.wire"),
     imports("pure", "the engine sleeps for real", "simulator/engine/offender.py", "threading"),
     imports(
         "clients-independent", "a registry asks the API server", "clients/oci/offender.py", "lamina.clients.kube.access"
     ),
     imports("clients-independent", "a runtime asks a registry", "clients/cri/offender.py", "lamina.clients.oci"),
-    imports("light-agent", "the agent computes with arrays", "services/agent/offender.py", "numpy"),
-    imports("light-agent", "the agent asks a registry", "services/agent/offender.py", "lamina.clients.oci"),
+    imports("light-agent", "the agent computes with arrays", "services/node_agent/offender.py", "numpy"),
+    imports("light-agent", "the agent asks a registry", "services/node_agent/offender.py", "lamina.clients.oci"),
     imports("simulator-rooms", "pulls know the cluster", "simulator/pulls/offender.py", "lamina.simulator.cluster"),
     imports(
         "simulator-rooms",
@@ -94,11 +103,14 @@ VIOLATIONS: tuple[Violation, ...] = (
     imports("engine-alone", "the engine learns what a pod is", "simulator/engine/offender.py", "lamina.model"),
     imports("light", "a node report needs numpy", "wire/offender.py", "numpy"),
     imports("light", "a watch needs numpy", "clients/kube/offender.py", "numpy"),
-    imports("rooms", "a client knows what a score is", "clients/kube/offender.py", "lamina.scheduling.framework"),
+    imports("rooms", "a client knows what a score is", "clients/kube/offender.py", "lamina.scheduling.contract"),
     imports("rooms", "the scheduler asks the simulator", "services/scheduler/offender.py", "lamina.simulator.run"),
     imports("simulator-offline", "a simulation asks an API server", "simulator/run/offender.py", "lamina.clients.kube"),
     imports(
-        "services-rooms", "the intake knows who it is for", "services/intake/offender.py", "lamina.services.scheduler"
+        "services-rooms",
+        "the informers know the scheduler",
+        "services/informers/offender.py",
+        "lamina.services.scheduler",
     ),
     Violation("services-rooms", "a process nobody placed", (("services/offender/__init__.py", ""),)),
     Violation(

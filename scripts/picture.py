@@ -11,10 +11,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lamina.cli.picture import picture
-from lamina.cli.screen import Screen
-from lamina.cli.tour import examples, steps
-from lamina.cli.verdicts import headline, table
+from lamina.cli.demo.picture import picture
+from lamina.cli.demo.tour import examples, steps
+from lamina.cli.explain.decision_table import headline, table
+from lamina.cli.output.screen import Screen
 from lamina.simulator.workloads import load_scenario
 
 WIDTH = 104

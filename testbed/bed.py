@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from testbed import building, containerd, control_plane, etcd_gateway, images, leftovers, nodes, ports, real_nodes
-from testbed import parts as catalogue
+from testbed import parts as catalog
 from testbed.errors import KubectlError, PartError, TestbedError
 from testbed.guarding import Guard
 from testbed.launching import LAUNCHERS, Order
@@ -55,7 +55,7 @@ class Testbed:
     @classmethod
     def start(
         cls,
-        version: str = catalogue.KUBERNETES,
+        version: str = catalog.KUBERNETES,
         parts: Sequence[str] = SMALLEST,
         *,
         folder: Path | None = None,
@@ -70,7 +70,7 @@ class Testbed:
         if unknown:
             raise TestbedError(f"{', '.join(unknown)} cannot be started: there are {', '.join(LAUNCHERS)}")
         wanted = [name for name in LAUNCHERS if name in {*SMALLEST, *parts}]
-        building.build([catalogue.find(name, version) for name in wanted])
+        building.build([catalog.find(name, version) for name in wanted])
         bed = cls(Site(version, own_folder(folder), secrets.token_hex(8)))
         try:
             bed._guard = Guard(bed.site.mark, bed.folder)
@@ -263,7 +263,7 @@ class Testbed:
     def add_real_node(self, name: str) -> real_nodes.RealNode:
         """Add a node that runs containers, with a containerd and a kubelet of its own; Ready when this returns."""
         containerd.check()
-        building.build([catalogue.find(part, self.version) for part in real_nodes.PARTS])
+        building.build([catalog.find(part, self.version) for part in real_nodes.PARTS])
         self.push_image(real_nodes.PAUSE)
         node = real_nodes.prepare(self.site, name)
         for program in (node.containerd, node.kubelet):

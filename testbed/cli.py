@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from testbed import building, containerd, runs
-from testbed import parts as catalogue
+from testbed import parts as catalog
 from testbed import real_nodes as kubelets
 from testbed.bed import SMALLEST, Testbed
 from testbed.errors import TestbedError
@@ -36,7 +36,7 @@ Examples:
   python -m testbed build --version 1.36.3 --version 1.30.14
 """
 
-versions = click.Choice(catalogue.VERSIONS)
+versions = click.Choice(catalog.VERSIONS)
 named = click.option("--name", default="default", show_default=True, help="Several can be up side by side.")
 
 
@@ -47,7 +47,7 @@ def testbed() -> None:
 
 @testbed.command(epilog=UP_EXAMPLES)
 @named
-@click.option("--version", type=versions, default=catalogue.KUBERNETES, show_default=True, help="Of Kubernetes.")
+@click.option("--version", type=versions, default=catalog.KUBERNETES, show_default=True, help="Of Kubernetes.")
 @click.option("--nodes", type=click.IntRange(0, 10_000), default=0, help="Nodes that exist in the API only.")
 @click.option("--real-nodes", type=click.IntRange(0, 9), default=0, help="Nodes that run containers; root only.")
 @click.option("--parts", "wanted", default="", metavar="A,B", help=f"Besides {' and '.join(SMALLEST)}.")
@@ -60,7 +60,7 @@ def up(name: str, version: str, nodes: int, real_nodes: int, wanted: str) -> Non
     if real_nodes:
         containerd.check()
         needed += kubelets.PARTS
-    building.build([catalogue.find(part, version) for part in dict.fromkeys(needed)])
+    building.build([catalog.find(part, version) for part in dict.fromkeys(needed)])
     bed = Testbed.start(version, asked, folder=folder)
     try:
         bed.add_nodes({"name": f"node-{number}"} for number in range(1, nodes + 1))
@@ -108,16 +108,16 @@ def status() -> None:
 
 @testbed.command(epilog=BUILD_EXAMPLES)
 @click.option(
-    "--version", "wanted", type=versions, multiple=True, default=[catalogue.KUBERNETES], help="Of Kubernetes; repeat."
+    "--version", "wanted", type=versions, multiple=True, default=[catalog.KUBERNETES], help="Of Kubernetes; repeat."
 )
 @click.option("--parts", "named_parts", default="", metavar="A,B", help="Only these; default: all of that version.")
 def build(wanted: tuple[str, ...], named_parts: str) -> None:
     """Build parts into the cache folder, and say where they are."""
-    known = list(dict.fromkeys(part.name for part in catalogue.CATALOGUE))
+    known = list(dict.fromkeys(part.name for part in catalog.CATALOG))
     names = listed(named_parts, known)
     chosen = [
         part
-        for part in catalogue.CATALOGUE
+        for part in catalog.CATALOG
         if (part.name in names or not names) and (part.version in wanted or not part.is_kubernetes)
     ]
     building.build(chosen)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from testbed import building, containerd, cri
-from testbed import parts as catalogue
+from testbed import parts as catalog
 from testbed.processes import Program
 from testbed.standalone import Standalone
 
@@ -37,7 +37,7 @@ class CriO(Standalone):
 
     def __enter__(self) -> "CriO":
         containerd.check()
-        building.build([catalogue.find("cri-o"), catalogue.find("runc")])
+        building.build([catalog.find("cri-o"), catalog.find("runc")])
         return super().__enter__()
 
     def prepare(self) -> Program:
@@ -61,7 +61,7 @@ class CriO(Standalone):
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
         command: list[str | Path] = [
-            building.programs(catalogue.find("cri-o")) / "crio",
+            building.programs(catalog.find("cri-o")) / "crio",
             *("--config", folder / "crio.conf"),
             *("--config-dir", folder / "extra"),
             *("--registries-conf", folder / "registries.conf"),
@@ -89,7 +89,7 @@ class CriO(Standalone):
 
     def _configuration(self) -> str:
         folder = self.site.folder
-        runc = building.programs(catalogue.find("runc")) / "runc"
+        runc = building.programs(catalog.find("runc")) / "runc"
         return tables(
             {
                 "crio": {

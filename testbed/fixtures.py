@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn
 import pytest
 
 from testbed import building
-from testbed import parts as catalogue
+from testbed import parts as catalog
 from testbed.bed import SMALLEST, Testbed
 from testbed.errors import MissingError, RootError, TestbedError
 from testbed.registry_server import RegistryServer
@@ -63,17 +63,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             do_without(error)
 
 
-def wanted(item: pytest.Item) -> list[catalogue.Part]:
+def wanted(item: pytest.Item) -> list[catalog.Part]:
     """What a test starts."""
     names: list[tuple[str, str]] = []
     if FIXTURES.intersection(getattr(item, "fixturenames", ())):
-        names += [(name, catalogue.KUBERNETES) for name in (*SMALLEST, "kubectl")]
-    names += [(part, catalogue.KUBERNETES) for name, part in ALONE.items() if name in getattr(item, "fixturenames", ())]
+        names += [(name, catalog.KUBERNETES) for name in (*SMALLEST, "kubectl")]
+    names += [(part, catalog.KUBERNETES) for name, part in ALONE.items() if name in getattr(item, "fixturenames", ())]
     for mark in item.iter_markers("testbed"):
-        version = mark.kwargs.get("version", catalogue.KUBERNETES)
-        alone = mark.args and not any(catalogue.find(name, version).is_kubernetes for name in mark.args)
+        version = mark.kwargs.get("version", catalog.KUBERNETES)
+        alone = mark.args and not any(catalog.find(name, version).is_kubernetes for name in mark.args)
         names += [(name, version) for name in (*(() if alone else SMALLEST), *mark.args)]
-    return [catalogue.find(name, version) for name, version in dict.fromkeys(names)]
+    return [catalog.find(name, version) for name, version in dict.fromkeys(names)]
 
 
 def do_without(error: MissingError) -> NoReturn:

@@ -99,7 +99,7 @@ def _plain(name: str, version: str, package: str, seconds: int, *, cgo: bool = F
 
 
 # In the order of building: what is waited for most comes first.
-CATALOGUE: Final[tuple[Part, ...]] = (
+CATALOG: Final[tuple[Part, ...]] = (
     _plain("etcd", ETCD, "lamina/testbed/etcd", 70),
     *(
         _kubernetes(program, KUBERNETES, seconds)
@@ -122,9 +122,9 @@ CATALOGUE: Final[tuple[Part, ...]] = (
 
 def find(name: str, version: str = KUBERNETES) -> Part:
     """The part called *name*; *version* is that of Kubernetes and concerns its own programs only."""
-    named = [part for part in CATALOGUE if part.name == name]
+    named = [part for part in CATALOG if part.name == name]
     if not named:
-        names = ", ".join(dict.fromkeys(part.name for part in CATALOGUE))
+        names = ", ".join(dict.fromkeys(part.name for part in CATALOG))
         raise TestbedError(f"there is no part {name!r}: there are {names}")
     if not named[0].is_kubernetes:
         return named[0]

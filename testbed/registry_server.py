@@ -7,7 +7,7 @@ An image registry without a control plane, and what it was asked for.
 """
 
 from testbed import access_log, building, launching
-from testbed import parts as catalogue
+from testbed import parts as catalog
 from testbed.access_log import Asked
 from testbed.processes import Program
 from testbed.standalone import Standalone
@@ -17,7 +17,7 @@ class RegistryServer(Standalone):
     """A registry over plain HTTP that lets everybody push."""
 
     def __enter__(self) -> "RegistryServer":
-        building.build([catalogue.find("registry")])
+        building.build([catalog.find("registry")])
         return super().__enter__()
 
     def prepare(self) -> Program:

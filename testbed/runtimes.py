@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from testbed import building, containerd, cri
-from testbed import parts as catalogue
+from testbed import parts as catalog
 from testbed.errors import MissingError
 from testbed.processes import Program
 from testbed.standalone import Standalone
@@ -30,7 +30,7 @@ class Containerd(Standalone):
         self,
         folder: Path | None = None,
         registry: str = "",
-        version: str = catalogue.CONTAINERD,
+        version: str = catalog.CONTAINERD,
         *,
         discard: bool = False,
         registries: Mapping[str, str] | None = None,
@@ -87,7 +87,7 @@ class Containerd(Standalone):
 
     def _command(self) -> Path:
         if self.version != DEBIAN:
-            return building.programs(catalogue.find("containerd")) / "containerd"
+            return building.programs(catalog.find("containerd")) / "containerd"
         found = shutil.which("containerd")
         if found is None:
             raise MissingError("needs an installed containerd: `apt-get install containerd` on Debian")

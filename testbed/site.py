@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from testbed import building, control_plane, leftovers
-from testbed import parts as catalogue
+from testbed import parts as catalog
 from testbed.certificates import Authority, write
 from testbed.processes import Program
 from testbed.requests import Requests
@@ -42,7 +42,7 @@ class Site:
 
     def program_path(self, part: str, program: str = "") -> Path:
         """The program of a part, which is built if it is not there."""
-        return building.programs(catalogue.find(part, self.version)) / (program or part)
+        return building.programs(catalog.find(part, self.version)) / (program or part)
 
     def program(
         self, name: str, command: Command, ready: Callable[[], bool], port: int | None = None, **environment: str

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from testbed import leftovers, ports
-from testbed import parts as catalogue
+from testbed import parts as catalog
 from testbed.errors import PartError
 from testbed.guarding import Guard
 from testbed.processes import Program
@@ -39,7 +39,7 @@ class Standalone:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        self.site = Site(catalogue.KUBERNETES, own_folder(self._within), secrets.token_hex(8))
+        self.site = Site(catalog.KUBERNETES, own_folder(self._within), secrets.token_hex(8))
         self._guard = Guard(self.site.mark, self.site.folder)
         try:
             self._start()

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from testbed import Testbed, building, ports
-from testbed import parts as catalogue
+from testbed import parts as catalog
 from tests.e2e._live import node_of, until
 from tests.integration.extender_deploy.processes import Extender, StockScheduler, configuration, install
 from tests.integration.scheduler.live import ROOT
@@ -33,7 +33,7 @@ PASSING: Final = re.compile(r'^\[pod/\S+\] |^[\d:.]+ (?=I answered)|"ts": [\d.]+
 def main() -> dict[str, Any]:
     """Play it on the newest version."""
     began = time.monotonic()
-    building.build([catalogue.find("kube-scheduler", catalogue.KUBERNETES)])
+    building.build([catalog.find("kube-scheduler", catalog.KUBERNETES)])
     with Testbed.start() as bed:
         install(bed)
         bed.add_nodes({"name": name, "cpu": "8", "memory": "16Gi"} for name in ("n1", "n2", "n3"))
@@ -47,7 +47,7 @@ def main() -> dict[str, Any]:
         if not all(one["holds"].values()):
             raise AssertionError(f"{one['holds']}\n{one['told']}\n{one['extender']}\n{one['scheduler'][-4000:]}")
     return {
-        "kubernetes": catalogue.KUBERNETES,
+        "kubernetes": catalog.KUBERNETES,
         "placed": found["a pod"]["placed"],
         "refused": found["a pod"]["refused"],
         "seconds": round(time.monotonic() - began, 1),

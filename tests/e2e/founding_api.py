@@ -11,7 +11,7 @@ import re
 import time
 from typing import Any, Final
 
-from lamina.scheduling.config.named import named
+from lamina.scheduling.config.named_profiles import named
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.run import simulate
 from lamina.simulator.workloads import load_scenario

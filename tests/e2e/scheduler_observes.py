@@ -3,7 +3,7 @@
 from typing import Any
 
 from testbed import Testbed
-from tests.integration.scheduler.observing import observed
+from tests.integration.scheduler.shadow import observed
 
 NAME = "scheduler-observes"
 SUMMARY = (

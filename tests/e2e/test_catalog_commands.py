@@ -31,9 +31,9 @@ def catalog(tmp_path: Path) -> Path:
 # ---------------------------------------------------------------------------------------------------------------- add
 
 
-def test_a_catalogue_is_made_and_extended_from_all_kinds_of_sources(tmp_path: Path, catalog: Path) -> None:
+def test_a_catalog_is_made_and_extended_from_all_kinds_of_sources(tmp_path: Path, catalog: Path) -> None:
     """
-    An archive and a folder first, then another catalogue and a manifest, into the same file.
+    An archive and a folder first, then another catalog and a manifest, into the same file.
     """
     layout = Layout()
     attested = {"platform": {"os": "unknown", "architecture": "unknown"}}
@@ -109,7 +109,7 @@ def test_with_one_mistake_in_any_source_nothing_is_written(tmp_path: Path, catal
 # --------------------------------------------------------------------------------------------------- generate and show
 
 
-def test_a_generated_catalogue_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
+def test_a_generated_catalog_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
     """
     Byte for byte, compressed or not.
     """
@@ -122,7 +122,7 @@ def test_a_generated_catalogue_is_the_same_for_the_same_seed(tmp_path: Path) -> 
     assert read_catalog(tmp_path / "a.jsonl.zst") != read_catalog(tmp_path / "other.jsonl")
 
 
-def test_show_describes_a_catalogue_as_a_page_or_as_data(catalog: Path) -> None:
+def test_show_describes_a_catalog_as_a_page_or_as_data(catalog: Path) -> None:
     """
     The same figures.
     """
@@ -136,7 +136,7 @@ def test_show_describes_a_catalogue_as_a_page_or_as_data(catalog: Path) -> None:
     assert "\x1b" not in page.stdout
 
 
-def test_an_empty_catalogue_can_be_shown(tmp_path: Path) -> None:
+def test_an_empty_catalog_can_be_shown(tmp_path: Path) -> None:
     """
     With nothing in it to measure.
     """
@@ -206,7 +206,7 @@ def test_before_anything_was_pulled_nobody_has_anything() -> None:
     assert {0} == {node["present"] for node in told["nodes"]}
 
 
-def test_images_of_a_catalogue_and_of_a_scenario_are_known_together(catalog: Path) -> None:
+def test_images_of_a_catalog_and_of_a_scenario_are_known_together(catalog: Path) -> None:
     """
     Nothing of a stranger is on any node.
     """
@@ -253,9 +253,7 @@ workload:
         pytest.param(["catalog", "add", "{}/a.jsonl"], "Missing argument 'SOURCE...'", id="no source"),
         pytest.param(["catalog", "add", "{}/a.jsonl", "{}/x"], "x: cannot be read (No such file", id="no such source"),
         pytest.param(["catalog", "add", "{}/a.jsonl", "{}"], "is no OCI image layout", id="a folder of something else"),
-        pytest.param(
-            ["catalog", "add", FOUNDING, "{}/images.jsonl.zst"], "is not a catalogue", id="a file that is none"
-        ),
+        pytest.param(["catalog", "add", FOUNDING, "{}/images.jsonl.zst"], "is not a catalog", id="a file that is none"),
         pytest.param(
             ["catalog", "add", "{}/no/a.jsonl", "{}/images.jsonl.zst"],
             "cannot be written",
@@ -272,7 +270,7 @@ workload:
             id="a platform",
         ),
         pytest.param(["catalog", "show", "{}/x.jsonl"], "x.jsonl: cannot be read (No such file", id="nothing to show"),
-        pytest.param(["catalog", "show", FOUNDING], "is not a catalogue: the first line of one is", id="a scenario"),
+        pytest.param(["catalog", "show", FOUNDING], "is not a catalog: the first line of one is", id="a scenario"),
         pytest.param(["catalog", "generate", "{}/a.jsonl"], "Missing option '--images'", id="how many?"),
         pytest.param(["catalog", "generate", "{}/a.jsonl", "--images", "0"], "0 is not in the range", id="none"),
         pytest.param(["catalog", "generate", "{}/no/a.jsonl", "--images", "1"], "cannot be written", id="nowhere"),

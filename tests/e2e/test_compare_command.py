@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lamina.evaluation.metrics import METRICS
+from lamina.evaluation.run_metrics import METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
 

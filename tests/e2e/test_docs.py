@@ -6,15 +6,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lamina.model.document import read_yaml
-from lamina.model.schema import mistakes_in
-from lamina.scheduling.config.load import load
-from lamina.scheduling.config.named import NAMED
+from lamina.model.conversion import mistakes_in
+from lamina.model.yaml_document import read_yaml
+from lamina.scheduling.config.loader import load
+from lamina.scheduling.config.named_profiles import NAMED
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
 from lamina.simulator.workloads import load_scenario
-from lamina.simulator.workloads.imports import entries as imports
-from lamina.simulator.workloads.imports.entries import FunctionFiles, GpuFiles, ImportEntry, NodesEntry
+from lamina.simulator.workloads.imports import import_schema as imports
+from lamina.simulator.workloads.imports.import_schema import FunctionFiles, GpuFiles, ImportEntry, NodesEntry
 from lamina.simulator.workloads.pod_schema import (
     DaemonSetEntry,
     DeploymentEntry,
@@ -25,14 +25,14 @@ from lamina.simulator.workloads.pod_schema import (
     StageEntry,
     StatefulSetEntry,
 )
-from lamina.simulator.workloads.pull_schema import DiskEntry, RegistryEntry, RuntimeEntry
+from lamina.simulator.workloads.pull_schema import DiskEntry, RegistryEntry, ScenarioRuntimeEntry
 from lamina.simulator.workloads.runtimes import PRESETS
-from lamina.simulator.workloads.schema import (
+from lamina.simulator.workloads.scenario_schema import (
     DefaultsEntry,
     EventEntry,
-    NodeEntry,
     ScaleEntry,
     ScenarioFile,
+    ScenarioNodeEntry,
     UpdateEntry,
     UsageEntry,
 )
@@ -44,10 +44,10 @@ from lamina.simulator.workloads.workload_schema import (
     DiurnalEntry,
     DurationEntry,
     GenerateEntry,
-    PopularityEntry,
     RolloutsEntry,
     ServerlessEntry,
     WorkloadEntry,
+    WorkloadPopularityEntry,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,9 +125,9 @@ def test_every_preset_is_on_the_page() -> None:
         ScenarioFile,
         DefaultsEntry,
         RegistryEntry,
-        RuntimeEntry,
+        ScenarioRuntimeEntry,
         DiskEntry,
-        NodeEntry,
+        ScenarioNodeEntry,
         PodEntry,
         SpreadEntry,
         StageEntry,
@@ -144,12 +144,12 @@ def test_every_preset_is_on_the_page() -> None:
         GpuFiles,
         FunctionFiles,
         NodesEntry,
-        imports.PopularityEntry,
+        imports.ImportPopularityEntry,
         CatalogEntry,
         GenerateEntry,
         WorkloadEntry,
         ArrivalsEntry,
-        PopularityEntry,
+        WorkloadPopularityEntry,
         DurationEntry,
         CpuEntry,
         BurstsEntry,

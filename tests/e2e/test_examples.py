@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lamina.scheduling.config.load import load
-from lamina.scheduling.config.named import NAMED, named
+from lamina.scheduling.config.loader import load
+from lamina.scheduling.config.named_profiles import NAMED, named
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.cluster import UsageSpec
-from lamina.simulator.run import Result, simulate, summary
+from lamina.simulator.run import SimulationResult, simulate, summary
 from lamina.simulator.workloads import load_scenario
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -25,12 +25,12 @@ STORIES = ("test-pod",)
 MB = 1_000_000
 
 
-def run(example: str, profile: str, seed: int = 0) -> Result:
+def run(example: str, profile: str, seed: int = 0) -> SimulationResult:
     scenario = load_scenario(EXAMPLES / example)
     return simulate(scenario.under(profile), named(profile, registry(entry_points=False)), seed=seed, detail="full")
 
 
-def nodes(result: Result) -> Mapping[str, str]:
+def nodes(result: SimulationResult) -> Mapping[str, str]:
     return {pod.pod.removeprefix("default/"): pod.node for pod in result.pods}
 
 
@@ -205,7 +205,7 @@ def test_phases_the_greediest_and_last_goes_when_memory_runs_out():
 # ----------------------------------------------------------------------------------------------------------------- safe
 
 
-def run_safe(example: str, *, measuring: bool, seed: int = 0, window: float | None = None) -> Result:
+def run_safe(example: str, *, measuring: bool, seed: int = 0, window: float | None = None) -> SimulationResult:
     known = registry(entry_points=False)
     path = EXAMPLES / "safe" / "profile.yaml"
     usual = named("kube-default", known)

@@ -1,4 +1,4 @@
-"""What docs/extender.md, docs/agents.md and examples/test-pod show works as shown."""
+"""What docs/extender.md, docs/scheduling-agents.md and examples/test-pod show works as shown."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from lamina.cli.extender import extender
-from lamina.cli.new_agent_folder import files as new_files
+from lamina.cli.new_agent.folder import files as new_files
 from lamina.scheduling.plugins.in_tree import agents
 from lamina.services.extender.configuration import (
     ExtenderConfiguration,
@@ -25,9 +25,15 @@ from lamina.services.extender.configuration import (
     load_configuration,
     read_configuration,
 )
-from lamina.services.extender.environment import Environment
-from lamina.services.extender.kube_config import USUAL_WEIGHT, WEIGHTS, WEIGHTS_ALONE, Served, kube_configuration
-from lamina.services.extender.settings import Flags, settle
+from lamina.services.extender.environment_variables import EnvironmentSettings
+from lamina.services.extender.kube_scheduler_config import (
+    USUAL_WEIGHT,
+    WEIGHTS,
+    WEIGHTS_ALONE,
+    ExtenderTarget,
+    kube_configuration,
+)
+from lamina.services.extender.settings import ExtenderFlags, merge_settings
 from testbed import ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,8 +49,11 @@ def blocks(page, language=""):
 
 def test_the_configuration_of_the_page_is_one():
     text = next(one for one in blocks(PAGE, "yaml") if "ExtenderConfiguration" in one)
-    settings = settle(
-        Flags(), Environment(), read_configuration(text, "docs/extender.md", agents(entry_points=False)), _known()
+    settings = merge_settings(
+        ExtenderFlags(),
+        EnvironmentSettings(),
+        read_configuration(text, "docs/extender.md", agents(entry_points=False)),
+        _known(),
     )
 
     assert (["layers", "safe"], ()) == ([agent.name for agent in settings.agents], settings.complaints)
@@ -112,10 +121,10 @@ def test_every_argument_of_an_agent_is_on_the_page_with_its_default(agent):
 
 
 def test_the_alarms_are_about_metrics_there_are(tmp_path):
-    from lamina.services.extender.metrics import Metrics
+    from lamina.services.extender.metrics import ExtenderMetrics
 
     rules = next(one for one in blocks(PAGE, "yaml") if one.startswith("groups:"))
-    metrics = Metrics()
+    metrics = ExtenderMetrics()
     metrics.answered("x", "y")
     metrics.served("/scheduler/x", 200, 0.1, 1, 1)
     metrics.refused("x")
@@ -254,8 +263,8 @@ def test_the_levels_of_layers_are_those_of_the_page():
 def test_the_example_has_what_is_printed_for_it():
     known = _known()
     file = load_configuration(EXAMPLE / "extender.yaml", known)
-    settings = settle(Flags(), Environment(), file, known)
-    printed = kube_configuration([Served(settings.agents, str(settings.address))], settings.scheduler_names)
+    settings = merge_settings(ExtenderFlags(), EnvironmentSettings(), file, known)
+    printed = kube_configuration([ExtenderTarget(settings.agents, str(settings.address))], settings.scheduler_names)
 
     assert printed == (EXAMPLE / "scheduler.yaml").read_text(encoding="utf-8")
     assert {settings.scheduler_names[0]} == {

@@ -6,21 +6,21 @@ from typing import Any, Final
 
 from lamina.model.events import NodeSeen
 from lamina.model.node import Node
-from lamina.scheduling.loop.panel import Panel
+from lamina.scheduling.loop.extender_core import ExtenderCore
 from lamina.scheduling.plugins.agents import congestion, pigeon, safe
 from lamina.scheduling.plugins.agents.congestion.plugin import ANNOTATION
 from lamina.scheduling.plugins.agents.pigeon.args import MOST_RESOURCES, NAME, PigeonHolingArgs
-from lamina.scheduling.plugins.agents.pigeon.cluster import ANNOTATION as REQUESTED
-from lamina.scheduling.plugins.agents.safe.observed import DEVIATION, FORECAST, MEAN, RESOURCES
+from lamina.scheduling.plugins.agents.pigeon.cluster_resources import ANNOTATION as REQUESTED
+from lamina.scheduling.plugins.agents.safe.utilization import DEVIATION, FORECAST, MEAN, RESOURCES
 from lamina.testing.builders import a_node, a_pod
 from lamina.wire.errors import WireError
-from lamina.wire.extender import (
+from lamina.wire.extender.protocol import (
     MOST_NODES,
-    decode_asked,
-    decode_preempting,
-    encode_filtered,
-    encode_levels,
-    encode_preempted,
+    decode_extender_args,
+    decode_preemption_args,
+    encode_filter_result,
+    encode_preemption_result,
+    encode_priority_list,
     read_nodes,
 )
 from tests.fuzz.corpus import STRANGE_JSON, plain
@@ -31,20 +31,20 @@ from tests.unit.wire.extender_bodies import META_VICTIMS, NAMES, NODES, POD, VIC
 
 def asked_body(data: bytes) -> None:
     """Read a body, and answer it as if every third node were refused."""
-    asked = decode_asked(data)
+    asked = decode_extender_args(data)
     assert len(asked.names) <= MOST_NODES
     failed, final = dict.fromkeys(asked.names[::3], "hot"), dict.fromkeys(asked.names[1::3], "green")
-    answer = b"".join(encode_filtered(asked, failed, final))
+    answer = b"".join(encode_filter_result(asked, failed, final))
     left = [name for name in asked.names if name not in failed and name not in final]
     if asked.items is None:
         assert json.loads(answer)["NodeNames"] == left
     else:
-        assert decode_asked(b'{"Pod":{},' + answer[1:]).names == left
+        assert decode_extender_args(b'{"Pod":{},' + answer[1:]).names == left
         refused: list[WireError] = []
         assert len(read_nodes(asked, refused)) + len(refused) == len(asked.names)
         assert all(str(error).isprintable() for error in refused)
     levels = [place % 13 - 1 for place in range(len(asked.names))]
-    told = json.loads(encode_levels(asked.names, levels))
+    told = json.loads(encode_priority_list(asked.names, levels))
     assert {one["Host"] for one in told} <= set(asked.names)
     assert all(0 < one["Score"] <= 10 for one in told)
 
@@ -81,11 +81,11 @@ ASKED: Final = (
 
 def preempting_body(data: bytes) -> None:
     """Read a body, and answer it as if every second node were spared."""
-    asked = decode_preempting(data)
+    asked = decode_preemption_args(data)
     assert len(asked.victims) <= MOST_NODES
     kept = {node: asked.victims[node] for node in list(asked.victims)[::2]}
-    answer = encode_preempted(kept)
-    assert decode_preempting(b'{"Pod":{},' + answer[1:]).victims == kept
+    answer = encode_preemption_result(kept)
+    assert decode_preemption_args(b'{"Pod":{},' + answer[1:]).victims == kept
 
 
 PREEMPTING: Final = (
@@ -122,7 +122,7 @@ def node_annotations(data: bytes) -> None:
     if not isinstance(document, list):
         text = data[:LONGEST].decode("latin-1")
         document = [dict.fromkeys(KEYS, text)]
-    panel = Panel([safe.AGENT, congestion.AGENT, pigeon.AGENT], BELIEVING)
+    panel = ExtenderCore([safe.AGENT, congestion.AGENT, pigeon.AGENT], BELIEVING)
     workers = [a_worker(number, document[number : number + 1]) for number in range(WORKERS)]
     panel.take(*[NodeSeen(worker) for worker in workers])
     answer(panel, [worker.name for worker in workers])
@@ -141,7 +141,7 @@ def a_worker(number: int, said: Sequence[Any]) -> Node:
     return a_node(f"n{number}", cpu="8", memory="16Gi", annotations=annotations)
 
 
-def answer(panel: Panel, names: list[str]) -> None:
+def answer(panel: ExtenderCore, names: list[str]) -> None:
     """Ask everything that can be asked; an agent that raises is an AgentError, and that is none that is allowed."""
     for verb in panel.predicates:
         assert {place for place, _ in panel.filter(verb, A_POD, names)} <= set(range(len(names)))

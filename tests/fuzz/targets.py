@@ -7,16 +7,16 @@ from typing import Final
 
 import msgspec
 
-from lamina.clients.oci import rules
+from lamina.clients.oci import registry_config
 from lamina.clients.oci.addresses import judge_text
-from lamina.clients.oci.answers import RegistryError, one_line, without_secrets
 from lamina.clients.oci.challenge import LONGEST, MOST, parse_challenges
-from lamina.clients.oci.choosing import Missing, choose
-from lamina.clients.oci.documents import Kept, Listing, Manifest, describe, read
 from lamina.clients.oci.hosts import parse_host
+from lamina.clients.oci.image_selection import MissingDocument, select_images
 from lamina.clients.oci.keyring import Keyring
-from lamina.clients.oci.places import Places, Target
-from lamina.clients.oci.rules import Registry, Rules
+from lamina.clients.oci.lookup_results import RegistryError, one_line, without_secrets
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
+from lamina.clients.oci.registry_documents import CachedDocument, CachedIndex, ManifestWithoutConfig, describe, read
+from lamina.clients.oci.registry_endpoints import CheckedUrl, EndpointPolicy
 from lamina.model.digest import Digest, DigestError, digest_of, parse_digest
 from lamina.model.errors import InputError
 from lamina.model.image import Platform
@@ -58,7 +58,7 @@ def _is_text(data: bytes) -> bool:
 def manifest(data: bytes) -> None:
     for kind in (MANIFEST, ""):
         found = read(data, digest_of(data), kind)
-        if isinstance(found, Manifest):
+        if isinstance(found, ManifestWithoutConfig):
             assert 0 < len(found.image.layers) <= 256
             assert all(0 <= layer.size <= 2**40 for layer in found.image.layers)
 
@@ -66,19 +66,19 @@ def manifest(data: bytes) -> None:
 def index(data: bytes) -> None:
     root = digest_of(data)
     found = read(data, root, INDEX)
-    if isinstance(found, Listing):
+    if isinstance(found, CachedIndex):
         assert len(found.manifests) <= 256
-        shelf: dict[Digest, Kept] = {root: found}
+        shelf: dict[Digest, CachedDocument] = {root: found}
         for platforms in ([], [Platform(), Platform(architecture="arm64")]):
-            assert isinstance(choose(root, platforms, shelf.get), Missing | tuple)
+            assert isinstance(select_images(root, platforms, shelf.get), MissingDocument | tuple)
 
 
 PARENT: Final = read(a_manifest(a_config(3), 3), digest_of(a_manifest(a_config(3), 3)), MANIFEST)
 
 
 def config(data: bytes) -> None:
-    assert isinstance(PARENT, Manifest)
-    described = describe(Manifest(PARENT.image, digest_of(data)), data)
+    assert isinstance(PARENT, ManifestWithoutConfig)
+    described = describe(ManifestWithoutConfig(PARENT.image, digest_of(data)), data)
     assert len(described.image.layers) == 3
 
 
@@ -114,19 +114,19 @@ def docker_config(data: bytes) -> None:
 
 def rules_file(data: bytes) -> None:
     _PATH.write_bytes(data)
-    loaded = rules.load_rules(_PATH)
-    Places(loaded)
+    loaded = registry_config.load_registry_config(_PATH)
+    EndpointPolicy(loaded)
 
 
 _FOLDER: Final = tempfile.TemporaryDirectory(prefix="fuzz-")
 _PATH: Final = Path(_FOLDER.name) / "input"
-_PLACES: Final = Places(Rules((Registry("registry.example", realms=("login.example",)),)))
+_PLACES: Final = EndpointPolicy(RegistryConfig((RegistrySettings("registry.example", realms=("login.example",)),)))
 _HERE: Final = _PLACES.ways("registry.example")[0]
 
 
 def url(data: bytes) -> None:
     text = _text(data)
-    here = Target(_HERE, f"{_HERE.base}/v2/")
+    here = CheckedUrl(_HERE, f"{_HERE.base}/v2/")
     for call in (lambda: _PLACES.realm(_HERE, text), lambda: _PLACES.redirect(_HERE, here, text)):
         try:
             target = call()

@@ -15,14 +15,14 @@ import pytest
 
 from lamina.clients.oci.challenge import parse_challenges
 from lamina.clients.oci.docker_config import decode_docker_config
-from lamina.clients.oci.documents import Manifest, describe, read
 from lamina.clients.oci.hosts import parse_host
+from lamina.clients.oci.registry_documents import ManifestWithoutConfig, describe, read
 from lamina.model.digest import digest_of
 from lamina.model.errors import InputError
 from lamina.model.reference import ReferenceFormatError, parse_reference
-from lamina.wire import extender_asked
 from lamina.wire.errors import WireError
-from lamina.wire.extender import decode_preempting
+from lamina.wire.extender import arguments
+from lamina.wire.extender.protocol import decode_preemption_args
 from tests.fuzz.targets import PARENT
 from tests.unit.clients.oci.registry_stub import INDEX, MANIFEST, a_config, a_digest, a_manifest, docker_config, encode
 from tests.unit.wire.extender_bodies import asking, nodes
@@ -45,12 +45,12 @@ def index(data: bytes) -> None:
 
 
 def config(data: bytes) -> None:
-    describe(Manifest(PARENT.image, digest_of(data)), data)
+    describe(ManifestWithoutConfig(PARENT.image, digest_of(data)), data)
 
 
 def asked(data: bytes) -> None:
     # By the door, the same body would be read once and recognised after.
-    extender_asked._read(data, len(data))
+    arguments._read(data, len(data))
 
 
 def an_index_of(count: int) -> bytes:
@@ -81,7 +81,7 @@ JSON: Final = [
     pytest.param(asked, lambda n: asking(Nodes=nodes("a"), x=["\\"] * n), 3_000, id="extender: escapes"),
     pytest.param(asked, lambda n: b'{"Nodes":{"items":[' + b"[" * n, 10_000, id="extender: depth"),
     pytest.param(
-        decode_preempting,
+        decode_preemption_args,
         lambda n: asking(NodeNameToMetaVictims={"n1": {"Pods": [{"UID": "a"}] * n}}),
         500,
         id="extender: victims",

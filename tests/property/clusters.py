@@ -113,7 +113,7 @@ REPELS = [
     (PodTerm(HOSTNAME, LabelSelector(), (), LabelSelector()), PodTerm(ZONE, None)),
 ]
 
-# What pods ask for, what nodes list, and what the catalogue knows overlap, and none contains another.
+# What pods ask for, what nodes list, and what the catalog knows overlap, and none contains another.
 LAYERS = {"os": 30 * MIB, "python": 100 * MIB, "torch": 800 * MIB, "tiny": 1, "empty": 0, "app": 5 * MIB}
 IMAGES: dict[str, Image] = {
     name: an_image(name, {layer: LAYERS[layer] for layer in layers})

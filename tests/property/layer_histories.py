@@ -15,12 +15,12 @@ from unittest import mock
 import numpy as np
 from hypothesis import strategies as st
 
-from lamina.layers import index as index_room
+from lamina.layers import layer_index as index_room
 from lamina.layers.inventory import Inventory
-from lamina.layers.lacking import held_bytes, lacking_at, look
-from lamina.layers.wanted import WantedLayers
+from lamina.layers.layer_set import LayerSet
+from lamina.layers.not_held import held_bytes, not_held_at, update_rows
 from lamina.model.image import Image, Layer, Platform
-from lamina.model.reports import HeldImage, LayerReport
+from lamina.model.layer_report import HeldImage, LayerReport
 from lamina.testing import a_digest
 from tests.property.layer_oracle import Model, Need, Row, need_of, store_of
 
@@ -265,7 +265,7 @@ class Pair:
         """Ask everything; and let those look again who seldom do, each at another number of rows."""
         for number, height in enumerate([1, 11, HEIGHT]):
             if self.steps % (number + 2) == 0:
-                look(self.inventory.index, self.kept[number], height)
+                update_rows(self.inventory.index, self.kept[number], height)
         for names in ASKED:
             self.compare_names(names, whole_only=False)
         self.compare_names(ASKED[4], whole_only=True)
@@ -283,7 +283,7 @@ class Pair:
         for need, (_, wanted) in zip(needs.values(), ready.variants, strict=True):
             assert (need is None) == (wanted is None)
             if need is not None and wanted is not None:
-                look(self.inventory.index, wanted, HEIGHT)
+                update_rows(self.inventory.index, wanted, HEIGHT)
                 self.compare_rows(need, wanted)
         told = np.array([ready.seconds, ready.transfer, ready.download])
         known: list[int] = []
@@ -296,12 +296,12 @@ class Pair:
         assert sorted(known) == np.flatnonzero(~np.isnan(told[0])).tolist()
         assert np.isfinite(told[1:]).all()
 
-    def compare_rows(self, need: Need, wanted: WantedLayers) -> None:
+    def compare_rows(self, need: Need, wanted: LayerSet) -> None:
         """Compare what was kept and patched, and what is counted for a few rows, with the model."""
         model, index = self.model, self.inventory.index
         held = held_bytes(index, wanted, HEIGHT)
         at = np.array(ALL_ROWS, dtype=np.intp)
-        here = [np.array(lacking_at(index, wanted, at, coming=coming)).T.tolist() for coming in (True, False)]
+        here = [np.array(not_held_at(index, wanted, at, coming=coming)).T.tolist() for coming in (True, False)]
         assert need.total == wanted.total
         for place, number in enumerate(ALL_ROWS):
             row = model.rows.get(number, NOBODY)
@@ -339,7 +339,7 @@ class Pair:
         for names, kept in zip(ASKED, self.kept, strict=True):
             fresh = index.want(self.images(names))
             for one in (kept, fresh):
-                look(index, one, HEIGHT)
+                update_rows(index, one, HEIGHT)
                 self.compare_rows(need_of(*self.images(names)), one)
             assert (kept.download[:HEIGHT] == fresh.download[:HEIGHT]).all()
             assert (kept.unpack[:HEIGHT] == fresh.unpack[:HEIGHT]).all()

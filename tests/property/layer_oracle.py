@@ -15,7 +15,7 @@ import msgspec
 
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer
-from lamina.model.reports import LayerReport
+from lamina.model.layer_report import LayerReport
 
 Chain = tuple[Digest, ...]
 

@@ -3,12 +3,12 @@
 from typing import ClassVar
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import QueuedPod, Wait, Work
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, unschedulable
-from lamina.scheduling.framework.waiting import WaitingPods
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import QueuedPod, Wait, Work
+from lamina.scheduling.contract.status import Status, unschedulable
+from lamina.scheduling.contract.waiting_pods import WaitingPods
+from lamina.scheduling.state.plugin_context import PluginContext
 
 
 class Gate:
@@ -16,7 +16,7 @@ class Gate:
 
     name: ClassVar = "Gate"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         return unschedulable("closed") if pod.labels.get("gate") == "closed" else None
@@ -28,7 +28,7 @@ class Ageing:
     name: ClassVar = "Ageing"
     changes_with_time: ClassVar = True
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
         return (-(queued.pod.priority + (now - queued.arrived_at) * (1 + queued.pod.priority)),)
@@ -39,7 +39,7 @@ class Patience:
 
     name: ClassVar = "Patience"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Wait | None:
         return Wait(30.0) if "wait" in pod.labels else None
@@ -50,7 +50,7 @@ class Volume:
 
     name: ClassVar = "Volume"
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         self.reserved: dict[str, str] = {}
 
     def reserve(self, state: CycleState, pod: Pod, node: str) -> None:

@@ -8,19 +8,19 @@ import math
 from collections.abc import Iterator
 
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.framework.changes import Changed
-from lamina.scheduling.framework.profile import Profile
-from lamina.scheduling.loop.queue import FLUSH_AFTER, SOONEST_RETRY, Backoff, Queued
+from lamina.scheduling.loop.scheduling_queue import FLUSH_AFTER, SOONEST_RETRY, PodBackoff, QueuedPodInfo
+from lamina.scheduling.runtime.profile import Profile
+from lamina.scheduling.state.cluster_changes import ClusterChange
 
 
 class PlainQueue:
     """Takes the place of `SchedulingQueue`."""
 
-    def __init__(self, backoff: Backoff) -> None:
+    def __init__(self, backoff: PodBackoff) -> None:
         self.now = 0.0
         self.backoff = backoff
-        self.pods: dict[PodUid, Queued] = {}
-        self.groups: dict[object, list[Queued]] = {}
+        self.pods: dict[PodUid, QueuedPodInfo] = {}
+        self.groups: dict[object, list[QueuedPodInfo]] = {}
         """Groups of refused pods, and each gated pod as one of its own, in the order in which they began to wait."""
         self.told: dict[object, frozenset[str]] = {}
         self.timers: dict[object, tuple[float, int]] = {}
@@ -29,13 +29,13 @@ class PlainQueue:
     def __len__(self) -> int:
         return len(self.pods)
 
-    def __iter__(self) -> Iterator[Queued]:
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
         return iter(self.pods.values())
 
-    def get(self, uid: PodUid) -> Queued | None:
+    def get(self, uid: PodUid) -> QueuedPodInfo | None:
         return self.pods.get(uid)
 
-    def at(self, place: str) -> list[Queued]:
+    def at(self, place: str) -> list[QueuedPodInfo]:
         return [queued for queued in self.pods.values() if queued.place == place]
 
     def counts(self) -> dict[str, int]:
@@ -43,8 +43,8 @@ class PlainQueue:
 
     # -- in and out --------------------------------------------------------------------------------------------------
 
-    def add(self, pod: Pod, profile: Profile) -> Queued:
-        queued = self.pods[pod.uid] = Queued(pod, profile, None, self.now, self.now, self.tick())
+    def add(self, pod: Pod, profile: Profile) -> QueuedPodInfo:
+        queued = self.pods[pod.uid] = QueuedPodInfo(pod, profile, None, self.now, self.now, self.tick())
         queued.sign()
         self.admit(queued)
         return queued
@@ -65,7 +65,7 @@ class PlainQueue:
 
     def put_back(
         self,
-        queued: Queued,
+        queued: QueuedPodInfo,
         refused_by: frozenset[str],
         *,
         broke: bool = False,
@@ -86,7 +86,7 @@ class PlainQueue:
         if before is not None and before != queued.group:
             self.wake(before)
 
-    def remove(self, uid: PodUid) -> Queued | None:
+    def remove(self, uid: PodUid) -> QueuedPodInfo | None:
         queued = self.pods.pop(uid, None)
         if queued is None:
             return None
@@ -96,10 +96,10 @@ class PlainQueue:
             self.wake_next(queued)
         return queued
 
-    def placed(self, queued: Queued) -> None:
+    def placed(self, queued: QueuedPodInfo) -> None:
         self.wake_next(queued)
 
-    def pop(self) -> Queued | None:
+    def pop(self) -> QueuedPodInfo | None:
         active = self.at("active")
         early = [one for one in self.at("backoff") if not one.broke and one.queued_at < self.now]
         if active:
@@ -128,7 +128,7 @@ class PlainQueue:
                 del self.timers[key]
                 self.wake(key)
 
-    def react(self, change: Changed) -> None:
+    def react(self, change: ClusterChange) -> None:
         for key, pods in list(self.groups.items()):
             told, profile, pod = self.told[key], pods[0].profile, pods[0].pod
             if not told or any(profile.worth_retrying(plugin, pod, change) for plugin in told):
@@ -141,7 +141,7 @@ class PlainQueue:
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def admit(self, queued: Queued) -> None:
+    def admit(self, queued: QueuedPodInfo) -> None:
         for plugin in queued.profile.pre_enqueue:
             answer = plugin.pre_enqueue(queued.pod)
             if answer is not None and not answer.ok:
@@ -150,25 +150,25 @@ class PlainQueue:
                 return
         self.go("active", queued)
 
-    def ready(self, queued: Queued) -> None:
+    def ready(self, queued: QueuedPodInfo) -> None:
         self.go("backoff" if self.backing_off(queued) else "active", queued)
 
-    def backing_off(self, queued: Queued) -> bool:
+    def backing_off(self, queued: QueuedPodInfo) -> bool:
         rests = not queued.broke and queued.backoff_until > queued.queued_at
         same = math.floor(queued.backoff_until) == math.floor(self.now)
         return queued.backoff_until > self.now or (rests and same)
 
-    def due(self, queued: Queued) -> float:
+    def due(self, queued: QueuedPodInfo) -> float:
         until = queued.backoff_until
         return until if until > self.now or queued.broke else float(math.floor(until) + 1)
 
-    def go(self, place: str, queued: Queued) -> None:
+    def go(self, place: str, queued: QueuedPodInfo) -> None:
         queued.place, queued.serial = place, self.tick()
 
-    def place(self, queued: Queued) -> tuple[float, ...]:
+    def place(self, queued: QueuedPodInfo) -> tuple[float, ...]:
         return queued.profile.queue_sort.sort_key(queued, self.now)
 
-    def join(self, key: object, queued: Queued, soonest: float) -> None:
+    def join(self, key: object, queued: QueuedPodInfo, soonest: float) -> None:
         self.groups.setdefault(key, []).append(queued)
         self.told[key] = queued.refused_by
         self.timers.pop(key, None)
@@ -178,7 +178,7 @@ class PlainQueue:
             if at < self.now + FLUSH_AFTER or queued.place == "gated":
                 self.timers[key] = (at, queued.serial)
 
-    def leave(self, key: object, queued: Queued) -> None:
+    def leave(self, key: object, queued: QueuedPodInfo) -> None:
         self.groups[key].remove(queued)
         if not self.groups[key]:
             del self.groups[key], self.told[key]
@@ -193,7 +193,7 @@ class PlainQueue:
             else:
                 self.ready(first)
 
-    def wake_next(self, queued: Queued) -> None:
+    def wake_next(self, queued: QueuedPodInfo) -> None:
         key, queued.group = queued.group, None
         if key is not None:
             self.wake(key)

@@ -13,18 +13,18 @@ from lamina.model.digest import digest_of
 from lamina.model.image import Image, Layer
 from lamina.model.pod import Container, Pod, PodUid, total_requests
 from lamina.model.resources import amounts
-from lamina.scheduling.config.named import NAMED, named
+from lamina.scheduling.config.named_profiles import NAMED, named
 from lamina.scheduling.plugins.in_tree import registry
-from lamina.simulator.cluster import Cluster, Delays, NodeSpec
-from lamina.simulator.cluster.life import RUNS_ON, Life, Stage
+from lamina.simulator.cluster import Delays, VirtualCluster, VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import RUNS_FOREVER, LifecycleStage, PodLifecycle
 from lamina.simulator.controllers import ControllerSpec
-from lamina.simulator.pulls.spec import DiskSpec, RuntimeSpec
-from lamina.simulator.run import FREE, Latency, Result, simulate
+from lamina.simulator.pulls.runtime_spec import DiskSpec, RuntimeSpec
+from lamina.simulator.run import FREE, Latency, SimulationResult, simulate
 from lamina.simulator.run.latency import modelled
-from lamina.simulator.workloads import Arrival, Happening, Scenario
-from lamina.trace import records
-from lamina.trace.records import Record
-from lamina.trace.writer import MemoryTrace
+from lamina.simulator.workloads import PodArrival, Scenario, ScenarioEvent
+from lamina.trace import trace_records
+from lamina.trace.trace_records import TraceRecord
+from lamina.trace.trace_writer import MemoryTrace
 
 REGISTRY = registry(entry_points=False)
 
@@ -37,7 +37,7 @@ LAYERS = st.lists(st.integers(0, 500), min_size=1, max_size=6).map(
 
 
 @st.composite
-def catalogues(draw: st.DrawFn) -> tuple[Image, ...]:
+def catalogs(draw: st.DrawFn) -> tuple[Image, ...]:
     """A few images that share layers; some repeat a layer."""
     layers = draw(LAYERS)
     stacks = draw(st.lists(st.lists(st.sampled_from(layers), min_size=1, max_size=5), min_size=1, max_size=5))
@@ -64,7 +64,7 @@ RUNTIMES = st.builds(
     peers=st.booleans(),
 )
 
-# A whole catalogue of drawn images takes up to 10 kB unpacked, what nodes hold at first up to 16 kB.
+# A whole catalog of drawn images takes up to 10 kB unpacked, what nodes hold at first up to 16 kB.
 DISKS = st.none() | st.builds(
     DiskSpec,
     capacity=st.integers(17_000, 30_000),
@@ -75,11 +75,11 @@ DISKS = st.none() | st.builds(
 
 
 @st.composite
-def node_specs(draw: st.DrawFn, images: tuple[Image, ...], *, wild: bool = False) -> tuple[NodeSpec, ...]:
+def node_specs(draw: st.DrawFn, images: tuple[Image, ...], *, wild: bool = False) -> tuple[VirtualNodeSpec, ...]:
     """One to four nodes with two to six cpu; the first can hold any pod that is drawn."""
     cpus = [6, *draw(st.lists(st.integers(2, 6), max_size=3))]
     return tuple(
-        NodeSpec(
+        VirtualNodeSpec(
             name=f"n{number}",
             allocatable=amounts({"cpu": cpu, "memory": "8Gi", "pods": draw(st.integers(2, 4))}),
             bandwidth=float(draw(st.integers(1, 200))),
@@ -93,10 +93,12 @@ def node_specs(draw: st.DrawFn, images: tuple[Image, ...], *, wild: bool = False
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> Life:
+def lives(draw: st.DrawFn) -> PodLifecycle:
     """A life that comes to an end by itself or not, well or not."""
-    stage = st.builds(Stage, st.sampled_from([1.0, 7.5]), st.sampled_from([(), amounts({"cpu": 2, "memory": "12Gi"})]))
-    return Life(
+    stage = st.builds(
+        LifecycleStage, st.sampled_from([1.0, 7.5]), st.sampled_from([(), amounts({"cpu": 2, "memory": "12Gi"})])
+    )
+    return PodLifecycle(
         seconds=draw(st.none() | st.integers(0, 60).map(float)),
         stages=draw(st.just(()) | st.lists(stage, min_size=1, max_size=3).map(tuple)),
         failures=draw(st.sampled_from([0, 0, 1, -1])),
@@ -110,10 +112,10 @@ def lives(draw: st.DrawFn) -> Life:
 @st.composite
 def arrivals(
     draw: st.DrawFn, images: tuple[Image, ...], *, ending: bool = False, wild: bool = False
-) -> tuple[Arrival, ...]:
+) -> tuple[PodArrival, ...]:
     """Up to a dozen pods with one to six cpu and one or two images."""
-    ends = st.integers(0, 60).map(lambda seconds: Life(seconds=float(seconds)))
-    life = lives() if wild else ends if ending else st.just(RUNS_ON) | ends
+    ends = st.integers(0, 60).map(lambda seconds: PodLifecycle(seconds=float(seconds)))
+    life = lives() if wild else ends if ending else st.just(RUNS_FOREVER) | ends
     pods = []
     for number in range(draw(st.integers(1, 12))):
         names = [image.names[0] for image in draw(st.lists(st.sampled_from(images), min_size=1, max_size=2))]
@@ -131,7 +133,7 @@ def arrivals(
         )
         # Quarters meet often, and what happens together is where order shows.
         at = draw(st.integers(0, 80)) / 4
-        pods.append(Arrival(at, pod, draw(life)))
+        pods.append(PodArrival(at, pod, draw(life)))
     return tuple(sorted(pods, key=lambda arrival: arrival.at))
 
 
@@ -161,13 +163,13 @@ TIMES = st.integers(0, 160).map(lambda quarters: quarters / 4)
 @st.composite
 def scenarios(draw: st.DrawFn, *, calm: bool = False) -> Scenario:
     """A scenario; in a *calm* one all pods end by themselves and nothing is done from outside."""
-    images = draw(catalogues())
+    images = draw(catalogs())
     nodes = draw(node_specs(images))
     pods = draw(arrivals(images, ending=calm))
     names = st.sampled_from([spec.name for spec in nodes])
     happenings = st.lists(
-        st.builds(Happening, TIMES, st.just("remove"), st.sampled_from([arrival.pod.name for arrival in pods]))
-        | st.builds(Happening, TIMES, st.sampled_from(["drop", "cordon"]), names),
+        st.builds(ScenarioEvent, TIMES, st.just("remove"), st.sampled_from([arrival.pod.name for arrival in pods]))
+        | st.builds(ScenarioEvent, TIMES, st.sampled_from(["drop", "cordon"]), names),
         max_size=3,
     )
     return Scenario(
@@ -197,7 +199,7 @@ def controllers(draw: st.DrawFn, images: tuple[Image, ...]) -> tuple[ControllerS
             scoring_requests=ranked,
             scheduler_name="",
         )
-        life = Life(seconds=5.0) if kind == "Job" else RUNS_ON
+        life = PodLifecycle(seconds=5.0) if kind == "Job" else RUNS_FOREVER
         replicas = draw(st.integers(0, 3))
         made.append(
             ControllerSpec(
@@ -210,22 +212,22 @@ def controllers(draw: st.DrawFn, images: tuple[Image, ...]) -> tuple[ControllerS
 @st.composite
 def wild(draw: st.DrawFn) -> Scenario:
     """A scenario with everything in it; it always has an end, because some pods never have."""
-    images = draw(catalogues())
+    images = draw(catalogs())
     nodes = draw(node_specs(images, wild=True))
     pods = draw(arrivals(images, wild=True))
     made = draw(controllers(images))
     names = st.sampled_from([spec.name for spec in nodes])
     does = ["drop", "cordon", "uncordon", "drain", "fail", "recover"]
     happening = st.builds(
-        Happening, TIMES, st.just("remove"), st.sampled_from([arrival.pod.name for arrival in pods])
-    ) | st.builds(Happening, TIMES, st.sampled_from(does), names)
+        ScenarioEvent, TIMES, st.just("remove"), st.sampled_from([arrival.pod.name for arrival in pods])
+    ) | st.builds(ScenarioEvent, TIMES, st.sampled_from(does), names)
     if changeable := [spec.name for spec in made if spec.kind != "DaemonSet"]:
-        happening |= st.builds(Happening, TIMES, st.just("scale"), st.sampled_from(changeable), st.integers(0, 4))
+        happening |= st.builds(ScenarioEvent, TIMES, st.just("scale"), st.sampled_from(changeable), st.integers(0, 4))
     if made:
         named_images = st.sampled_from([image.names[0] for image in images])
         whose = st.sampled_from([spec.name for spec in made if spec.kind != "Job"] or ["n0"])
         if any(spec.kind != "Job" for spec in made):
-            happening |= st.builds(Happening, TIMES, st.just("update"), whose, st.just(0), named_images)
+            happening |= st.builds(ScenarioEvent, TIMES, st.just("update"), whose, st.just(0), named_images)
     return Scenario(
         name="wild",
         images=images,
@@ -250,9 +252,9 @@ PROFILES = st.sampled_from(sorted(NAMED))
 class Run:
     """A run, its trace, and what was true after every record."""
 
-    result: Result
-    trace: list[Record]
-    cluster: Cluster
+    result: SimulationResult
+    trace: list[TraceRecord]
+    cluster: VirtualCluster
     overfull: list[str]
     """Nodes, and their disks, that had more than fits; layers that were said to be there and were not."""
     clock: list[float]
@@ -260,11 +262,11 @@ class Run:
 
 def run(scenario: Scenario, profile: str, seed: int = 0, latency: Latency = FREE) -> Run:
     trace = MemoryTrace()
-    seen: list[Cluster] = []
+    seen: list[VirtualCluster] = []
     overfull: list[str] = []
     clock: list[float] = []
 
-    def observe(now: float, what: Record, cluster: Cluster) -> None:
+    def observe(now: float, what: TraceRecord, cluster: VirtualCluster) -> None:
         clock.append(now)
         seen[:] = [cluster]
         for node in cluster.nodes.values():
@@ -274,7 +276,7 @@ def run(scenario: Scenario, profile: str, seed: int = 0, latency: Latency = FREE
             store = node.store
             if not 0 <= store.held <= store.used <= store.capacity:
                 overfull.append(f"{node.name} has {store.held} and {store.reserved} bytes on its disk at {now}")
-        if isinstance(what, records.LayerPulled) and what.layer not in cluster.nodes[what.node].store.blobs:
+        if isinstance(what, trace_records.LayerPulled) and what.layer not in cluster.nodes[what.node].store.blobs:
             overfull.append(f"{what.node} does not have {what.layer} at {now}")
 
     config = named(profile, REGISTRY)

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.model.resources import CPU
-from lamina.simulator.run.balance import window
-from lamina.simulator.workloads import Happening, Scenario
-from lamina.trace.records import NodeLeft
+from lamina.simulator.run.load_imbalance import arrival_window
+from lamina.simulator.workloads import Scenario, ScenarioEvent
+from lamina.trace.trace_records import NodeLeft
 from tests.property.simulated_scenarios import PROFILES, Run, run, scenarios
 
 # A run takes ten times as long as other examples; many remain under `make soak`.
@@ -27,12 +27,12 @@ FEWER = settings(max_examples=settings().max_examples * 2 // 5)
 def eventful(draw: st.DrawFn) -> Scenario:
     """A scenario in which things happen while pods still come."""
     scenario = draw(scenarios(calm=True))
-    first, last = window(scenario)
+    first, last = arrival_window(scenario)
     times = st.integers(int(4 * first), int(4 * last)).map(lambda quarters: quarters / 4)
     pods, nodes = [one.pod.name for one in scenario.arrivals], [spec.name for spec in scenario.nodes]
     happenings = st.lists(
-        st.builds(Happening, times, st.just("remove"), st.sampled_from(pods))
-        | st.builds(Happening, times, st.just("drop"), st.sampled_from(nodes)),
+        st.builds(ScenarioEvent, times, st.just("remove"), st.sampled_from(pods))
+        | st.builds(ScenarioEvent, times, st.just("drop"), st.sampled_from(nodes)),
         min_size=1,
         max_size=4,
     )
@@ -43,7 +43,7 @@ def eventful(draw: st.DrawFn) -> Scenario:
 
 def looked_at(scenario: Scenario, drawn: Run) -> tuple[float | None, float | None]:
     """Heating and balance the slow way: every node and every pod at every moment between two changes."""
-    first, last = window(scenario)
+    first, last = arrival_window(scenario)
     left = {record.node: record.at for record in drawn.trace if isinstance(record, NodeLeft)}
     asks = {arrival.pod.key: dict(arrival.pod.requests)[CPU] for arrival in scenario.arrivals}
     pods = [

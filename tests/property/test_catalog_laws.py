@@ -1,4 +1,4 @@
-"""Laws of catalogue files: what is written is read again, and joining is the same in any number of steps."""
+"""Laws of catalog files: what is written is read again, and joining is the same in any number of steps."""
 
 import tempfile
 from pathlib import Path
@@ -10,7 +10,7 @@ from lamina.model.digest import digest_of
 from lamina.model.errors import InputError
 from lamina.model.image import Image, Layer, Platform
 from lamina.wire.catalog_file import encode_catalog, read_catalog
-from lamina.wire.gathering import Gathering
+from lamina.wire.image_merge import ImageMerger
 
 # A layer is the same wherever it is: everything about it follows from its number.
 LAYERS = [
@@ -26,7 +26,7 @@ PLATFORMS = st.sampled_from([Platform(), Platform("linux", "arm64"), Platform("l
 
 
 @st.composite
-def catalogues(draw: st.DrawFn) -> list[Image]:
+def catalogs(draw: st.DrawFn) -> list[Image]:
     """Images with names of their own, some without any."""
     counts = draw(st.lists(st.integers(0, 3), max_size=8))
     return [
@@ -41,13 +41,13 @@ def catalogues(draw: st.DrawFn) -> list[Image]:
 
 
 def gathered(images: list[Image]) -> tuple[Image, ...]:
-    gathering = Gathering()
+    gathering = ImageMerger()
     for image in images:
         assert [] == gathering.add(image, "here")
     return gathering.images()
 
 
-@given(catalogues(), st.sampled_from(["c.jsonl", "c.jsonl.gz", "c.jsonl.zst"]))
+@given(catalogs(), st.sampled_from(["c.jsonl", "c.jsonl.gz", "c.jsonl.zst"]))
 @settings(max_examples=60)
 def test_what_is_written_is_read_again(images, name):
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ def test_what_is_written_is_read_again(images, name):
         assert tuple(images) == read_catalog(path)
 
 
-@given(catalogues(), st.randoms(use_true_random=False))
+@given(catalogs(), st.randoms(use_true_random=False))
 @settings(max_examples=60)
 def test_saying_things_twice_changes_nothing(images, rng):
     """However often, and in whichever order after the first time."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.simulator.cluster.life import Life
-from lamina.simulator.cluster.pod import ENDED
-from lamina.trace import records
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.simulator.cluster.virtual_pod import ENDED
+from lamina.trace import trace_records
 from tests.unit.simulator.controllers.placing import World
 from tests.unit.simulator.controllers.scripted import Line, Script
 
@@ -178,9 +178,9 @@ class Crowded(World):
         elif value not in self.cluster.kubelets:
             self.join(str(value))
 
-    def note(self, record: records.Record) -> None:
+    def note(self, record: trace_records.TraceRecord) -> None:
         super().note(record)
-        if isinstance(record, records.PodArrived):
+        if isinstance(record, trace_records.PodArrived):
             there = [one for one in self.cluster.pods.values() if one.phase not in ENDED and one.grace is None]
             assert len(there) <= self.wanted + self.more
 
@@ -189,7 +189,7 @@ def crowded(happenings, replicas, more, stopping) -> Crowded:
     # The first node always stays and has room for all: whatever happens to the others, everybody can be placed.
     world = Crowded("n0", *NODES[:2], pods=40)
     world.wanted, world.more = replicas, more
-    world.add("Deployment", Life(stopping=stopping), replicas=replicas, surge=more, unavailable=1)
+    world.add("Deployment", PodLifecycle(stopping=stopping), replicas=replicas, surge=more, unavailable=1)
     for at, (what, value) in sorted(happenings):
         world.env.at(at, world.do, what, value)
     world.env.run(5_000.0)

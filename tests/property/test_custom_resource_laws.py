@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.layers.claims import Claims
+from lamina.layers.tag_votes import TagVotes
 from lamina.model.digest import Digest, digest_of
 from lamina.model.image import Image, Layer, Platform
-from lamina.model.reports import HeldImage, LayerReport, Pull, Runtime
+from lamina.model.layer_report import ActivePull, HeldImage, LayerReport, NodeRuntime
+from lamina.wire.custom_resources.image_layers import WEIGHT_LIMIT, decode_image_layers, encode_image_layers
+from lamina.wire.custom_resources.node_layers import STATUS_LIMIT, decode_node_layers
+from lamina.wire.custom_resources.node_layers_status import IMAGES_WEIGHT, ImageTotals, encode_node_layers_status, keep
 from lamina.wire.errors import WireError
-from lamina.wire.image_layers import WEIGHT_LIMIT, decode_image_layers, encode_image_layers
-from lamina.wire.node_layers import STATUS_LIMIT, decode_node_layers
-from lamina.wire.node_layers_status import IMAGES_WEIGHT, Totals, encode_node_layers_status, keep
-from lamina.wire.oci import DOCKER_MANIFEST, OCI_MANIFEST, SIZE_LIMIT
+from lamina.wire.oci.manifest import DOCKER_MANIFEST, OCI_MANIFEST, SIZE_LIMIT
 
 counts = st.integers(0, 2**53)
 digests = st.integers(0, 40).map(lambda number: digest_of(str(number).encode()))
@@ -50,15 +50,15 @@ reports = st.builds(
     unpack_rate=counts.map(float),
     disk=counts,
     disk_free=counts,
-    pulling=tuples(st.builds(Pull, words, st.none() | digests, counts, counts)),
-    runtime=st.builds(Runtime, words, words),
+    pulling=tuples(st.builds(ActivePull, words, st.none() | digests, counts, counts)),
+    runtime=st.builds(NodeRuntime, words, words),
     platform=st.none() | platforms,
 )
 
 
 @given(reports, counts, counts)
 def test_a_report_that_an_agent_writes_is_read_as_the_same(report, layers, size):
-    patch = encode_node_layers_status(report, Totals(layers, size))
+    patch = encode_node_layers_status(report, ImageTotals(layers, size))
     written = msgspec.json.encode({"metadata": {"name": "n1"}, **json.loads(patch)})
 
     assert report == decode_node_layers(written)
@@ -162,7 +162,7 @@ def test_whatever_is_sent_is_read_or_refused_in_one_line(metadata, status, spec)
 def test_what_names_mean_follows_from_what_nodes_hold_now(history, dice):
     """Whatever they held before, and in whichever order they told it."""
     platform = Platform()
-    kept, anew = Claims(str), Claims(str)
+    kept, anew = TagVotes(str), TagVotes(str)
     held: dict[int, tuple[HeldImage, ...]] = {}
     meant: dict[str, Digest | None] = {f"registry.example/app-{number}:v1": None for number in range(10)}
     for node, now in history:

@@ -10,9 +10,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from lamina.model import plain
-from lamina.model.document import read_yaml, read_yaml_all
+from lamina.model.conversion import convert, mistakes_in
 from lamina.model.errors import InputError
-from lamina.model.schema import convert, mistakes_in
+from lamina.model.yaml_document import read_yaml, read_yaml_all
 
 
 def looks_like_text_to_pyyaml_only(text):

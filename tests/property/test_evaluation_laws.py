@@ -21,10 +21,6 @@ from lamina.model import events
 from lamina.model.events import Event
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.framework.evaluation import Evaluation
-from lamina.scheduling.framework.evaluations import Evaluations
-from lamina.scheduling.framework.explain import Attempt, explain
-from lamina.scheduling.framework.profile import Profile
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.plugins.upstream.node_affinity.args import (
     AddedAffinity,
@@ -45,7 +41,11 @@ from lamina.scheduling.plugins.upstream.node_resources_fit import (
     ScoringStrategy,
     ShapePoint,
 )
-from lamina.scheduling.plugins.upstream.pod_topology_spread.rules import DefaultConstraint, SpreadArgs
+from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_rules import DefaultConstraint, SpreadArgs
+from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
+from lamina.scheduling.runtime.explanation import Attempt, explain
+from lamina.scheduling.runtime.profile import Profile
+from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
 from lamina.testing import a_loop, held
 from tests.property.clusters import (
     ASKED,
@@ -191,7 +191,7 @@ beginnings = st.one_of(
 # ------------------------------------------------------------------------------------------------------------- comparing
 
 
-def told(evaluation: Evaluation, pod: Pod) -> Any:
+def told(evaluation: ShapeEvaluation, pod: Pod) -> Any:
     """Tell all there is to tell about an evaluation."""
     row, tied = (-1, 0) if evaluation.stop is not None else evaluation.choose(lambda count: count - 1)
     return explain(evaluation, pod, Attempt(0.0, 1, row, tied), "full")
@@ -205,7 +205,7 @@ class Watcher:
         self.shapes = shapes
         self.looks = 0
         self.profile: Profile = loop.profiles["default-scheduler"]
-        self.kept = Evaluations(self.profile, loop.cluster.columns)
+        self.kept = EvaluationCache(self.profile, loop.cluster.columns)
 
     def look(self, *, closely: bool = False) -> None:
         """Compare, shape by shape; what is told only for the first one, unless looking closely: it takes longest."""
@@ -215,7 +215,7 @@ class Watcher:
         # Now this shape, now that is the first to ask, and one is left out: what was answered is of any age.
         order = sorted(enumerate(self.shapes), key=lambda one: (one[0] + self.looks) % len(self.shapes))
         for number, pod in order if closely else order[1:] or order:
-            fresh = Evaluation(self.profile, columns, pod)
+            fresh = ShapeEvaluation(self.profile, columns, pod)
             shape = self.profile.sign(pod)
             # One that was kept, and one that is new and may use what was answered before.
             asked = [shape, (shape, self.looks)]

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.model.errors import InputError
-from lamina.scheduling.framework.agent import Agents
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgentRegistry
 from lamina.scheduling.plugins.agents.safe import AGENT as REAL_SAFE
-from lamina.services.extender.address import Address, parse_address
-from lamina.services.extender.configuration import AgentEntry, Said, read_configuration
-from lamina.services.extender.environment import read_environment
-from lamina.services.extender.kube_config import Certificates, Served, kube_configuration
-from lamina.services.extender.settings import Flags, settle
+from lamina.services.extender.address import ListenAddress, parse_address
+from lamina.services.extender.configuration import AgentEntry, PartialExtenderSettings, read_configuration
+from lamina.services.extender.environment_variables import read_environment
+from lamina.services.extender.kube_scheduler_config import ExtenderTarget, SchedulerTlsFiles, kube_configuration
+from lamina.services.extender.settings import ExtenderFlags, merge_settings
 from tests.unit.services.extender.agents import LAYERS, SAFE, all_agents
 
 HEAD = "apiVersion: lamina.dev/v1alpha1\nkind: ExtenderConfiguration\n"
@@ -74,7 +74,7 @@ def test_whatever_is_written_is_understood_or_told_about(fields):
 
 @given(HOSTS, st.integers(0, 65_535))
 def test_an_address_is_read_as_it_is_written(host, port):
-    assert Address(host, port) == parse_address(str(Address(host, port)))
+    assert ListenAddress(host, port) == parse_address(str(ListenAddress(host, port)))
 
 
 @given(st.text(max_size=40))
@@ -87,7 +87,14 @@ def test_text_is_an_address_or_refused_in_words(text):
 @given(st.dictionaries(st.sampled_from(["HTTP_PORT", "LOG_LEVEL", "SAFEUTILIZATION"]), st.text(max_size=12)))
 def test_an_environment_is_settled_or_refused_in_one_line(variables):
     environment = read_environment(variables, [REAL_SAFE])
-    told = refusal(lambda: settle(Flags(agents=(AgentEntry(name="safe"),)), environment, Said(), Agents(REAL_SAFE)))
+    told = refusal(
+        lambda: merge_settings(
+            ExtenderFlags(agents=(AgentEntry(name="safe"),)),
+            environment,
+            PartialExtenderSettings(),
+            SchedulingAgentRegistry(REAL_SAFE),
+        )
+    )
 
     assert told is None or str(told).startswith("HTTP_PORT: ")
     assert told is None or 1 == len(str(told).splitlines())
@@ -95,7 +102,7 @@ def test_an_environment_is_settled_or_refused_in_one_line(variables):
 
 @given(PRINTABLE, PRINTABLE, PRINTABLE)
 def test_names_of_any_kind_come_out_of_what_is_printed_as_they_went_in(scheduler, namespace, ca):
-    served = Served((SAFE, LAYERS), "127.0.0.1:5401", Certificates(ca), https=True)
+    served = ExtenderTarget((SAFE, LAYERS), "127.0.0.1:5401", SchedulerTlsFiles(ca), https=True)
     got = yaml.safe_load(kube_configuration([served], [scheduler], namespace=namespace))
 
     assert (scheduler, namespace) == (got["profiles"][0]["schedulerName"], got["leaderElection"]["resourceNamespace"])

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.wire.errors import WireError
-from lamina.wire.extender import (
-    Victims,
-    decode_asked,
-    decode_preempting,
-    encode_filtered,
-    encode_levels,
-    encode_preempted,
+from lamina.wire.extender.body import other_spellings
+from lamina.wire.extender.protocol import (
+    ExtenderVictims,
+    decode_extender_args,
+    decode_preemption_args,
+    encode_filter_result,
+    encode_preemption_result,
+    encode_priority_list,
 )
-from lamina.wire.extender_bodies import other_spellings
 
 # Names as the API server lets them be, and names that need care in JSON.
 NAMES = st.lists(
@@ -82,7 +82,7 @@ def test_spelling_and_order_of_keys_mean_nothing(names, by_name, data):
     body = a_body(names, by_name=by_name)
     other = data.draw(respelled(body, {"Pod", "Nodes", "NodeNames", "items"}))
 
-    asked, again = decode_asked(encode(body)), decode_asked(encode(other))
+    asked, again = decode_extender_args(encode(body)), decode_extender_args(encode(other))
 
     assert (again.pod, again.names) == (asked.pod, asked.names)
     assert asked.names == names
@@ -100,11 +100,11 @@ def test_spelling_and_order_of_keys_mean_nothing_for_victims(victims, meta, data
     }
     body = {"Pod": POD, "NodeNameToMetaVictims" if meta else "NodeNameToVictims": found}
     keys = {"Pod", "NodeNameToVictims", "NodeNameToMetaVictims", "Pods", "UID", "NumPDBViolations"}
-    expected = {node: Victims(tuple(uids), violations) for node, (uids, violations) in victims.items()}
+    expected = {node: ExtenderVictims(tuple(uids), violations) for node, (uids, violations) in victims.items()}
 
     # A node may be called like a key, and then its name is no key.
     spelled = body if keys & set(victims) else data.draw(respelled(body, keys))
-    asked = decode_preempting(encode(spelled))
+    asked = decode_preemption_args(encode(spelled))
 
     assert asked.victims == expected
     assert asked.meta is meta
@@ -118,9 +118,9 @@ def test_a_filter_leaves_what_was_sent_without_what_was_refused(names, by_name, 
     anybody = st.sampled_from(names) if names else st.just("nobody")
     failed = data.draw(st.dictionaries(anybody, st.text(max_size=5), max_size=4))
     unresolvable = data.draw(st.dictionaries(anybody, st.text(max_size=5), max_size=2))
-    asked = decode_asked(encode(a_body(names, by_name=by_name)))
+    asked = decode_extender_args(encode(a_body(names, by_name=by_name)))
 
-    answer = json.loads(b"".join(encode_filtered(asked, failed, unresolvable)))
+    answer = json.loads(b"".join(encode_filter_result(asked, failed, unresolvable)))
 
     left = [name for name in names if name not in failed and name not in unresolvable]
     if by_name:
@@ -135,12 +135,12 @@ def test_a_filter_leaves_what_was_sent_without_what_was_refused(names, by_name, 
 def test_each_node_is_kept_byte_for_byte(names, indented, data):
     items = [json.dumps(whole(name), indent=1 if indented else None).encode() for name in names]
     refused = data.draw(st.sets(st.sampled_from(names))) if names else set()
-    asked = decode_asked(b'{"Pod":{},"Nodes":{"items":[' + b", ".join(items) + b"]}}")
+    asked = decode_extender_args(b'{"Pod":{},"Nodes":{"items":[' + b", ".join(items) + b"]}}")
 
-    answer = b"".join(encode_filtered(asked, dict.fromkeys(refused, ""), {}))
+    answer = b"".join(encode_filter_result(asked, dict.fromkeys(refused, ""), {}))
 
     kept = [item for name, item in zip(names, items, strict=True) if name not in refused]
-    found = decode_asked(answer.replace(b'{"Nodes"', b'{"Pod":{},"Nodes"', 1))
+    found = decode_extender_args(answer.replace(b'{"Nodes"', b'{"Pod":{},"Nodes"', 1))
     assert [bytes(text) for text in found.nodes or ()] == kept
 
 
@@ -150,7 +150,7 @@ LEVELS = st.integers(-2, 13)
 @given(NAMES, st.data())
 def test_levels_are_within_bounds_and_about_hosts_that_were_asked_about(names, data):
     levels = data.draw(st.lists(LEVELS, min_size=len(names), max_size=len(names)))
-    answer = json.loads(encode_levels(names, levels))
+    answer = json.loads(encode_priority_list(names, levels))
 
     assert {one["Host"] for one in answer} <= set(names)
     assert len({one["Host"] for one in answer}) == len(answer)
@@ -162,8 +162,8 @@ def test_few_words_say_the_same_as_many(names, data):
     """Differences between hosts are the same, and only those count."""
     levels = data.draw(st.lists(LEVELS, min_size=len(names), max_size=len(names)))
 
-    few = scores(encode_levels(names, levels), names)
-    many = scores(encode_levels(names, levels, sparse=False), names)
+    few = scores(encode_priority_list(names, levels), names)
+    many = scores(encode_priority_list(names, levels, sparse=False), names)
 
     assert few == [score - min(many) for score in many]
 
@@ -172,7 +172,7 @@ def test_few_words_say_the_same_as_many(names, data):
 def test_known_levels_stay_and_unknown_ones_are_between_them(names, data):
     levels = data.draw(st.lists(st.integers(-1, 10), min_size=len(names), max_size=len(names)))
 
-    many = scores(encode_levels(names, levels, sparse=False), names)
+    many = scores(encode_priority_list(names, levels, sparse=False), names)
 
     known = [level for level in levels if level >= 0]
     assert [score for score, level in zip(many, levels, strict=True) if level >= 0] == known
@@ -188,8 +188,8 @@ def test_known_levels_stay_and_unknown_ones_are_between_them(names, data):
 )
 def test_whoever_is_not_named_is_no_better_than_anybody_who_is(levels, most, turn):
     names = [f"n{number}" for number in range(len(levels))]
-    answer = json.loads(encode_levels(names, levels, most=most, turn=turn))
-    whole = {one["Host"]: one["Score"] for one in json.loads(encode_levels(names, levels))}
+    answer = json.loads(encode_priority_list(names, levels, most=most, turn=turn))
+    whole = {one["Host"]: one["Score"] for one in json.loads(encode_priority_list(names, levels))}
     named = {one["Host"]: one["Score"] for one in answer}
 
     assert min(most, len(whole)) == len(answer) == len(named)
@@ -199,11 +199,11 @@ def test_whoever_is_not_named_is_no_better_than_anybody_who_is(levels, most, tur
 
 @given(st.dictionaries(st.text(max_size=5), st.tuples(UIDS, WHOLE_NUMBERS), max_size=5))
 def test_victims_that_are_kept_are_read_back(victims):
-    kept = {node: Victims(tuple(uids), violations) for node, (uids, violations) in victims.items()}
+    kept = {node: ExtenderVictims(tuple(uids), violations) for node, (uids, violations) in victims.items()}
 
-    answer = encode_preempted(kept)
+    answer = encode_preemption_result(kept)
 
-    assert decode_preempting(b'{"Pod":{},' + answer[1:]).victims == kept
+    assert decode_preemption_args(b'{"Pod":{},' + answer[1:]).victims == kept
 
 
 # ------------------------------------------------------------------------------------------------------------ bad bodies
@@ -211,7 +211,7 @@ def test_victims_that_are_kept_are_read_back(victims):
 
 @given(st.binary(max_size=60))
 def test_bytes_are_read_or_refused(data):
-    for decode in (decode_asked, decode_preempting):
+    for decode in (decode_extender_args, decode_preemption_args):
         with pytest.raises(WireError) as error:
             decode(data)
         assert str(error.value).isprintable()
@@ -222,4 +222,4 @@ def test_what_is_cut_short_is_refused(names, by_name, data):
     body = encode(a_body(names, by_name=by_name))
 
     with pytest.raises(WireError):
-        decode_asked(body[: data.draw(st.integers(0, len(body) - 1))])
+        decode_extender_args(body[: data.draw(st.integers(0, len(body) - 1))])

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.layers.inventory import Inventory
+from lamina.model.node_usage import NodeUsage, ResourceUsage
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import CPU, MEMORY
-from lamina.model.usage import Load, NodeUsage
-from lamina.scheduling.framework.cache import Cache
-from lamina.scheduling.framework.columns import NodeColumns
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.hypothesis import as_if
-from lamina.scheduling.framework.pod_counts import owner_key
-from lamina.scheduling.framework.points import Narrowed
-from lamina.scheduling.framework.view import NodeRow, NodeView, everything, only
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.points import PreFilterResult
 from lamina.scheduling.plugins.in_tree import registry
+from lamina.scheduling.state.columns import NodeColumns
+from lamina.scheduling.state.hypothesis import as_if
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.pod_cache import PodCache
+from lamina.scheduling.state.pod_counts import owner_key
+from lamina.scheduling.state.view import NodeRow, NodeView, everything, only
 from tests.property.clusters import GPU, SELECTORS, Cluster, clusters, pods, running_pods
 
 pytestmark = pytest.mark.slow
@@ -38,9 +38,9 @@ class World:
 
     def __init__(self, cluster: Cluster) -> None:
         self.columns = NodeColumns()
-        self.context = Context(self.columns, Inventory())
+        self.context = PluginContext(self.columns, Inventory())
         self.plugins: dict[str, Any] = {name: REGISTRY.make(name, self.context) for name in FILTERS}
-        self.cache = Cache(self.columns, self.context.usage)
+        self.cache = PodCache(self.columns, self.context.usage)
         self.context.usage.pass_time(90.0)
         for node in cluster.nodes.values():
             self.cache.put_node(node)
@@ -54,7 +54,8 @@ class World:
         measured = [name for number, name in enumerate(self.columns.rows) if number % 2 == 0]
         self.context.usage.report(
             tuple(
-                NodeUsage(name, Load(900.0, 50.0, 1000.0), Load(3e9, 1e8), since=5.0, until=65.0) for name in measured
+                NodeUsage(name, ResourceUsage(900.0, 50.0, 1000.0), ResourceUsage(3e9, 1e8), since=5.0, until=65.0)
+                for name in measured
             )
         )
         self.context.usage.pass_time(100.0)
@@ -121,8 +122,8 @@ def verdicts(world: World, view: Callable[[Rows], NodeView], row: Callable[[int]
         state = CycleState()
         said = plugin.pre_filter(state, pod, view(None)) if hasattr(plugin, "pre_filter") else None
         if said is not None:
-            told[name] = said.nodes if isinstance(said, Narrowed) else said
-            if not isinstance(said, Narrowed):
+            told[name] = said.nodes if isinstance(said, PreFilterResult) else said
+            if not isinstance(said, PreFilterResult):
                 continue
         for some in (None, living, living[::-2], living[:1]):
             verdict = plugin.filter(state, pod, view(some)) if some or some is None else None

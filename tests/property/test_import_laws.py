@@ -18,8 +18,8 @@ from lamina.model.errors import InputError, Mistake
 from lamina.simulator.run.batsim_files import intervals
 from lamina.simulator.workloads.imports import Imported
 from lamina.simulator.workloads.imports.azure_functions import PERCENTILES, quantile
-from lamina.simulator.workloads.imports.entries import FunctionFiles, ImportEntry
-from lamina.simulator.workloads.imports.images import Shelf
+from lamina.simulator.workloads.imports.image_chooser import ImageChooser
+from lamina.simulator.workloads.imports.import_schema import FunctionFiles, ImportEntry
 from tests.unit.simulator.workloads.imports.desk import around, bring, put
 
 ids = st.text(min_size=1, max_size=8)
@@ -130,7 +130,7 @@ def test_the_same_file_gives_the_same_pods_however_it_is_packed(kind, compress):
 @settings(max_examples=50)
 @given(pods=st.dictionaries(ids, st.integers(1, 50), min_size=1, max_size=12), seed=st.integers(0, 2**32))
 def test_applications_share_an_image_only_when_there_are_more_of_them_than_images(pods, seed):
-    shelf = Shelf(ImportEntry(batsim="x"), Path(), around(seed=seed))
+    shelf = ImageChooser(ImportEntry(batsim="x"), Path(), around(seed=seed))
 
     chosen = shelf.choose(pods)
 

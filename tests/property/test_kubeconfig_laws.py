@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.clients.kube.access import Access, load_access
-from lamina.clients.kube.exec_command import VERSIONS, Given, _judge
+from lamina.clients.kube.access import ApiAccess, load_access
+from lamina.clients.kube.exec_command import VERSIONS, ExecCredential, _judge
 from lamina.model.errors import InputError
 from tests.unit.clients.kube.kubeconfigs import CANARY, authority_pem, client_certificate, config, encoded
 
@@ -66,7 +66,7 @@ def tried(text: bytes) -> str:
         path = Path(folder) / "config"
         path.write_bytes(text)
         try:
-            assert isinstance(load_access(path), Access)
+            assert isinstance(load_access(path), ApiAccess)
         except InputError as error:
             return str(error)
     return ""
@@ -104,6 +104,6 @@ def test_whatever_a_plugin_prints_is_judged(printed):
 def test_whatever_status_a_plugin_prints_is_judged(status):
     printed = json.dumps({"apiVersion": VERSIONS[0], "kind": "ExecCredential", "status": status}).encode()
     try:
-        assert isinstance(_judge(printed, VERSIONS[0]), Given)
+        assert isinstance(_judge(printed, VERSIONS[0]), ExecCredential)
     except (ValueError, InputError):
         return

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lamina.layers import index as index_room
+from lamina.layers import layer_index as index_room
+from lamina.layers.bit_matrix import FIRST_LINES, FIRST_ROWS, BitMatrix, SparseBitMatrix
 from lamina.layers.catalog import Catalog, folded
 from lamina.layers.inventory import Inventory
-from lamina.layers.lacking import look
-from lamina.layers.sheets import FIRST_LINES, FIRST_ROWS, Sheet, SparseSheet
+from lamina.layers.not_held import update_rows
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer, Platform
-from lamina.model.reports import HeldImage, LayerReport
+from lamina.model.layer_report import HeldImage, LayerReport
 from lamina.testing import a_digest
 from tests.property.layer_histories import (
     ARM,
@@ -90,7 +90,7 @@ def test_an_index_counts_what_sets_count(steps, wants):
         index.hold(row, held, by_prefix=by_prefix)
         index.expect(row, coming)
         for need, wanted in asked:
-            look(index, wanted, height)
+            update_rows(index, wanted, height)
             for number in INDEX_ROWS:
                 held, coming, by_prefix = rows.get(number, ([], [], True))
                 expected = need.lacking(store_of(*held, *coming), by_prefix=by_prefix)
@@ -119,7 +119,7 @@ sheet_steps = st.tuples(
 def test_a_sheet_that_keeps_only_lines_with_a_bit_says_what_one_that_keeps_all_says(steps):
     """And has a place of its own for each of them."""
     every = np.arange(2 * FIRST_LINES, dtype=np.intp)
-    sheets = (Sheet(), SparseSheet())
+    sheets = (BitMatrix(), SparseBitMatrix())
     rows = FIRST_ROWS
     for sheet in sheets:
         sheet.reach(2 * FIRST_LINES, rows)

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.clients.kube.backoff import Timing
-from lamina.clients.kube.errors import ApiError, Unreachable
-from lamina.clients.kube.lease import Leadership, Terms
+from lamina.clients.kube.backoff import TimeSource
+from lamina.clients.kube.errors import ApiError, UnreachableError
+from lamina.clients.kube.leader_election import LeaderElector, LeaseTimings
 
 FAULTS = 120.0
 """Seconds in which faults begin; they last for half as long at most."""
 LONG = FAULTS * 1.5 + 40.0
 """When the story ends: 40 s after the last fault, which is a term, a request that is slow and two waits."""
 LOOK = 0.2
-TERMS = Terms()
+TERMS = LeaseTimings()
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -116,8 +116,8 @@ class Process:
     def __init__(self, world: World, number: int, seed: int) -> None:
         self.world, self.number = world, number
         self.dice = random.Random(seed * 3 + number)
-        timing = Timing(lambda: world.loop.now, self.sleep, self.dice)
-        self.leadership = Leadership(
+        timing = TimeSource(lambda: world.loop.now, self.sleep, self.dice)
+        self.leadership = LeaderElector(
             self, "ns", "name", f"c{number}", terms=TERMS, timing=timing, wall=lambda: int((world.loop.now + number * 3600) * 1e9)
         )  # fmt: skip
 
@@ -147,14 +147,14 @@ class Process:
             async with asyncio.timeout(timeout):
                 await asyncio.sleep(self.dice.uniform(0, slow))
                 if self.world.holds(self.number, "down"):
-                    raise Unreachable(method, "connection refused")
+                    raise UnreachableError(method, "connection refused")
                 answer = self.world.answer(method, body)
                 await asyncio.sleep(self.dice.uniform(0, slow))
                 if self.world.holds(self.number, "lost"):
                     await asyncio.sleep(timeout)
                 return answer
         except TimeoutError:
-            raise Unreachable(method, "timed out") from None
+            raise UnreachableError(method, "timed out") from None
 
 
 def lived(script: list[Fault], seed: int) -> World:

@@ -31,13 +31,13 @@ from lamina.model.image import Image, Platform
 from lamina.model.node import Node
 from lamina.model.pod import Owner, Pod, PodUid
 from lamina.model.taints import NO_SCHEDULE, Taint
-from lamina.scheduling.config.named import named
-from lamina.scheduling.framework.commands import Bind, Command, TellPending
-from lamina.scheduling.framework.evaluation import Evaluation
-from lamina.scheduling.framework.evaluations import Evaluations
+from lamina.scheduling.config.named_profiles import named
+from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable
 from lamina.scheduling.loop.loop import Loop
-from lamina.scheduling.loop.state import Settings
+from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.in_tree import registry
+from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
+from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
 from lamina.testing import a_digest, a_node, a_pod, an_image, held
 
 HISTORIES = int(os.environ.get("LAMINA_HISTORIES", "45"))
@@ -102,7 +102,7 @@ class Life:
     """A loop, and what has happened to it so far."""
 
     def __init__(self, profile: str) -> None:
-        self.loop = Loop(named(profile, KNOWN).profiles, random.Random(7).randrange, Settings(detail="full"))
+        self.loop = Loop(named(profile, KNOWN).profiles, random.Random(7).randrange, LoopSettings(detail="full"))
         self.now = 0.0
         self.sequence = 0
         self.pods: dict[str, Pod] = {}
@@ -141,7 +141,7 @@ class Life:
                 if outcome == "confirmed":
                     return [events.PodSeen(self.pods[pod.name])]
                 return [events.BindDone(pod.uid)] if outcome == "done" else []
-            case TellPending(_, decision):
+            case ReportUnschedulable(_, decision):
                 judge(decision)
         return []
 
@@ -271,7 +271,7 @@ class Watcher:
     def __init__(self, life: Life) -> None:
         self.cluster = life.loop.cluster
         self.profile = life.loop.profiles["default-scheduler"]
-        self.kept = Evaluations(self.profile, self.cluster.columns)
+        self.kept = EvaluationCache(self.profile, self.cluster.columns)
 
     def look(self, *, from_scratch: bool = False) -> None:
         """Compare; *from_scratch* also forgets everything that was worked out about images."""
@@ -279,7 +279,7 @@ class Watcher:
         if from_scratch:
             self.cluster.inventory.wants.clear()
         for pod, one in zip(PROBES, kept, strict=True):
-            new = Evaluation(self.profile, self.cluster.columns, pod)
+            new = ShapeEvaluation(self.profile, self.cluster.columns, pod)
             assert new.stop == one.stop
             assert new.feasible.tolist() == one.feasible.tolist()
             assert new.totals.tolist() == one.totals.tolist()
@@ -327,7 +327,7 @@ def test_histories_are_worth_looking_at():
             life.step(dice.getrandbits(64))
         decisions = [command.decision for command in life.log if isinstance(command, Bind)]
         placed += len(decisions)
-        refused += sum(isinstance(command, TellPending) for command in life.log)
+        refused += sum(isinstance(command, ReportUnschedulable) for command in life.log)
         states |= {layer.state for one in decisions if one and one.locality for layer in one.locality.layers}
 
     assert {"present", "arriving", "missing"} == states

@@ -18,8 +18,8 @@ from lamina.model.node import Node
 from lamina.model.pod import Pod, SpreadConstraint
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, untolerated
-from lamina.scheduling.framework.commands import Bind, DoWork, ReportPluginError, TellPending, WakeAt
-from lamina.scheduling.loop import queue
+from lamina.scheduling.contract.commands import Bind, DoWork, ReportPluginError, ReportUnschedulable, WakeAt
+from lamina.scheduling.loop import scheduling_queue
 from lamina.testing import a_loop, a_node, a_pod, an_image, held
 from tests.property.machine_plugins import PLUGINS, Volume
 
@@ -86,7 +86,7 @@ class Cluster(RuleBasedStateMachine):
                 case WakeAt(at):
                     assert at >= self.now or at == pytest.approx(self.now)
                     self.wake = at
-                case TellPending(_, decision):
+                case ReportUnschedulable(_, decision):
                     assert decision.message
                     assert "raised" not in decision.message
 
@@ -465,7 +465,7 @@ class Cluster(RuleBasedStateMachine):
 def test_the_loop_keeps_its_promises_under_any_schedule_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """No node overcommitted, no pod bound twice or lost, every schedulable pod bound in the end."""
     # The flush after five minutes would hide that a change failed to wake a pod.
-    monkeypatch.setattr(queue, "FLUSH_AFTER", 1e9)
+    monkeypatch.setattr(scheduling_queue, "FLUSH_AFTER", 1e9)
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         Cluster,
         settings=settings(

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 
 from lamina.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Narrowed
-from lamina.scheduling.framework.status import SKIP
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.points import PreFilterResult
+from lamina.scheduling.contract.status import SKIP
 from lamina.scheduling.plugins.upstream.node_affinity.args import (
     AddedAffinity,
     AddedRequirement,
@@ -45,7 +45,7 @@ def test_node_affinity_refuses_what_upstream_refuses(args, added, cluster, pod):
 
     if answer == SKIP:
         assert set(want.values()) <= {PASSES}
-    elif isinstance(answer, Narrowed):
+    elif isinstance(answer, PreFilterResult):
         # Nobody else would have passed, and these are still asked.
         assert {name for name, words in want.items() if words == PASSES} <= answer.nodes
     elif answer is not None:

@@ -25,18 +25,18 @@ from lamina.model.events import (
     TimePassed,
     UsageReported,
 )
+from lamina.model.node_usage import NodeUsage, ResourceUsage
 from lamina.model.pod import Owner, Pod, PodUid
 from lamina.model.resources import CPU, MEMORY
-from lamina.model.usage import Load, NodeUsage
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.registry import Registry
-from lamina.scheduling.framework.status import Code
-from lamina.scheduling.framework.view import everything
-from lamina.scheduling.loop.panel import Panel, Victims
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import PluginRegistry
+from lamina.scheduling.contract.status import Code
+from lamina.scheduling.loop.extender_core import ExtenderCore, NodeVictims
 from lamina.scheduling.plugins.agents.safe.args import OverloadArgs
 from lamina.scheduling.plugins.in_tree import AGENTS
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
-from lamina.scheduling.plugins.locality.layer_locality.agent import AGENT as LAYERS
+from lamina.scheduling.plugins.locality.layer_locality.layers_agent import AGENT as LAYERS
+from lamina.scheduling.state.view import everything
 from lamina.testing.builders import MB, a_node, a_pod, an_image, held
 
 FEWER = settings(max_examples=settings().max_examples * 2 // 5)
@@ -52,7 +52,7 @@ OWNERS = (None, Owner("ReplicaSet", "web", "web"))
 ARGS = {"SafeOverload": OverloadArgs(threshold=60, tolerance=20)}
 """Such that some nodes are refused."""
 
-Step = Callable[[Panel], None]
+Step = Callable[[ExtenderCore], None]
 
 names = st.sampled_from(NODES)
 amounts = st.sampled_from([None, "100m", "1", "3"])
@@ -97,7 +97,7 @@ placed = st.builds(
     st.sampled_from([0.0, 25.0, 75.0]),
 )
 loads = st.builds(
-    Load,
+    ResourceUsage,
     st.sampled_from([150.0, 0.0, 1900.0, 700.0, 1e300, float("nan")]),
     st.sampled_from([90.0, 0.0, 20.0, 400.0, float("inf")]),
     st.sampled_from([None, 0.0, 1500.0, float("nan")]),
@@ -143,19 +143,19 @@ asked = st.lists(st.sampled_from([*NODES, "nobody"]), max_size=9)
 waiting = st.builds(lambda shape: _pod("waits", *shape), shapes)
 
 
-def _ask_everything(panel: Panel, pod: Pod, names: Sequence[str]) -> list[object]:
+def _ask_everything(panel: ExtenderCore, pod: Pod, names: Sequence[str]) -> list[object]:
     said: list[object] = [panel.filter(verb, pod, names) for verb in panel.predicates]
     said += [panel.prioritize(verb, pod, names) for verb in panel.priorities]
     return said
 
 
-def _preempt(panel: Panel, pod: Pod) -> list[object]:
+def _preempt(panel: ExtenderCore, pod: Pod) -> list[object]:
     """Ask whether room can be made everywhere, by everybody: those who are there, elsewhere, named twice and unknown."""
-    candidates = [Victims(node, (*PODS, PODS[0], "nobody")) for node in (*NODES, "nobody")]
+    candidates = [NodeVictims(node, (*PODS, PODS[0], "nobody")) for node in (*NODES, "nobody")]
     return [panel.preempt(verb, pod, candidates) for verb in (*panel.predicates, *panel.priorities)]
 
 
-def _believed(panel: Panel) -> list[object]:
+def _believed(panel: ExtenderCore) -> list[object]:
     """Write down what is believed of the cluster, as far as agents can look at it."""
     columns, context = panel.cluster.columns, panel.cluster.context
     view = everything(columns)
@@ -181,7 +181,7 @@ def _believed(panel: Panel) -> list[object]:
 def test_what_was_asked_before_changes_no_answer(
     rounds: list[tuple[list[Event], Pod, list[str]]], makes_room: bool
 ) -> None:
-    panel = Panel(AGENTS, ARGS)
+    panel = ExtenderCore(AGENTS, ARGS)
     happened: list[Event] = []
     for more, pod, names in rounds:
         happened += more
@@ -191,12 +191,12 @@ def test_what_was_asked_before_changes_no_answer(
         actual = _ask_everything(panel, pod, names)
         # Once more, so that what is kept from the second time on is kept.
         assert actual == _ask_everything(panel, pod, names)
-        fresh = Panel(AGENTS, ARGS)
+        fresh = ExtenderCore(AGENTS, ARGS)
         fresh.take(*happened)
         expected = _ask_everything(fresh, pod, names)
         assert expected == actual
         assert _believed(fresh) == _believed(panel)
-        fresh = Panel(AGENTS, ARGS)
+        fresh = ExtenderCore(AGENTS, ARGS)
         fresh.take(*happened)
         assert _preempt(fresh, pod) == _preempt(panel, pod)
 
@@ -206,11 +206,11 @@ def test_what_was_asked_before_changes_no_answer(
 def test_nodes_that_were_asked_about_alone_get_the_levels_they_get_among_all(
     happened: list[Event], pod: Pod, names: list[str]
 ) -> None:
-    panel = Panel([LAYERS])
+    panel = ExtenderCore([LAYERS])
     panel.take(*happened)
     columns = panel.cluster.columns
     rows = [columns.rows[name] for name in names if name in columns.rows]
-    plugin = Registry(LayerLocality).make(LayerLocality.name, panel.cluster.context, None)
+    plugin = PluginRegistry(LayerLocality).make(LayerLocality.name, panel.cluster.context, None)
     assert isinstance(plugin, LayerLocality)
     state, nodes, feasible = CycleState(), everything(columns), np.zeros(columns.size, dtype=np.bool_)
     feasible[rows] = True
@@ -231,7 +231,7 @@ def test_nodes_that_were_asked_about_alone_get_the_levels_they_get_among_all(
 def test_the_order_of_names_changes_no_answer_and_a_name_that_comes_twice_has_the_same_one(
     happened: list[Event], pod: Pod, names: list[str], random: random.Random
 ) -> None:
-    panel = Panel(AGENTS, ARGS)
+    panel = ExtenderCore(AGENTS, ARGS)
     panel.take(*happened)
     once = [name for name in dict.fromkeys(names) if name in panel.cluster.columns.rows]
     shuffled = [*once, *random.choices(once, k=3)] if once else []
@@ -249,7 +249,7 @@ def test_the_order_of_names_changes_no_answer_and_a_name_that_comes_twice_has_th
 @FEWER
 @given(histories, waiting)
 def test_asking_whether_room_can_be_made_leaves_everything_as_it_was(happened: list[Event], pod: Pod) -> None:
-    panel = Panel(AGENTS, ARGS)
+    panel = ExtenderCore(AGENTS, ARGS)
     panel.take(*happened)
     expected = _believed(panel)
     _preempt(panel, pod)
@@ -261,9 +261,9 @@ def test_asking_whether_room_can_be_made_leaves_everything_as_it_was(happened: l
 def test_nodes_that_are_tried_together_stay_candidates_as_if_each_were_tried_alone(
     happened: list[Event], pod: Pod
 ) -> None:
-    panel = Panel(AGENTS, ARGS)
+    panel = ExtenderCore(AGENTS, ARGS)
     panel.take(*happened)
-    candidates = [Victims(node, (*PODS, "nobody")) for node in (*NODES, "nobody")]
+    candidates = [NodeVictims(node, (*PODS, "nobody")) for node in (*NODES, "nobody")]
     for verb in panel.predicates:
         alone = [node for one in candidates for node in panel.preempt(verb, pod, [one])]
         assert alone == panel.preempt(verb, pod, candidates)
@@ -275,12 +275,12 @@ def test_who_was_there_before_a_node_changes_nothing_about_it(
     happened: list[Event], pod: Pod, survivors: set[str]
 ) -> None:
     """A row that has been somebody else's is as good as a new one."""
-    panel = Panel(AGENTS, ARGS)
+    panel = ExtenderCore(AGENTS, ARGS)
     panel.take(*happened, TimePassed(300.0))
     # Everybody comes, so that what was reported of those who were not there is about somebody; and leaves.
     panel.take(*[NodeSeen(a_node(name)) for name in NODES])
     panel.take(*[PodGone(PodUid(uid)) for uid in PODS], *[NodeGone(name) for name in NODES])
-    fresh = Panel(AGENTS, ARGS)
+    fresh = ExtenderCore(AGENTS, ARGS)
     fresh.take(TimePassed(300.0))
     again: list[Event] = [NodeSeen(a_node(name, uid="another")) for name in sorted(survivors)]
     again.append(PodSeen(a_pod("late", cpu=1, on=min(survivors), started=True)))

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.view import only
+from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.plugins.agents.pigeon import PigeonHoling, PigeonHolingArgs, objectives
-from lamina.scheduling.plugins.agents.pigeon.cluster import Cluster
-from lamina.scheduling.plugins.agents.pigeon.demand import MOST_COUNTED, Demand, asked
+from lamina.scheduling.plugins.agents.pigeon.cluster_resources import ClusterResources
+from lamina.scheduling.plugins.agents.pigeon.demand_statistics import MOST_COUNTED, DemandStatistics, asked
+from lamina.scheduling.state.view import only
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench, final
 
@@ -133,8 +133,8 @@ def has_room(case: Drawn, node: int) -> bool:
 
 
 def worked_out(case: Drawn, objective: str, prime: int) -> list[float]:
-    cluster = Cluster(np.array(case.capacity).T, np.array(case.usage).T, np.array(case.counted))
-    pod, demand = np.array(case.pod), Demand(len(case.pod))
+    cluster = ClusterResources(np.array(case.capacity).T, np.array(case.usage).T, np.array(case.counted))
+    pod, demand = np.array(case.pod), DemandStatistics(len(case.pod))
     for number, amounts in enumerate(case.earlier):
         demand.note(f"p{number}", np.array(amounts))
     if objective == "A_BINPACK":
@@ -162,7 +162,7 @@ def test_what_is_worked_out_from_sums_is_what_trying_every_node_gives(case, obje
 
 @given(drawn())
 def test_room_is_where_every_resource_fits(case):
-    cluster = Cluster(np.array(case.capacity).T, np.array(case.usage).T, np.array(case.counted))
+    cluster = ClusterResources(np.array(case.capacity).T, np.array(case.usage).T, np.array(case.counted))
     expected = [has_room(case, node) for node in range(len(case.capacity))]
 
     assert expected == cluster.fits(np.array(case.pod)).tolist()
@@ -174,7 +174,7 @@ ARRIVALS = st.lists(st.tuples(st.integers(0, 150), st.integers(1, 9), st.integer
 @given(ARRIVALS)
 def test_demand_is_what_a_plain_count_gives_and_retries_do_not_count(arrivals):
     """The plain count: means of amounts and of their products, each pod with weight 1/count, and count at most 100."""
-    noted = Demand(2)
+    noted = DemandStatistics(2)
     mean, products, seen = [0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]], set()
     for pod, *amounts in arrivals:
         noted.note(f"p{pod}", np.array(amounts, dtype=np.float64))

@@ -18,12 +18,9 @@ from hypothesis import strategies as st
 from lamina.model.image import Image
 from lamina.model.node import Node
 from lamina.model.pod import Pod, SpreadConstraint
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.evaluation import Evaluation
-from lamina.scheduling.framework.explain import Attempt, explain
-from lamina.scheduling.framework.registry import Args
-from lamina.scheduling.framework.status import Code
-from lamina.scheduling.framework.view import NodeRow, only
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.status import Code
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
 from lamina.scheduling.plugins.upstream.node_resources_balanced_allocation import (
     BalancedAllocationArgs,
@@ -36,6 +33,9 @@ from lamina.scheduling.plugins.upstream.node_resources_fit import (
     ScoringStrategy,
     ShapePoint,
 )
+from lamina.scheduling.runtime.explanation import Attempt, explain
+from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
+from lamina.scheduling.state.view import NodeRow, only
 from lamina.testing import a_node, a_pod, a_profile, held
 from tests.property import oracles, spread_oracle
 from tests.property.clusters import GPU, SPELLINGS, Cluster, clusters, pods
@@ -168,7 +168,7 @@ WEIGHTS = st.dictionaries(
 )
 
 
-def fit_args(weights: dict[str, int], *, most: bool) -> Args:
+def fit_args(weights: dict[str, int], *, most: bool) -> PluginArgs:
     strategy = ScoringStrategy(
         "MostAllocated" if most else "LeastAllocated",
         tuple(ResourceWeight(name, weight) for name, weight in weights.items()),
@@ -413,7 +413,7 @@ def test_a_pod_is_judged_by_all_plugins_as_by_each(cluster, pod):
         for name, node in feasible.items()
     }
 
-    evaluation = Evaluation(a_profile(bench.context, DEFAULT, weights=POINTS), bench.columns, pod)
+    evaluation = ShapeEvaluation(a_profile(bench.context, DEFAULT, weights=POINTS), bench.columns, pod)
     row, tied = evaluation.choose(lambda count: count - 1)
     decision = explain(evaluation, pod, Attempt(0, 1, row, tied), "full")
 

@@ -18,9 +18,17 @@ from hypothesis import strategies as st
 from lamina.model.digest import Digest, digest_of
 from lamina.model.image import Image, Layer
 from lamina.simulator.engine import Environment, Link, Network, Transfer
-from lamina.simulator.pulls import DiskSpec, Pull, Puller, RuntimeSpec, Sources, Store, Why
-from lamina.simulator.pulls.plan import Plan
-from lamina.simulator.pulls.pull import Fetch
+from lamina.simulator.pulls import (
+    DiskSpec,
+    ImagePullRequest,
+    LayerSources,
+    NodeImageStore,
+    Puller,
+    RemovalReason,
+    RuntimeSpec,
+)
+from lamina.simulator.pulls.pull_plan import PullPlan
+from lamina.simulator.pulls.pull_request import BlobDownload
 
 RATE = 64.0
 # Everything is counted anew after every event; many more are tried under `make soak`.
@@ -32,7 +40,7 @@ SIZES = st.integers(0, 40)
 
 
 @st.composite
-def catalogues(draw: st.DrawFn) -> tuple[Image, ...]:
+def catalogs(draw: st.DrawFn) -> tuple[Image, ...]:
     """A few images of the same few layers, in any order; some repeat a layer."""
     layers = [
         Layer(digest_of(f"layer {number}".encode()), size, unpacked=unpacked)
@@ -100,7 +108,7 @@ def histories(
     draw: st.DrawFn, *, outages: bool = True, disks: st.SearchStrategy[DiskSpec | None] | None = None
 ) -> History:
     """A dozen visits at most."""
-    images = draw(catalogues())
+    images = draw(catalogs())
     # Quarters meet often, and what happens together is where order shows.
     quarters = st.integers(0, 60).map(lambda number: number / 4)
     visits = st.builds(
@@ -128,7 +136,7 @@ class Spied(Network):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.moving: dict[Digest, Transfer] = {}
-        self.store: Store | None = None
+        self.store: NodeImageStore | None = None
 
     def start(
         self,
@@ -161,9 +169,9 @@ class Spied(Network):
 def _carried(args: tuple[object, ...]) -> tuple[Layer, ...]:
     """Which blobs a transfer brings: one, all of a pull, or none because it is something else."""
     match args:
-        case (Fetch() as fetch,):
+        case (BlobDownload() as fetch,):
             return (fetch.layer,)
-        case (Pull(), Plan() as plan):
+        case (ImagePullRequest(), PullPlan() as plan):
             return plan.missing
     return ()
 
@@ -184,14 +192,14 @@ class Stage:
 
     history: History
     log: list[tuple[object, ...]] = field(default_factory=list)
-    pulls: list[Pull] = field(default_factory=list)
+    pulls: list[ImagePullRequest] = field(default_factory=list)
     became_present: int = 0
 
     def __post_init__(self) -> None:
         self.env = Environment()
         self.network = Spied(self.env)
-        self.store = self.network.store = Store(self.history.runtime, self.history.disk)
-        source = Sources(self.network).for_node(Described(self.history.runtime))
+        self.store = self.network.store = NodeImageStore(self.history.runtime, self.history.disk)
+        source = LayerSources(self.network).for_node(Described(self.history.runtime))
         self.link = source.link
         self.puller = Puller(self.env, self.network, self.store, self.history.runtime, source, self)
         self.store.board = self
@@ -230,20 +238,20 @@ class Stage:
 
     # -- what the node says --------------------------------------------------------------------------------------------
 
-    def pull_began(self, pull: Pull, missing: tuple[Layer, ...]) -> None:
+    def pull_began(self, pull: ImagePullRequest, missing: tuple[Layer, ...]) -> None:
         self.note("began", pull.image.names, [layer.digest for layer in missing])
 
     def layer_pulled(self, layer: Layer) -> None:
         self.note("layer", layer.digest)
 
-    def pull_done(self, pull: Pull, *, news: bool) -> None:
+    def pull_done(self, pull: ImagePullRequest, *, news: bool) -> None:
         self.note("done", pull.image.names, news)
 
-    def pull_failed(self, pull: Pull, reason: str, retry_at: float) -> None:
+    def pull_failed(self, pull: ImagePullRequest, reason: str, retry_at: float) -> None:
         assert retry_at > self.env.now
         self.note("failed", pull.image.names, reason, retry_at)
 
-    def images_removed(self, images: tuple[Image, ...], freed: int, why: Why) -> None:
+    def images_removed(self, images: tuple[Image, ...], freed: int, why: RemovalReason) -> None:
         self.note(why, [image.names for image in images], freed)
 
     def disk_pressure(self, on: bool) -> None:
@@ -409,7 +417,7 @@ def test_a_pull_in_one_download_is_the_same_as_layer_by_layer(history, changes):
     assert _without_layers(layered) == _without_layers(whole)
 
 
-def _course(pull: Pull) -> tuple[float, ...]:
+def _course(pull: ImagePullRequest) -> tuple[float, ...]:
     # Of a pull that was broken off, the last byte that had to be there never was.
     fetched_at = None if pull.done_at is None else pull.fetched_at
     times = (pull.asked_at, pull.began_at, fetched_at, pull.done_at)

@@ -19,19 +19,19 @@ from lamina.model import events
 from lamina.model.decision import Refusal
 from lamina.model.pod import HostPort, Pod, PodUid
 from lamina.model.taints import NO_SCHEDULE, Taint
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.commands import Bind, Command, TellPending, WakeAt
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import QueuedPod, Reads, Verdicts, Wait
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, unschedulable
-from lamina.scheduling.framework.view import NodeView
-from lamina.scheduling.framework.waiting import WaitingPods
+from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable, WakeAt
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import QueuedPod, Reads, Verdicts, Wait
+from lamina.scheduling.contract.status import Status, unschedulable
+from lamina.scheduling.contract.waiting_pods import WaitingPods
 from lamina.scheduling.loop import amount_index
 from lamina.scheduling.loop.amount_index import AmountIndex
 from lamina.scheduling.loop.lazy_heap import FEW, LazyHeap
 from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 from lamina.testing import a_loop, a_node, a_pod
 from tests.property.queue_oracle import PlainQueue
 
@@ -42,7 +42,7 @@ class Ageing:
     name: ClassVar = "Ageing"
     changes_with_time: ClassVar = True
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
         return (-(queued.pod.priority + (now - queued.arrived_at) * (3 - queued.pod.priority)),)
@@ -53,7 +53,7 @@ class AnyGate:
 
     name: ClassVar = "AnyGate"
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         self.asked: dict[str, int] = {}
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
@@ -70,12 +70,12 @@ class NodeGate(AnyGate):
     """Opens when a node joins that has an even row."""
 
     name: ClassVar = "NodeGate"
-    retry_on: ClassVar = frozenset({Change.NODE_ADDED})
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED})
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         return unschedulable("closed") if pod.labels.get("gate") == "node" and pod.uid not in self.asked else None
 
-    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+    def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         self.asked.update({pod.uid: 1} if change.row % 2 == 0 else {})
         return change.row % 2 == 0
 
@@ -85,9 +85,9 @@ class Curfew:
 
     name: ClassVar = "Curfew"
     reads: ClassVar = Reads()
-    retry_on: ClassVar = frozenset({Change.LAYERS})
+    retry_on: ClassVar = frozenset({ChangeKind.LAYERS})
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         self.asked = 0
 
     def sign(self, pod: Pod) -> Hashable:
@@ -110,7 +110,7 @@ class Permit:
 
     name: ClassVar = "Permit"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Wait | None:
         return Wait(30.0) if "wait" in pod.labels else None
@@ -209,7 +209,7 @@ def said(commands: list[Command]) -> list[tuple[object, ...]]:
         match command:
             case Bind(pod, node, _):
                 lines.append(("bind", pod.name, node))
-            case TellPending(pod, decision):
+            case ReportUnschedulable(pod, decision):
                 lines.append(("pending", pod.name, decision.message))
             case WakeAt(at):
                 lines.append(("wake", at))

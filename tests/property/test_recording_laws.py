@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from lamina.model.errors import InputError
 from lamina.services.scheduler.event_ring import RingLimits
-from lamina.services.scheduler.replay import Replay, replay
-from lamina.trace.recording import Decided, Part, Record, Taken
+from lamina.services.scheduler.replayer import ReplayResult, replay_recording
+from lamina.trace.recording import DecideCall, RecordingRecord, SnapshotPart, TakenEvents
 from tests.unit.services.scheduler.recorded import REGISTRY, Life, records_of
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-def recorded() -> list[Record]:
+def recorded() -> list[RecordingRecord]:
     life = Life(RingLimits(entries=60)).live(25)
     with tempfile.TemporaryDirectory() as folder:
         return records_of(b"".join(life.writer.encode(life.ring.recording())), Path(folder))
@@ -59,11 +59,11 @@ def altered_raw(data: msgspec.Raw, choice: int, value: Any) -> msgspec.Raw:
     return msgspec.Raw(msgspec.msgpack.encode(altered(tree, found[choice % len(found)], value)))
 
 
-def altered_taken(record: Taken, choice: int, value: Any) -> Taken | None:
+def altered_taken(record: TakenEvents, choice: int, value: Any) -> TakenEvents | None:
     """Return events with something else in one place; None if those are no events, which the reader refuses."""
     try:
         return msgspec.msgpack.decode(
-            altered_raw(msgspec.Raw(msgspec.msgpack.encode(record)), choice, value), type=Taken
+            altered_raw(msgspec.Raw(msgspec.msgpack.encode(record)), choice, value), type=TakenEvents
         )
     except msgspec.ValidationError:
         return None
@@ -74,12 +74,14 @@ def altered_taken(record: Taken, choice: int, value: Any) -> Taken | None:
 def test_a_recording_that_was_altered_is_replayed_or_refused(which, choice, value):
     """With another end, in one line; a replay that differs says so."""
     records = list(RECORDS)
-    candidates = [number for number, one in enumerate(records) if isinstance(one, Part | Taken | Decided)]
+    candidates = [
+        number for number, one in enumerate(records) if isinstance(one, SnapshotPart | TakenEvents | DecideCall)
+    ]
     place = candidates[which % len(candidates)]
     record = records[place]
-    if isinstance(record, Part):
-        records[place] = Part(record.name, altered_raw(record.data, choice, value))
-    elif isinstance(record, Taken):
+    if isinstance(record, SnapshotPart):
+        records[place] = SnapshotPart(record.name, altered_raw(record.data, choice, value))
+    elif isinstance(record, TakenEvents):
         taken = altered_taken(record, choice, value)
         if taken is None:
             return
@@ -87,14 +89,14 @@ def test_a_recording_that_was_altered_is_replayed_or_refused(which, choice, valu
     else:
         records[place] = msgspec.structs.replace(record, limit=choice % 3)
     found = ended(records)
-    if isinstance(found, Replay):
+    if isinstance(found, ReplayResult):
         assert found.equal == (found.difference is None)
     else:
         assert 1 == len(str(found).splitlines())
 
 
-def ended(records: list[Record]) -> Replay | InputError:
+def ended(records: list[RecordingRecord]) -> ReplayResult | InputError:
     try:
-        return replay("file", records, REGISTRY)
+        return replay_recording("file", records, REGISTRY)
     except InputError as error:
         return error

@@ -14,10 +14,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from lamina.model.node import Node
+from lamina.model.node_usage import NodeUsage, ResourceUsage
 from lamina.model.pod import Container, Pod, total_limits, total_requests
-from lamina.model.usage import Load, NodeUsage
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.view import only
+from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.plugins.agents.safe import (
     BalanceArgs,
     LowRiskOverCommitment,
@@ -28,6 +27,7 @@ from lamina.scheduling.plugins.agents.safe import (
 )
 from lamina.scheduling.plugins.agents.safe.beta import split
 from lamina.scheduling.plugins.agents.safe.risk import chances
+from lamina.scheduling.state.view import only
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench
 from tests.unit.scheduling.plugins.agents.safe import oracle
@@ -175,7 +175,7 @@ def pods(draw: st.DrawFn) -> Pod:
 
 
 loads = st.builds(
-    Load,
+    ResourceUsage,
     st.floats(0, 5000).map(round).map(float),
     st.floats(0, 2000).map(round).map(float),
     st.none() | st.floats(0, 5000).map(float),

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from lamina.model.image import Image, Layer
 from lamina.model.pod import Container
-from lamina.simulator.cluster import Delays, NodeSpec
-from lamina.simulator.pulls.spec import RuntimeSpec
+from lamina.simulator.cluster import Delays, VirtualNodeSpec
+from lamina.simulator.pulls.runtime_spec import RuntimeSpec
 from lamina.simulator.run import summary
-from lamina.simulator.run.figures import PARTS
+from lamina.simulator.run.run_summary import PARTS
 from lamina.simulator.workloads import Scenario
-from lamina.trace import records
-from lamina.trace.writer import ENCODER
+from lamina.trace import trace_records
+from lamina.trace.trace_writer import ENCODER
 from tests.property.simulated_scenarios import (
     DELAYS,
     LATENCIES,
     PROFILES,
     arrivals,
-    catalogues,
+    catalogs,
     node_specs,
     run,
     scenarios,
@@ -44,7 +44,7 @@ def test_bytes_pulled_are_bytes_that_became_present(scenario, profile, seed):
     by_node = {node.node: node.bytes_pulled for node in drawn.result.nodes}
     by_layer = dict.fromkeys(by_node, 0)
     for record in drawn.trace:
-        if isinstance(record, records.LayerPulled):
+        if isinstance(record, trace_records.LayerPulled):
             by_layer[record.node] += record.bytes
     came = {
         name: kubelet.node.store.size - sum({one.digest: one.size for one in _held(kubelet.node.spec)}.values())
@@ -56,7 +56,7 @@ def test_bytes_pulled_are_bytes_that_became_present(scenario, profile, seed):
     assert sum(came.values()) == sum(pod.bytes_pulled for pod in drawn.result.pods)
 
 
-def _held(spec: NodeSpec) -> list[Layer]:
+def _held(spec: VirtualNodeSpec) -> list[Layer]:
     return [layer for image in spec.holds for layer in image.layers]
 
 
@@ -68,7 +68,7 @@ def test_wherever_bytes_are_counted_they_are_the_same(scenario, profile, seed, l
     by_node = {node.node: node.bytes_pulled for node in drawn.result.nodes}
     by_layer = dict.fromkeys(by_node, 0)
     for record in drawn.trace:
-        if isinstance(record, records.LayerPulled):
+        if isinstance(record, trace_records.LayerPulled):
             by_layer[record.node] += record.bytes
 
     assert by_node == by_layer
@@ -82,7 +82,7 @@ def test_no_node_is_ever_overfull_and_no_kubelet_has_to_refuse(scenario, profile
     drawn = run(scenario, profile, latency=latency)
 
     assert [] == drawn.overfull
-    assert [] == [record for record in drawn.trace if isinstance(record, records.PodRejected)]
+    assert [] == [record for record in drawn.trace if isinstance(record, trace_records.PodRejected)]
 
 
 @FEWER
@@ -124,24 +124,28 @@ def test_every_pod_ends_once_and_what_ended_is_counted(scenario, profile):
         for one in drawn.trace
         if isinstance(
             one,
-            records.PodFinished | records.PodFailed | records.PodEvicted | records.PodRemoved | records.PodRejected,
+            trace_records.PodFinished
+            | trace_records.PodFailed
+            | trace_records.PodEvicted
+            | trace_records.PodRemoved
+            | trace_records.PodRejected,
         )
     ]
     figures = summary(drawn.result)
 
     assert len(ends) == sum(pod.ended is not None for pod in drawn.result.pods)
     for kind, key in (
-        (records.PodEvicted, "evictions"),
-        (records.PodFailed, "failures"),
-        (records.PodRestarted, "restarts"),
-        (records.PullFailed, "pull_failures"),
+        (trace_records.PodEvicted, "evictions"),
+        (trace_records.PodFailed, "failures"),
+        (trace_records.PodRestarted, "restarts"),
+        (trace_records.PullFailed, "pull_failures"),
     ):
         assert sum(isinstance(one, kind) for one in drawn.trace) == figures[key]
     assert figures["utilisation"]["requested"] is None or 0.0 <= figures["utilisation"]["requested"] <= 1.0 + 1e-9
     assert figures["hits"] is None or 0.0 <= figures["hits"] <= 1.0
 
 
-@given(catalogues(), st.data())
+@given(catalogs(), st.data())
 def test_one_pod_on_an_idle_cluster_starts_after_the_bytes_it_misses(images, data):
     """Seconds from binding to running = missing bytes / bandwidth + start delay, whatever else is on the node."""
     nodes = data.draw(node_specs(images))
@@ -161,7 +165,7 @@ def test_one_pod_on_an_idle_cluster_starts_after_the_bytes_it_misses(images, dat
     assert delays.bind == pod.waiting
 
 
-def pull_seconds(image: Image, spec: NodeSpec, rate: float) -> tuple[float, float]:
+def pull_seconds(image: Image, spec: VirtualNodeSpec, rate: float) -> tuple[float, float]:
     """
     Seconds until the last byte of an image is on an idle node, and until it is unpacked, by the formula.
 
@@ -192,7 +196,7 @@ def _common(one: list[str], other: list[str]) -> int:
     return count
 
 
-@given(catalogues(), st.data())
+@given(catalogs(), st.data())
 def test_one_pod_on_an_idle_cluster_takes_as_long_as_the_formula_says(images, data):
     """With an honest runtime: the manifest, the slowest link on the way, one thread that unpacks, the start."""
     runtime = RuntimeSpec(slots=1, resolve=0.25, unpack_rate=200.0, layer_overhead=0.125)

@@ -20,8 +20,8 @@ from lamina.layers.inventory import Inventory, InventorySnapshot
 from lamina.model import events
 from lamina.model.events import Event
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.config.named import named
-from lamina.scheduling.framework.commands import Bind, Command
+from lamina.scheduling.config.named_profiles import named
+from lamina.scheduling.contract.commands import Bind, Command
 from lamina.scheduling.loop.loop import Loop
 from lamina.simulator.run import simulate
 from lamina.simulator.run.decider import LoopDecider

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.model.pod import Pod, SpreadConstraint
-from lamina.scheduling.framework.columns import NodeColumns
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.pod_counts import PodCounts, owner_key
-from lamina.scheduling.framework.view import everything
-from lamina.scheduling.plugins.upstream.pod_topology_spread.rules import SYSTEM, DefaultConstraint, SpreadArgs
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_rules import SYSTEM, DefaultConstraint, SpreadArgs
+from lamina.scheduling.state.columns import NodeColumns
+from lamina.scheduling.state.pod_counts import PodCounts, owner_key
+from lamina.scheduling.state.view import everything
 from lamina.testing import a_node
 from tests.property import spread_oracle
 from tests.property.clusters import (

@@ -8,9 +8,9 @@ from unittest import mock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.clients.cri.source import RuntimeTrouble
-from lamina.clients.cri.storage import source
-from lamina.clients.cri.storage.source import StorageSource
+from lamina.clients.cri.runtime_source import RuntimeSourceError
+from lamina.clients.cri.storage import storage_source
+from lamina.clients.cri.storage.storage_source import StorageSource
 from lamina.model.image import Layer, Platform
 from tests.unit.clients.cri.storage.written import Disk, Written, put
 
@@ -95,8 +95,8 @@ def test_whatever_stands_in_a_list_the_answer_is_a_look_or_a_clear_line(kind, ru
         path = Path(folder) / f"overlay-{kind}" / f"{kind}.json"
         whole = path.read_bytes()
         put(path, whole[:begin] + rubbish + whole[begin + length :])
-        with mock.patch.object(source, "PAUSES", ()):
+        with mock.patch.object(storage_source, "PAUSES", ()):
             try:
                 asyncio.run(StorageSource(Path(folder)).look())
-            except RuntimeTrouble as trouble:
+            except RuntimeSourceError as trouble:
                 assert "\n" not in str(trouble)  # noqa: PT017 - both answers are right, this one has to be one line

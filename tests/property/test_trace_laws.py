@@ -17,9 +17,18 @@ from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
 
 from lamina.model.errors import InputError
-from lamina.trace.reader import read_trace
-from lamina.trace.records import FORMAT, VERSION, End, Header, NodeJoined, PodArrived, PodBound, Record
-from lamina.trace.writer import TraceWriter
+from lamina.trace.trace_reader import read_trace
+from lamina.trace.trace_records import (
+    FORMAT,
+    VERSION,
+    NodeJoined,
+    PodArrived,
+    PodBound,
+    TraceEnd,
+    TraceHeader,
+    TraceRecord,
+)
+from lamina.trace.trace_writer import TraceWriter
 
 SIMPLE = {
     str: st.text(st.characters(codec="utf-8"), max_size=12),
@@ -49,8 +58,8 @@ def anything(kind):
     return st.builds(kind, **{field.name: anything(field.type) for field in msgspec.structs.fields(kind)})
 
 
-headers = st.builds(Header, at=SIMPLE[float], scenario=SIMPLE[str], profile=SIMPLE[str], seed=SIMPLE[int])
-happenings = st.one_of([anything(kind) for kind in get_args(Record) if kind not in (Header, End)])
+headers = st.builds(TraceHeader, at=SIMPLE[float], scenario=SIMPLE[str], profile=SIMPLE[str], seed=SIMPLE[int])
+happenings = st.one_of([anything(kind) for kind in get_args(TraceRecord) if kind not in (TraceHeader, TraceEnd)])
 traces = st.builds(lambda header, rest: [header, *rest], headers, st.lists(happenings, max_size=8))
 suffixes = st.sampled_from([".jsonl", ".jsonl.zst"])
 
@@ -82,7 +91,7 @@ def read(data):
 @given(traces, suffixes)
 def test_what_is_written_is_read(records, suffix):
     """Record by record, and then the end."""
-    assert [*records, End(records[-1].at, len(records))] == read(written(records, suffix))
+    assert [*records, TraceEnd(records[-1].at, len(records))] == read(written(records, suffix))
 
 
 @given(traces, suffixes)
@@ -107,7 +116,7 @@ def test_a_trace_that_was_cut_short_is_refused(records, suffix, draw):
 def test_no_byte_can_be_missing_at_the_end(suffix):
     """The same, at every byte of one trace."""
     records = [
-        Header(at=0.0, scenario="rollout", profile="lamina", seed=1),
+        TraceHeader(at=0.0, scenario="rollout", profile="lamina", seed=1),
         NodeJoined(0.0, "n1", {"cpu": 4000}, 1e9),
         PodArrived(1.0, "shop/cart", "u1", "shop", ("nginx:1.27",), {"cpu": 100}),
         PodBound(1.0, "shop/cart", "n1"),
@@ -123,15 +132,15 @@ def test_a_compressed_trace_that_was_altered_is_refused_or_says_the_same(records
     data = bytearray(written(records, ".jsonl.zst"))
     data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
 
-    assert read(bytes(data)) in (None, [*records, End(records[-1].at, len(records))])
+    assert read(bytes(data)) in (None, [*records, TraceEnd(records[-1].at, len(records))])
 
 
 lines = st.lists(
     st.one_of(
         st.binary(max_size=30),
-        st.integers(0, VERSION + 1).map(lambda version: msgspec.json.encode(Header(at=0.0, version=version))),
+        st.integers(0, VERSION + 1).map(lambda version: msgspec.json.encode(TraceHeader(at=0.0, version=version))),
         anything(PodBound).map(msgspec.json.encode),
-        st.integers(0, 4).map(lambda count: msgspec.json.encode(End(0.0, count))),
+        st.integers(0, 4).map(lambda count: msgspec.json.encode(TraceEnd(0.0, count))),
     ),
     max_size=5,
 ).map(b"\n".join)
@@ -146,8 +155,8 @@ def test_whatever_is_accepted_is_a_whole_trace(data):
 
     if records is not None:
         first, *_, last = records
-        assert isinstance(first, Header)
+        assert isinstance(first, TraceHeader)
         assert FORMAT == first.format
         assert 1 <= first.version <= VERSION
-        assert End(last.at, len(records) - 1) == last
-        assert [] == [record for record in records[1:-1] if isinstance(record, Header | End)]
+        assert TraceEnd(last.at, len(records) - 1) == last
+        assert [] == [record for record in records[1:-1] if isinstance(record, TraceHeader | TraceEnd)]

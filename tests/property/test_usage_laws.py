@@ -16,22 +16,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.model.events import Event, NodeSeen, PodGone, PodSeen, TimePassed, UsageReported
+from lamina.model.node_usage import NodeUsage, ResourceUsage
 from lamina.model.pod import PodUid
 from lamina.model.resources import CPU, MEMORY, amounts
-from lamina.model.usage import Load, NodeUsage
-from lamina.scheduling.config.named import named
-from lamina.scheduling.framework.commands import Command
-from lamina.scheduling.framework.view import everything
+from lamina.scheduling.config.named_profiles import named
+from lamina.scheduling.contract.commands import Command
 from lamina.scheduling.loop.loop import Loop
-from lamina.simulator.cluster import Cluster, Delays, NodeSpec, UsageSpec
-from lamina.simulator.cluster.life import Life, Stage
+from lamina.scheduling.state.view import everything
+from lamina.simulator.cluster import Delays, UsageSpec, VirtualCluster, VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import LifecycleStage, PodLifecycle
 from lamina.simulator.engine import Environment
 from lamina.simulator.run import simulate, summary
 from lamina.simulator.run.decider import LoopDecider
 from lamina.simulator.workloads import Scenario
 from lamina.testing import a_node, a_pod, an_image
-from lamina.trace.records import Record
-from lamina.trace.writer import ENCODER, MemoryTrace
+from lamina.trace.trace_records import TraceRecord
+from lamina.trace.trace_writer import ENCODER, MemoryTrace
 from tests.property.simulated_scenarios import REGISTRY, scenarios, wild
 
 FEWER = settings(max_examples=settings().max_examples * 2 // 5)
@@ -50,9 +50,9 @@ USES = st.builds(
     lambda cpu, memory: amounts({"cpu": f"{cpu}m", "memory": memory}), st.integers(0, 6000), st.integers(0, 3 * GI)
 )
 LIVES = st.builds(
-    Life,
+    PodLifecycle,
     seconds=st.none() | st.integers(0, 60).map(float),
-    stages=st.lists(st.builds(Stage, st.sampled_from([0.25, 1.0, 7.5, 30.0]), USES), max_size=4).map(tuple),
+    stages=st.lists(st.builds(LifecycleStage, st.sampled_from([0.25, 1.0, 7.5, 30.0]), USES), max_size=4).map(tuple),
     failures=st.sampled_from([0, 1, -1]),
     restart=st.sampled_from(["Never", "OnFailure"]),
     deadline=st.integers(1, 90).map(float),
@@ -70,13 +70,15 @@ class Story:
 
     def __init__(self, spec: UsageSpec, delay: float) -> None:
         self.env = Environment()
-        self.cluster = Cluster(self.env, [TOOL], Delays(report=delay, notice=5.0, evict_after=10.0), self, usage=spec)
+        self.cluster = VirtualCluster(
+            self.env, [TOOL], Delays(report=delay, notice=5.0, evict_after=10.0), self, usage=spec
+        )
         self.told: list[tuple[float, UsageReported]] = []
         self.used: dict[str, list[tuple[float, dict[str, int]]]] = {}
         for name in NODES:
             self.env.at(20.0 if name == "n3" else 0.0, self._join, name, priority=-1)
 
-    def note(self, record: Record) -> None:
+    def note(self, record: TraceRecord) -> None:
         pass
 
     def tell(self, event: Event) -> None:
@@ -85,9 +87,9 @@ class Story:
 
     def _join(self, name: str) -> None:
         allocatable = amounts({"cpu": 4, "memory": "8Gi", "pods": 10})
-        self.cluster.join(NodeSpec(name=name, allocatable=allocatable, bandwidth=100.0, holds=(TOOL,)))
+        self.cluster.join(VirtualNodeSpec(name=name, allocatable=allocatable, bandwidth=100.0, holds=(TOOL,)))
 
-    def place(self, number: int, node: str, life: Life, cpu: int) -> None:
+    def place(self, number: int, node: str, life: PodLifecycle, cpu: int) -> None:
         self.cluster.submit(a_pod(f"p{number}", cpu, image="tool:1"), life)
         self.cluster.bind(PodUid(f"p{number}"), node)
 
@@ -109,12 +111,12 @@ class Story:
         ]
 
 
-def load(spans: Sequence[tuple[Fraction, dict[str, int]]], resource: str, most: float) -> Load:
+def load(spans: Sequence[tuple[Fraction, dict[str, int]]], resource: str, most: float) -> ResourceUsage:
     whole = sum(seconds for seconds, _ in spans)
     amounts_of = [(seconds, min(use.get(resource, 0), most)) for seconds, use in spans]
     mean = sum(seconds * Fraction(amount) for seconds, amount in amounts_of) / whole
     variance = sum(seconds * (Fraction(amount) - mean) ** 2 for seconds, amount in amounts_of) / whole
-    return Load(float(mean), math.sqrt(variance))
+    return ResourceUsage(float(mean), math.sqrt(variance))
 
 
 @given(SPECS, st.sampled_from([0.0, 1.0, 50.0]), PODS, HAPPENINGS)
@@ -171,7 +173,7 @@ STAYS = st.tuples(st.integers(0, 2000), AGES, st.none() | AGES, st.none() | AGES
 def test_a_measurement_is_corrected_by_what_each_pod_has_to_do_with_its_window(stays, since, length, mean, before):
     """Pods are told of as things happen, and the node was measured before; the naive model has all of it at hand."""
     happened: list[tuple[int, int, Event]] = [
-        (before, 0, UsageReported((NodeUsage("n1", Load(1.0), None, -1.0, 0.0),))),
+        (before, 0, UsageReported((NodeUsage("n1", ResourceUsage(1.0), None, -1.0, 0.0),))),
     ]
     coming = stayed = gone = Fraction(0)
 
@@ -198,7 +200,7 @@ def test_a_measurement_is_corrected_by_what_each_pod_has_to_do_with_its_window(s
     loop.take(NodeSeen(a_node("n1")))
     for at, _, event in sorted(happened, key=lambda one: one[:2]):
         loop.take(TimePassed(float(at)), event)
-    usage = NodeUsage("n1", Load(float(mean)), None, float(since), float(since + length))
+    usage = NodeUsage("n1", ResourceUsage(float(mean)), None, float(since), float(since + length))
     loop.take(TimePassed(200.0), UsageReported((usage,)))
 
     share = min(Fraction(mean) / (gone + stayed), Fraction(1)) if gone else Fraction(0)

@@ -31,14 +31,8 @@ from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
 from lamina.model.taints import Taint, Toleration
 from lamina.wire import timestamps
 from lamina.wire.errors import WireError
-from lamina.wire.kube import (
-    decode_node,
-    decode_node_list,
-    decode_pod,
-    decode_pod_list,
-    encode_binding,
-)
-from lamina.wire.oci import decode_manifest
+from lamina.wire.kube.codec import decode_node, decode_node_list, decode_pod, decode_pod_list, encode_binding
+from lamina.wire.oci.manifest import decode_manifest
 
 # ------------------------------------------------------------------------------------------------ objects of the model
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from lamina.model.events import Event
-from lamina.scheduling.framework.commands import Command
+from lamina.scheduling.contract.commands import Command
 from lamina.scheduling.loop.loop import Loop, Pick
-from lamina.scheduling.loop.snapshot import assemble, pieces
+from lamina.scheduling.loop.loop_snapshot import assemble, pieces
 
 MakeLoop = Callable[[Pick], Loop]
 

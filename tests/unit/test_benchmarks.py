@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from lamina.wire.image_layers import decode_image_layers
-from lamina.wire.kube import decode_node, decode_pod
-from lamina.wire.kube_namespace import decode_namespace
-from lamina.wire.node_layers import decode_node_layers
+from lamina.wire.custom_resources.image_layers import decode_image_layers
+from lamina.wire.custom_resources.node_layers import decode_node_layers
+from lamina.wire.kube.codec import decode_node, decode_pod
+from lamina.wire.kube.namespace import decode_namespace
 
 ROOT = Path(__file__).resolve().parents[2]
 LAMINA = "/apis/lamina.dev/v1alpha1"

@@ -165,7 +165,7 @@ def test_ci_says_where_the_time_went(tmp_path):
 @pytest.mark.parametrize(
     ("nodeid", "folder"),
     [
-        ("tests/unit/clients/kube/test_lease.py::test_it[a/b::c]", "tests/unit/clients"),
+        ("tests/unit/clients/kube/test_leader_election.py::test_it[a/b::c]", "tests/unit/clients"),
         ("tests/property/test_laws.py::test_it", "tests/property"),
         ("test_it.py::test_it", ""),
     ],

@@ -20,7 +20,7 @@ TESTS: Final = sorted((ROOT / "tests").rglob("test_*.py"))
 EXCUSED: Final = {
     "tests/fuzz/test_fuzz.py": "processor time says when to end; an input is slow at a hundred times the usual, thrice",
     "tests/fuzz/test_linear.py": "its helper measures processor time, and only tests under the marker call it",
-    "tests/unit/clients/cri/containerd/test_source.py": "tells a fake runtime the time of day; ten minutes do not matter",
+    "tests/unit/clients/cri/containerd/test_containerd_source.py": "tells a fake runtime the time of day; ten minutes do not matter",
     "tests/unit/clients/cri/storage/test_source_changes.py": "rests while nothing may happen: no machine is too slow for it",
 }
 # Modules of tests/integration that wait for no program.

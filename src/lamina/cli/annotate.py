@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from lamina.services.annotator.planning import Change
-    from lamina.services.annotator.wiring import What
-    from lamina.services.intake.usage.settings import Settings
+    from lamina.services.annotator.annotation_plan import AnnotationWrite
+    from lamina.services.annotator.wiring import AnnotationKind
+    from lamina.services.informers.usage.usage_settings import UsageSettings
 
 EXAMPLES: Final = """\b
 Examples:
@@ -20,7 +20,7 @@ Examples:
   lamina annotate congestion --prometheus http://prometheus.monitoring:9090
   lamina annotate usage --remove
 
-Annotations are all that is written, and only on nodes whose numbers have moved. See docs/agents-data.md.
+Annotations are all that is written, and only on nodes whose numbers have moved. See docs/scheduling-agents-data.md.
 """
 MOST_ROWS: Final = 200
 PAUSE: Final = 60.0
@@ -69,7 +69,7 @@ PAUSE: Final = 60.0
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-v", "verbosity", type=click.IntRange(0, 10), default=0, show_default=True, help="How much to say.")
 def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
-    what: "What",
+    what: "AnnotationKind",
     url: str,
     metrics_server: bool,
     config: Path | None,
@@ -91,7 +91,7 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
     from lamina.clients.kube.access import load_access
     from lamina.model.duration import seconds
     from lamina.services.annotator import logs
-    from lamina.services.annotator.wiring import Options
+    from lamina.services.annotator.wiring import AnnotatorOptions
     from lamina.services.annotator.wiring import annotate as run
 
     settings = _settings(what, url, metrics_server, config, remove)
@@ -99,7 +99,7 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
     _check(settings, once or dry_run, refresh, forget, remove)
     _check_samples(settings, pause, remove)
     logs.set_up(verbosity, "json" if log_format == "json" else "text")
-    options = Options(
+    options = AnnotatorOptions(
         what=what,
         access=load_access(kubeconfig, context),
         settings=settings,
@@ -114,10 +114,10 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
     asyncio.run(run(options, _show if dry_run else _say_remark))
 
 
-def _settings(what: str, url: str, metrics_server: bool, config: Path | None, remove: bool) -> "Settings":
-    from lamina.cli.prometheus_option import prometheus
+def _settings(what: str, url: str, metrics_server: bool, config: Path | None, remove: bool) -> "UsageSettings":
+    from lamina.cli.options.prometheus_url import prometheus
     from lamina.model.errors import InputError
-    from lamina.services.intake.usage.settings import Settings, load_settings
+    from lamina.services.informers.usage.usage_settings import UsageSettings, load_settings
 
     named = [name for name, given in _sources(url, metrics_server, config).items() if given]
     if len(named) > 1:
@@ -127,19 +127,19 @@ def _settings(what: str, url: str, metrics_server: bool, config: Path | None, re
     if what == "congestion" and metrics_server:
         raise InputError.one("--metrics-server", "knows nothing of congestion: name a --prometheus")
     if url:
-        return Settings(every=PAUSE, prometheus=prometheus(url))
+        return UsageSettings(every=PAUSE, prometheus=prometheus(url))
     if config is not None:
         return load_settings(config, PAUSE)
     if not metrics_server and what != "allocation" and not remove:
         raise InputError.one(what, "needs a source: name --prometheus URL or --config FILE, or say --metrics-server")
-    return Settings(every=PAUSE, metrics_server=metrics_server)
+    return UsageSettings(every=PAUSE, metrics_server=metrics_server)
 
 
 def _sources(url: str, metrics_server: bool, config: Path | None) -> dict[str, bool]:
     return {"--prometheus": bool(url), "--config": config is not None, "--metrics-server": metrics_server}
 
 
-def _check(settings: "Settings", one_look: bool, refresh: float, forget: float, remove: bool) -> None:
+def _check(settings: "UsageSettings", one_look: bool, refresh: float, forget: float, remove: bool) -> None:
     from lamina.model.errors import InputError
 
     if settings.metrics_server and one_look and not remove:
@@ -148,27 +148,27 @@ def _check(settings: "Settings", one_look: bool, refresh: float, forget: float, 
         raise InputError.one("--forget", f"must be longer than --refresh, which is {refresh:g} s")
 
 
-def _check_samples(settings: "Settings", every: float, remove: bool) -> None:
+def _check_samples(settings: "UsageSettings", every: float, remove: bool) -> None:
     from lamina.model.duration import seconds
     from lamina.model.errors import InputError
-    from lamina.services.intake.usage.settings import too_seldom
+    from lamina.services.informers.usage.usage_settings import too_seldom
 
     problem = too_seldom(seconds(settings.window), every) if settings.metrics_server and not remove else ""
     if problem:
         raise InputError.one("--every", problem)
 
 
-def _say_remark(_: Sequence["Change"], remark: str) -> None:
+def _say_remark(_: Sequence["AnnotationWrite"], remark: str) -> None:
     if remark:
         click.echo(remark, err=True)
 
 
-def _show(changes: Sequence["Change"], remark: str) -> None:
+def _show(changes: Sequence["AnnotationWrite"], remark: str) -> None:
     """Print what would be written."""
     from rich import box
     from rich.table import Table
 
-    from lamina.cli.screen import Screen, literal
+    from lamina.cli.output.screen import Screen, literal
 
     screen = Screen()
     if changes:

@@ -54,18 +54,18 @@ def doctor(  # noqa: PLR0913, PLR0917 - one argument for each option
     import msgspec
 
     from lamina.clients.oci.keyring import Keyring
-    from lamina.clients.oci.rules import Rules, load_rules
-    from lamina.services.doctor.examination import Order, examine
+    from lamina.clients.oci.registry_config import RegistryConfig, load_registry_config
+    from lamina.services.doctor.all_checks import DoctorOptions, run_checks
     from lamina.services.doctor.finding import anything_broken
 
-    order = Order(
+    order = DoctorOptions(
         runtime=runtime,
         socket=socket,
         storage=storage,
         kubeconfig=kubeconfig,
         context=context,
         cluster=cluster,
-        rules=load_rules(registries) if registries is not None else Rules(),
+        rules=load_registry_config(registries) if registries is not None else RegistryConfig(),
         keyring=Keyring.from_file(docker_config) if docker_config is not None else None,
         ask_registries=ask_registries,
     )
@@ -76,7 +76,7 @@ def doctor(  # noqa: PLR0913, PLR0917 - one argument for each option
         if output == "table":
             show(finding)
 
-    asyncio.run(examine(order, tell))
+    asyncio.run(run_checks(order, tell))
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2))
     elif output == "yaml":

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from lamina.scheduling.framework.agent import Agents
-    from lamina.services.extender.configuration import Reply, UsageEntry
-    from lamina.services.extender.settings import Settings
+    from lamina.scheduling.contract.scheduling_agent import SchedulingAgentRegistry
+    from lamina.services.extender.configuration import ReplyMode, UsageEntry
+    from lamina.services.extender.settings import ExtenderSettings
 
 SCHEDULER_FILES: Final = ("/etc/lamina-tls/ca.crt", "/etc/lamina-tls/tls.crt", "/etc/lamina-tls/tls.key")
 """Authority, certificate and key of the scheduler, where the manifests mount them."""
@@ -83,7 +83,7 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
     tls_client_ca: str | None,
     client_names: tuple[str, ...],
     insecure_http: bool | None,
-    reply: "Reply | None",
+    reply: "ReplyMode | None",
     state: str | None,
     prometheus: str | None,
     metrics_server: bool,
@@ -101,9 +101,9 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
     """Answer the stock kube-scheduler: which nodes suit a pod, by layers, risk, policy or congestion."""
     from lamina.model.errors import InputError
     from lamina.scheduling.plugins.in_tree import agents as known_agents
-    from lamina.services.extender.configuration import AgentEntry, Said, TlsEntry, load_configuration
-    from lamina.services.extender.environment import read_environment
-    from lamina.services.extender.settings import Flags, chosen_agents, settle
+    from lamina.services.extender.configuration import AgentEntry, PartialExtenderSettings, TlsEntry, load_configuration
+    from lamina.services.extender.environment_variables import read_environment
+    from lamina.services.extender.settings import ExtenderFlags, chosen_agents, merge_settings
 
     known = known_agents()
     if list_agents:
@@ -113,7 +113,7 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
         other = "--registries" if registries is not None else "--docker-config"
         raise InputError.one("--no-registries", f"not together with {other}: nobody would be asked")
     named_files = [tls_cert, tls_key, tls_client_ca, *client_names]
-    flags = Flags(
+    flags = ExtenderFlags(
         listen=listen,
         pages=pages,
         agents=None if names is None else tuple(AgentEntry(name=one.strip()) for one in names.split(",")),
@@ -133,9 +133,9 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
         scheduler_names=scheduler_names or None,
         verbosity=verbosity,
     )
-    file = Said() if config is None else load_configuration(config, known)
+    file = PartialExtenderSettings() if config is None else load_configuration(config, known)
     environment = read_environment(os.environ, chosen_agents(flags, file, known))
-    settings = settle(flags, environment, file, known)
+    settings = merge_settings(flags, environment, file, known)
     if print_config:
         for complaint in settings.complaints:
             click.echo(complaint, err=True)
@@ -144,7 +144,7 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
     _serve(settings, kubeconfig, context, docker_config, log_format)
 
 
-def _list(known: "Agents") -> None:
+def _list(known: "SchedulingAgentRegistry") -> None:
     """Print a line for each agent: what it is for, by which verbs it filters and by which it scores."""
     for name in known:
         summary = known[name].summary.strip().rstrip(".")
@@ -156,7 +156,7 @@ def _list(known: "Agents") -> None:
 
 
 def _usage(prometheus: str | None, metrics_server: bool) -> "UsageEntry | None":
-    from lamina.cli.prometheus_option import prometheus as server
+    from lamina.cli.options.prometheus_url import prometheus as server
     from lamina.services.extender.configuration import UsageEntry
 
     if prometheus is None and not metrics_server:
@@ -164,11 +164,11 @@ def _usage(prometheus: str | None, metrics_server: bool) -> "UsageEntry | None":
     return UsageEntry(prometheus=None if prometheus is None else server(prometheus), metrics_server=metrics_server)
 
 
-def _scheduler_config(settings: "Settings", namespace: str, asked_at: str | None) -> str:
+def _scheduler_config(settings: "ExtenderSettings", namespace: str, asked_at: str | None) -> str:
     """Write what kube-scheduler needs to ask whoever would be served with these settings."""
     from lamina.model.errors import InputError
     from lamina.services.extender.address import parse_address
-    from lamina.services.extender.kube_config import Certificates, Served, kube_configuration
+    from lamina.services.extender.kube_scheduler_config import ExtenderTarget, SchedulerTlsFiles, kube_configuration
     from lamina.services.extender.settings import check_names
 
     check_names("--namespace", [namespace])
@@ -177,35 +177,35 @@ def _scheduler_config(settings: "Settings", namespace: str, asked_at: str | None
     except ValueError as error:
         raise InputError.one("--asked-at", str(error)) from None
     https = settings.tls is not None
-    served = Served(
+    served = ExtenderTarget(
         settings.agents,
         str(address),
-        Certificates(*SCHEDULER_FILES) if https else None,
+        SchedulerTlsFiles(*SCHEDULER_FILES) if https else None,
         https=https,
     )
     return kube_configuration([served], settings.scheduler_names, namespace=namespace)
 
 
 def _serve(
-    settings: "Settings", kubeconfig: Path | None, context: str, docker_config: Path | None, log_format: str
+    settings: "ExtenderSettings", kubeconfig: Path | None, context: str, docker_config: Path | None, log_format: str
 ) -> None:
     import asyncio
     import logging
 
     from lamina.clients.kube.access import load_access
     from lamina.clients.oci.keyring import Keyring
-    from lamina.clients.oci.rules import Rules, load_rules
-    from lamina.services.extender.http.loops import new_loop
-    from lamina.services.extender.loudness import speak
-    from lamina.services.extender.wiring import Options, serve
+    from lamina.clients.oci.registry_config import RegistryConfig, load_registry_config
+    from lamina.services.extender.http.event_loop import new_loop
+    from lamina.services.extender.log_level import apply_log_level
+    from lamina.services.extender.wiring import ExtenderOptions, serve
 
-    rules = Rules() if settings.registries is True else None
+    rules = RegistryConfig() if settings.registries is True else None
     if isinstance(settings.registries, str):
-        rules = load_rules(Path(settings.registries))
-    speak(settings.loudness, "json" if log_format == "json" else "text")
+        rules = load_registry_config(Path(settings.registries))
+    apply_log_level(settings.loudness, "json" if log_format == "json" else "text")
     for complaint in settings.complaints:
         logging.getLogger("lamina").warning(complaint)
-    options = Options(
+    options = ExtenderOptions(
         settings=settings,
         access=load_access(kubeconfig, context) if settings.state == "watch" else None,
         rules=rules,

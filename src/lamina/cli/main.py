@@ -16,18 +16,21 @@ import click
 
 # name → (module, what it is for); the module has a click command of that name, with _ for -.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "demo": ("lamina.cli.demo", "The tour: three small clusters step by step, and a first study; in under a minute."),
-    "simulate": ("lamina.cli.simulate", "Run a scenario in virtual time; write trace and summary."),
-    "compare": ("lamina.cli.compare", "Run a scenario under several profiles and seeds; print a table."),
-    "explain": ("lamina.cli.explain", "Tell why a pod went where it went, or why it waits."),
-    "image": ("lamina.cli.image", "Show the layers of an image, and which nodes hold how much of it."),
-    "catalog": ("lamina.cli.catalog", "Collect what images consist of, look at it, or generate some."),
+    "demo": (
+        "lamina.cli.demo.command",
+        "The tour: three small clusters step by step, and a first study; in under a minute.",
+    ),
+    "simulate": ("lamina.cli.simulate.command", "Run a scenario in virtual time; write trace and summary."),
+    "compare": ("lamina.cli.compare.command", "Run a scenario under several profiles and seeds; print a table."),
+    "explain": ("lamina.cli.explain.command", "Tell why a pod went where it went, or why it waits."),
+    "image": ("lamina.cli.image.command", "Show the layers of an image, and which nodes hold how much of it."),
+    "catalog": ("lamina.cli.catalog.command", "Collect what images consist of, look at it, or generate some."),
     "scheduler": ("lamina.cli.scheduler", "Bind pods in a real cluster, or observe what would have been saved."),
     "replay": ("lamina.cli.replay", "Feed a scheduler's recording to the core again; see if it decides the same."),
     "extender": ("lamina.cli.extender", "Answer the stock kube-scheduler, beside which it runs."),
-    "new-agent": ("lamina.cli.new_agent", "Write a package for a scheduling agent of your own."),
+    "new-agent": ("lamina.cli.new_agent.command", "Write a package for a scheduling agent of your own."),
     "annotate": ("lamina.cli.annotate", "Write what nodes are used for into their annotations."),
-    "agent": ("lamina.cli.agent", "Tell the cluster which image layers this node holds, or print them."),
+    "agent": ("lamina.cli.node_agent.command", "Tell the cluster which image layers this node holds, or print them."),
     "doctor": ("lamina.cli.doctor", "Look whether runtime, cluster and registries are as they should be."),
     "profiles": ("lamina.cli.profiles", "List the profiles that come with Lamina, or print one."),
 }
@@ -40,7 +43,7 @@ Examples:
 """
 
 
-class Lazy(click.Group):
+class LazyGroup(click.Group):
     """A group whose commands are imported on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -66,7 +69,7 @@ class Lazy(click.Group):
         """Name the nearest command when there is no such one."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in COMMANDS:
-            from lamina.model.schema import suggest
+            from lamina.model.conversion import suggest
 
             raise click.UsageError(f"there is no command {name!r}: {suggest(name, COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
@@ -81,7 +84,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     ctx.exit()
 
 
-@click.group(cls=Lazy, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version and exit."
 )

@@ -15,9 +15,9 @@ Examples:
 @click.argument("name", required=False)
 def profiles(name: str | None) -> None:
     """List the profiles, or print the configuration of one NAME."""
+    from lamina.model.conversion import suggest
     from lamina.model.errors import InputError
-    from lamina.model.schema import suggest
-    from lamina.scheduling.config.named import DEFAULT, NAMED
+    from lamina.scheduling.config.named_profiles import DEFAULT, NAMED
 
     if name is None:
         width = max(len(one) for one in NAMED)

@@ -7,8 +7,8 @@ import click
 import msgspec
 
 if TYPE_CHECKING:
-    from lamina.model.outcome import Outcome
-    from lamina.services.scheduler.replay import Difference, Replay
+    from lamina.model.command_outcome import CommandOutcome
+    from lamina.services.scheduler.replayer import ReplayDifference, ReplayResult
 
 EXAMPLES: Final = """\b
 Examples:
@@ -36,7 +36,7 @@ WORDS: Final = {
 def replay(ctx: click.Context, file: Path, output: str) -> None:
     """Replay FILE, a recording of a scheduler, and say whether every decision comes out the same."""
     from lamina.scheduling.plugins.in_tree import registry
-    from lamina.services.scheduler.replay import replay as played
+    from lamina.services.scheduler.replayer import replay_recording as played
     from lamina.trace.recording_reader import read_recording
 
     found = played(str(file), read_recording(file), registry())
@@ -47,7 +47,7 @@ def replay(ctx: click.Context, file: Path, output: str) -> None:
     ctx.exit(0 if found.equal else 1)
 
 
-def _show(found: "Replay") -> None:
+def _show(found: "ReplayResult") -> None:
     from datetime import UTC, datetime
 
     _say(f"recorded   {datetime.fromtimestamp(found.started, UTC):%Y-%m-%d %H:%M:%S} UTC by lamina {found.lamina}")
@@ -61,7 +61,7 @@ def _show(found: "Replay") -> None:
         _show_difference(found.difference)
 
 
-def _show_difference(one: "Difference") -> None:
+def _show_difference(one: "ReplayDifference") -> None:
     _say(f"decision {one.decision}, at {one.at:.6f}: {WORDS[one.why]}")
     if one.message:
         _say(f"  {one.message}")
@@ -71,13 +71,13 @@ def _show_difference(one: "Difference") -> None:
         _show_outcomes("replayed", one.replayed)
 
 
-def _show_outcomes(title: str, outcomes: "tuple[Outcome, ...]") -> None:
+def _show_outcomes(title: str, outcomes: "tuple[CommandOutcome, ...]") -> None:
     for line in [str(outcome) for outcome in outcomes] or ["nothing"]:
         _say(f"  {title}  {line}")
 
 
 def _say(line: str = "") -> None:
     """Print one line as it is: names and messages come from the file, and it may come from a stranger."""
-    from lamina.cli.screen import Screen, literal
+    from lamina.cli.output.screen import Screen, literal
 
     Screen().console.print(literal(line.replace("\n", " ")), soft_wrap=True, emoji=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from lamina.services.intake.usage.settings import Settings as UsageSettings
+    from lamina.services.informers.usage.usage_settings import UsageSettings
 
 EXAMPLES: Final = """\b
 Examples:
@@ -105,15 +105,15 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     """Schedule pods where their layers are."""
     import asyncio
 
-    from lamina.cli.profile_option import configuration
+    from lamina.cli.options.scheduler_profile import configuration
     from lamina.clients.kube.access import load_access
     from lamina.clients.oci.keyring import Keyring
-    from lamina.clients.oci.rules import Rules, load_rules
+    from lamina.clients.oci.registry_config import RegistryConfig, load_registry_config
     from lamina.model.errors import InputError
-    from lamina.scheduling.config.named import DEFAULT
+    from lamina.scheduling.config.named_profiles import DEFAULT
     from lamina.services.scheduler import logs
     from lamina.services.scheduler.event_ring import RingLimits
-    from lamina.services.scheduler.options import Options
+    from lamina.services.scheduler.options import SchedulerOptions
     from lamina.services.scheduler.recordings import RecordingSettings
     from lamina.services.scheduler.wiring import serve
 
@@ -135,10 +135,10 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     else:
         chosen = configuration(profile or DEFAULT).called(name)
     host, port = _address(listen)
-    rules = Rules() if registries is None else load_rules(registries)
+    rules = RegistryConfig() if registries is None else load_registry_config(registries)
     keyring = None if docker_config is None else Keyring.from_file(docker_config)
     logs.set_up(verbosity, "json" if log_format == "json" else "text")
-    options = Options(
+    options = SchedulerOptions(
         configuration=chosen,
         access=load_access(kubeconfig, context),
         observe=observe,
@@ -158,15 +158,15 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
 
 
 def _usage(file: Path | None, prometheus: str | None) -> "UsageSettings | None":
-    from lamina.cli.prometheus_option import prometheus as server
+    from lamina.cli.options.prometheus_url import prometheus as server
     from lamina.model.errors import InputError
-    from lamina.services.intake.usage.settings import Settings, load_settings
+    from lamina.services.informers.usage.usage_settings import UsageSettings, load_settings
 
     if file is not None and prometheus is not None:
         raise InputError.one("--prometheus", "not together with --usage: the file names its source")
     if file is not None:
         return load_settings(file)
-    return None if prometheus is None else Settings(prometheus=server(prometheus))
+    return None if prometheus is None else UsageSettings(prometheus=server(prometheus))
 
 
 def _path(text: str) -> Path | None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 import msgspec
 
 
-class Ran(msgspec.Struct, frozen=True):
+class ProgramResult(msgspec.Struct, frozen=True):
     """What came of a run."""
 
     code: int
@@ -34,7 +34,7 @@ async def run(
     limit: int,
     said: bytes = b"",
     environment: Mapping[str, str] | None = None,
-) -> Ran:
+) -> ProgramResult:
     """
     Run a program that is told *said* on its standard input.
 
@@ -68,7 +68,7 @@ async def run(
         # asyncio waits for the pipes as well, which others may hold open, and offers no other way to close them.
         process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
         await process.wait()
-    return Ran(code, printed, told)
+    return ProgramResult(code, printed, told)
 
 
 async def _read(stream: asyncio.StreamReader, limit: int) -> bytes:

@@ -16,9 +16,9 @@ import msgspec
 
 from lamina.evaluation import intervals
 from lamina.evaluation.intervals import CONFIDENCE, Estimate, Ratio
-from lamina.evaluation.metrics import METRICS, NOT_STARTED, STARTED, Metric, Unit, figure
+from lamina.evaluation.run_metrics import METRICS, NOT_STARTED, STARTED, Metric, Unit, figure
+from lamina.model.conversion import suggest
 from lamina.model.errors import InputError
-from lamina.model.schema import suggest
 
 Verdict = Literal["better", "worse"]
 Basis = Literal["ratio", "difference"]
@@ -52,7 +52,7 @@ class Population(msgspec.Struct, frozen=True):
     not_started: float | None
 
 
-class Row(msgspec.Struct, frozen=True):
+class ComparisonRow(msgspec.Struct, frozen=True):
     """One figure under one profile, over all seeds."""
 
     profile: str
@@ -83,7 +83,7 @@ class Row(msgspec.Struct, frozen=True):
         return (mean - half > 0.0) - (mean + half < 0.0)
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class ProfileComparison(msgspec.Struct, frozen=True, kw_only=True):
     """A whole table."""
 
     scenario: str
@@ -92,7 +92,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
     populations: tuple[Population, ...] = ()
     """How many pods started under each profile."""
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     """By profile in the order the profiles first came up, then by metric."""
 
     @property
@@ -105,12 +105,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         """The names of the metrics, in order."""
         return tuple(dict.fromkeys(row.metric for row in self.rows))
 
-    def row(self, profile: str, metric: str) -> Row:
+    def row(self, profile: str, metric: str) -> ComparisonRow:
         """Find one row."""
         return next(row for row in self.rows if (row.profile, row.metric) == (profile, metric))
 
 
-def compare(runs: Iterable[Run], baseline: str, metrics: Sequence[Metric] = METRICS) -> Comparison:
+def compare(runs: Iterable[Run], baseline: str, metrics: Sequence[Metric] = METRICS) -> ProfileComparison:
     """Make the table of these metrics; two profiles are compared by the seeds that both have run."""
     tried: dict[str, dict[int, Mapping[str, Any]]] = {}
     for run in runs:
@@ -118,7 +118,7 @@ def compare(runs: Iterable[Run], baseline: str, metrics: Sequence[Metric] = METR
     if baseline not in tried:
         raise InputError.one("baseline", f"there is no run under {baseline!r}: {suggest(baseline, tried)}")
     by_metric = [_rows(metric, tried, baseline) for metric in metrics]
-    return Comparison(
+    return ProfileComparison(
         scenario=next(str(summary["scenario"]) for summary in tried[baseline].values()),
         baseline=baseline,
         seeds=tuple(sorted({seed for seeds in tried.values() for seed in seeds})),
@@ -132,7 +132,7 @@ def _population(profile: str, summaries: Summaries) -> Population:
     return Population(profile, *(None if mean is None else mean.mean for mean in means))
 
 
-def _rows(metric: Metric, tried: Mapping[str, Summaries], baseline: str) -> dict[str, Row]:
+def _rows(metric: Metric, tried: Mapping[str, Summaries], baseline: str) -> dict[str, ComparisonRow]:
     """Make the rows of one metric, for every profile; all of them have the same basis."""
     figures = {profile: _read(summaries, metric.path) for profile, summaries in tried.items()}
     against = {
@@ -145,10 +145,10 @@ def _rows(metric: Metric, tried: Mapping[str, Summaries], baseline: str) -> dict
     for profile, one in figures.items():
         estimate = intervals.estimate(_present(one))
         if profile == baseline:
-            rows[profile] = Row(profile, metric.name, metric.unit, estimate, None)
+            rows[profile] = ComparisonRow(profile, metric.name, metric.unit, estimate, None)
         else:
             ratio, difference = against[profile]
-            row = Row(profile, metric.name, metric.unit, estimate, ratio, difference, basis)
+            row = ComparisonRow(profile, metric.name, metric.unit, estimate, ratio, difference, basis)
             rows[profile] = _judged(row, metric, tried[profile], tried[baseline])
     return rows
 
@@ -158,7 +158,7 @@ def _has_zeros(ratio: Ratio, difference: Estimate | None) -> bool:
     return ratio.left_out > 0 and difference is not None and difference.runs == ratio.runs + ratio.left_out
 
 
-def _judged(row: Row, metric: Metric, summaries: Summaries, baseline: Summaries) -> Row:
+def _judged(row: ComparisonRow, metric: Metric, summaries: Summaries, baseline: Summaries) -> ComparisonRow:
     """Add the verdict, or why there is none."""
     other_pods = _other_pods(row, metric, summaries, baseline)
     undecided = "" if other_pods else _undecided(row, metric)
@@ -170,7 +170,7 @@ def _judged(row: Row, metric: Metric, summaries: Summaries, baseline: Summaries)
     return msgspec.structs.replace(row, verdict="better" if row.sign < 0 else "worse")
 
 
-def _undecided(row: Row, metric: Metric) -> str:
+def _undecided(row: ComparisonRow, metric: Metric) -> str:
     if metric.better == "neither":
         return NEITHER
     by_ratio = row.basis == "ratio"
@@ -182,7 +182,7 @@ def _undecided(row: Row, metric: Metric) -> str:
     return "" if row.sign else EQUAL
 
 
-def _other_pods(row: Row, metric: Metric, summaries: Summaries, baseline: Summaries) -> str:
+def _other_pods(row: ComparisonRow, metric: Metric, summaries: Summaries, baseline: Summaries) -> str:
     """Say how the numbers of pods differ that the two figures cover; empty when that does not stand against a verdict."""
     pairs = _counts(metric, summaries, baseline)
     known = [(one, other) for one, other in pairs if one is not None and other is not None]

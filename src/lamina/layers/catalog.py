@@ -15,11 +15,11 @@ from typing import Final
 
 import msgspec
 
-from lamina.layers.claims import Claims
+from lamina.layers.tag_votes import TagVotes
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Platform
+from lamina.model.layer_report import HeldImage
 from lamina.model.reference import ReferenceFormatError, parse_reference
-from lamina.model.reports import HeldImage
 
 LINUX = Platform()
 FOR_EVER: Final = float("inf")
@@ -89,7 +89,7 @@ class Catalog:
         """Name → platform → what it means, and until when."""
         self._ends: list[tuple[float, int, str, Platform]] = []
         self._serial = 0
-        self._claims = Claims(folded)
+        self._claims = TagVotes(folded)
         self._sizes: dict[Digest, int] = {}
         self._bytes: dict[Digest, int] = {}
         self.complaints: Counter[str] = Counter()

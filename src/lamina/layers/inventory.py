@@ -1,7 +1,7 @@
 """
-Catalogue, reports, arrivals and index together: the one thing the loop feeds and plugins ask.
+Catalog, reports, arrivals and index together: the one thing the loop feeds and plugins ask.
 
-A report names images, the catalogue says what they consist of, the index says which rows hold which layers. What pods
+A report names images, the catalog says what they consist of, the index says which rows hold which layers. What pods
 call images is known from whoever described them, and else from the names under which nodes hold them. Reports may come
 before their node and before their images are known; they are kept and take effect when they can. A report that cannot be
 true is not believed: its node counts as one that reported nothing, and why is kept as a condition.
@@ -13,20 +13,20 @@ from typing import Final
 
 import msgspec
 
-from lamina.layers.arrivals import Arrivals, ArrivalsSnapshot
+from lamina.layers.arriving_images import ArrivingImages, ArrivingImagesSnapshot
 from lamina.layers.catalog import FOR_EVER, Catalog, CatalogSnapshot
-from lamina.layers.index import HeldRow, LayerIndex
-from lamina.layers.intake import ANOTHER_MACHINE, MORE_THAN_DISK, TOO_EARLY, cleaned, least_bytes
-from lamina.layers.platforms import PlatformsSnapshot
-from lamina.layers.rates import Rates, RowRates
-from lamina.layers.readiness import Stopwatch
-from lamina.layers.trust import Trust, TrustSnapshot
-from lamina.layers.unstarted import Unstarted, UnstartedSnapshot
-from lamina.layers.wants import Wants
+from lamina.layers.layer_index import HeldRow, LayerIndex
+from lamina.layers.pull_rates import PullRates, RowRates
+from lamina.layers.readiness_cache import ReadinessCache
+from lamina.layers.readiness_estimator import ReadinessEstimator
+from lamina.layers.report_checks import ANOTHER_MACHINE, MORE_THAN_DISK, TOO_EARLY, cleaned, least_bytes
+from lamina.layers.report_freshness import ReportFreshness, ReportFreshnessSnapshot
+from lamina.layers.row_platforms import RowPlatformsSnapshot
+from lamina.layers.unstarted_pods import UnstartedPods, UnstartedPodsSnapshot
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Platform
+from lamina.model.layer_report import HeldImage, LayerReport
 from lamina.model.pod import PodUid
-from lamina.model.reports import HeldImage, LayerReport
 
 # Reports kept for nodes that are not there: a scheduler that starts may be told of all reports before all nodes.
 MOST_EARLY: Final = 32_768
@@ -54,16 +54,16 @@ class InventorySnapshot(msgspec.Struct, frozen=True, kw_only=True):
     meanings: int
     catalog: CatalogSnapshot
     images: tuple[Image, ...]
-    """Images that rows hold or expect and the catalogue does not know any more."""
-    platforms: PlatformsSnapshot
+    """Images that rows hold or expect and the catalog does not know any more."""
+    platforms: RowPlatformsSnapshot
     nodes: tuple[InventoryNode, ...]
     early: tuple[tuple[LayerReport, str], ...]
     waiting: dict[Digest, tuple[str, ...]]
     held: tuple[HeldRow, ...]
     rates: tuple[RowRates, ...]
-    trust: TrustSnapshot
-    arrivals: ArrivalsSnapshot
-    unstarted: UnstartedSnapshot
+    trust: ReportFreshnessSnapshot
+    arrivals: ArrivingImagesSnapshot
+    unstarted: UnstartedPodsSnapshot
     complaints: dict[str, int]
 
 
@@ -75,10 +75,10 @@ class Inventory:
         self.now = 0.0
         self.catalog = Catalog()
         self.index = LayerIndex()
-        self.rates = Rates(self.index.capacity)
-        self.arrivals = Arrivals(self.index, self.rates)
-        self.trust = Trust()
-        self.wants = Wants(self.catalog, self.index, Stopwatch(self.index, self.rates, self.arrivals))
+        self.rates = PullRates(self.index.capacity)
+        self.arrivals = ArrivingImages(self.index, self.rates)
+        self.trust = ReportFreshness()
+        self.wants = ReadinessCache(self.catalog, self.index, ReadinessEstimator(self.index, self.rates, self.arrivals))
         """What pods want, and how soon they would have it where."""
         self.complaints: Counter[str] = Counter()
         """How often a report made no sense, by what was wrong with it."""
@@ -102,7 +102,7 @@ class Inventory:
         """Images of which nobody knows what they consist of, and the nodes that hold them and are believed."""
         self._room: dict[str, int] = {}
         """How many bytes more surely fit on the disk of a node that told of one."""
-        self._unstarted = Unstarted()
+        self._unstarted = UnstartedPods()
         self._poorer: set[str] = set()
         """Nodes that hold less than when the pods on them were last looked at."""
 

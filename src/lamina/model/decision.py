@@ -12,11 +12,11 @@ from typing import Any, Final, Literal, Self
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from lamina.model.layer_story import LocalityStory
+from lamina.model.locality_explanation import LocalityExplanation
 
 NO_NODES: Final = "no nodes available to schedule pods"
 
-Outcome = Literal["placed", "unschedulable", "failed"]
+DecisionOutcome = Literal["placed", "unschedulable", "failed"]
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     attempt: int
     profile: str
-    outcome: Outcome
+    outcome: DecisionOutcome
     nodes: int
     """How many nodes there were."""
     feasible: int
@@ -75,7 +75,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Every node (full detail only)."""
     message: str = ""
     """For a pod that was not placed: kube-scheduler's words."""
-    locality: LocalityStory | None = None
+    locality: LocalityExplanation | None = None
     """The part of the plugin that looks at layers, which has a place of its own since the first format."""
     notes: tuple[str, ...] = ()
     """What plugins found wrong with the pod without refusing it."""
@@ -88,7 +88,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_parts(self, parts: Mapping[str, msgspec.Struct]) -> Self:
         """Return the decision with these parts added, each by the plugin of that name."""
-        story = next((part for part in parts.values() if isinstance(part, LocalityStory)), self.locality)
+        story = next((part for part in parts.values() if isinstance(part, LocalityExplanation)), self.locality)
         others = {plugin: part for plugin, part in parts.items() if part is not story}
         return msgspec.structs.replace(self, locality=story, parts=others or UNSET)
 

@@ -8,13 +8,13 @@ order it saw them. Time moves by `TimePassed` and by nothing else.
 import msgspec
 
 from lamina.model.image import Image
+from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
+from lamina.model.node_usage import NodeUsage
 from lamina.model.pod import Pod, PodUid
-from lamina.model.reports import LayerReport
-from lamina.model.usage import NodeUsage
 
 
-class Happened(msgspec.Struct, frozen=True, tag_field="type", tag=True):
+class EventBase(msgspec.Struct, frozen=True, tag_field="type", tag=True):
     """
     What all events share: written down, each carries the name of its class as ``type``.
 
@@ -22,25 +22,25 @@ class Happened(msgspec.Struct, frozen=True, tag_field="type", tag=True):
     """
 
 
-class TimePassed(Happened, frozen=True):
+class TimePassed(EventBase, frozen=True):
     """It is *now* now; time-outs, back-offs and orders that depend on time follow from this."""
 
     now: float
 
 
-class NodeSeen(Happened, frozen=True):
+class NodeSeen(EventBase, frozen=True):
     """A node appeared or changed; *node* is how it is now."""
 
     node: Node
 
 
-class NodeGone(Happened, frozen=True):
+class NodeGone(EventBase, frozen=True):
     """A node left the cluster."""
 
     name: str
 
 
-class PodSeen(Happened, frozen=True):
+class PodSeen(EventBase, frozen=True):
     """
     A pod appeared or changed; *pod* is how it is now.
 
@@ -51,13 +51,13 @@ class PodSeen(Happened, frozen=True):
     pod: Pod
 
 
-class PodGone(Happened, frozen=True):
+class PodGone(EventBase, frozen=True):
     """A pod was deleted."""
 
     uid: PodUid
 
 
-class NamespaceSeen(Happened, frozen=True):
+class NamespaceSeen(EventBase, frozen=True):
     """A namespace appeared or changed; its annotations hold for pods in it that say nothing themselves."""
 
     name: str
@@ -65,13 +65,13 @@ class NamespaceSeen(Happened, frozen=True):
     labels: dict[str, str] = {}
 
 
-class NamespaceGone(Happened, frozen=True):
+class NamespaceGone(EventBase, frozen=True):
     """A namespace was deleted; one made again under its name is another."""
 
     name: str
 
 
-class ImagesLearned(Happened, frozen=True):
+class ImagesLearned(EventBase, frozen=True):
     """What these images consist of has become known."""
 
     images: tuple[Image, ...]
@@ -79,44 +79,44 @@ class ImagesLearned(Happened, frozen=True):
     """Seconds for which their names mean them; 0: until they are seen to mean something else."""
 
 
-class LayersReported(Happened, frozen=True):
+class LayersReported(EventBase, frozen=True):
     """A node's agent reported what the node holds."""
 
     report: LayerReport
 
 
-class LayersWithdrawn(Happened, frozen=True):
+class LayersWithdrawn(EventBase, frozen=True):
     """A node's report is gone, and nothing is known of the node any more."""
 
     node: str
 
 
-class UsageReported(Happened, frozen=True):
+class UsageReported(EventBase, frozen=True):
     """Somebody measured what nodes are really used for."""
 
     usages: tuple[NodeUsage, ...]
 
 
-class BindDone(Happened, frozen=True):
+class BindDone(EventBase, frozen=True):
     """The binding asked for was accepted."""
 
     uid: PodUid
 
 
-class BindFailed(Happened, frozen=True):
+class BindFailed(EventBase, frozen=True):
     """The binding asked for was refused."""
 
     uid: PodUid
     reason: str
 
 
-class TellFailed(Happened, frozen=True, tag="TellFailed"):
+class ReportUnschedulableFailed(EventBase, frozen=True, tag="TellFailed"):
     """The message of the last `TellPending` for this pod was not written; the pod's next attempt reports it again."""
 
     uid: PodUid
 
 
-class WorkDone(Happened, frozen=True):
+class WorkDone(EventBase, frozen=True):
     """The work *plugin* asked for before binding is finished."""
 
     uid: PodUid
@@ -125,7 +125,7 @@ class WorkDone(Happened, frozen=True):
     """Of the command this answers; an answer to an earlier attempt counts for nothing."""
 
 
-class WorkFailed(Happened, frozen=True):
+class WorkFailed(EventBase, frozen=True):
     """The work *plugin* asked for before binding failed."""
 
     uid: PodUid
@@ -134,14 +134,14 @@ class WorkFailed(Happened, frozen=True):
     reason: str
 
 
-class PermitGiven(Happened, frozen=True):
+class PermitGiven(EventBase, frozen=True):
     """Somebody outside allowed a waiting pod to go on, as far as *plugin* is concerned."""
 
     uid: PodUid
     plugin: str
 
 
-class PermitRefused(Happened, frozen=True):
+class PermitRefused(EventBase, frozen=True):
     """Somebody outside refused a waiting pod."""
 
     uid: PodUid
@@ -164,7 +164,7 @@ ClusterEvent = (
 )
 """What happened in the cluster, whichever component decides."""
 
-BindingEvent = BindDone | BindFailed | TellFailed | WorkDone | WorkFailed | PermitGiven | PermitRefused
+BindingEvent = BindDone | BindFailed | ReportUnschedulableFailed | WorkDone | WorkFailed | PermitGiven | PermitRefused
 """What became of a command of the loop."""
 
 Event = ClusterEvent | BindingEvent

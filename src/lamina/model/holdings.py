@@ -9,7 +9,7 @@ import msgspec
 
 from lamina.model.digest import Digest
 from lamina.model.image import Layer, Platform
-from lamina.model.reports import Pull, Reuse, Runtime
+from lamina.model.layer_report import ActivePull, NodeRuntime, Reuse
 
 
 class StoredImage(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,12 +33,12 @@ class StoredImage(msgspec.Struct, frozen=True, kw_only=True):
 class Holdings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a runtime held at one moment."""
 
-    runtime: Runtime = Runtime()
+    runtime: NodeRuntime = NodeRuntime()
     reuse: Reuse = "prefix"
     platform: Platform | None = None
     images: tuple[StoredImage, ...] = ()
     """In the order of their digests."""
-    pulling: tuple[Pull, ...] = ()
+    pulling: tuple[ActivePull, ...] = ()
     download_rate: float = 0.0
     """Compressed bytes per second pulls were seen to download; 0: none was seen yet."""
     unpack_rate: float = 0.0

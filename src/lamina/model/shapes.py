@@ -1,7 +1,7 @@
 """
 What a field may hold, judged for one value alone and told in words: its shape, its choices, its limits.
 
-Works on the descriptions of `msgspec.inspect`. Called by `lamina.model.schema`, which knows the places; what is inside
+Works on the descriptions of `msgspec.inspect`. Called by `lamina.model.conversion`, which knows the places; what is inside
 a list or a mapping is not looked at here.
 """
 

@@ -12,7 +12,7 @@ import sys
 from datetime import UTC, datetime
 from typing import IO, Final, Literal
 
-Format = Literal["text", "json"]
+LogFormat = Literal["text", "json"]
 
 DETAILS: Final = 4
 USUAL: Final = frozenset([*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"])
@@ -33,7 +33,7 @@ def verbose(level: int) -> bool:
     return level <= Verbosity.level
 
 
-class Plain(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """``12:01:02.345 I message key=value`` for people."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -46,7 +46,7 @@ class Plain(logging.Formatter):
         return _line(f"{text} {said}" if said else text)
 
 
-class Json(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object per line, for machines."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -63,11 +63,11 @@ class Json(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
-def set_up(verbosity: int, form: Format, stream: IO[str] | None = None) -> None:
+def set_up(verbosity: int, form: LogFormat, stream: IO[str] | None = None) -> None:
     """Let everything be said to standard error from now on."""
     Verbosity.level = verbosity
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(Json() if form == "json" else Plain())
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     for name in ("lamina", *LIBRARIES):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]

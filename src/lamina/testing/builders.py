@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer, Platform
+from lamina.model.layer_report import HeldImage, LayerReport
 from lamina.model.node import Node, NodeImage
 from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint, total_limits, total_requests
-from lamina.model.reports import HeldImage, LayerReport
 from lamina.model.resources import amounts
 from lamina.model.taints import Taint, Toleration
 

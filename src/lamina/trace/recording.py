@@ -3,8 +3,8 @@ What a live scheduler was fed and what came of it: the format of recordings.
 
     Header, Part…, (Taken | Decided)…, End
 
-A recording begins with everything the loop knew (`Part`: a field of the loop's snapshot, long ones in pieces), so that it
-can be replayed from its own beginning. `Taken` are events, in the order the loop took them; `Decided` is one call that
+A recording begins with everything the loop knew (`SnapshotPart`: a field of the loop's snapshot, long ones in pieces), so that it
+can be replayed from its own beginning. `TakenEvents` are events, in the order the loop took them; `DecideCall` is one call that
 decided, with its limit, how ties were broken, and what came of it. The file is one zstd frame of records, each a length
 (four bytes, big-endian) and as many bytes of MessagePack: data only, because a recording may come from a stranger.
 Nothing here knows what a snapshot consists of; the room that takes snapshots does.
@@ -16,9 +16,9 @@ from typing import Final
 import msgspec
 import zstandard
 
+from lamina.model.command_outcome import CommandOutcome
 from lamina.model.errors import LaminaError
 from lamina.model.events import Event
-from lamina.model.outcome import Outcome
 
 FORMAT: Final = "lamina-recording"
 VERSION: Final = 1
@@ -35,7 +35,7 @@ class RecordingError(LaminaError):
     """A recording cannot be written, or what should be one cannot be read."""
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, tag="header"):
+class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True, tag="header"):
     """The first record: what ran, and what cannot be replayed."""
 
     format: str = FORMAT
@@ -54,20 +54,20 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag="header"):
     """If not exact: plugins that may keep books of their own, which no snapshot has."""
 
 
-class Part(msgspec.Struct, frozen=True, tag="part"):
+class SnapshotPart(msgspec.Struct, frozen=True, tag="part"):
     """One field of the snapshot, or a piece of one that is a list."""
 
     name: str
     data: msgspec.Raw
 
 
-class Taken(msgspec.Struct, frozen=True, tag="taken"):
+class TakenEvents(msgspec.Struct, frozen=True, tag="taken"):
     """Events that the loop took in one call."""
 
     events: tuple[Event, ...]
 
 
-class Decided(msgspec.Struct, frozen=True, tag="decided", omit_defaults=True):
+class DecideCall(msgspec.Struct, frozen=True, tag="decided", omit_defaults=True):
     """One call that decided."""
 
     limit: int
@@ -76,26 +76,26 @@ class Decided(msgspec.Struct, frozen=True, tag="decided", omit_defaults=True):
     """How many it did."""
     picks: tuple[int, ...] = ()
     """How ties were broken, in this order."""
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[CommandOutcome, ...] = ()
     broke: str = ""
     """What the core raised instead of deciding; the recording ends here."""
 
 
-class End(msgspec.Struct, frozen=True, tag="end"):
+class RecordingEnd(msgspec.Struct, frozen=True, tag="end"):
     """The last record; a recording without it was cut short."""
 
     records: int
 
 
-Record = Header | Part | Taken | Decided | End
+RecordingRecord = RecordingHeader | SnapshotPart | TakenEvents | DecideCall | RecordingEnd
 
 
-RECORD: Final[msgspec.msgpack.Decoder[Record]] = msgspec.msgpack.Decoder(Record)
+RECORD: Final[msgspec.msgpack.Decoder[RecordingRecord]] = msgspec.msgpack.Decoder(RecordingRecord)
 ENCODER: Final = msgspec.msgpack.Encoder()
 
 
-def compressed(records: Iterable[Record]) -> Iterator[bytes]:
-    """Yield a file, piece by piece; the `End` is added."""
+def compressed(records: Iterable[RecordingRecord]) -> Iterator[bytes]:
+    """Yield a file, piece by piece; the `RecordingEnd` is added."""
     compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compressobj()
     held = bytearray()
     for record in _ended(records):
@@ -112,9 +112,9 @@ def compressed(records: Iterable[Record]) -> Iterator[bytes]:
     yield compressor.compress(bytes(held)) + compressor.flush()
 
 
-def _ended(records: Iterable[Record]) -> Iterator[Record]:
+def _ended(records: Iterable[RecordingRecord]) -> Iterator[RecordingRecord]:
     count = 0
     for record in records:
         yield record
         count += 1
-    yield End(count)
+    yield RecordingEnd(count)

@@ -12,21 +12,21 @@ from typing import Final
 import msgspec
 
 from lamina.model.errors import InputError
-from lamina.trace.reader import Place, chunks
 from lamina.trace.recording import (
     FORMAT,
     LENGTH_BYTES,
     RECORD,
     RECORD_LIMIT,
     VERSION,
-    Decided,
-    End,
-    Header,
-    Part,
-    Record,
+    DecideCall,
+    RecordingEnd,
     RecordingError,
-    Taken,
+    RecordingHeader,
+    RecordingRecord,
+    SnapshotPart,
+    TakenEvents,
 )
+from lamina.trace.trace_reader import FilePosition, chunks
 
 SIZE_LIMIT: Final = 4 * 1024**3
 """Bytes a recording may have once decompressed."""
@@ -37,7 +37,7 @@ NOT_ONE: Final = "is not a recording of Lamina: name a file that `lamina schedul
 AGAIN: Final = "copy the file again"
 
 
-class Preamble(msgspec.Struct, frozen=True):
+class RecordingPreamble(msgspec.Struct, frozen=True):
     """As much of the header as every version has in common."""
 
     type: str = ""
@@ -45,14 +45,14 @@ class Preamble(msgspec.Struct, frozen=True):
     version: int = 0
 
 
-def read_recording(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[Record]:
+def read_recording(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[RecordingRecord]:
     """
-    Yield the records of a recording: the `Header`, parts of the snapshot, what happened, and the `End`.
+    Yield the records of a recording: the `RecordingHeader`, parts of the snapshot, what happened, and the `RecordingEnd`.
 
     Raise `InputError`, with one line, when the file is not a recording, is damaged or incomplete, was written by a newer
     version, or grows beyond *size_limit* bytes when decompressed.
     """
-    place = Place(str(path), lines=False)
+    place = FilePosition(str(path), lines=False)
     try:
         with Path(path).open("rb") as file:
             yield from _in_order(place, _frames(place, chunks(place, file, size_limit)))
@@ -63,7 +63,7 @@ def read_recording(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[R
         raise InputError.one(place.source, str(error)) from error
 
 
-def _frames(place: Place, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _frames(place: FilePosition, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Cut into records."""
     held = bytearray()
     limit, wanted = FIRST_LIMIT, 0
@@ -84,17 +84,17 @@ def _frames(place: Place, pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise place.refuse(NOT_ONE if limit == FIRST_LIMIT else f"was cut short in the middle of a record: {AGAIN}")
 
 
-def _in_order(place: Place, frames: Iterator[bytes]) -> Iterator[Record]:
+def _in_order(place: FilePosition, frames: Iterator[bytes]) -> Iterator[RecordingRecord]:
     """Decode and check the order: a header, parts, what happened, an end that counted right, nothing more."""
     seen, last = 0, 0
-    end: End | None = None
+    end: RecordingEnd | None = None
     for data in frames:
         if end is not None:
             raise place.refuse(f"goes on after its end: {AGAIN}")
         if seen == 0:
             _check_header(place, data)
         record = _decode(place, data)
-        if isinstance(record, End):
+        if isinstance(record, RecordingEnd):
             if record.records != seen:
                 raise place.refuse(f"counts {record.records} records, there are {seen}: {AGAIN}")
             end = record
@@ -112,21 +112,21 @@ def _in_order(place: Place, frames: Iterator[bytes]) -> Iterator[Record]:
     yield end
 
 
-STAGES: Final[dict[type, int]] = {Header: 0, Part: 1, Taken: 2, Decided: 2}
+STAGES: Final[dict[type, int]] = {RecordingHeader: 0, SnapshotPart: 1, TakenEvents: 2, DecideCall: 2}
 
 
-def _check_header(place: Place, data: bytes) -> None:
+def _check_header(place: FilePosition, data: bytes) -> None:
     try:
-        preamble = msgspec.msgpack.decode(data, type=Preamble)
+        preamble = msgspec.msgpack.decode(data, type=RecordingPreamble)
     except (ValueError, RecursionError):
-        preamble = Preamble()
+        preamble = RecordingPreamble()
     if preamble.type != "header" or preamble.format != FORMAT or preamble.version < 1:
         raise place.refuse(NOT_ONE)
     if preamble.version > VERSION:
         raise place.refuse(f"has version {preamble.version}, this Lamina reads up to {VERSION}: use a newer Lamina")
 
 
-def _decode(place: Place, data: bytes) -> Record:
+def _decode(place: FilePosition, data: bytes) -> RecordingRecord:
     try:
         return RECORD.decode(data)
     except (ValueError, RecursionError) as error:

@@ -1,5 +1,5 @@
 """
-Catalogue files: what images consist of, one image per line.
+Catalog files: what images consist of, one image per line.
 
     {"format":"lamina-catalog","version":1}
     {"digest":"sha256:…","names":["nginx:1.27"],"platform":"linux/amd64","layers":[["sha256:…",28561],…]}
@@ -20,15 +20,15 @@ import zstandard
 from lamina.model.digest import Digest, parse_digest
 from lamina.model.errors import InputError, Mistake
 from lamina.model.image import Image, Layer
-from lamina.wire.gathering import Gathering, read_platform, written
-from lamina.wire.lines import Bounds, read_lines
+from lamina.wire.compressed_lines import ReadBounds, read_lines
+from lamina.wire.image_merge import ImageMerger, read_platform, written
 
 FORMAT: Final = "lamina-catalog"
 VERSION: Final = 1
 SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-"""How catalogue files are usually called."""
+"""How catalog files are usually called."""
 
-BOUNDS: Final = Bounds(line=1024**2, size=2 * 1024**3)
+BOUNDS: Final = ReadBounds(line=1024**2, size=2 * 1024**3)
 IMAGE_LIMIT: Final = 500_000
 LAYER_LIMIT: Final = 1024
 SIZE_LIMIT: Final = 2**50
@@ -40,7 +40,7 @@ MOST_MISTAKES: Final = 100
 LEVEL: Final = 9
 
 
-class LayerEntry(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class CatalogLayer(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """One layer, as a short list."""
 
     digest: str
@@ -49,31 +49,31 @@ class LayerEntry(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_
     unpacked: int | None = None
 
 
-class ImageEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+class CatalogImage(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """One line."""
 
     digest: str
     names: tuple[str, ...] = ()
     platform: str = "linux/amd64"
-    layers: tuple[LayerEntry, ...]
+    layers: tuple[CatalogLayer, ...]
 
 
-class Header(msgspec.Struct, frozen=True):
+class CatalogHeader(msgspec.Struct, frozen=True):
     """The first line, as much of it as every version has in common."""
 
     format: str = ""
     version: int = 0
 
 
-_HEADER: Final = msgspec.json.Decoder(Header)
-_IMAGE: Final = msgspec.json.Decoder(ImageEntry)
+_HEADER: Final = msgspec.json.Decoder(CatalogHeader)
+_IMAGE: Final = msgspec.json.Decoder(CatalogImage)
 _ENCODER: Final = msgspec.json.Encoder()
 
 
 def read_catalog(path: str | Path) -> tuple[Image, ...]:
     """Read all images of a file. Raises InputError with every mistake in it."""
     source = str(path)
-    gathering = Gathering()
+    gathering = ImageMerger()
     mistakes: list[Mistake] = []
     digests: dict[str, Digest] = {}
     number = 0
@@ -88,7 +88,7 @@ def read_catalog(path: str | Path) -> tuple[Image, ...]:
             if len(mistakes) >= MOST_MISTAKES:
                 break
     if number == 0:
-        raise InputError.one(source, f"is empty: a catalogue begins with {_first_line().decode()}")
+        raise InputError.one(source, f"is empty: a catalog begins with {_first_line().decode()}")
     if mistakes:
         raise InputError(mistakes[:MOST_MISTAKES])
     return gathering.images()
@@ -105,7 +105,7 @@ def encode_catalog(images: Iterable[Image], name: str) -> bytes:
 
 
 def is_catalog(line: bytes) -> bool:
-    """Whether a file that begins with this line is a catalogue, of whichever version."""
+    """Whether a file that begins with this line is a catalog, of whichever version."""
     try:
         return _HEADER.decode(line).format == FORMAT
     except (ValueError, RecursionError):
@@ -113,19 +113,19 @@ def is_catalog(line: bytes) -> bool:
 
 
 def _first_line() -> bytes:
-    return _ENCODER.encode(Header(FORMAT, VERSION))
+    return _ENCODER.encode(CatalogHeader(FORMAT, VERSION))
 
 
 def _check_header(source: str, line: bytes) -> None:
     if not is_catalog(line):
-        message = f"is not a catalogue: the first line of one is {_first_line().decode()}"
+        message = f"is not a catalog: the first line of one is {_first_line().decode()}"
         raise InputError.one(source, message, line=1)
     version = _HEADER.decode(line).version
     if not 1 <= version <= VERSION:
         raise InputError.one(source, f"has version {version}, this Lamina reads {VERSION}: use a newer Lamina", line=1)
 
 
-def _read_line(line: bytes, where: str, gathering: Gathering, digests: dict[str, Digest]) -> list[str]:
+def _read_line(line: bytes, where: str, gathering: ImageMerger, digests: dict[str, Digest]) -> list[str]:
     try:
         entry = _IMAGE.decode(line)
         if not 1 <= len(entry.layers) <= LAYER_LIMIT:
@@ -137,7 +137,7 @@ def _read_line(line: bytes, where: str, gathering: Gathering, digests: dict[str,
     return gathering.add(image, where)
 
 
-def _layer(entry: LayerEntry, digests: dict[str, Digest]) -> Layer:
+def _layer(entry: CatalogLayer, digests: dict[str, Digest]) -> Layer:
     for size in (entry.size, entry.unpacked or 0):
         if not 0 <= size <= SIZE_LIMIT:
             raise ValueError(f"a layer of {size} bytes: write 0 to {SIZE_LIMIT}")

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import msgspec
 
 from lamina.model.decision import Decision
-from lamina.model.layer_story import Saved
+from lamina.model.locality_explanation import Savings
 from lamina.wire.errors import WireError
 
 DECISION_ANNOTATION: Final = "lamina.dev/decision"
@@ -87,7 +87,7 @@ def note_of(decision: Decision) -> DecisionNote:
     )
 
 
-def _saving(saved: Saved | None) -> NotedSaving | None:
+def _saving(saved: Savings | None) -> NotedSaving | None:
     if saved is None or not math.isfinite(saved.seconds):
         return None
     return NotedSaving(round(saved.seconds, 3), saved.bytes)

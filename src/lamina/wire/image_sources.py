@@ -3,7 +3,7 @@ What a person may name as a source of images, told apart by what is in it and no
 
     a folder                             an OCI image layout
     a tar archive                        the same in one file (`docker save`, `podman save`, `buildx --output type=oci`)
-    a catalogue file                     as `lamina.wire.catalog_file` has it
+    a catalog file                     as `lamina.wire.catalog_file` has it
     any other file                       a manifest or index as a registry serves it (`crane manifest`)
 """
 
@@ -14,22 +14,22 @@ from typing import Final, Literal
 from lamina.model.errors import InputError
 from lamina.model.image import Platform
 from lamina.wire.catalog_file import BOUNDS, is_catalog, read_catalog
-from lamina.wire.lines import GZIP_MAGIC, ZSTD_MAGIC, Bounds, read_lines
-from lamina.wire.oci import MANIFEST_LIMIT
-from lamina.wire.oci_blobs import Archive, Folder, Loose, unreadable
-from lamina.wire.oci_layout import Found, read_documents, read_layout
+from lamina.wire.compressed_lines import GZIP_MAGIC, ZSTD_MAGIC, ReadBounds, read_lines
+from lamina.wire.oci.blob_sources import LayoutArchive, LayoutFolder, ManifestFiles, unreadable
+from lamina.wire.oci.image_layout import LayoutContents, read_documents, read_layout
+from lamina.wire.oci.manifest import MANIFEST_LIMIT
 
-Kind = Literal["layout", "archive", "catalogue", "document"]
+Kind = Literal["layout", "archive", "catalog", "document"]
 
 _TAR_MAGIC: Final = b"ustar"
 _TAR_MAGIC_AT: Final = 257
 # A manifest may be one long line.
-_FIRST: Final = Bounds(MANIFEST_LIMIT, BOUNDS.size)
+_FIRST: Final = ReadBounds(MANIFEST_LIMIT, BOUNDS.size)
 
 
 def read_sources(
     paths: Iterable[Path], name: str = "", platform: Platform | None = None
-) -> Iterator[tuple[Path | None, Found]]:
+) -> Iterator[tuple[Path | None, LayoutContents]]:
     """
     Yield what each source holds, then under None what all files with manifests hold together.
 
@@ -39,18 +39,18 @@ def read_sources(
     for path in paths:
         match kind_of(path):
             case "layout":
-                yield path, read_layout(Folder(path), name, platform)
+                yield path, read_layout(LayoutFolder(path), name, platform)
             case "archive":
-                with Archive(path) as archive:
+                with LayoutArchive(path) as archive:
                     found = read_layout(archive, name, platform)
                 yield path, found
-            case "catalogue":
-                yield path, Found(images=list(read_catalog(path)))
+            case "catalog":
+                yield path, LayoutContents(images=list(read_catalog(path)))
             case "document":
                 loose.append(path)
-                yield path, Found()
+                yield path, LayoutContents()
     if loose:
-        yield None, read_documents(Loose(loose), name, platform)
+        yield None, read_documents(ManifestFiles(loose), name, platform)
 
 
 def kind_of(path: Path) -> Kind:
@@ -68,7 +68,7 @@ def kind_of(path: Path) -> Kind:
     if compressed or start.startswith(b"{"):
         _, line = next(read_lines(path, _FIRST), (0, b""))
         if is_catalog(line):
-            return "catalogue"
+            return "catalog"
     if compressed:
-        raise InputError.one(str(path), "is compressed and no catalogue: decompress it first")
+        raise InputError.one(str(path), "is compressed and no catalog: decompress it first")
     return "document"

@@ -31,7 +31,7 @@ class NodeMetrics(msgspec.Struct, frozen=True, gc=False):
     """Bytes."""
 
 
-class _Meta(msgspec.Struct, frozen=True, gc=False):
+class _NodeMetricsMeta(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
 
 
@@ -41,7 +41,7 @@ class _Used(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Metrics(msgspec.Struct, frozen=True, gc=False):
-    metadata: _Meta
+    metadata: _NodeMetricsMeta
     timestamp: str
     usage: _Used
     window: str = ""

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from lamina.model.digest import Digest, digest_of
-from lamina.model.reports import HeldImage, LayerReport
-from lamina.wire.custom_resources import object_name
-from lamina.wire.image_layers import encode_image_layers
-from lamina.wire.node_layers_status import encode_node_layers, encode_node_layers_status
+from lamina.model.layer_report import HeldImage, LayerReport
+from lamina.wire.custom_resources.api_group import object_name
+from lamina.wire.custom_resources.image_layers import encode_image_layers
+from lamina.wire.custom_resources.node_layers_status import encode_node_layers, encode_node_layers_status
 from testbed import Testbed
 from testbed.errors import RefusedError, TestbedError
 from testbed.parts import KUBERNETES

@@ -7,10 +7,10 @@ import pytest
 
 from lamina.model.digest import digest_of
 from lamina.model.image import Platform
-from lamina.model.reports import Pull, Runtime
-from lamina.wire.image_layers import decode_image_layers, decode_image_layers_list
-from lamina.wire.node_layers import STATUS_LIMIT, decode_node_layers, decode_node_layers_list
-from lamina.wire.node_layers_status import IMAGES_WEIGHT, Totals, encode_node_layers_status
+from lamina.model.layer_report import ActivePull, NodeRuntime
+from lamina.wire.custom_resources.image_layers import decode_image_layers, decode_image_layers_list
+from lamina.wire.custom_resources.node_layers import STATUS_LIMIT, decode_node_layers, decode_node_layers_list
+from lamina.wire.custom_resources.node_layers_status import IMAGES_WEIGHT, ImageTotals, encode_node_layers_status
 from tests.integration.custom_resources.people import (
     IMAGE_LAYERS,
     NODE_LAYERS,
@@ -68,10 +68,10 @@ def test_node_layers_are_shown_in_80_columns(cluster, node_layers):
     patch = encode_node_layers_status(
         decode_node_layers(
             json.dumps(
-                {"metadata": {"name": NODE}, **a_status(an_image(1), runtime=Runtime("containerd", "2.1"))}
+                {"metadata": {"name": NODE}, **a_status(an_image(1), runtime=NodeRuntime("containerd", "2.1"))}
             ).encode()
         ),
-        Totals(99_999, 900 * 2**30),
+        ImageTotals(99_999, 900 * 2**30),
     )
     cluster.api("PATCH", f"{node_layers}/status", json.loads(patch))
     heading, lines = columns(cluster, "nl", NODE)
@@ -82,7 +82,7 @@ def test_node_layers_are_shown_in_80_columns(cluster, node_layers):
 
 
 def test_a_wide_table_tells_more(cluster, node_layers):
-    cluster.api("PATCH", f"{node_layers}/status", a_status(runtime=Runtime("containerd", "2.1")))
+    cluster.api("PATCH", f"{node_layers}/status", a_status(runtime=NodeRuntime("containerd", "2.1")))
     heading, lines = columns(cluster, "nl", NODE, "-o", "wide")
 
     assert ["RUNTIME", "CONDITION"] == heading[-2:]
@@ -110,7 +110,7 @@ def test_nodes_are_found_by_their_runtime(cluster, node_layers):
     """From 1.31 on; 1.30 knows the field and does not use it."""
     if cluster.version.startswith("1.30."):
         pytest.skip("selectable fields are off by default in 1.30")
-    cluster.api("PATCH", f"{node_layers}/status", a_status(runtime=Runtime("cri-o", "1.36")))
+    cluster.api("PATCH", f"{node_layers}/status", a_status(runtime=NodeRuntime("cri-o", "1.36")))
 
     assert NODE in cluster.kubectl("get", "nl", "--field-selector", "status.runtime.name=cri-o", "-o", "name")
     assert NODE not in cluster.kubectl("get", "nl", "--field-selector", "status.runtime.name=docker", "-o", "name")
@@ -133,8 +133,8 @@ def test_what_an_agent_writes_is_read_as_it_was_meant(cluster, node_layers):
                     download_rate=125e6,
                     disk=2**41,
                     disk_free=2**40,
-                    pulling=(Pull("registry.example/new:1", GOOD, 5, 10), Pull("other:1")),
-                    runtime=Runtime("containerd", "2.1.4"),
+                    pulling=(ActivePull("registry.example/new:1", GOOD, 5, 10), ActivePull("other:1")),
+                    runtime=NodeRuntime("containerd", "2.1.4"),
                     platform=Platform("linux", "arm64", "v8"),
                     reuse="set",
                 ),
@@ -148,7 +148,7 @@ def test_what_an_agent_writes_is_read_as_it_was_meant(cluster, node_layers):
 
 
 def test_a_patch_leaves_nothing_of_the_report_before(cluster, node_layers):
-    first = a_status(an_image(1), pulling=(Pull("a:1", GOOD, 1, 2),), platform=Platform("linux", "arm", "v6"))
+    first = a_status(an_image(1), pulling=(ActivePull("a:1", GOOD, 1, 2),), platform=Platform("linux", "arm", "v6"))
     cluster.api("PATCH", f"{node_layers}/status", first)
     cluster.api("PATCH", f"{node_layers}/status", a_status())
     found = decode_node_layers(raw(cluster, node_layers))
@@ -210,8 +210,8 @@ def test_what_makes_no_sense_is_refused_with_its_place(cluster, node_layers, sta
 def test_the_largest_status_that_an_agent_writes_is_taken(cluster, node_layers):
     """As many images as there is room for, and readers take it too."""
     images = [an_image(number, f"registry.example/{'x' * 90}-{number}:1", size=number) for number in range(2500)]
-    pulls = tuple(Pull("p" * 512, GOOD, 2**62, 2**62) for _ in range(16))
-    patch = a_status(*images, pulling=pulls, runtime=Runtime("r" * 128, "v" * 128))
+    pulls = tuple(ActivePull("p" * 512, GOOD, 2**62, 2**62) for _ in range(16))
+    patch = a_status(*images, pulling=pulls, runtime=NodeRuntime("r" * 128, "v" * 128))
     cluster.api("PATCH", f"{node_layers}/status", patch)
     found = raw(cluster, node_layers)
 

@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from lamina.cli.scheduler import scheduler
-from lamina.scheduling.config.load import load
-from lamina.scheduling.config.named import NAMED
+from lamina.scheduling.config.loader import load
+from lamina.scheduling.config.named_profiles import NAMED
 from lamina.scheduling.plugins.in_tree import registry
 from tests.integration.custom_resources.people import DEPLOY, refused
 

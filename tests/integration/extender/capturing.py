@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from lamina.model.pod import Pod
-from lamina.wire import extender
+from lamina.wire.extender import protocol
 
 REFUSED: Final = "node(s) were too hot"
 REFUSED_FOR_GOOD: Final = "node(s) were painted green"
@@ -90,24 +90,26 @@ def _named(pod: Pod, key: str) -> list[str]:
 
 
 def _filter(body: bytes) -> bytes:
-    asked = extender.decode_asked(body)
+    asked = protocol.decode_extender_args(body)
     if "break" in asked.pod.annotations:
-        return extender.encode_failed(BROKEN)
+        return protocol.encode_filter_error(BROKEN)
     failed = dict.fromkeys(_named(asked.pod, "refuse"), REFUSED)
     unresolvable = dict.fromkeys(_named(asked.pod, "refuse-for-good"), REFUSED_FOR_GOOD)
-    return b"".join(extender.encode_filtered(asked, failed, unresolvable))
+    return b"".join(protocol.encode_filter_result(asked, failed, unresolvable))
 
 
 def _prioritize(body: bytes) -> bytes:
-    asked = extender.decode_asked(body)
+    asked = protocol.decode_extender_args(body)
     liked = _named(asked.pod, "prefer")
-    return extender.encode_levels(asked.names, [10 if name in liked else 3 for name in asked.names])
+    return protocol.encode_priority_list(asked.names, [10 if name in liked else 3 for name in asked.names])
 
 
 def _preempt(body: bytes) -> bytes:
-    asked = extender.decode_preempting(body)
+    asked = protocol.decode_preemption_args(body)
     spared = _named(asked.pod, "spare")
-    return extender.encode_preempted({node: those for node, those in asked.victims.items() if node not in spared})
+    return protocol.encode_preemption_result(
+        {node: those for node, those in asked.victims.items() if node not in spared}
+    )
 
 
 ANSWERS: Final[dict[str, Callable[[bytes], bytes]]] = {

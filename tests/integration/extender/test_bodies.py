@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from lamina.wire.extender import decode_asked, decode_preempting, read_nodes
+from lamina.wire.extender.protocol import decode_extender_args, decode_preemption_args, read_nodes
 from testbed import fixtures
 from tests.integration.extender.capturing import BROKEN, REFUSED, REFUSED_FOR_GOOD, CapturingExtender
 from tests.integration.testbed.waiting import eventually
@@ -80,7 +80,7 @@ def test_a_pod_goes_to_the_one_node_that_was_not_refused(story):
 
     assert place(bed, f"left-{form}") == "n2"
     (call,) = extender.about("filter", f"left-{form}")
-    asked = decode_asked(call.body)
+    asked = decode_extender_args(call.body)
     assert asked.pod.key == f"default/left-{form}"
     assert sorted(asked.names) == ["n1", "n2", "n3"]
     # With one node left nobody is asked which is best.
@@ -92,7 +92,7 @@ def test_the_form_is_the_one_that_the_configuration_asks_for(story):
     start(bed, form, f"form-{form}")
     place(bed, f"form-{form}")
 
-    asked = decode_asked(extender.about("filter", f"form-{form}")[0].body)
+    asked = decode_extender_args(extender.about("filter", f"form-{form}")[0].body)
     assert (asked.nodes is None) is FORMS[form]
     nodes = read_nodes(asked)
     assert [node.name for node in nodes] == ([] if FORMS[form] else asked.names)
@@ -114,7 +114,7 @@ def test_what_was_kept_of_whole_nodes_is_what_was_sent(story):
         assert answer["Nodes"]["items"] == sent
     # The next question is about what was left.
     (second,) = extender.about("prioritize", f"kept-{form}")
-    assert sorted(decode_asked(second.body).names) == ["n2", "n3"]
+    assert sorted(decode_extender_args(second.body).names) == ["n2", "n3"]
 
 
 @pytest.mark.parametrize("wanted", NODES)
@@ -157,7 +157,7 @@ def test_pods_are_evicted_only_where_the_extender_says_so(story):
     assert place(bed, f"large-{form}") == "n2"
     left = sorted(pod["metadata"]["name"] for pod in bed.api("GET", PODS)["items"])
     assert left == [f"large-{form}", f"small-{form}-n1", f"small-{form}-n3"]
-    asked = decode_preempting(extender.about("preempt", f"large-{form}")[0].body)
+    asked = decode_preemption_args(extender.about("preempt", f"large-{form}")[0].body)
     assert asked.meta is FORMS[form]
     assert {node: those.uids for node, those in asked.victims.items()} == {node: (uid,) for node, uid in uids.items()}
     assert {those.violations for those in asked.victims.values()} == {0}

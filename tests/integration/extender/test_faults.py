@@ -226,7 +226,7 @@ def test_whoever_hangs_up_in_the_middle_of_a_question_takes_nobody_elses_answer_
 MOODY: Final = """
 import pathlib, time
 import numpy as np
-from lamina.scheduling.framework.agent import Agent
+from lamina.scheduling.contract.scheduling_agent import Agent
 
 FOLDER = pathlib.Path(__file__).parent
 

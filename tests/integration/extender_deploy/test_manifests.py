@@ -7,10 +7,10 @@ import yaml
 
 from lamina.cli.extender import extender
 from lamina.scheduling.plugins.in_tree import agents
-from lamina.services.extender.configuration import AgentEntry, Said, read_configuration
-from lamina.services.extender.environment import Environment, read_environment
-from lamina.services.extender.kube_config import Certificates, Served, kube_configuration
-from lamina.services.extender.settings import Flags, chosen_agents, settle
+from lamina.services.extender.configuration import AgentEntry, PartialExtenderSettings, read_configuration
+from lamina.services.extender.environment_variables import EnvironmentSettings, read_environment
+from lamina.services.extender.kube_scheduler_config import ExtenderTarget, SchedulerTlsFiles, kube_configuration
+from lamina.services.extender.settings import ExtenderFlags, chosen_agents, merge_settings
 from tests.integration.custom_resources.people import refused
 from tests.integration.extender_deploy.processes import configuration, documents
 from tests.integration.scheduler.live import DEPLOY
@@ -92,11 +92,11 @@ def test_one_may_be_missing_and_what_is_mounted_is_there(variant, name):
 
 def printed(variant):
     safe, layers = known()["safe"], known()["layers"]
-    certificates = Certificates("/etc/lamina-tls/ca.crt", "/etc/lamina-tls/tls.crt", "/etc/lamina-tls/tls.key")
+    certificates = SchedulerTlsFiles("/etc/lamina-tls/ca.crt", "/etc/lamina-tls/tls.crt", "/etc/lamina-tls/tls.key")
     served = {
-        "one-process.yaml": [Served((safe, layers))],
-        "two-processes.yaml": [Served((safe,), "127.0.0.1:5401"), Served((layers,), "127.0.0.1:5402")],
-        "separate.yaml": [Served((safe, layers), f"{SERVICE}:5401", certificates, https=True)],
+        "one-process.yaml": [ExtenderTarget((safe, layers))],
+        "two-processes.yaml": [ExtenderTarget((safe,), "127.0.0.1:5401"), ExtenderTarget((layers,), "127.0.0.1:5402")],
+        "separate.yaml": [ExtenderTarget((safe, layers), f"{SERVICE}:5401", certificates, https=True)],
     }
     return kube_configuration(served[variant])
 
@@ -113,7 +113,7 @@ def test_the_schedulers_configuration_is_what_is_printed(variant):
 @pytest.mark.parametrize("variant", ["one-process.yaml", "separate.yaml"])
 def test_the_extenders_configuration_is_understood(variant):
     file = read_configuration(configuration(variant, "extender.yaml"), "extender.yaml", known())
-    settings = settle(Flags(), Environment(), file, known())
+    settings = merge_settings(ExtenderFlags(), EnvironmentSettings(), file, known())
 
     assert (["safe", "layers"], False, ()) == (
         [agent.name for agent in settings.agents],
@@ -137,13 +137,13 @@ def settled(container, variant):
     """What an extender of a manifest makes of its words, its variables and its file."""
     name, *words = container["args"]
     said = extender.make_context(name, list(words)).params
-    file = Said()
+    file = PartialExtenderSettings()
     if said["config"] is not None:
         file = read_configuration(configuration(variant, said["config"].name), said["config"].name, known())
     chosen = () if said["names"] is None else tuple(AgentEntry(name=one) for one in said["names"].split(","))
-    flags = Flags(agents=chosen or None, listen=said["listen"], pages=said["pages"])
+    flags = ExtenderFlags(agents=chosen or None, listen=said["listen"], pages=said["pages"])
     variables = {one["name"]: one["value"] for one in container.get("env", ())}
-    return settle(flags, read_environment(variables, chosen_agents(flags, file, known())), file, known())
+    return merge_settings(flags, read_environment(variables, chosen_agents(flags, file, known())), file, known())
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from lamina.clients.kube.access import load_access
-from lamina.clients.kube.lease import Leadership, Terms, since_boot
+from lamina.clients.kube.leader_election import LeaderElector, LeaseTimings, since_boot
 from lamina.clients.kube.transport import KubeClient
 
 
@@ -21,7 +21,7 @@ def say(word: str) -> None:
 
 async def main(kubeconfig: str, namespace: str, name: str, identity: str, *terms: str) -> None:
     client = KubeClient(load_access(Path(kubeconfig)))
-    leadership = Leadership(client, namespace, name, identity, terms=Terms(*map(float, terms)))
+    leadership = LeaderElector(client, namespace, name, identity, terms=LeaseTimings(*map(float, terms)))
     contending = asyncio.create_task(leadership.run(lambda leads: say("began" if leads else "ended")))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, contending.cancel)
     while not contending.done():

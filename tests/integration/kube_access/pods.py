@@ -3,7 +3,7 @@
 from typing import Any
 
 from lamina.clients.kube.event import ObjectReference
-from lamina.clients.kube.writes import PodKey
+from lamina.clients.kube.pod_writes import PodKey
 
 
 def add_pod(bed, namespace: str, name: str, **spec: Any) -> PodKey:

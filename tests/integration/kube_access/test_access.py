@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lamina.clients.kube.access import load_access
-from lamina.clients.kube.errors import ApiError, Unreachable
+from lamina.clients.kube.errors import ApiError, UnreachableError
 from lamina.clients.kube.transport import KubeClient
 from tests.integration.kube_access.rotating_server import RotatingServer
 from tests.unit.clients.kube.kubeconfigs import authority_pem, config, encoded, saved
@@ -106,7 +106,7 @@ async def test_a_server_that_nobody_vouches_for_is_not_spoken_to(of, control_pla
     (control_plane.folder / "other-ca.crt").write_bytes(authority_pem(5))
     path = of({"token": "canary-secret"}, **{"certificate-authority": str(control_plane.folder / "other-ca.crt")})
 
-    with pytest.raises(Unreachable, match="certificate"):
+    with pytest.raises(UnreachableError, match="certificate"):
         await who(path)
 
 
@@ -128,6 +128,6 @@ async def test_a_server_behind_another_name_is_verified_by_that_name(tmp_path):
             assert b"{}" == await client.request("GET", "/api")
             await client.close()
         client = KubeClient(load_access(bad))
-        with pytest.raises(Unreachable, match="certificate"):
+        with pytest.raises(UnreachableError, match="certificate"):
             await client.request("GET", "/api")
         await client.close()

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lamina.clients.kube.errors import ApiError
-from lamina.clients.kube.recorder import NORMAL, WARNING, Recorder
+from lamina.clients.kube.event_recorder import NORMAL, WARNING, EventRecorder
 from tests.integration.kube_access.pods import add_pod, reference
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow]
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 @pytest.fixture
 async def recorder(client):
-    recorder = Recorder(client, "lamina-scheduler", "lamina-scheduler-host")
+    recorder = EventRecorder(client, "lamina-scheduler", "lamina-scheduler-host")
     work = asyncio.create_task(recorder.run())
     yield recorder
     work.cancel()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.clients.kube.lease import since_boot
+from lamina.clients.kube.leader_election import since_boot
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 

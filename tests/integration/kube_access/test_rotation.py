@@ -11,10 +11,10 @@ import sys
 
 import pytest
 
-from lamina.clients.kube import trust
+from lamina.clients.kube import tls_contexts
 from lamina.clients.kube.access import load_access
 from lamina.clients.kube.credentials import NoCredentialError
-from lamina.clients.kube.errors import ApiError, Unreachable
+from lamina.clients.kube.errors import ApiError, UnreachableError
 from lamina.clients.kube.transport import KubeClient
 from tests.integration.kube_access.rotating_server import RotatingServer
 from tests.unit.clients.kube.kubeconfigs import authority_pem, config, saved
@@ -66,7 +66,7 @@ class Requests:
             try:
                 await self.client.request("GET", "/api", timeout=10)
                 self.good += 1
-            except (ApiError, Unreachable) as error:
+            except (ApiError, UnreachableError) as error:
                 self.errors.append(error)
                 await asyncio.sleep(0.02)
             await asyncio.sleep(self.pause)
@@ -146,7 +146,7 @@ async def test_a_token_file_that_is_missing_or_empty_for_a_while_does_no_harm(se
 
 async def test_a_new_authority_is_picked_up_when_its_file_is_there(server, client, tmp_path, monkeypatch):
     """The server comes back with a certificate of another authority; then the file follows."""
-    monkeypatch.setattr(trust, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(tls_contexts, "LOOK_SECONDS", 0.2)
     requests = Requests(client())
     await requests.more(20)
     for number in (1, 2, 0):
@@ -162,13 +162,13 @@ async def test_a_new_authority_is_picked_up_when_its_file_is_there(server, clien
         await requests.more(20)
     await requests.stop()
 
-    assert all(isinstance(error, Unreachable) for error in requests.errors)
+    assert all(isinstance(error, UnreachableError) for error in requests.errors)
     assert requests.client._access.troubles >= 3
 
 
 async def test_both_authorities_in_one_file_bridge_the_change_without_an_error(server, client, tmp_path, monkeypatch):
     """How it is done in practice: first trust both, then change the server."""
-    monkeypatch.setattr(trust, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(tls_contexts, "LOOK_SECONDS", 0.2)
     requests = Requests(client())
     await requests.more(20)
     replace(tmp_path / "ca.crt", (authority_pem(0) + authority_pem(1)).decode())

@@ -2,11 +2,19 @@
 
 import pytest
 
-from lamina.clients.kube import writes
+from lamina.clients.kube import pod_writes
 from lamina.clients.kube.errors import ApiError
-from lamina.clients.kube.writes import Blocked, PodKey, bind, delete_pod, evict, patch_pod_status, preempt_pod
+from lamina.clients.kube.pod_writes import (
+    EvictionBlocked,
+    PodKey,
+    bind,
+    delete_pod,
+    evict,
+    patch_pod_status,
+    preempt_pod,
+)
 from lamina.model.pod import Pod, PodUid
-from lamina.wire.kube import encode_binding
+from lamina.wire.kube.codec import encode_binding
 from tests.integration.kube_access.pods import add_pod, condition, get_pod
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow]
@@ -48,15 +56,15 @@ async def test_a_pod_is_bound_once_and_only_if_it_is_the_one_that_was_meant(cont
 
 async def test_a_condition_keeps_its_time_while_only_its_words_change(control_plane, client, namespace):
     pod = add_pod(control_plane, namespace, "web")
-    first = writes.waiting(writes.UNSCHEDULABLE, "0/3 nodes are available")
-    second = writes.waiting(writes.SCHEDULER_ERROR, "é" * 5000)
+    first = pod_writes.unscheduled_condition(pod_writes.UNSCHEDULABLE, "0/3 nodes are available")
+    second = pod_writes.unscheduled_condition(pod_writes.SCHEDULER_ERROR, "é" * 5000)
 
-    patch = writes.status_patch(pod, NOW, condition=first, node="n1")
+    patch = pod_writes.status_patch(pod, NOW, condition=first, node="n1")
     assert patch is not None
     assert await patch_pod_status(client, pod, patch)
     assert "n1" == get_pod(control_plane, pod)["status"]["nominatedNodeName"]
 
-    patch = writes.status_patch(pod, NOW + 60, condition=second, old=first, node="")
+    patch = pod_writes.status_patch(pod, NOW + 60, condition=second, old=first, node="")
     assert patch is not None
     assert await patch_pod_status(client, pod, patch)
     found = condition(control_plane, pod, "PodScheduled")
@@ -68,7 +76,7 @@ async def test_a_condition_keeps_its_time_while_only_its_words_change(control_pl
 async def test_a_later_pod_of_the_same_name_is_never_touched(control_plane, client, namespace):
     pod = add_pod(control_plane, namespace, "web")
     before = get_pod(control_plane, pod)
-    patch = writes.status_patch(later(pod), NOW, condition=writes.waiting("Unschedulable", "x"))
+    patch = pod_writes.status_patch(later(pod), NOW, condition=pod_writes.unscheduled_condition("Unschedulable", "x"))
     assert patch is not None
 
     assert [False] * 4 == [
@@ -111,7 +119,7 @@ async def test_a_budget_that_says_no_is_an_answer_with_the_servers_words(control
 
     answer = await evict(client, pod)
 
-    assert isinstance(answer, Blocked)
+    assert isinstance(answer, EvictionBlocked)
     assert answer.retry_after is not None
     assert "disruption budget" in answer.message
     assert await delete_pod(client, pod, grace=0)

@@ -9,13 +9,13 @@ from typing import Any, Self
 import msgspec
 
 from lamina.clients.kube.access import load_access
-from lamina.clients.kube.reflector import Reflector, Resource
+from lamina.clients.kube.reflector import ReflectedResource, Reflector
 from lamina.clients.kube.transport import KubeClient
 from testbed import Testbed
 from tests.unit.clients.kube.mirrored import stop, until
 
 PATH = "/api/v1/namespaces/default/configmaps"
-RESOURCE = Resource(path=PATH, kind="ConfigMap", label_selector="of=reflector")
+RESOURCE = ReflectedResource(path=PATH, kind="ConfigMap", label_selector="of=reflector")
 
 
 class Meta(msgspec.Struct):

@@ -8,9 +8,9 @@ import pytest
 from lamina.clients.kube.access import load_access
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.events import Event, PodGone, PodSeen
-from lamina.services.intake.inbox import Inbox
-from lamina.services.intake.intake import Intake
-from lamina.services.intake.watched import pods
+from lamina.services.informers.event_queue import EventQueue
+from lamina.services.informers.informer_set import InformerSet
+from lamina.services.informers.watched_resources import pods
 from tests.unit.clients.kube.mirrored import until
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow]
@@ -40,8 +40,8 @@ async def test_a_pod_that_ends_is_seen_once_with_its_outcome_and_not_held(bed_fa
     def end(name: str, phase: str) -> None:
         bed.api("PATCH", f"{PODS}/{name}/status", {"status": {"phase": phase}})
 
-    client, inbox = KubeClient(load_access(bed.admin)), Inbox()
-    intake = Intake(client, inbox, [pods(endings=True)])
+    client, inbox = KubeClient(load_access(bed.admin)), EventQueue()
+    intake = InformerSet(client, inbox, [pods(endings=True)])
     mirror = intake.reflectors["Pod"].mirror
     task = asyncio.create_task(intake.run())
     try:

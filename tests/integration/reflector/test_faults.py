@@ -8,8 +8,8 @@ import asyncio
 
 import pytest
 
-from lamina.clients.kube import breath
 from lamina.clients.kube import reflector as reflector_module
+from lamina.clients.kube import time_slice
 from lamina.clients.kube.watch_lines import LINE_LIMIT
 from tests.integration.reflector.fault_server import Stage
 from tests.unit.clients.kube.mirrored import until
@@ -316,7 +316,7 @@ async def test_an_object_that_cannot_be_read_does_not_stop_the_watch_and_is_not_
 @pytest.mark.parametrize("listing", ["", "422"], ids=["streamed", "by pages"])
 async def test_a_long_list_lets_others_run(monkeypatch, listing):
     """With slices of no length others have a turn after every object."""
-    monkeypatch.setattr(breath, "SLICE", -1.0)
+    monkeypatch.setattr(time_slice, "SLICE", -1.0)
     turns = 0
 
     async def other() -> None:

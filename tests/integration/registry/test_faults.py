@@ -6,9 +6,9 @@ import time
 import pytest
 
 from lamina.clients.oci import resolver as resolver_module
-from lamina.clients.oci.breaker import FAILURES, FIRST
-from lamina.clients.oci.resolver import TOO_SLOW, UNREACHABLE, Found
-from lamina.clients.oci.rules import Registry, Rules
+from lamina.clients.oci.circuit_breaker import FAILURES, FIRST
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
+from lamina.clients.oci.resolver import TOO_SLOW, UNREACHABLE, ResolvedImages
 from lamina.model.image import Platform
 from testbed import made
 from testbed.registry_server import RegistryServer
@@ -22,7 +22,7 @@ IMAGE = made.image([made.layer({"a": b"a"})], architecture="amd64")
 
 
 def rules(*hosts):
-    return Rules(tuple(Registry(host, plain_http=True, private=True) for host in hosts))
+    return RegistryConfig(tuple(RegistrySettings(host, plain_http=True, private=True) for host in hosts))
 
 
 async def reasons(resolver, host, names):
@@ -55,7 +55,7 @@ async def test_a_registry_that_fails_is_left_alone_and_found_again(stop, go_on, 
             monkeypatch.undo()
             after = await resolver.find(f"{registry.host}/app:2", [AMD64])
 
-    assert [Found, Found, Found] == [type(one) for one in (before, known, after)]
+    assert [ResolvedImages, ResolvedImages, ResolvedImages] == [type(one) for one in (before, known, after)]
     assert [reason] * FAILURES == failed
     assert [UNREACHABLE] * 100 == alone
     assert taken < 2.0, "somebody waited for a registry that is to be left alone"
@@ -91,5 +91,5 @@ async def test_others_do_not_wait_for_a_registry_that_says_nothing(registry_serv
             await asyncio.gather(*waiting, return_exceptions=True)
         stuck.program.resume()
 
-    assert isinstance(found, Found)
+    assert isinstance(found, ResolvedImages)
     assert taken < 5.0

@@ -7,8 +7,8 @@ import pytest
 import trustme
 
 from lamina.clients.oci.keyring import Keyring
-from lamina.clients.oci.resolver import NO_SUCH_IMAGE, NOT_USABLE, REFUSED, UNREACHABLE, Found, NotFound
-from lamina.clients.oci.rules import Registry, Rules
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
+from lamina.clients.oci.resolver import NO_SUCH_IMAGE, NOT_USABLE, REFUSED, UNREACHABLE, ImageNotFound, ResolvedImages
 from lamina.model.image import Platform
 from testbed import made, uploading
 from tests.integration.registry.guarded import HTPASSWD, LOGIN, SERVICE, GuardedRegistry, TokenIssuer
@@ -24,7 +24,7 @@ OTHER = made.image([SMALL], architecture="arm64", variant="v8")
 
 
 def rules(*hosts, **more):
-    return Rules(tuple(Registry(host, plain_http=True, private=True, **more) for host in hosts))
+    return RegistryConfig(tuple(RegistrySettings(host, plain_http=True, private=True, **more) for host in hosts))
 
 
 def asked_since(registry, count):
@@ -56,7 +56,7 @@ async def test_an_image_is_found_as_it_was_made(registry_server, docker):
     async with Asking(rules(registry_server.host)) as resolver:
         found = await resolver.find(reference, [AMD64])
 
-    assert isinstance(found, Found)
+    assert isinstance(found, ResolvedImages)
     (one,) = found.images
     assert (image.digest, AMD64, (reference,)) == (one.digest, one.platform, one.names)
     assert made_layers(image) == layers_of(one)
@@ -68,7 +68,7 @@ async def test_every_compression_is_told_and_what_is_not_compressed_says_its_siz
     async with Asking(rules(registry_server.host)) as resolver:
         found = await resolver.find(reference, [AMD64])
 
-    assert isinstance(found, Found)
+    assert isinstance(found, ResolvedImages)
     assert made_layers(IMAGE) == layers_of(found.images[0])
     assert [None, None, None, PLAIN.unpacked] == [layer.unpacked for layer in found.images[0].layers]
 
@@ -131,7 +131,7 @@ async def test_a_chart_is_no_image(registry_server):
     async with Asking(rules(registry_server.host)) as resolver:
         answer = await resolver.find(f"{registry_server.host}/charts:2", [AMD64])
 
-    assert isinstance(answer, NotFound)
+    assert isinstance(answer, ImageNotFound)
     assert NOT_USABLE == answer.reason
     assert "no image" in answer.detail
 
@@ -145,7 +145,7 @@ async def test_a_hundred_look_ups_at_once(registry_server):
     async with Asking(rules(registry_server.host)) as resolver:
         found = await asyncio.gather(*(resolver.find(references[number % 20], [AMD64]) for number in range(100)))
 
-    assert {Found} == {type(one) for one in found}
+    assert {ResolvedImages} == {type(one) for one in found}
     assert len(await seen(registry_server, before, 60)) <= 60
 
 
@@ -187,7 +187,7 @@ async def test_tokens(registry_server, tmp_path, login):
             async with Asking(rules(guarded.host, realms=(realm.host,))) as resolver:
                 found = await resolver.find(f"{guarded.host}/team/tokens:1", [AMD64], keyring=keyring)
 
-    assert isinstance(found, Found)
+    assert isinstance(found, ResolvedImages)
     assert [IMAGE.digest] == [image.digest for image in found.images]
     assert 1 == len(asked)
     said = asked[0].body.decode() if login == "identity token" else str(asked[0].query)
@@ -204,7 +204,7 @@ async def test_a_token_for_something_else_is_refused_by_the_registry(registry_se
             async with Asking(rules(guarded.host, realms=(realm.host,))) as resolver:
                 answer = await resolver.find(f"{guarded.host}/team/tokens:1", [AMD64])
 
-    assert isinstance(answer, NotFound)
+    assert isinstance(answer, ImageNotFound)
     assert REFUSED == answer.reason
 
 
@@ -218,8 +218,8 @@ async def test_tls_with_an_authority_of_ones_own(registry_server, tmp_path):
     tls = {"certificate": str(tmp_path / "cert.pem"), "key": str(tmp_path / "key.pem")}
     with GuardedRegistry(registry_server, tls=tls) as guarded:
         reference = f"{guarded.host}/tls:1"
-        known = Rules((Registry(guarded.host, private=True, ca_file=str(tmp_path / "ca.pem")),))
-        unknown = Rules((Registry(guarded.host, private=True),))
+        known = RegistryConfig((RegistrySettings(guarded.host, private=True, ca_file=str(tmp_path / "ca.pem")),))
+        unknown = RegistryConfig((RegistrySettings(guarded.host, private=True),))
         answers = []
         for one in (known, unknown):
             async with Asking(one) as resolver:
@@ -232,11 +232,11 @@ async def test_tls_with_an_authority_of_ones_own(registry_server, tmp_path):
 async def test_a_registry_as_a_mirror_of_another(registry_server):
     made.push(registry_server.host, "mirrored/app:1", IMAGE)
     entries = (
-        Registry("registry.example", mirrors=(registry_server.host,)),
-        Registry(registry_server.host, plain_http=True, private=True),
+        RegistrySettings("registry.example", mirrors=(registry_server.host,)),
+        RegistrySettings(registry_server.host, plain_http=True, private=True),
     )
-    async with Asking(Rules(entries)) as resolver:
+    async with Asking(RegistryConfig(entries)) as resolver:
         found = await resolver.find("registry.example/mirrored/app:1", [AMD64])
 
-    assert isinstance(found, Found)
+    assert isinstance(found, ResolvedImages)
     assert ("registry.example/mirrored/app:1",) == found.images[0].names

@@ -9,8 +9,8 @@ from typing import Any, Final
 import yaml
 
 from lamina.model.digest import Digest
-from lamina.model.reports import HeldImage, LayerReport
-from lamina.wire.node_layers_status import encode_node_layers, encode_node_layers_status
+from lamina.model.layer_report import HeldImage, LayerReport
+from lamina.wire.custom_resources.node_layers_status import encode_node_layers, encode_node_layers_status
 from testbed import Testbed, made
 from testbed.registry_server import RegistryServer
 from tests.e2e._live import CUSTOM, node_of, publish_image, until

@@ -6,17 +6,17 @@ import random
 import pytest
 
 from lamina.clients.oci.keyring import Keyring
-from lamina.clients.oci.resolver import Resolver
-from lamina.clients.oci.rules import Registry, Rules
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
+from lamina.clients.oci.resolver import RegistryResolver
 from lamina.model.events import LayersReported, NodeSeen, PodSeen
+from lamina.model.layer_report import HeldImage, LayerReport
 from lamina.model.reference import DOCKER_HUB
-from lamina.model.reports import HeldImage, LayerReport
-from lamina.services.intake.doorkeeper import Doorkeeper
-from lamina.services.intake.nodes_seen import registry_of
-from lamina.services.intake.resolving import Resolving
+from lamina.services.informers.image_gate import ImageGate
+from lamina.services.informers.node_image_facts import registry_of
+from lamina.services.informers.pod_image_resolver import PodImageResolver
 from lamina.testing import a_digest, a_node, a_pod
 from tests.integration.scheduler import hostile
-from tests.unit.services.intake.asking import Inside
+from tests.unit.services.informers.asking import Inside
 
 pytestmark = pytest.mark.realtime
 
@@ -40,10 +40,10 @@ def evil_reports(ports: tuple[int, ...]) -> list[LayerReport]:
     ]
 
 
-async def run(resolver: Resolver, names: list[str], reports: list[LayerReport]) -> Inside:
+async def run(resolver: RegistryResolver, names: list[str], reports: list[LayerReport]) -> Inside:
     inside = Inside()
-    resolving = Resolving(inside.find, resolver)
-    door = Doorkeeper(inside, resolving, ours=lambda _: True, deadline=2.0)
+    resolving = PodImageResolver(inside.find, resolver)
+    door = ImageGate(inside, resolving, ours=lambda _: True, deadline=2.0)
     task = asyncio.create_task(door.run())
     await asyncio.sleep(0)
     door.put(NodeSeen(a_node("evil")))
@@ -84,9 +84,9 @@ async def test_no_name_of_an_image_makes_us_go_where_the_rules_do_not_lead(caplo
             f"https://127.0.0.1:{quiet}@registry.invalid:99999/",
         ]
         allowed = f"127.0.0.1:{loud}"
-        rules = Rules(registries=(Registry(host=allowed, plain_http=True, private=True),))
+        rules = RegistryConfig(registries=(RegistrySettings(host=allowed, plain_http=True, private=True),))
         secret = f'{{"auths": {{"{allowed}": {{"username": "u", "password": "{PASSWORD}"}}}}}}'.encode()
-        resolver = Resolver(rules, Keyring.from_secrets([secret]))
+        resolver = RegistryResolver(rules, Keyring.from_secrets([secret]))
         names = list(hostile.names(PODS, (quiet, 80, 443), allowed, random.Random(0)))
         with EAR.listening():
             inside = await run(resolver, names, evil_reports((quiet,)))

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from testbed import BuildError, MissingError, building, toolchain
-from testbed import parts as catalogue
+from testbed import parts as catalog
 
 pytestmark = pytest.mark.realtime
 
 ROOT = Path(__file__).resolve().parents[3]
-ETCD = catalogue.find("etcd")
+ETCD = catalog.find("etcd")
 
 # Answers like Go, notes every build, and does with the first ones what FAILURES says.
 GO = """#!/bin/sh
@@ -67,7 +67,7 @@ def test_two_processes_build_once(workshop):
 
 
 def test_a_part_of_several_programs_has_them_in_one_folder():
-    folder = building.programs(catalogue.find("containerd"))
+    folder = building.programs(catalog.find("containerd"))
 
     assert sorted(path.name for path in folder.iterdir()) == ["containerd", "containerd-shim-runc-v2", "ctr"]
 
@@ -107,7 +107,7 @@ def test_a_changed_module_is_another_part(workshop, monkeypatch):
     (modules / ETCD.module).mkdir(parents=True)
     for path in ETCD.folder.iterdir():
         (modules / ETCD.module / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(catalogue, "MODULES", modules)
+    monkeypatch.setattr(catalog, "MODULES", modules)
     assert building.place(ETCD) == before
 
     (modules / ETCD.module / "go.sum").write_text("")
@@ -145,10 +145,10 @@ def test_a_part_in_c_needs_a_compiler(monkeypatch):
     monkeypatch.setattr(toolchain, "C_COMPILERS", ("no-such-compiler",))
 
     with pytest.raises(MissingError, match=r"^needs a C compiler to build runc .*: install gcc and libc6-dev$"):
-        building.programs(catalogue.find("runc"))
+        building.programs(catalog.find("runc"))
 
 
-@pytest.mark.parametrize("part", catalogue.CATALOGUE, ids=lambda part: f"{part.name}-{part.version}")
+@pytest.mark.parametrize("part", catalog.CATALOG, ids=lambda part: f"{part.name}-{part.version}")
 def test_a_wrapper_module_names_the_version_that_is_told(part):
     text = (part.folder / "go.mod").read_text()
 

@@ -21,10 +21,10 @@ import pytest
 from lamina.clients.kube.access import load_access
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.errors import LaminaError
-from lamina.services.annotator.planning import FORGET, MOVED, REFRESH, Change
-from lamina.services.annotator.wiring import Options, annotate
-from lamina.services.annotator.writing import Writer
-from lamina.services.intake.usage.settings import PrometheusEntry, Settings
+from lamina.services.annotator.annotation_plan import FORGET, MOVED, REFRESH, AnnotationWrite
+from lamina.services.annotator.annotation_writer import AnnotationWriter
+from lamina.services.annotator.wiring import AnnotatorOptions, annotate
+from lamina.services.informers.usage.usage_settings import PrometheusEntry, UsageSettings
 from testbed import Testbed
 from testbed.prometheus import Prometheus
 from tests.integration.custom_resources.people import Bearer, wait_until
@@ -59,14 +59,14 @@ def account(token: str, bed: Testbed, tmp_path: Path) -> Path:
     return kubeconfig(bed, tmp_path / "kubeconfig", {"token": token})
 
 
-def options(account: Path, what: Any, **changes: Any) -> Options:
+def options(account: Path, what: Any, **changes: Any) -> AnnotatorOptions:
     plain: dict[str, Any] = {"once": True, "per_second": 50.0, "refresh": REFRESH, "forget": FORGET}
-    return Options(what=what, access=load_access(account), **{**plain, **changes})
+    return AnnotatorOptions(what=what, access=load_access(account), **{**plain, **changes})
 
 
-async def run(account: Path, what: str, **changes: Any) -> tuple[list[Change], str]:
+async def run(account: Path, what: str, **changes: Any) -> tuple[list[AnnotationWrite], str]:
     """Annotate once; return what was planned, and what was remarked."""
-    shown: list[tuple[list[Change], str]] = []
+    shown: list[tuple[list[AnnotationWrite], str]] = []
     await annotate(options(account, what, **changes), lambda plan, remark: shown.append((list(plan), remark)))
     return shown[0]
 
@@ -100,12 +100,12 @@ def version(bed: Testbed) -> str:
     return str(bed.api("GET", "/api/v1/nodes")["metadata"]["resourceVersion"])
 
 
-def measured(starting: Any, **cores: float) -> Settings:
+def measured(starting: Any, **cores: float) -> UsageSettings:
     """A Prometheus server that has measured so many cores, and 4 GB, of each node."""
     now = time.time()
     made = {f"{name}:9100": ((lambda _, used=used: used), lambda _: 4e9) for name, used in cores.items()}
     server = starting(Prometheus(blocks=history(made, now - 1200, now)))
-    return Settings(prometheus=PrometheusEntry(url=server.url))
+    return UsageSettings(prometheus=PrometheusEntry(url=server.url))
 
 
 async def test_usage_stands_on_nodes_is_written_once_and_can_be_taken_off(bed, account, starting):
@@ -192,7 +192,7 @@ async def test_congestion_is_what_pressure_network_and_disk_say(bed, account, st
         "mute": Machine(),
     }
     server = starting(Prometheus([exporter.target(name, node=name) for name in exporter.machines]))
-    settings = Settings(prometheus=PrometheusEntry(url=server.url, rate=4.0))
+    settings = UsageSettings(prometheus=PrometheusEntry(url=server.url, rate=4.0))
 
     async def planned() -> int:
         changes, _ = await run(account, "congestion", settings=settings, dry_run=True)
@@ -288,9 +288,9 @@ async def test_nodes_that_are_gone_made_anew_or_full_hold_up_nobody(bed, account
         **{n: uids[n] for n in ("druid-full", "fine")},
     }
     client = KubeClient(load_access(account))
-    writer = Writer(client, 50.0, random.Random(1))
+    writer = AnnotationWriter(client, 50.0, random.Random(1))
     number = {"mean-free-cpu": "1000", "lamina.dev/usage-observed-at": "2026-03-01T12:00:00Z"}
-    outcome = await writer.write([Change(name, uid, dict(number), MOVED) for name, uid in meant.items()])
+    outcome = await writer.write([AnnotationWrite(name, uid, dict(number), MOVED) for name, uid in meant.items()])
     await client.close()
 
     assert (["fine"], ["druid-full"], None) == (outcome.written, list(outcome.refused), outcome.ended)

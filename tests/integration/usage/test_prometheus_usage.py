@@ -18,10 +18,10 @@ import pytest
 
 from lamina.clients.prometheus.client import PrometheusClient
 from lamina.clients.prometheus.errors import BAD_QUERY, REFUSED, TOO_MUCH, UNREACHABLE, PrometheusError
-from lamina.clients.prometheus.server import Server
+from lamina.clients.prometheus.server import PrometheusServer
 from lamina.model.node import Node
-from lamina.services.intake.usage.prometheus import PrometheusUsage
-from lamina.services.intake.usage.queries import Forecast, Queries
+from lamina.services.informers.usage.prometheus import PrometheusUsage
+from lamina.services.informers.usage.queries import Forecast, Queries
 from lamina.testing import a_node
 from testbed import MissingError, leftovers
 from testbed.fixtures import do_without
@@ -40,7 +40,7 @@ def nodes(**addresses: str) -> dict[str, Node]:
 
 
 async def look(server: Prometheus, known: dict[str, Node], queries: Queries | None = None):
-    client = PrometheusClient(Server(url=server.url))
+    client = PrometheusClient(PrometheusServer(url=server.url))
     source = PrometheusUsage(client, queries)
     try:
         return {one.node: one for one in await source.look(known)}, source.remark
@@ -265,7 +265,7 @@ async def test_a_machine_that_falls_silent_is_left_out_and_a_server_that_is_rest
 
 
 async def failure(server: Prometheus, query: str = "up", timeout: float = 2.0, **login: Any) -> PrometheusError:
-    client = PrometheusClient(Server(url=server.url, **login), timeout=timeout)
+    client = PrometheusClient(PrometheusServer(url=server.url, **login), timeout=timeout)
     try:
         with pytest.raises(PrometheusError) as raised:
             await client.query(query)
@@ -289,7 +289,7 @@ async def test_a_server_that_hangs_stops_or_does_not_understand_is_one_line(star
     assert UNREACHABLE == (await failure(server)).reason
     assert time.monotonic() - began < 4
     server.program.resume()
-    client = PrometheusClient(Server(url=server.url))
+    client = PrometheusClient(PrometheusServer(url=server.url))
     assert 1 == len((await client.query("vector(1)")).series)
     await client.close()
 
@@ -298,7 +298,7 @@ async def test_a_server_that_hangs_stops_or_does_not_understand_is_one_line(star
 
 
 async def test_a_deadline_may_have_a_fraction(starting):
-    client = PrometheusClient(Server(url=starting(Prometheus()).url), timeout=2.5)
+    client = PrometheusClient(PrometheusServer(url=starting(Prometheus()).url), timeout=2.5)
     assert 1 == len((await client.query("vector(1)")).series)
     await client.close()
 
@@ -321,7 +321,7 @@ async def test_a_password_is_asked_for_and_known(starting, tmp_path):
     error = await failure(server, user=USER, password_file=tmp_path / "wrong")
     assert (REFUSED, False) == (error.reason, "canary" in str(error))
 
-    client = PrometheusClient(Server(url=server.url, user=USER, password_file=Path(tmp_path / "right")))
+    client = PrometheusClient(PrometheusServer(url=server.url, user=USER, password_file=Path(tmp_path / "right")))
     assert 1 == len((await client.query("vector(1)")).series)
     await client.close()
 

@@ -9,7 +9,7 @@ import pytest
 from lamina.cli import annotate as command
 from lamina.model.errors import InputError
 from lamina.services.annotator import wiring
-from lamina.services.annotator.planning import MOVED, UNKNOWN, Change
+from lamina.services.annotator.annotation_plan import MOVED, UNKNOWN, AnnotationWrite
 from lamina.services.log_lines import Verbosity
 from tests.unit.clients.kube.kubeconfigs import config, saved
 
@@ -81,11 +81,11 @@ def test_what_the_command_line_does_not_know_is_bad_usage(words):
 
 
 def test_what_was_said_reaches_the_annotator(monkeypatch, tmp_path):
-    seen: list[wiring.Options] = []
+    seen: list[wiring.AnnotatorOptions] = []
 
     async def run(options, show):
         seen.append(options)
-        show([Change("n1", "u", {"a": "1"}, MOVED)], "a remark")
+        show([AnnotationWrite("n1", "u", {"a": "1"}, MOVED)], "a remark")
 
     monkeypatch.setattr(wiring, "annotate", run)
     annotate(
@@ -112,7 +112,7 @@ def test_what_was_said_reaches_the_annotator(monkeypatch, tmp_path):
     ],
 )
 def test_how_often_is_what_the_command_line_says_or_else_the_file(monkeypatch, tmp_path, words, file, every):
-    seen: list[wiring.Options] = []
+    seen: list[wiring.AnnotatorOptions] = []
 
     async def run(options, show):
         seen.append(options)
@@ -128,7 +128,7 @@ def test_how_often_is_what_the_command_line_says_or_else_the_file(monkeypatch, t
 
 
 def test_removing_needs_no_source(monkeypatch, tmp_path):
-    seen: list[wiring.Options] = []
+    seen: list[wiring.AnnotatorOptions] = []
 
     async def run(options, show):
         seen.append(options)
@@ -142,8 +142,8 @@ def test_removing_needs_no_source(monkeypatch, tmp_path):
 
 def test_a_dry_run_prints_a_table_that_others_cannot_draw_in(capsys):
     changes = [
-        Change("n1", "u", {"mean-free-cpu": "2500", "std-free-cpu": "100"}, MOVED),
-        Change("n2[red]\x1b[31m", "u", {"mean-free-cpu": None}, UNKNOWN),
+        AnnotationWrite("n1", "u", {"mean-free-cpu": "2500", "std-free-cpu": "100"}, MOVED),
+        AnnotationWrite("n2[red]\x1b[31m", "u", {"mean-free-cpu": None}, UNKNOWN),
     ]
     command._show(changes, "1 of 2 nodes are measured, not n2")
     shown = capsys.readouterr().out
@@ -156,6 +156,6 @@ def test_a_dry_run_prints_a_table_that_others_cannot_draw_in(capsys):
 
 
 def test_a_dry_run_of_many_nodes_shows_some(capsys):
-    command._show([Change(f"n{n}", "u", {"a": "1"}, MOVED) for n in range(201)], "")
+    command._show([AnnotationWrite(f"n{n}", "u", {"a": "1"}, MOVED) for n in range(201)], "")
 
     assert "201 nodes would be written, of which 200 are shown" in capsys.readouterr().out

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lamina.cli import many
-from lamina.cli.comparison_table import show
-from lamina.cli.screen import Screen
-from lamina.evaluation.comparison import Comparison, Run, compare
+from lamina.cli.compare import run_pool
+from lamina.cli.compare.comparison_table import print_comparison
+from lamina.cli.output.screen import Screen
+from lamina.evaluation.comparison import ProfileComparison, Run, compare
 
 FOLDER = Path(__file__).parent / "comparisons"
 SAFE = Path(__file__).resolve().parents[3] / "examples" / "safe"
@@ -31,10 +31,10 @@ STORIES = {
 
 
 @functools.cache
-def compared(story: str) -> Comparison:
+def compared(story: str) -> ProfileComparison:
     scenario, profiles = STORIES[story]
     runs = [
-        Run(name, seed, many.run_one(many.Task(scenario, profile, seed)))
+        Run(name, seed, run_pool.run_one(run_pool.RunTask(scenario, profile, seed)))
         for seed in (1, 2, 3)
         for name, profile in profiles.items()
     ]
@@ -43,7 +43,7 @@ def compared(story: str) -> Comparison:
 
 def page(story: str, width: int) -> str:
     text = io.StringIO()
-    show(compared(story), None, Screen(Console(file=text, width=width, highlight=False)))
+    print_comparison(compared(story), None, Screen(Console(file=text, width=width, highlight=False)))
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 

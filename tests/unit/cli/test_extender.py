@@ -121,7 +121,7 @@ def test_the_scheduler_is_told_where_to_ask(capsys, words, url):
         pytest.param(
             ("--prometheus", "http://me:secret@p:9090"),
             "--prometheus: has a user or a password in it: leave them off, and name them beside `url` in a file, as "
-            "docs/agents-data.md shows",
+            "docs/scheduling-agents-data.md shows",
             id="a password, which is not repeated",
         ),
     ],

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from lamina.cli.main import run
 from lamina.cli.replay import replay
 from lamina.services.scheduler.recordings import RecordingFiles, RecordingSettings
-from lamina.trace.recording import Decided, compressed
+from lamina.trace.recording import DecideCall, compressed
 from lamina.trace.recording_reader import read_recording
 from tests.unit.services.scheduler.recorded import Life
 
@@ -26,10 +26,10 @@ def altered(path):
     place = max(
         number
         for number, one in enumerate(records)
-        if isinstance(one, Decided) and any(outcome.kind == "bind" for outcome in one.outcomes)
+        if isinstance(one, DecideCall) and any(outcome.kind == "bind" for outcome in one.outcomes)
     )
     decided = records[place]
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, DecideCall)
     outcomes = tuple(msgspec.structs.replace(one, node="n99") for one in decided.outcomes)
     records[place] = msgspec.structs.replace(decided, outcomes=outcomes)
     path.write_bytes(b"".join(compressed(records)))
@@ -86,7 +86,7 @@ def test_nothing_in_a_file_is_a_command_to_the_terminal(recording):
         msgspec.structs.replace(
             one, outcomes=tuple(msgspec.structs.replace(outcome, message=hostile) for outcome in one.outcomes)
         )
-        if isinstance(one, Decided)
+        if isinstance(one, DecideCall)
         else one
         for one in records
     ]
@@ -100,7 +100,7 @@ def test_nothing_in_a_file_is_a_command_to_the_terminal(recording):
 
 
 def test_a_recorded_crash_that_does_not_come_again_ends_in_1_and_shows_both(recording):
-    records = [*list(read_recording(recording))[:-1], Decided(1, 0, broke="KeyError: 'n1'")]
+    records = [*list(read_recording(recording))[:-1], DecideCall(1, 0, broke="KeyError: 'n1'")]
     recording.write_bytes(b"".join(compressed(records)))
     result = CliRunner().invoke(replay, [str(recording)])
 

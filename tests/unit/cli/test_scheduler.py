@@ -14,15 +14,15 @@ import pytest
 
 from lamina.cli import scheduler as command
 from lamina.cli.main import run
-from lamina.cli.profile_option import configuration
+from lamina.cli.options.scheduler_profile import configuration
 from lamina.clients.kube.access import load_access
-from lamina.clients.oci.rules import Registry, Rules
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
 from lamina.model.errors import InputError, WiringError
-from lamina.scheduling.config.load import load
+from lamina.scheduling.config.loader import load
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.services.log_lines import Verbosity
 from lamina.services.scheduler import wiring
-from lamina.services.scheduler.options import Options
+from lamina.services.scheduler.options import SchedulerOptions
 from tests.unit.clients.kube.kubeconfigs import config, saved
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -51,11 +51,11 @@ def kubeconfig(tmp_path) -> Path:
 
 
 @pytest.fixture
-def served(monkeypatch) -> list[Options]:
+def served(monkeypatch) -> list[SchedulerOptions]:
     """What would have been run."""
-    found: list[Options] = []
+    found: list[SchedulerOptions] = []
 
-    async def serve(options: Options) -> None:
+    async def serve(options: SchedulerOptions) -> None:
         found.append(options)
 
     monkeypatch.setattr(wiring, "serve", serve)
@@ -220,7 +220,7 @@ def test_without_options_pods_of_lamina_are_placed(monkeypatch, kubeconfig, serv
         (["-v", "9"], {"detail": "savings"}),
         (["--seed", "7"], {"seed": 7}),
         (["--listen", "[::1]:0"], {"host": "::1", "port": 0}),
-        ([], {"rules": Rules(), "keyring": None, "registry_deadline": 2.0}),
+        ([], {"rules": RegistryConfig(), "keyring": None, "registry_deadline": 2.0}),
         (["--no-registries"], {"rules": None}),
         (["--registry-deadline", "0.5"], {"registry_deadline": 0.5}),
     ],
@@ -241,7 +241,7 @@ def test_registries_and_credentials_come_from_files(monkeypatch, tmp_path, kubec
     words = ("--registries", tmp_path / "r.yaml", "--docker-config", tmp_path / "d.json")
 
     assert 0 == lamina(monkeypatch, "--kubeconfig", kubeconfig, *words)
-    assert Rules(registries=(Registry("quay.io"),), from_nodes=False) == served[0].rules
+    assert RegistryConfig(registries=(RegistrySettings("quay.io"),), from_nodes=False) == served[0].rules
     assert 1 == len(served[0].keyring.for_registry("quay.io"))
     assert "dTpw" not in repr(served[0])
 
@@ -355,13 +355,13 @@ def test_who_elects_nobody_may_have_any_times():
 @pytest.mark.filterwarnings("ignore:shutdown_timeout")
 async def test_a_scheduler_that_reaches_nobody_starts_says_so_and_stops(kubeconfig, monkeypatch):
     """Put together as in the command: pages are there, nothing is decided, and stopping leaves nothing open."""
-    options = Options(
+    options = SchedulerOptions(
         configuration=configuration("lamina-balanced").called("lamina"),
         access=load_access(kubeconfig),
         leader_elect=False,
         port=0,
     )
-    service = wiring.Scheduler(options)
+    service = wiring.SchedulerService(options)
     task = asyncio.create_task(service.run())
     while service.port == 0 and not task.done():
         await asyncio.sleep(0.01)
@@ -383,8 +383,8 @@ def test_nothing_is_used_that_is_on_its_way_out(monkeypatch, capsys, kubeconfig)
 
 
 async def test_asked_twice_it_stops_at_once(kubeconfig, monkeypatch):
-    options = Options(configuration=configuration("lamina-balanced"), access=load_access(kubeconfig), port=0)
-    service = wiring.Scheduler(options)
+    options = SchedulerOptions(configuration=configuration("lamina-balanced"), access=load_access(kubeconfig), port=0)
+    service = wiring.SchedulerService(options)
     service.stop()
 
     ended: list[int] = []

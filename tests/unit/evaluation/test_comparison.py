@@ -6,7 +6,7 @@ import pytest
 
 from lamina.evaluation.comparison import EQUAL, NEITHER, NO_INTERVAL, NO_PAIRS, UNKNOWN_PODS, Population, Run, compare
 from lamina.evaluation.intervals import Estimate, Ratio
-from lamina.evaluation.metrics import METRICS, chosen
+from lamina.evaluation.run_metrics import METRICS, chosen
 from lamina.model.errors import InputError
 
 HARMS = ("failures", "evictions", "overload_seconds", "cleared_bytes", "restarts", "pull_failures")

@@ -13,7 +13,7 @@ import pytest
 
 from lamina.layers.inventory import Inventory
 from lamina.model.image import Image, Layer
-from lamina.model.reports import LayerReport
+from lamina.model.layer_report import LayerReport
 from lamina.testing import a_digest
 
 MB = 1_000_000

@@ -16,7 +16,7 @@ from lamina.layers.catalog import (
     usual,
 )
 from lamina.model.image import Image, Layer, Platform
-from lamina.model.reports import HeldImage
+from lamina.model.layer_report import HeldImage
 from lamina.testing import a_digest, an_image
 
 ARM = Platform(architecture="arm64")

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from lamina.layers.catalog import TOO_MANY_LAYERS, TWO_SIZES
-from lamina.layers.intake import IMPLAUSIBLE_FIGURES, MORE_THAN_DISK, MOST_IMAGES, TOO_MANY_IMAGES
 from lamina.layers.inventory import Inventory
+from lamina.layers.report_checks import IMPLAUSIBLE_FIGURES, MORE_THAN_DISK, MOST_IMAGES, TOO_MANY_IMAGES
 from lamina.model.image import Image, Layer
-from lamina.model.reports import HeldImage, LayerReport
+from lamina.model.layer_report import HeldImage, LayerReport
 from lamina.testing import a_digest, held
 from tests.unit.layers.shelf import APP, APP_ON_OS, COLD_APP, MB, OS, TOOL, but, read, seconds, stacked
 

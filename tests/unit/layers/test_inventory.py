@@ -1,4 +1,4 @@
-"""Inventory: catalogue, reports, arrivals and index together."""
+"""Inventory: catalog, reports, arrivals and index together."""
 
 import math
 
@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from lamina.layers import inventory as room
-from lamina.layers.intake import ANOTHER_MACHINE, MORE_THAN_DISK, TOO_EARLY
+from lamina.layers.bit_matrix import FIRST_ROWS
 from lamina.layers.inventory import Inventory
-from lamina.layers.sheets import FIRST_ROWS
+from lamina.layers.report_checks import ANOTHER_MACHINE, MORE_THAN_DISK, TOO_EARLY
 from lamina.model.image import Platform
 from lamina.testing import a_digest, held
 from tests.unit.layers.shelf import (

@@ -84,7 +84,7 @@ def test_names_of_images_that_nobody_has_described_change_no_meaning():
 
 
 def test_names_of_images_that_were_described_by_name_change_no_meaning(inventory):
-    """In a simulation, or with a catalogue, names are known already."""
+    """In a simulation, or with a catalog, names are known already."""
     before = inventory.meanings
     inventory.report(held("n1", APP, TOOL))
 

@@ -12,17 +12,17 @@ import numpy as np
 from lamina.layers.inventory import Inventory
 from lamina.model.decision import Refusal
 from lamina.model.image import Image
+from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
 from lamina.model.pod import Pod
-from lamina.model.reports import LayerReport
-from lamina.scheduling.framework.columns import NodeColumns
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.registry import Args
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.status import Code
-from lamina.scheduling.framework.view import NodeRow, NodeView, everything
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.status import Code
 from lamina.scheduling.plugins.in_tree import registry
+from lamina.scheduling.state.columns import NodeColumns
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeRow, NodeView, everything
 
 
 class Bench:
@@ -31,7 +31,7 @@ class Bench:
     def __init__(self, *nodes: Node) -> None:
         self.columns = NodeColumns()
         self.inventory = Inventory()
-        self.context = Context(self.columns, self.inventory)
+        self.context = PluginContext(self.columns, self.inventory)
         self.placed: dict[str, list[Pod]] = {}
         # Tests make plugins late; what they count has to be counted from the start.
         self.make("NodePorts")
@@ -87,7 +87,7 @@ class Bench:
         for row in rows:
             self.columns.touch(Facet.LAYERS, row)
 
-    def make(self, name: str, args: Args | None = None) -> Any:
+    def make(self, name: str, args: PluginArgs | None = None) -> Any:
         """Make a plugin that looks at this cluster."""
         return registry(entry_points=False).make(name, self.context, args)
 

@@ -8,15 +8,15 @@ import pytest
 
 from lamina.model import events
 from lamina.model.image import Image
-from lamina.model.layer_story import LayerState, LocalityStory, Saved
+from lamina.model.locality_explanation import LayerState, LocalityExplanation, Savings
 from lamina.model.node import Node
 from lamina.model.pod import DO_NOT_SCHEDULE, Owner, Pod, SpreadConstraint
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import NO_SCHEDULE, Taint
-from lamina.scheduling.framework.explain import Detail
-from lamina.scheduling.loop.state import Settings
+from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.locality.layer_locality import Barrier, LayerLocalityArgs
-from lamina.testing import Desk, a_digest, a_loop, a_node, a_pod, an_image, held
+from lamina.scheduling.runtime.explanation import Detail
+from lamina.testing import LoopHarness, a_digest, a_loop, a_node, a_pod, an_image, held
 from tests.unit.scheduling.named_desk import a_desk
 
 MB = 1_000_000
@@ -24,7 +24,9 @@ GB = 1000 * MB
 LAMINA = ["lamina-balanced", "lamina-even", "lamina-roomy", "lamina-local"]
 
 
-def a_cluster(profile: str, *nodes: Node, images: tuple[Image, ...], seed: int = 0, detail: Detail = "full") -> Desk:
+def a_cluster(
+    profile: str, *nodes: Node, images: tuple[Image, ...], seed: int = 0, detail: Detail = "full"
+) -> LoopHarness:
     """Nodes that reported to hold nothing."""
     desk = a_desk(profile, seed=seed, detail=detail)
     desk.tell(events.ImagesLearned(images))
@@ -33,14 +35,14 @@ def a_cluster(profile: str, *nodes: Node, images: tuple[Image, ...], seed: int =
     return desk
 
 
-def runs(desk: Desk, pod: Pod, *images: Image) -> None:
+def runs(desk: LoopHarness, pod: Pod, *images: Image) -> None:
     """Let a pod start where it was bound, and its node report what it holds."""
     node = desk.bound[pod.name]
     desk.tell(events.PodSeen(msgspec.structs.replace(pod, node_name=node, started=True)))
     desk.tell(events.LayersReported(held(node, *images, sequence=2)))
 
 
-def points(desk: Desk, pod: str, plugin: str = "LayerLocality") -> dict[str, int]:
+def points(desk: LoopHarness, pod: str, plugin: str = "LayerLocality") -> dict[str, int]:
     """Return what a plugin gave each node that was feasible."""
     return {
         verdict.node: one.score
@@ -306,7 +308,7 @@ def test_where_layers_have_no_say_the_other_plugins_decide():
     """A barrier that begins at the mean and ends soon: every node is out of the question, and the emptiest gets it."""
     plugins = ["PrioritySort", "NodeResourcesFit", "LayerLocality", "DefaultBinder"]
     args = {"LayerLocality": LayerLocalityArgs(barrier=Barrier(begin=0.0, width=0.1))}
-    desk = Desk(a_loop(plugins, weights={"LayerLocality": 5}, args=args, settings=Settings(detail="full")))
+    desk = LoopHarness(a_loop(plugins, weights={"LayerLocality": 5}, args=args, settings=LoopSettings(detail="full")))
     nodes = [a_node(f"n{number}", cpu=20) for number in range(3)]
     desk.tell(events.ImagesLearned((BIG,)), *(events.NodeSeen(node) for node in nodes))
     desk.tell(*(events.LayersReported(held(node.name)) for node in nodes[1:]), events.LayersReported(held("n0", BIG)))
@@ -341,7 +343,7 @@ def test_an_explanation_names_what_is_there_what_is_coming_and_what_is_missing()
     decision = desk.decisions["p"]
     assert ("n1", "n2") == (decision.chosen.node, decision.runner_up.node)
     assert (
-        LocalityStory(
+        LocalityExplanation(
             layers=(
                 LayerState(a_digest("os"), 300 * MB, "present"),
                 LayerState(a_digest("runtime"), 500 * MB, "arriving", pytest.approx(10.14)),
@@ -349,8 +351,8 @@ def test_an_explanation_names_what_is_there_what_is_coming_and_what_is_missing()
             ),
             seconds=pytest.approx(15.02),
             download=200 * MB,
-            against_mean=Saved(pytest.approx(3.727, abs=0.001), 433_333_333),
-            against_runner_up=Saved(pytest.approx(1.96), 500 * MB),
+            against_mean=Savings(pytest.approx(3.727, abs=0.001), 433_333_333),
+            against_runner_up=Savings(pytest.approx(1.96), 500 * MB),
         )
         == decision.locality
     )

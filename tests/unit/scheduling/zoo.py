@@ -7,13 +7,13 @@ import numpy as np
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.columns import Bools, Ints
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.normalize import normalized
-from lamina.scheduling.framework.points import Narrowed, Reads, Verdicts
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.status import SKIP, Status, failed, unresolvable, unschedulable
-from lamina.scheduling.framework.view import NodeRow, NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.normalize import normalized
+from lamina.scheduling.contract.points import PreFilterResult, Reads, Verdicts
+from lamina.scheduling.contract.status import SKIP, Status, failed, unresolvable, unschedulable
+from lamina.scheduling.state.columns import Bools, Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.view import NodeRow, NodeView
 
 LABELS = Reads(rows=frozenset({Facet.LABELS}))
 
@@ -34,10 +34,10 @@ class Narrowing(Animal):
     name: ClassVar = "Narrowing"
     reads: ClassVar = Reads()
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Narrowed | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> PreFilterResult | None:
         """Narrow the search down."""
         listed = pod.labels.get("nodes")
-        return None if listed is None else Narrowed(frozenset(listed.split("-")))
+        return None if listed is None else PreFilterResult(frozenset(listed.split("-")))
 
 
 class AlsoNarrowing(Narrowing):
@@ -45,10 +45,10 @@ class AlsoNarrowing(Narrowing):
 
     name: ClassVar = "AlsoNarrowing"
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Narrowed | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> PreFilterResult | None:
         """Narrow the search down."""
         listed = pod.labels.get("also")
-        return None if listed is None else Narrowed(frozenset(listed.split("-")))
+        return None if listed is None else PreFilterResult(frozenset(listed.split("-")))
 
 
 class Doorman(Animal):

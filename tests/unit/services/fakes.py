@@ -6,14 +6,14 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from lamina.clients.kube.errors import ApiError, Unreachable
+from lamina.clients.kube.errors import ApiError, UnreachableError
 from lamina.model.decision import Decision, NodeVerdict, PluginScore
-from lamina.model.layer_story import LocalityStory, Saved
-from lamina.services.intake.clock import Clock
+from lamina.model.locality_explanation import LocalityExplanation, Savings
+from lamina.services.informers.clock import SteadyClock
 
 T = TypeVar("T")
 
-LOST = Unreachable("POST binding", "the connection was reset")
+LOST = UnreachableError("POST binding", "the connection was reset")
 
 
 def refused(status: int, message: str = "no", retry_after: float | None = None) -> ApiError:
@@ -24,7 +24,7 @@ def refused(status: int, message: str = "no", retry_after: float | None = None) 
 # ----------------------------------------------------------------------------------------------------------------- time
 
 
-class StillClock(Clock):
+class StillClock(SteadyClock):
     """A clock that is set on by hand."""
 
     def __init__(self, now: float = 1000.0) -> None:
@@ -34,7 +34,7 @@ class StillClock(Clock):
         return self.at
 
 
-class LoopClock(Clock):
+class LoopClock(SteadyClock):
     """The time of the event loop that runs."""
 
     def __init__(self) -> None:
@@ -164,8 +164,12 @@ def a_decision(
     chosen = NodeVerdict(node, 160 * len(scores), scores) if outcome == "placed" else None
     story = None
     if saved is not None:
-        story = LocalityStory(
-            layers=(), seconds=1.5, download=1000, against_mean=Saved(saved, 500), against_runner_up=Saved(saved, -500)
+        story = LocalityExplanation(
+            layers=(),
+            seconds=1.5,
+            download=1000,
+            against_mean=Savings(saved, 500),
+            against_runner_up=Savings(saved, -500),
         )
     return Decision(
         pod=pod,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.services.log_lines import Json, Plain, Verbosity, set_up, verbose
+from lamina.services.log_lines import JsonFormatter, TextFormatter, Verbosity, set_up, verbose
 from lamina.services.scheduler import logs
 
 HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\n\r\t\x00\x1b\x85\u2028\ud800\"'= {}%")), max_size=30)
@@ -46,7 +46,7 @@ def raised(words: str) -> BaseException:
 @given(HOSTILE, st.dictionaries(st.sampled_from(["pod", "node", "err"]), VALUES, max_size=3))
 @settings(max_examples=60)
 def test_json_is_one_line_that_says_what_was_said(message, fields):
-    text = Json().format(a_record("%s", message, **fields))
+    text = JsonFormatter().format(a_record("%s", message, **fields))
 
     assert "\n" not in text
     assert "\r" not in text
@@ -58,7 +58,7 @@ def test_json_is_one_line_that_says_what_was_said(message, fields):
 @given(HOSTILE, st.dictionaries(st.sampled_from(["pod", "node", "err"]), VALUES, max_size=3))
 @settings(max_examples=60)
 def test_text_has_no_line_feed_inside(message, fields):
-    assert "\n" not in Plain().format(a_record("%s", message, **fields))
+    assert "\n" not in TextFormatter().format(a_record("%s", message, **fields))
 
 
 @pytest.mark.parametrize("break_", ["\r", "\x0b", "\x0c", "\x1b[2K", "\x85", "\u2028"])
@@ -66,7 +66,7 @@ def test_text_has_no_line_feed_inside(message, fields):
 def test_text_has_no_other_line_break_inside_either(break_, where):
     hostile = f"a{break_}b"
     record = a_record("%s", hostile) if where == "message" else a_record("said", err=hostile)
-    text = Plain().format(record)
+    text = TextFormatter().format(record)
 
     assert 1 == len(text.splitlines())
     assert "\x1b" not in text
@@ -77,10 +77,10 @@ def test_numbers_that_json_does_not_have_do_not_break_it(number):
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is not JSON")
 
-    json.loads(Json().format(a_record("said", seconds=number)), parse_constant=refuse)
+    json.loads(JsonFormatter().format(a_record("said", seconds=number)), parse_constant=refuse)
 
 
-@pytest.mark.parametrize("form", [Plain(), Json()], ids=["text", "json"])
+@pytest.mark.parametrize("form", [TextFormatter(), JsonFormatter()], ids=["text", "json"])
 def test_an_exception_stands_on_the_line_of_its_message(form):
     text = form.format(a_record("it broke", error=raised("first\nsecond")))
 
@@ -93,8 +93,9 @@ def test_text_is_for_people():
     record = a_record("Successfully bound pod to node", pod="shop/web-0", err="no room", empty="")
     record.created = 0.0625
 
-    assert '00:00:00.062 I Successfully bound pod to node pod=shop/web-0 err="no room" empty=""' == Plain().format(
-        record
+    assert (
+        '00:00:00.062 I Successfully bound pod to node pod=shop/web-0 err="no room" empty=""'
+        == TextFormatter().format(record)
     )
 
 
@@ -108,19 +109,19 @@ def test_json_is_for_machines():
         "msg": "Successfully bound pod to node",
         "pod": "shop/web-0",
         "attempt": 2,
-    } == json.loads(Json().format(record))
+    } == json.loads(JsonFormatter().format(record))
 
 
 def test_what_others_say_beside_a_message_is_said_too():
     record = a_record("leading")
     record.lease = "lamina-scheduler"
 
-    assert "lamina-scheduler" == json.loads(Json().format(record))["lease"]
-    assert Plain().format(record).endswith("leading lease=lamina-scheduler")
+    assert "lamina-scheduler" == json.loads(JsonFormatter().format(record))["lease"]
+    assert TextFormatter().format(record).endswith("leading lease=lamina-scheduler")
 
 
 def test_a_field_never_takes_the_place_of_the_message():
-    assert "said" == json.loads(Json().format(a_record("said", msg="something else")))["msg"]
+    assert "said" == json.loads(JsonFormatter().format(a_record("said", msg="something else")))["msg"]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_levels_are_said_in_words(level, word):
     record = a_record("said")
     record.levelno, record.levelname = level, logging.getLevelName(level)
 
-    assert word == json.loads(Json().format(record))["level"]
+    assert word == json.loads(JsonFormatter().format(record))["level"]
 
 
 # ------------------------------------------------------------------------------------------------------------ verbosity

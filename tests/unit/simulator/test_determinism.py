@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.scheduling.config.named import named
+from lamina.scheduling.config.named_profiles import named
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.run import simulate, summary
 from lamina.simulator.workloads import load_scenario
@@ -77,13 +77,13 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import msgspec
-from lamina.scheduling.config.named import named
+from lamina.scheduling.config.named_profiles import named
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.run import simulate, summary
 from lamina.simulator.run.batsim_files import jobs_csv, schedule_csv
 from lamina.simulator.run.latency import modelled
 from lamina.simulator.workloads import load_scenario
-from lamina.trace.writer import TraceWriter
+from lamina.trace.trace_writer import TraceWriter
 
 scenario, out = load_scenario(sys.argv[1], 3), Path(sys.argv[2])
 with TraceWriter(out / "trace.jsonl.zst") as trace:

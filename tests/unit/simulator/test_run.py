@@ -12,22 +12,22 @@ import pytest
 from lamina.model.pod import Pod
 from lamina.model.resources import amounts
 from lamina.model.taints import Taint
-from lamina.scheduling.config.load import Configuration, load
-from lamina.scheduling.config.named import named
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import MakeRoom, Work
-from lamina.scheduling.framework.registry import NoArgs, Registry
+from lamina.scheduling.config.loader import Configuration, load
+from lamina.scheduling.config.named_profiles import named
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs, PluginRegistry
+from lamina.scheduling.contract.points import PostFilterResult, Work
 from lamina.scheduling.plugins.in_tree import registry
-from lamina.simulator.cluster import Cluster, Delays, NodeSpec
-from lamina.simulator.cluster.life import Life
-from lamina.simulator.run import Result, simulate, summary
-from lamina.simulator.run.figures import NEVER_STARTED
-from lamina.simulator.workloads import Arrival, Happening, Scenario
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.simulator.cluster import Delays, VirtualCluster, VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.simulator.run import SimulationResult, simulate, summary
+from lamina.simulator.run.run_summary import NEVER_STARTED
+from lamina.simulator.workloads import PodArrival, Scenario, ScenarioEvent
 from lamina.testing import a_pod, an_image
-from lamina.trace import records
-from lamina.trace.records import Record, type_of
-from lamina.trace.writer import MemoryTrace
+from lamina.trace import trace_records
+from lamina.trace.trace_records import TraceRecord, type_of
+from lamina.trace.trace_writer import MemoryTrace
 
 MB = 1_000_000
 WEB = an_image("registry.example/web:1", {"base": 300 * MB, "web": 100 * MB})
@@ -37,8 +37,8 @@ IMAGES = {"web": WEB, "api": API}
 Line = tuple[float, str, str]
 
 
-def a_node_spec(name: str, cpu: int = 4, *, holds: Sequence[str] = (), **more) -> NodeSpec:
-    return NodeSpec(
+def a_node_spec(name: str, cpu: int = 4, *, holds: Sequence[str] = (), **more) -> VirtualNodeSpec:
+    return VirtualNodeSpec(
         name=name,
         allocatable=amounts({"cpu": cpu, "memory": "16Gi", "pods": 110}),
         bandwidth=100.0 * MB,
@@ -47,13 +47,13 @@ def a_node_spec(name: str, cpu: int = 4, *, holds: Sequence[str] = (), **more) -
     )
 
 
-def arriving(at: float, name: str, image: str = "web", cpu: int = 4, *, duration=None, **more) -> Arrival:
+def arriving(at: float, name: str, image: str = "web", cpu: int = 4, *, duration=None, **more) -> PodArrival:
     """A pod; its scheduler is whichever profile there is."""
     pod = a_pod(name, cpu, image=IMAGES[image].names[0], **{"scheduler": "", **more})
-    return Arrival(at, pod, Life(seconds=duration))
+    return PodArrival(at, pod, PodLifecycle(seconds=duration))
 
 
-def a_scenario(nodes: Sequence[NodeSpec], arrivals: Sequence[Arrival], **more) -> Scenario:
+def a_scenario(nodes: Sequence[VirtualNodeSpec], arrivals: Sequence[PodArrival], **more) -> Scenario:
     return Scenario(
         name="story",
         images=(WEB, API),
@@ -65,21 +65,21 @@ def a_scenario(nodes: Sequence[NodeSpec], arrivals: Sequence[Arrival], **more) -
 
 def run(
     scenario: Scenario, profile: str | Configuration = "lamina-balanced", seed: int = 0
-) -> tuple[Result, list[Record]]:
+) -> tuple[SimulationResult, list[TraceRecord]]:
     trace = MemoryTrace()
     configuration = named(profile, registry()) if isinstance(profile, str) else profile
     return simulate(scenario, configuration, seed=seed, trace=trace), trace.records
 
 
-def log(trace: Sequence[Record], *kinds: type[Record]) -> list[Line]:
+def log(trace: Sequence[TraceRecord], *kinds: type[TraceRecord]) -> list[Line]:
     """Say what happened when and to whom; without kinds, everything but nodes joining and single layers."""
-    quiet = () if kinds else (records.NodeJoined, records.LayerPulled, records.Header)
+    quiet = () if kinds else (trace_records.NodeJoined, trace_records.LayerPulled, trace_records.TraceHeader)
     lines = []
     for one in trace:
         if isinstance(one, quiet) or (kinds and not isinstance(one, kinds)):
             continue
         what = type_of(one)
-        if isinstance(one, records.Decided):
+        if isinstance(one, trace_records.PodDecided):
             lines.append((one.at, f"{what}: {one.decision.outcome}", one.decision.pod.removeprefix("default/")))
         else:
             whom = str(getattr(one, "pod", "") or getattr(one, "image", "") or getattr(one, "node", ""))
@@ -87,7 +87,7 @@ def log(trace: Sequence[Record], *kinds: type[Record]) -> list[Line]:
     return lines
 
 
-def placed(result: Result) -> Mapping[str, str]:
+def placed(result: SimulationResult) -> Mapping[str, str]:
     return {pod.pod.removeprefix("default/"): pod.node for pod in result.pods}
 
 
@@ -128,8 +128,8 @@ def test_a_trace_begins_with_what_was_run():
     _, trace = run(a_scenario([a_node_spec("n1")], []), seed=7)
 
     assert [
-        records.Header(0.0, scenario="story", profile="lamina-balanced", seed=7),
-        records.NodeJoined(0.0, "n1", {"cpu": 4000, "memory": 16 * 1024**3, "pods": 110}, 100.0 * MB),
+        trace_records.TraceHeader(0.0, scenario="story", profile="lamina-balanced", seed=7),
+        trace_records.NodeJoined(0.0, "n1", {"cpu": 4000, "memory": 16 * 1024**3, "pods": 110}, 100.0 * MB),
     ] == trace
 
 
@@ -138,7 +138,7 @@ def test_a_binding_takes_as_long_as_it_is_said_to():
     _, trace = run(a_scenario([a_node_spec("n1", holds=["web"])], [arriving(1.0, "p")], delays=delays))
 
     assert [(1.0, "decided: placed", "p"), (1.25, "pod-bound", "p"), (1.75, "pod-started", "p")] == log(
-        trace, records.Decided, records.PodBound, records.PodStarted
+        trace, trace_records.PodDecided, trace_records.PodBound, trace_records.PodStarted
     )
 
 
@@ -147,11 +147,11 @@ def test_a_pod_that_is_removed_while_it_is_being_bound_stays_unbound():
         [a_node_spec("n1", holds=["web"])],
         [arriving(1.0, "p"), arriving(2.0, "q")],
         delays=Delays(bind=0.5),
-        happenings=(Happening(1.25, "remove", "p"),),
+        happenings=(ScenarioEvent(1.25, "remove", "p"),),
     )
     result, trace = run(scenario)
 
-    assert [(2.5, "pod-bound", "q")] == log(trace, records.PodBound)
+    assert [(2.5, "pod-bound", "q")] == log(trace, trace_records.PodBound)
     assert ["removed", "running"] == [pod.phase for pod in result.pods]
 
 
@@ -160,7 +160,7 @@ def test_a_node_that_leaves_while_a_pod_is_being_bound_to_it_costs_one_back_off(
         [a_node_spec("n1", holds=["web"]), a_node_spec("n2")],
         [arriving(1.0, "p")],
         delays=Delays(bind=0.5),
-        happenings=(Happening(1.25, "drop", "n1"),),
+        happenings=(ScenarioEvent(1.25, "drop", "n1"),),
     )
     result, trace = run(scenario)
 
@@ -171,7 +171,7 @@ def test_a_node_that_leaves_while_a_pod_is_being_bound_to_it_costs_one_back_off(
         (2.5, "decided: placed", "p"),  # the first back-off is a second
         (3.0, "pod-bound", "p"),
         (7.5, "pod-started", "p"),
-    ] == log(trace, records.Decided, records.NodeLeft, records.PodBound, records.PodStarted)
+    ] == log(trace, trace_records.PodDecided, trace_records.NodeLeft, trace_records.PodBound, trace_records.PodStarted)
     assert {"p": "n2"} == placed(result)
 
 
@@ -183,11 +183,11 @@ def test_everything_of_one_instant_is_known_before_anything_is_decided():
     scenario = a_scenario(
         [a_node_spec("n1", holds=["web"])],
         [arriving(0.0, "old"), arriving(10.0, "new")],
-        happenings=(Happening(10.0, "remove", "old"),),
+        happenings=(ScenarioEvent(10.0, "remove", "old"),),
     )
     _, trace = run(scenario)
 
-    assert [(0.0, "decided: placed", "old"), (10.0, "decided: placed", "new")] == log(trace, records.Decided)
+    assert [(0.0, "decided: placed", "old"), (10.0, "decided: placed", "new")] == log(trace, trace_records.PodDecided)
 
 
 def test_of_pods_that_arrive_together_the_more_important_one_is_decided_first():
@@ -196,7 +196,9 @@ def test_of_pods_that_arrive_together_the_more_important_one_is_decided_first():
     )
     _, trace = run(scenario)
 
-    assert [(0.0, "decided: placed", "high"), (0.0, "decided: unschedulable", "low")] == log(trace, records.Decided)
+    assert [(0.0, "decided: placed", "high"), (0.0, "decided: unschedulable", "low")] == log(
+        trace, trace_records.PodDecided
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- waiting and pending
@@ -217,7 +219,7 @@ def test_a_pod_that_does_not_fit_waits_until_another_has_finished():
         (30.5, "decided: placed", "second"),
         (31.0, "pod-started", "second"),
         (61.0, "pod-finished", "second"),
-    ] == log(trace, records.Decided, records.PodStarted, records.PodFinished)
+    ] == log(trace, trace_records.PodDecided, trace_records.PodStarted, trace_records.PodFinished)
     assert 29.5 == result.pods[1].waiting
 
 
@@ -225,7 +227,7 @@ def test_a_pod_that_can_never_be_placed_stays_pending_and_the_run_ends():
     tainted = a_node_spec("n1", taints=(Taint("special"),))
     result, trace = run(a_scenario([tainted], [arriving(3.0, "p")]))
 
-    assert [(3.0, "decided: unschedulable", "p")] == log(trace, records.Decided)
+    assert [(3.0, "decided: unschedulable", "p")] == log(trace, trace_records.PodDecided)
     assert ("pending", None, 3.0) == (result.pods[0].phase, result.pods[0].decided, result.seconds)
     assert "0/1 nodes are available: 1 node(s) had untolerated taint(s)." == result.pods[0].message
 
@@ -234,7 +236,7 @@ def test_a_cordoned_node_takes_no_more_pods():
     scenario = a_scenario(
         [a_node_spec("n1", 8, holds=["web"]), a_node_spec("n2", 8)],
         [arriving(0.0, "before"), arriving(10.0, "after")],
-        happenings=(Happening(5.0, "cordon", "n1"),),
+        happenings=(ScenarioEvent(5.0, "cordon", "n1"),),
     )
 
     assert {"before": "n1", "after": "n2"} == placed(run(scenario)[0])
@@ -245,7 +247,7 @@ def test_a_run_ends_where_the_scenario_says():
     result, trace = run(scenario)
 
     # Both layers are downloaded side by side; the smaller one of 100 MB is there after 2 seconds, written down with the last.
-    assert [(0.0, "pod-bound", "p")] == log(trace, records.PodBound, records.LayerPulled)
+    assert [(0.0, "pod-bound", "p")] == log(trace, trace_records.PodBound, trace_records.LayerPulled)
     assert [("default/p", "pulling", 100 * MB)] == [(pod.pod, pod.phase, pod.bytes_pulled) for pod in result.pods]
 
 
@@ -264,7 +266,7 @@ profiles:
     result, trace = run(scenario, load(text, "test", registry()))
 
     assert [("default/any", "one"), ("default/second", "two")] == [
-        (one.decision.pod, one.decision.profile) for one in trace if isinstance(one, records.Decided)
+        (one.decision.pod, one.decision.profile) for one in trace if isinstance(one, trace_records.PodDecided)
     ]
     assert "no profile of this configuration is called 'three'" == result.pods[2].message
 
@@ -342,7 +344,7 @@ class Tedious:
 
     name: ClassVar = "Tedious"
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         pass
 
     def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Work:
@@ -354,15 +356,15 @@ class Pushy:
 
     name: ClassVar = "Pushy"
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         pass
 
-    def post_filter(self, state, pod, nodes, resolvable) -> MakeRoom:
-        return MakeRoom("n1", (a_pod("victim"),))
+    def post_filter(self, state, pod, nodes, resolvable) -> PostFilterResult:
+        return PostFilterResult("n1", (a_pod("victim"),))
 
 
 def with_plugin(plugin: type[Tedious] | type[Pushy], point: str) -> Configuration:
-    known: Registry = registry(entry_points=False)
+    known: PluginRegistry = registry(entry_points=False)
     known.register(plugin)
     text = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -377,7 +379,7 @@ def test_work_that_nobody_does_fails_and_the_run_ends_all_the_same():
     result, trace = run(a_scenario([a_node_spec("n1")], [arriving(0.0, "p")]), with_plugin(Tedious, "preBind"))
 
     # Told once, tried again and again in vain, and given up.
-    assert [(0.0, "decided: failed", "p")] == log(trace, records.Decided)
+    assert [(0.0, "decided: failed", "p")] == log(trace, trace_records.PodDecided)
     assert ("pending", "nobody does the work of plugin Tedious in a simulation") == (
         result.pods[0].phase,
         result.pods[0].message,
@@ -390,7 +392,7 @@ def test_a_pod_is_evicted_when_a_plugin_makes_room():
     )
     result, trace = run(scenario, with_plugin(Pushy, "postFilter"))
 
-    assert (10.0, "pod-removed", "victim") in log(trace, records.PodRemoved)
+    assert (10.0, "pod-removed", "victim") in log(trace, trace_records.PodRemoved)
     assert [("default/victim", "removed"), ("default/p", "running")] == [(pod.pod, pod.phase) for pod in result.pods]
 
 
@@ -400,7 +402,7 @@ def test_a_pod_is_evicted_when_a_plugin_makes_room():
 def test_an_observer_sees_every_record_with_the_cluster_as_it_is_then():
     seen: list[tuple[float, str, int]] = []
 
-    def observe(now: float, what: Record, cluster: Cluster) -> None:
+    def observe(now: float, what: TraceRecord, cluster: VirtualCluster) -> None:
         seen.append((now, type_of(what), len(cluster.nodes["n1"].pods)))
 
     scenario = a_scenario([a_node_spec("n1", holds=["web"])], [arriving(1.0, "p", duration=5.0)])

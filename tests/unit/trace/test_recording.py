@@ -8,19 +8,19 @@ import pytest
 import zstandard
 
 from lamina.model import events
+from lamina.model.command_outcome import CommandOutcome
 from lamina.model.errors import InputError
 from lamina.model.events import Event
-from lamina.model.outcome import Outcome
-from lamina.model.usage import Load, NodeUsage
+from lamina.model.node_usage import NodeUsage, ResourceUsage
 from lamina.testing import a_node, a_pod, an_image, held
 from lamina.trace.recording import (
     RECORD,
-    Decided,
-    End,
-    Header,
-    Part,
-    Record,
-    Taken,
+    DecideCall,
+    RecordingEnd,
+    RecordingHeader,
+    RecordingRecord,
+    SnapshotPart,
+    TakenEvents,
     compressed,
 )
 from lamina.trace.recording_reader import FIRST_LIMIT, read_recording
@@ -37,20 +37,20 @@ HAPPENED: list[Event] = [
     events.ImagesLearned((IMAGE,), 30.0),
     events.LayersReported(held("n1", IMAGE)),
     events.LayersWithdrawn("n1"),
-    events.UsageReported((NodeUsage("n1", Load(5.0), None, 0.0, 60.0),)),
+    events.UsageReported((NodeUsage("n1", ResourceUsage(5.0), None, 0.0, 60.0),)),
     events.BindDone("p1"),
     events.BindFailed("p1", "conflict"),
-    events.TellFailed("p1"),
+    events.ReportUnschedulableFailed("p1"),
     events.WorkDone("p1", "Volume", 1),
     events.WorkFailed("p1", "Volume", 1, "no"),
     events.PermitGiven("p1", "Gate"),
     events.PermitRefused("p1", "Gate", "no"),
 ]
-DECIDED = Decided(1, 1, (2,), (Outcome(kind="bind", pod="default/p1", uid="p1", node="n1", total=5),))
-RECORDS: list[Record] = [
-    Header(lamina="0.1", configuration="{}"),
-    Part("wake", msgspec.Raw(msgspec.msgpack.encode(None))),
-    Taken(tuple(HAPPENED)),
+DECIDED = DecideCall(1, 1, (2,), (CommandOutcome(kind="bind", pod="default/p1", uid="p1", node="n1", total=5),))
+RECORDS: list[RecordingRecord] = [
+    RecordingHeader(lamina="0.1", configuration="{}"),
+    SnapshotPart("wake", msgspec.Raw(msgspec.msgpack.encode(None))),
+    TakenEvents(tuple(HAPPENED)),
     DECIDED,
 ]
 
@@ -77,13 +77,13 @@ def refusal(path, data: bytes) -> str:
 def test_what_was_written_is_read_with_an_end_that_counts(path):
     path.write_bytes(b"".join(compressed(RECORDS)))
 
-    assert [*RECORDS, End(4)] == list(read_recording(path))
+    assert [*RECORDS, RecordingEnd(4)] == list(read_recording(path))
 
 
 def test_every_kind_of_event_survives_being_written_down():
     """The table above has each of them: one that is added has to be added there, too."""
     assert kinds(Event) == {type(event) for event in HAPPENED}
-    assert Taken(tuple(HAPPENED)) == RECORD.decode(msgspec.msgpack.encode(Taken(tuple(HAPPENED))))
+    assert TakenEvents(tuple(HAPPENED)) == RECORD.decode(msgspec.msgpack.encode(TakenEvents(tuple(HAPPENED))))
 
 
 def kinds(union: Any) -> set[type]:
@@ -98,16 +98,24 @@ def kinds(union: Any) -> set[type]:
         pytest.param(b"\x00\x00\x00\x02hi", "is not a recording of Lamina", id="text"),
         pytest.param(b"\x00\x00", "is not a recording of Lamina", id="two bytes"),
         pytest.param(b"\xff\xff\xff\xff" + bytes(64), "is not a recording of Lamina", id="huge header"),
-        pytest.param(framed(Header(version=2)), "has version 2, this Lamina reads up to 1", id="newer"),
+        pytest.param(framed(RecordingHeader(version=2)), "has version 2, this Lamina reads up to 1", id="newer"),
         pytest.param(framed(*RECORDS), "its end is missing", id="no end"),
         pytest.param(framed(*RECORDS)[:-1], "in the middle of a record", id="cut"),
-        pytest.param(framed(*RECORDS, End(3)), "counts 3 records, there are 4", id="miscounted"),
-        pytest.param(framed(*RECORDS, End(4), DECIDED), "goes on after its end", id="goes on"),
-        pytest.param(framed(RECORDS[0], RECORDS[0], End(2)), "has a Header where none can be", id="two headers"),
-        pytest.param(framed(RECORDS[0], DECIDED, RECORDS[1], End(3)), "has a Part where none can be", id="late part"),
-        pytest.param(framed(RECORDS[0], {"type": "decided"}, End(2)), "has a record that is none", id="no record"),
+        pytest.param(framed(*RECORDS, RecordingEnd(3)), "counts 3 records, there are 4", id="miscounted"),
+        pytest.param(framed(*RECORDS, RecordingEnd(4), DECIDED), "goes on after its end", id="goes on"),
         pytest.param(
-            framed(RECORDS[0], {"type": "taken", "events": [{"type": "PodBorn"}]}, End(2)), "'PodBorn'", id="new event"
+            framed(RECORDS[0], RECORDS[0], RecordingEnd(2)), "has a Header where none can be", id="two headers"
+        ),
+        pytest.param(
+            framed(RECORDS[0], DECIDED, RECORDS[1], RecordingEnd(3)), "has a Part where none can be", id="late part"
+        ),
+        pytest.param(
+            framed(RECORDS[0], {"type": "decided"}, RecordingEnd(2)), "has a record that is none", id="no record"
+        ),
+        pytest.param(
+            framed(RECORDS[0], {"type": "taken", "events": [{"type": "PodBorn"}]}, RecordingEnd(2)),
+            "'PodBorn'",
+            id="new event",
         ),
         pytest.param(framed(RECORDS[0]) + b"\xff\xff\xff\xff", "has a record of 4294967295 bytes", id="huge record"),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lamina.model.digest import Digest, digest_of
-from lamina.wire.oci import OCI_MANIFEST
+from lamina.wire.oci.manifest import OCI_MANIFEST
 
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"

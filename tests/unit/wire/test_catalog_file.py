@@ -1,4 +1,4 @@
-"""Catalogue files: written the same every time, read within bounds, every mistake with its line."""
+"""Catalog files: written the same every time, read within bounds, every mistake with its line."""
 
 import gzip
 import json
@@ -88,7 +88,7 @@ def test_empty_lines_do_not_count(read):
     assert 1 == len(read(HEADER, "", a_line(), "  "))
 
 
-def test_a_catalogue_may_be_empty(read):
+def test_a_catalog_may_be_empty(read):
     assert () == read(HEADER)
 
 
@@ -160,10 +160,10 @@ def test_more_images_than_allowed_are_not_read(monkeypatch, told):
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        pytest.param([], "c.jsonl: is empty: a catalogue begins with", id="nothing"),
-        pytest.param([a_line()], f"c.jsonl:1: is not a catalogue: the first line of one is {HEADER}", id="no header"),
-        pytest.param(['{"format":"lamina-trace","version":1}'], "c.jsonl:1: is not a catalogue", id="a trace"),
-        pytest.param(["name: web"], "c.jsonl:1: is not a catalogue", id="YAML"),
+        pytest.param([], "c.jsonl: is empty: a catalog begins with", id="nothing"),
+        pytest.param([a_line()], f"c.jsonl:1: is not a catalog: the first line of one is {HEADER}", id="no header"),
+        pytest.param(['{"format":"lamina-trace","version":1}'], "c.jsonl:1: is not a catalog", id="a trace"),
+        pytest.param(["name: web"], "c.jsonl:1: is not a catalog", id="YAML"),
         pytest.param(
             ['{"format":"lamina-catalog","version":2}'],
             "c.jsonl:1: has version 2, this Lamina reads 1: use a newer Lamina",
@@ -172,5 +172,5 @@ def test_more_images_than_allowed_are_not_read(monkeypatch, told):
         pytest.param(['{"format":"lamina-catalog"}'], "c.jsonl:1: has version 0", id="no version"),
     ],
 )
-def test_what_is_no_catalogue_is_told_at_once(lines, words, told):
+def test_what_is_no_catalog_is_told_at_once(lines, words, told):
     assert told(*lines).startswith(words)

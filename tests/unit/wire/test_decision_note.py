@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.model.decision import Decision, NodeVerdict, PluginScore
-from lamina.model.layer_story import LocalityStory, Saved
+from lamina.model.locality_explanation import LocalityExplanation, Savings
 from lamina.wire.decision_note import (
     MOST_BYTES,
     DecisionNote,
@@ -23,7 +23,7 @@ from lamina.wire.errors import WireError
 TEXT = st.text(st.sampled_from('aZ0-\x00\n"ä€😀'), max_size=300)
 NAMES = st.text(st.sampled_from("aZ0-ä😀"), min_size=1, max_size=253)
 FLOATS = st.floats(-1e12, 1e12)
-SAVED = st.none() | st.builds(Saved, FLOATS, st.integers(-(2**60), 2**60))
+SAVED = st.none() | st.builds(Savings, FLOATS, st.integers(-(2**60), 2**60))
 VERDICTS = st.builds(
     NodeVerdict,
     NAMES,
@@ -31,7 +31,7 @@ VERDICTS = st.builds(
     st.lists(st.builds(PluginScore, TEXT, st.integers(0, 100), st.integers(1, 1000)), max_size=12).map(tuple),
 )
 STORIES = st.builds(
-    LocalityStory,
+    LocalityExplanation,
     layers=st.just(()),
     seconds=st.floats(0, 1e12),
     download=st.integers(0, 2**60),
@@ -68,7 +68,7 @@ def a_decision(*plugins: str, node: str = "n1", profile: str = "lamina") -> Deci
         tied=1,
         chosen=NodeVerdict(node, 300, tuple(PluginScore(plugin, 50, 3) for plugin in plugins)),
         runner_up=NodeVerdict("n2", 200),
-        locality=LocalityStory(layers=(), seconds=1.23456, download=771_000, against_mean=Saved(2.5, 1000)),
+        locality=LocalityExplanation(layers=(), seconds=1.23456, download=771_000, against_mean=Savings(2.5, 1000)),
     )
 
 
@@ -138,7 +138,7 @@ def test_a_pod_that_was_not_placed_has_no_note():
 
 @pytest.mark.parametrize("seconds", [float("inf"), float("-inf"), float("nan")])
 def test_whatever_is_written_can_be_read(seconds):
-    story = LocalityStory(layers=(), seconds=1.0, download=0, against_mean=Saved(seconds, 0))
+    story = LocalityExplanation(layers=(), seconds=1.0, download=0, against_mean=Savings(seconds, 0))
     note = decode_note(encode_note(msgspec.structs.replace(a_decision(), locality=story)))
 
     assert "n1" == note.node

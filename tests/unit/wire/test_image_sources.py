@@ -29,9 +29,9 @@ def put(tmp_path):
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
-        pytest.param(CATALOG, "catalogue", id="a catalogue"),
-        pytest.param(gzip.compress(CATALOG), "catalogue", id="a compressed catalogue"),
-        pytest.param(b'{"format":"lamina-catalog","version":9}\n', "catalogue", id="one of a later version"),
+        pytest.param(CATALOG, "catalog", id="a catalog"),
+        pytest.param(gzip.compress(CATALOG), "catalog", id="a compressed catalog"),
+        pytest.param(b'{"format":"lamina-catalog","version":9}\n', "catalog", id="one of a later version"),
         pytest.param(b'{"schemaVersion":2}', "document", id="a manifest"),
         pytest.param(b'{\n  "schemaVersion": 2\n}\n', "document", id="a manifest on several lines"),
         pytest.param(b"", "document", id="nothing"),
@@ -52,7 +52,7 @@ def test_a_compressed_archive_is_told(tmp_path):
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
         archive.add(tmp_path, arcname="x", recursive=False)
 
-    with pytest.raises(InputError, match="is compressed and no catalogue: decompress it first"):
+    with pytest.raises(InputError, match="is compressed and no catalog: decompress it first"):
         kind_of(tmp_path / "a.tar.gz")
 
 

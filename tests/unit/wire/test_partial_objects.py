@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 
 from lamina.model.digest import digest_of
-from lamina.wire.custom_resources import object_name
+from lamina.wire.custom_resources.api_group import object_name
+from lamina.wire.custom_resources.image_layers_ref import decode_image_layers_ref
+from lamina.wire.custom_resources.node_layers_status import encode_node_layers, encode_owners
+from lamina.wire.custom_resources.stored_node_layers import StoredNodeLayers, decode_stored_node_layers
 from lamina.wire.errors import WireError
-from lamina.wire.image_layers_listed import decode_listed
-from lamina.wire.kube_meta import decode_count, decode_meta
-from lamina.wire.kube_node_ready import decode_ready
-from lamina.wire.kube_reviews import (
+from lamina.wire.kube.meta import decode_count, decode_meta
+from lamina.wire.kube.node_ready import decode_ready
+from lamina.wire.kube.secret import decode_secret
+from lamina.wire.kube.server_info import (
     decode_allowed,
     decode_creation_timestamp,
     decode_established,
     decode_validation_actions,
     decode_version,
 )
-from lamina.wire.kube_secret import decode_secret
-from lamina.wire.node_layers_status import encode_node_layers, encode_owners
-from lamina.wire.node_layers_stored import Stored, decode_stored
 from lamina.wire.node_metrics import NodeMetrics, decode_node_metrics_list
 from lamina.wire.service_token import ClaimedNode, node_in
 
@@ -35,9 +35,9 @@ DECODERS: list[Callable[[bytes], Any]] = [
     decode_creation_timestamp,
     decode_allowed,
     decode_secret,
-    decode_stored,
+    decode_stored_node_layers,
     decode_node_metrics_list,
-    decode_listed,
+    decode_image_layers_ref,
 ]
 
 
@@ -70,11 +70,11 @@ def encoded(said: Any) -> bytes:
         pytest.param(decode_validation_actions, {"spec": {"validationActions": ["Deny"]}}, ("Deny",), id="a binding"),
         pytest.param(decode_creation_timestamp, {"metadata": {}}, "", id="no time"),
         pytest.param(decode_allowed, {"status": {"allowed": True}}, True, id="a review"),
-        pytest.param(decode_stored, {}, Stored(), id="an object that is new"),
+        pytest.param(decode_stored_node_layers, {}, StoredNodeLayers(), id="an object that is new"),
         pytest.param(
-            decode_stored,
+            decode_stored_node_layers,
             {"metadata": {"ownerReferences": [{"uid": "u"}]}, "status": {"sequence": -3, "nodeUID": "u"}},
-            Stored(("u",)),
+            StoredNodeLayers(("u",)),
             id="a node that has not reported",
         ),
     ],
@@ -89,13 +89,13 @@ def test_an_object_that_does_not_say_which_one_it_is_is_refused(missing):
     del metadata[missing]
 
     with pytest.raises(WireError):
-        decode_listed(encoded({"metadata": metadata}))
+        decode_image_layers_ref(encoded({"metadata": metadata}))
 
 
 def test_an_object_whose_manifest_cannot_be_read_still_has_an_identity():
     name = object_name(digest_of(b"m"))
     metadata = {"name": name, "uid": "u", "resourceVersion": "1"}
-    found = decode_listed(encoded({"metadata": metadata, "spec": {"manifest": "***"}}))
+    found = decode_image_layers_ref(encoded({"metadata": metadata, "spec": {"manifest": "***"}}))
 
     assert (name, "u", "1", None) == (found.name, found.uid, found.version, found.digest)
 

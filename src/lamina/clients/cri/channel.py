@@ -27,7 +27,7 @@ OPTIONS: Final = (
 )
 
 
-class Message(Protocol):
+class ProtoMessage(Protocol):
     """What a request is."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name

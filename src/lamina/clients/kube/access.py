@@ -15,20 +15,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lamina.clients.kube import in_cluster, users
-from lamina.clients.kube.credentials import Identity
-from lamina.clients.kube.kubeconfig import Chosen, files_to_read, read_kubeconfig
-from lamina.clients.kube.trust import Contexts, Trust
+from lamina.clients.kube.credentials import CredentialSource
+from lamina.clients.kube.kubeconfig import KubeContext, files_to_read, read_kubeconfig
+from lamina.clients.kube.tls_contexts import TlsContexts, TlsSettings
 from lamina.model.errors import InputError
 
 
-class Access:
+class ApiAccess:
     """One API server and who we are to it."""
 
     def __init__(
         self,
         server: str,
-        identity: Identity,
-        trust: Trust,
+        identity: CredentialSource,
+        trust: TlsSettings,
         *,
         namespace: str = "default",
         others: Mapping[str, str] | None = None,
@@ -39,7 +39,7 @@ class Access:
         self.namespace = namespace
         self._identity = identity
         self._others = dict(others or {})
-        self._contexts = Contexts(trust) if server.startswith("https:") else None
+        self._contexts = TlsContexts(trust) if server.startswith("https:") else None
 
     def __repr__(self) -> str:
         return f"Access({self.server!r})"
@@ -74,7 +74,7 @@ class Access:
             self._contexts.look_again()  # it may have been our certificate
 
 
-def load_access(kubeconfig: Path | None = None, context: str = "") -> Access:
+def load_access(kubeconfig: Path | None = None, context: str = "") -> ApiAccess:
     """Find and read the configuration as kubectl does. Raises InputError with one clear line."""
     if files := files_to_read(kubeconfig, os.environ, _home()):
         return _from_kubeconfig(read_kubeconfig(files).choose(context))
@@ -83,10 +83,10 @@ def load_access(kubeconfig: Path | None = None, context: str = "") -> Access:
         raise InputError.one("kubeconfig", message)
     if context:
         raise InputError.one("--context", "a context needs a kubeconfig, and there is none: name it with --kubeconfig")
-    return Access(
+    return ApiAccess(
         in_cluster.server(os.environ),
-        in_cluster.identity(),
-        in_cluster.trust(),
+        in_cluster.credential_source(),
+        in_cluster.tls_settings(),
         namespace=in_cluster.namespace(os.environ),
     )
 
@@ -99,11 +99,11 @@ def _home() -> Path | None:
         return None
 
 
-def _from_kubeconfig(chosen: Chosen) -> Access:
-    return Access(
+def _from_kubeconfig(chosen: KubeContext) -> ApiAccess:
+    return ApiAccess(
         chosen.server,
-        users.identity_of(chosen),
-        users.trust_of(chosen),
+        users.credential_source_of(chosen),
+        users.tls_settings_of(chosen),
         namespace=chosen.namespace,
         others=users.headers_of(chosen),
     )

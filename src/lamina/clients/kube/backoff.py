@@ -1,7 +1,7 @@
 """
 When to try again.
 
-`Backoff` says how long to wait after a failure, `Pace` how long before any attempt at all: whatever happens, and
+`RetryBackoff` says how long to wait after a failure, `AttemptRateLimit` how long before any attempt at all: whatever happens, and
 however well, a server that cannot keep a connection open sees ten attempts in ten seconds and no more.
 
 The figures of the back-off are client-go's for its reflector (tools/cache/reflector.go).
@@ -28,7 +28,7 @@ ATTEMPTS: Final = 10
 """Attempts in any `WINDOW` seconds."""
 
 
-class Timing:
+class TimeSource:
     """Where time and luck come from."""
 
     def __init__(
@@ -43,10 +43,10 @@ class Timing:
         self.rng = rng if rng is not None else random.Random()
 
 
-class Backoff:
+class RetryBackoff:
     """Longer waits after every failure, spread by chance from zero to their full length."""
 
-    def __init__(self, timing: Timing) -> None:
+    def __init__(self, timing: TimeSource) -> None:
         self._timing = timing
         self._ceiling = FIRST
         self._failed_at = float("-inf")
@@ -62,10 +62,10 @@ class Backoff:
         return max(wait, min(asked or 0.0, LONGEST_ASKED))
 
 
-class Pace:
+class AttemptRateLimit:
     """At most `ATTEMPTS` in any `WINDOW` seconds."""
 
-    def __init__(self, timing: Timing) -> None:
+    def __init__(self, timing: TimeSource) -> None:
         self._timing = timing
         self._begun: deque[float] = deque(maxlen=ATTEMPTS)
 

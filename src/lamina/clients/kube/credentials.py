@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from lamina.clients.kube.errors import Unreachable
-from lamina.clients.kube.rereading import Rereading
+from lamina.clients.kube.errors import UnreachableError
+from lamina.clients.kube.file_backed_value import FileBackedValue
 from lamina.model.errors import InputError
 
 TOKEN_LIMIT: Final = 64 * 1024
@@ -27,11 +27,11 @@ TOKEN_SECONDS: Final = 1.0
 _WRITABLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
-class NoCredentialError(Unreachable):
+class NoCredentialError(UnreachableError):
     """The server cannot be asked, because there is nothing to show it; trying again later may help."""
 
 
-class Pair(NamedTuple):
+class ClientCertificate(NamedTuple):
     """A client certificate and its key, as PEM."""
 
     certificate: bytes
@@ -41,7 +41,7 @@ class Pair(NamedTuple):
         return "Pair(...)"
 
 
-class Identity(Protocol):
+class CredentialSource(Protocol):
     """Where credentials come from."""
 
     @property
@@ -53,7 +53,7 @@ class Identity(Protocol):
         """Give the value of the header, or nothing. Raises NoCredentialError if there should be one and is none."""
         ...
 
-    def pair(self) -> Pair | None:
+    def pair(self) -> ClientCertificate | None:
         """Give the client certificate that came with it. Called after `authorization`."""
         ...
 
@@ -84,7 +84,7 @@ def basic(name: str, password: str) -> str:
     return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"
 
 
-class Fixed:
+class FixedCredential:
     """A header that never changes; an empty one is none."""
 
     troubles = 0
@@ -96,7 +96,7 @@ class Fixed:
         """Give it."""
         return self._header
 
-    def pair(self) -> Pair | None:
+    def pair(self) -> ClientCertificate | None:
         """Give none: a certificate of the configuration belongs to `trust`."""
         return None
 
@@ -113,7 +113,7 @@ class TokenFile:
         def header(contents: list[bytes]) -> str:
             return bearer(checked_token(contents[0].decode("latin-1"), str(path)))
 
-        self._file = Rereading([path], header, every=TOKEN_SECONDS, clock=clock)
+        self._file = FileBackedValue([path], header, every=TOKEN_SECONDS, clock=clock)
 
     @property
     def troubles(self) -> int:
@@ -124,7 +124,7 @@ class TokenFile:
         """Give the token of the file."""
         return self._file.current()
 
-    def pair(self) -> Pair | None:
+    def pair(self) -> ClientCertificate | None:
         """Give none: a file with a token has no certificate."""
         return None
 

@@ -59,7 +59,7 @@ class ApiError(LaminaError):
         return TOO_LARGE in self.causes or (self.status == 504 and TOO_LARGE_WORDS in self.message)
 
 
-class Unreachable(LaminaError):  # noqa: N818 - "raise Unreachable" says it; an error it is all the same
+class UnreachableError(LaminaError):
     """No whole answer came: refused, reset, timed out, certificate not verified, name not found."""
 
     exit_code: ClassVar[int] = 1
@@ -72,42 +72,42 @@ class Unreachable(LaminaError):  # noqa: N818 - "raise Unreachable" says it; an 
         return f"{self.what}: {self.problem}"
 
 
-class SilenceError(Unreachable):
+class SilenceError(UnreachableError):
     """A stream that was open brought nothing for longer than a live one does."""
 
 
-class AnswerTooLongError(Unreachable):
+class AnswerTooLongError(UnreachableError):
     """There was more to read than anything we ask for can have."""
 
 
-class Cause(msgspec.Struct, frozen=True):
+class StatusCause(msgspec.Struct, frozen=True):
     """One of ``details.causes``."""
 
     reason: str | None = None
     message: str | None = None
 
 
-class Details(msgspec.Struct, frozen=True, rename="camel"):
+class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
     """``details`` of a Status."""
 
-    causes: list[Cause] | None = None
+    causes: list[StatusCause] | None = None
     retry_after_seconds: float | None = None
 
 
-class Status(msgspec.Struct, frozen=True):
+class ApiStatus(msgspec.Struct, frozen=True):
     """A kube Status, as far as we look at it."""
 
     kind: str | None = None
     message: str | None = None
     reason: str | None = None
     code: int | None = None
-    details: Details | None = None
+    details: StatusDetails | None = None
 
 
-_STATUS: Final = msgspec.json.Decoder(Status)
+_STATUS: Final = msgspec.json.Decoder(ApiStatus)
 
 
-def read_status(data: bytes | msgspec.Raw) -> Status | None:
+def read_status(data: bytes | msgspec.Raw) -> ApiStatus | None:
     """Read a Status; None when this is something else."""
     try:
         status = _STATUS.decode(data)
@@ -116,9 +116,9 @@ def read_status(data: bytes | msgspec.Raw) -> Status | None:
     return status if status.kind == "Status" else None
 
 
-def from_status(what: str, status: Status, code: int = 500) -> ApiError:
+def from_status(what: str, status: ApiStatus, code: int = 500) -> ApiError:
     """Turn a Status into an error; *code* counts where it names none."""
-    details = status.details or Details()
+    details = status.details or StatusDetails()
     causes = tuple(one_line(cause.reason) for cause in (details.causes or ())[:16] if cause.reason)
     reason = one_line(status.reason or "")
     return ApiError(

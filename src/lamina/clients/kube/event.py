@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from lamina.clients.kube.stamps import micro_time
-from lamina.clients.kube.writes import clipped
+from lamina.clients.kube.api_timestamps import micro_time
+from lamina.clients.kube.pod_writes import clipped
 
 NOTE_LIMIT: Final = 1024
 PART_LIMIT: Final = 128
@@ -33,24 +33,24 @@ class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults
         return self.uid or f"{self.kind}/{self.namespace}/{self.name}"
 
 
-class Metadata(msgspec.Struct, gc=False):
+class EventMetadata(msgspec.Struct, gc=False):
     """``metadata`` of a new event."""
 
     name: str
     namespace: str
 
 
-class Series(msgspec.Struct, rename="camel", gc=False):
+class EventSeries(msgspec.Struct, rename="camel", gc=False):
     """``series`` of an event that was repeated."""
 
     count: int
     last_observed_time: str
 
 
-class Event(msgspec.Struct, rename="camel", omit_defaults=True):
+class KubeEvent(msgspec.Struct, rename="camel", omit_defaults=True):
     """An event."""
 
-    metadata: Metadata
+    metadata: EventMetadata
     event_time: str
     reporting_controller: str
     reporting_instance: str
@@ -60,14 +60,14 @@ class Event(msgspec.Struct, rename="camel", omit_defaults=True):
     note: str
     type: str
     related: ObjectReference | None = None
-    series: Series | None = None
+    series: EventSeries | None = None
     # Defaults are left out when written, so these two have none.
     api_version: str = msgspec.field(default_factory=lambda: "events.k8s.io/v1")
-    kind: str = msgspec.field(default_factory=lambda: "Event")
+    kind: str = msgspec.field(default_factory=lambda: "KubeEvent")
 
     def repeated(self, count: int, seen: int) -> None:
         """Say how often it has happened, and when the last time, in nanoseconds since 1970."""
-        self.series = Series(count, micro_time(seen)) if count > 1 else None
+        self.series = EventSeries(count, micro_time(seen)) if count > 1 else None
 
     def encoded(self) -> bytes:
         """Write it whole."""

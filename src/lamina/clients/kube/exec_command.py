@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from lamina.clients.files import FILE_LIMIT
-from lamina.clients.kube.credentials import Pair, bearer, checked_token
-from lamina.clients.kube.trust import Trust, build
+from lamina.clients.bounded_files import FILE_LIMIT
+from lamina.clients.kube.credentials import ClientCertificate, bearer, checked_token
+from lamina.clients.kube.tls_contexts import TlsSettings, build
 from lamina.clients.programs import run
 from lamina.model.plain import Plain
 
@@ -24,7 +24,7 @@ _SECRETIVE: Final = re.compile(r"[^\s:/]{16,}")
 _UNSHOWN: Final = re.compile(r"[^\x20-\x7e]+")
 
 
-class Command(msgspec.Struct, frozen=True):
+class ExecCommand(msgspec.Struct, frozen=True):
     """What to run."""
 
     version: str
@@ -43,11 +43,11 @@ class Command(msgspec.Struct, frozen=True):
         return f"Command({self.program!r})"
 
 
-class Given(msgspec.Struct, frozen=True):
+class ExecCredential(msgspec.Struct, frozen=True):
     """What a plugin gave."""
 
     header: str = ""
-    pair: Pair | None = None
+    pair: ClientCertificate | None = None
     until: float | None = None
     """When it ends, in seconds since 1970."""
 
@@ -55,20 +55,20 @@ class Given(msgspec.Struct, frozen=True):
         return "Given(...)"
 
 
-class _Status(msgspec.Struct):
+class _ExecStatus(msgspec.Struct):
     token: str | None = None
     certificate: str | None = msgspec.field(name="clientCertificateData", default=None)
     key: str | None = msgspec.field(name="clientKeyData", default=None)
     until: datetime | None = msgspec.field(name="expirationTimestamp", default=None)
 
 
-class _Answer(msgspec.Struct):
+class _ExecAnswer(msgspec.Struct):
     version: str = msgspec.field(name="apiVersion", default="")
     kind: str = ""
-    status: _Status | None = None
+    status: _ExecStatus | None = None
 
 
-async def ask(command: Command, patience: float) -> Given:
+async def run_exec_command(command: ExecCommand, patience: float) -> ExecCredential:
     """Run a plugin. Raises OSError, TimeoutError, ValueError or InputError, none of which shows what it printed."""
     return _judge(await _run(command, patience), command.version)
 
@@ -78,7 +78,7 @@ def printable(text: str, limit: int) -> str:
     return " ".join(_UNSHOWN.sub(" ", text).split())[:limit]
 
 
-async def _run(command: Command, patience: float) -> bytes:
+async def _run(command: ExecCommand, patience: float) -> bytes:
     spec: dict[str, Plain] = {"interactive": False}
     if command.cluster is not None:
         spec["cluster"] = command.cluster
@@ -100,23 +100,23 @@ def _last_line(told: bytes) -> str:
     return f": {line}" if line else ""
 
 
-def _judge(printed: bytes, version: str) -> Given:
+def _judge(printed: bytes, version: str) -> ExecCredential:
     try:
-        answer = msgspec.json.decode(printed, type=_Answer)
+        answer = msgspec.json.decode(printed, type=_ExecAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ValueError("what it printed is not an ExecCredential in JSON") from None
     if answer.kind != "ExecCredential" or answer.version != version:
         raise ValueError(f"it does not speak {version}: update it, or correct apiVersion")
-    status = answer.status or _Status()
+    status = answer.status or _ExecStatus()
     if not status.token and not status.certificate:
         raise ValueError("it printed neither a token nor a certificate")
     if bool(status.certificate) != bool(status.key):
         raise ValueError("it printed a certificate without a key, or a key without a certificate")
     pair = None
     if status.certificate and status.key:
-        pair = Pair(status.certificate.encode(), status.key.encode())
-        build(Trust(insecure=True, place="what it printed"), b"", pair)
+        pair = ClientCertificate(status.certificate.encode(), status.key.encode())
+        build(TlsSettings(insecure=True, place="what it printed"), b"", pair)
     header = bearer(checked_token(status.token, "what it printed")) if status.token else ""
     if status.until is not None and status.until.tzinfo is None:
         raise ValueError("what it printed ends at a time without a time zone")
-    return Given(header, pair, status.until.timestamp() if status.until is not None else None)
+    return ExecCredential(header, pair, status.until.timestamp() if status.until is not None else None)

@@ -17,14 +17,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from lamina.clients.kube.credentials import NoCredentialError, Pair
-from lamina.clients.kube.exec_command import Command, Given, ask, printable
+from lamina.clients.kube.credentials import ClientCertificate, NoCredentialError
+from lamina.clients.kube.exec_command import ExecCommand, ExecCredential, printable, run_exec_command
 from lamina.model.errors import InputError
 
 log = logging.getLogger(__name__)
 
 
-class Pace(msgspec.Struct, frozen=True):
+class ExecTimings(msgspec.Struct, frozen=True):
     """Times, in seconds."""
 
     patience: float = 60.0
@@ -38,23 +38,23 @@ class Pace(msgspec.Struct, frozen=True):
     """A credential that is refused before this age was bad from the start."""
 
 
-class _Good(msgspec.Struct, frozen=True):
+class _ActiveCredential(msgspec.Struct, frozen=True):
     """A credential in use; times are our clock's, infinite for one without an end."""
 
-    given: Given
+    given: ExecCredential
     made: float
     renew: float
     end: float
 
 
-class Plugin:
+class ExecPlugin:
     """A program that prints credentials."""
 
     def __init__(
         self,
-        command: Command,
+        command: ExecCommand,
         *,
-        pace: Pace = Pace(),  # noqa: B008  frozen
+        pace: ExecTimings = ExecTimings(),  # noqa: B008  frozen
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -62,7 +62,7 @@ class Plugin:
         self.runs = self.troubles = 0
         self._command, self._pace = command, pace
         self._clock, self._wall = clock, wall
-        self._good: _Good | None = None
+        self._good: _ActiveCredential | None = None
         self._task: asyncio.Task[None] | None = None
         self._problem = ""
         self._failures = self._refusals = 0
@@ -81,7 +81,7 @@ class Plugin:
             raise NoCredentialError(f"credentials from {self._command.program}", self._problem or "it gave none")
         return good.given.header
 
-    def pair(self) -> Pair | None:
+    def pair(self) -> ClientCertificate | None:
         """Give the certificate that came with the last credential."""
         return self._good.given.pair if self._good is not None else None
 
@@ -102,7 +102,7 @@ class Plugin:
         else:
             self._refusals = 0
 
-    def _usable(self) -> _Good | None:
+    def _usable(self) -> _ActiveCredential | None:
         return self._good if self._good is not None and self._clock() < self._good.end else None
 
     def _start(self) -> None:
@@ -120,7 +120,7 @@ class Plugin:
     async def _renew(self) -> None:
         self.runs += 1
         try:
-            self._good = self._kept(await ask(self._command, self._pace.patience))
+            self._good = self._kept(await run_exec_command(self._command, self._pace.patience))
         except (OSError, ValueError, InputError) as error:
             self.troubles += 1
             self._failures += 1
@@ -131,13 +131,13 @@ class Plugin:
             self._problem, self._failures = "", 0
             self._not_before = self._clock() + self._pace.first
 
-    def _kept(self, given: Given) -> _Good:
+    def _kept(self, given: ExecCredential) -> _ActiveCredential:
         made, left = self._clock(), float("inf")
         if given.until is not None:
             left = given.until - self._wall()
             if left <= 0:
                 raise ValueError("what it printed has expired already: is the clock right?")
-        return _Good(given, made, made + left - min(self._pace.early, left / 5), made + left)
+        return _ActiveCredential(given, made, made + left - min(self._pace.early, left / 5), made + left)
 
     def _said(self, error: Exception) -> str:
         """Turn what went wrong into one line."""

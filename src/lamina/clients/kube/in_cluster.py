@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from lamina.clients.files import read_file
+from lamina.clients.bounded_files import read_file
 from lamina.clients.kube.credentials import TokenFile
-from lamina.clients.kube.trust import Trust
+from lamina.clients.kube.tls_contexts import TlsSettings
 from lamina.model.errors import InputError
 
 FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -43,7 +43,7 @@ def namespace(environ: Mapping[str, str], folder: Path = FOLDER) -> str:
         return "default"
 
 
-def identity(folder: Path = FOLDER) -> TokenFile:
+def credential_source(folder: Path = FOLDER) -> TokenFile:
     """Read the token of this pod. Raises InputError if it has none."""
     try:
         return TokenFile(folder / "token")
@@ -52,6 +52,6 @@ def identity(folder: Path = FOLDER) -> TokenFile:
         raise InputError.one("in-cluster access", f"{error}: {hint}") from None
 
 
-def trust(folder: Path = FOLDER) -> Trust:
+def tls_settings(folder: Path = FOLDER) -> TlsSettings:
     """Trust the cluster's own authority."""
-    return Trust(authority=folder / "ca.crt", place="in-cluster access")
+    return TlsSettings(authority=folder / "ca.crt", place="in-cluster access")

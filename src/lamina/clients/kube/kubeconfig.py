@@ -17,24 +17,24 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from lamina.clients.files import FILE_LIMIT
-from lamina.clients.kube.fields import Fields
+from lamina.clients.bounded_files import FILE_LIMIT
+from lamina.clients.kube.kubeconfig_fields import KubeconfigFields
 from lamina.model import plain
-from lamina.model.document import Document, Place, read_yaml
+from lamina.model.conversion import suggest
 from lamina.model.errors import InputError
-from lamina.model.schema import suggest
+from lamina.model.yaml_document import YamlDocument, YamlNode, read_yaml
 
 HOME_FILE: Final = ".kube/config"
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class KubeContext(msgspec.Struct, frozen=True):
     """What one context stands for."""
 
     server: str
     namespace: str
-    cluster: Fields
-    user: Fields
+    cluster: KubeconfigFields
+    user: KubeconfigFields
 
 
 def files_to_read(flag: Path | None, environ: Mapping[str, str], home: Path | None) -> list[Path]:
@@ -63,12 +63,12 @@ def _is_there(path: Path) -> bool:
 class Kubeconfig:
     """Several files as one."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[YamlDocument]) -> None:
         """Join documents, the most important first."""
         self.source = ", ".join(document.source for document in documents)
-        self._files = [Fields(document) for document in documents]
+        self._files = [KubeconfigFields(document) for document in documents]
 
-    def choose(self, context: str = "") -> Chosen:
+    def choose(self, context: str = "") -> KubeContext:
         """Take a context, or the current one. Raises InputError if something it needs is missing or wrong."""
         name = context or next((text for file in self._files if (text := file.text("current-context"))), "")
         if not name:
@@ -84,14 +84,14 @@ class Kubeconfig:
         namespace = chosen.text("namespace") or "default"
         if not _NAMESPACE.fullmatch(namespace):
             raise chosen.mistake("namespace", f"{plain.shown(namespace)} is no name of a namespace")
-        return Chosen(_server(cluster), namespace, cluster, user)
+        return KubeContext(_server(cluster), namespace, cluster, user)
 
     def names(self, kind: str) -> list[str]:
         """List what can be chosen, each name once."""
         named = (item.text("name") for file in self._files for item in file.items(kind))
         return list(dict.fromkeys(name for name in named if name))
 
-    def _entry(self, kind: str, name: str, word: str) -> Fields:
+    def _entry(self, kind: str, name: str, word: str) -> KubeconfigFields:
         for file in self._files:
             found = [item for item in file.items(kind) if item.text("name") == name]
             if len(found) > 1:
@@ -107,7 +107,7 @@ def read_kubeconfig(paths: Sequence[Path]) -> Kubeconfig:
     return Kubeconfig([_read(path) for path in paths])
 
 
-def _read(path: Path) -> Document:
+def _read(path: Path) -> YamlDocument:
     source = str(path)
     try:
         with path.open("rb") as file:
@@ -121,21 +121,21 @@ def _read(path: Path) -> Document:
     if len(data) > FILE_LIMIT:
         raise InputError.one(source, f"too large for a kubeconfig: at most {FILE_LIMIT // 1024} KiB are read")
     if not any(line.strip() and not line.lstrip().startswith(("#", "---")) for line in text.splitlines()):
-        return Document(source, Place(None, 0))  # as kubectl: nothing in it is nothing wrong
+        return YamlDocument(source, YamlNode(None, 0))  # as kubectl: nothing in it is nothing wrong
     document = read_yaml(text, source)
     if document.mistakes:
         raise InputError(document.mistakes)
-    fields = Fields(document)
+    fields = KubeconfigFields(document)
     if (kind := fields.text("kind")) not in ("", "Config"):
         raise fields.mistake("kind", f"is {plain.shown(kind)}, and a kubeconfig's is Config")
     return document
 
 
-def _nobody(context: Fields) -> Fields:
-    return Fields(Document(context.source, Place(None, context.document.line(context.path))))
+def _nobody(context: KubeconfigFields) -> KubeconfigFields:
+    return KubeconfigFields(YamlDocument(context.source, YamlNode(None, context.document.line(context.path))))
 
 
-def _server(cluster: Fields) -> str:
+def _server(cluster: KubeconfigFields) -> str:
     """Take the address of the API server, as a prefix for paths."""
     text = cluster.text("server")
     if not text:

@@ -27,14 +27,14 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from lamina.clients.kube import listing, watch_events
-from lamina.clients.kube.backoff import Pace, Timing
-from lamina.clients.kube.breath import Breath
-from lamina.clients.kube.counts import Counts
-from lamina.clients.kube.course import Course, Ending
-from lamina.clients.kube.errors import ApiError, SilenceError, Unreachable
-from lamina.clients.kube.mirror import Mirror, Sink
-from lamina.clients.kube.watching import BrokenError, Watch
+from lamina.clients.kube import paged_list, watch_events
+from lamina.clients.kube.backoff import AttemptRateLimit, TimeSource
+from lamina.clients.kube.errors import ApiError, SilenceError, UnreachableError
+from lamina.clients.kube.reflector_counters import ReflectorCounters
+from lamina.clients.kube.reflector_store import ReflectorSink, ReflectorStore
+from lamina.clients.kube.relist_policy import RelistPolicy, WatchOutcome
+from lamina.clients.kube.time_slice import TimeSlice
+from lamina.clients.kube.watch_connection import BrokenWatchError, WatchConnection
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ LONGEST_WATCH: Final = 600
 log: Final = logging.getLogger(__name__)
 
 
-class Resource(msgspec.Struct, frozen=True, kw_only=True):
+class ReflectedResource(msgspec.Struct, frozen=True, kw_only=True):
     """What to mirror."""
 
     path: str
@@ -64,7 +64,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         return {name: value for name, value in both.items() if value}
 
 
-class Client(listing.Asker, Protocol):
+class WatchClient(paged_list.ListClient, Protocol):
     """What is needed of `lamina.clients.kube.transport.KubeClient`."""
 
     def stream(
@@ -79,13 +79,13 @@ class Reflector(Generic[T]):
 
     def __init__(  # noqa: PLR0913 - what to mirror, and how its objects are read
         self,
-        client: Client,
-        resource: Resource,
+        client: WatchClient,
+        resource: ReflectedResource,
         decode: Callable[[bytes], T],
         key: Callable[[T], str],
-        sink: Sink[T],
+        sink: ReflectorSink[T],
         *,
-        timing: Timing | None = None,
+        timing: TimeSource | None = None,
         ended: Callable[[T], bool] | None = None,
     ) -> None:
         """
@@ -96,11 +96,11 @@ class Reflector(Generic[T]):
         self._client = client
         self._resource = resource
         self._sink = sink
-        self._timing = timing if timing is not None else Timing()
-        self._pace = Pace(self._timing)
-        self.counts = Counts()
-        self._course = Course(self._timing, self.counts)
-        self.mirror = Mirror(decode, key, sink, self.counts, ended)
+        self._timing = timing if timing is not None else TimeSource()
+        self._pace = AttemptRateLimit(self._timing)
+        self.counts = ReflectorCounters()
+        self._course = RelistPolicy(self._timing, self.counts)
+        self.mirror = ReflectorStore(decode, key, sink, self.counts, ended)
         """What is there, as far as we know."""
         self.synced = False
         """Whether there has been a whole list; until then nothing can be said about what does not exist."""
@@ -120,14 +120,14 @@ class Reflector(Generic[T]):
 
     async def _attempt(self) -> float:
         """List or watch until that ends; return how long to wait before the next attempt."""
-        course, ending = self._course, Ending()
+        course, ending = self._course, WatchOutcome()
         try:
             if course.version and course.doubtful:
                 await self._compare_histories()
             if not course.version and not course.may_stream:
                 await self._list_pages()
             await self._watch(ending)
-        except (ApiError, Unreachable) as error:
+        except (ApiError, UnreachableError) as error:
             ending.error = error
             self._note(error)
         relists = self.counts.relists.total()
@@ -142,14 +142,16 @@ class Reflector(Generic[T]):
 
     async def _compare_histories(self) -> None:
         await self._connect()
-        self._course.compare(await listing.current_version(self._client, self._resource.path, self._resource.selectors))
+        self._course.compare(
+            await paged_list.current_version(self._client, self._resource.path, self._resource.selectors)
+        )
 
     async def _list_pages(self) -> None:
         await self._connect()
-        breath = Breath()
+        breath = TimeSlice()
         version = ""
         self.mirror.begin(trusting=self._course.trusting)
-        async for page in listing.pages(self._client, self._resource.path, self._resource.selectors):
+        async for page in paged_list.list_pages(self._client, self._resource.path, self._resource.selectors):
             self.last_seen = self._timing.clock()
             version = page.metadata.resource_version or version
             for data in page.items or ():
@@ -157,7 +159,9 @@ class Reflector(Generic[T]):
                 if breath.due():
                     await breath.pause()
         if not version:
-            raise Unreachable(f"GET {self._resource.path}", "the list has no version; is this a Kubernetes API server?")
+            raise UnreachableError(
+                f"GET {self._resource.path}", "the list has no version; is this a Kubernetes API server?"
+            )
         for _ in self.mirror.finish():
             if breath.due():
                 await breath.pause()
@@ -172,12 +176,12 @@ class Reflector(Generic[T]):
         self.counts.events += 1
         self.mirror.see(head.name, head.version, data, uid=head.uid, listed=True)
 
-    async def _watch(self, ending: Ending) -> None:
+    async def _watch(self, ending: WatchOutcome) -> None:
         """Watch from the version we have, or from everything there is, and write down how that goes."""
         await self._connect()
         course = self._course
         what = f"watch {self._resource.path}"
-        watch = Watch(what, course.version, self.mirror, self.counts, self._listed)
+        watch = WatchConnection(what, course.version, self.mirror, self.counts, self._listed)
         ending.streams_list = not course.version
         if ending.streams_list:
             self.mirror.begin(trusting=course.trusting)
@@ -226,7 +230,7 @@ class Reflector(Generic[T]):
         if self.stale_since is None:
             self.stale_since = self.last_seen
 
-    def _note(self, error: ApiError | Unreachable) -> None:
+    def _note(self, error: ApiError | UnreachableError) -> None:
         """
         Keep what went wrong. A fault that lasts is told once, and silence, which is often none, not at all.
 
@@ -240,5 +244,5 @@ class Reflector(Generic[T]):
         self.problem = words
         if isinstance(error, SilenceError):
             self.counts.idle += 1
-        elif isinstance(error, BrokenError):
+        elif isinstance(error, BrokenWatchError):
             self.counts.broken += 1

@@ -14,11 +14,11 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from lamina.clients.kube import failures
-from lamina.clients.kube.calls import NotConnectedError
+from lamina.clients.kube import network_failures
+from lamina.clients.kube.connection_pool import NotConnectedError
 from lamina.clients.kube.errors import ApiError, SilenceError, from_response, one_line
-from lamina.clients.kube.failures import ToldError, Words, certificate_words, tls_words
-from lamina.clients.kube.identity import Credentials
+from lamina.clients.kube.network_failures import NetworkFailureError, Words, certificate_words, tls_words
+from lamina.clients.kube.request_credentials import RequestCredentials
 
 ERROR_LIMIT: Final = 64 * 1024
 """Bytes of an answer that is a refusal; what is longer is cut."""
@@ -32,10 +32,10 @@ CHUNK: Final = 256 * 1024
 """Bytes that are read ahead of a stream's reader; as much as the event loop takes from a socket at once."""
 
 
-class Streams:
+class ResponseStreams:
     """Streams from one API server, each over a connection of its own."""
 
-    def __init__(self, access: Credentials, base: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, access: RequestCredentials, base: str, headers: Mapping[str, str]) -> None:
         """Nothing is connected yet."""
         self._access = access
         self._base = base
@@ -106,14 +106,14 @@ class Streams:
 
 @contextmanager
 def in_words(what: str, seconds: float) -> Iterator[None]:
-    """Do as `failures.in_words` does, and for what aiohttp raises."""
-    with failures.in_words(what, seconds):
+    """Do as `network_failures.in_words` does, and for what aiohttp raises."""
+    with network_failures.in_words(what, seconds):
         try:
             yield
         except aiohttp.ConnectionTimeoutError:
             failure: Exception = NotConnectedError()
         except aiohttp.ClientError as error:
-            failure = ToldError(failures.worded(error, WORDS))
+            failure = NetworkFailureError(network_failures.worded(error, WORDS))
         else:
             return
         raise failure

@@ -17,13 +17,13 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from lamina.clients.kube import failures
-from lamina.clients.kube.calls import Answer, Calls
+from lamina.clients.kube import network_failures
+from lamina.clients.kube.connection_pool import ApiResponse, ConnectionPool
 from lamina.clients.kube.errors import ApiError, from_response
-from lamina.clients.kube.identity import Credentials
+from lamina.clients.kube.request_credentials import RequestCredentials
 
 if TYPE_CHECKING:
-    from lamina.clients.kube.streams import Streams
+    from lamina.clients.kube.streams import ResponseStreams
 
 RESPONSE_LIMIT: Final = 64 * 1024**2
 """Bytes of an answer. A page of 500 pods has about 2.5 MB; objects themselves end at etcd's 1.5 MiB."""
@@ -35,14 +35,14 @@ ASKED: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
 class KubeClient:
     """Talks to one API server."""
 
-    def __init__(self, access: Credentials, *, connections: int = 32, user_agent: str = "lamina") -> None:
+    def __init__(self, access: RequestCredentials, *, connections: int = 32, user_agent: str = "lamina") -> None:
         """Hold at most *connections* open for requests; every stream has one of its own besides."""
         self._access = access
         self._base = access.server.rstrip("/")
         self._connections = connections
         self._headers = {**ASKED, "User-Agent": user_agent}
-        self._calls: Calls | None = None
-        self._streams: Streams | None = None
+        self._calls: ConnectionPool | None = None
+        self._streams: ResponseStreams | None = None
 
     async def request(  # noqa: PLR0913 - the parts of an HTTP request
         self,
@@ -65,7 +65,7 @@ class KubeClient:
         extra = {"Content-Type": content_type} if body is not None else {}
         target = f"{path}?{urlencode(query)}" if query else path
         calls = self._for_calls()
-        with failures.in_words(what, timeout):
+        with network_failures.in_words(what, timeout):
             async with asyncio.timeout(timeout):
                 for first in (True, False):
                     headers = await self._access.headers()
@@ -95,21 +95,21 @@ class KubeClient:
             await self._streams.close()
         self._calls = self._streams = None
 
-    def _for_calls(self) -> Calls:
+    def _for_calls(self) -> ConnectionPool:
         if self._calls is None:
-            self._calls = Calls(self._base, self._connections, self._headers)
+            self._calls = ConnectionPool(self._base, self._connections, self._headers)
         return self._calls
 
-    def _for_streams(self) -> "Streams":
+    def _for_streams(self) -> "ResponseStreams":
         if self._streams is None:
             # Loads aiohttp, a dozen megabytes that a process without watches does not need.
-            from lamina.clients.kube.streams import Streams
+            from lamina.clients.kube.streams import ResponseStreams
 
-            self._streams = Streams(self._access, self._base, self._headers)
+            self._streams = ResponseStreams(self._access, self._base, self._headers)
         return self._streams
 
 
-def _accepted(what: str, answer: Answer) -> bytes:
+def _accepted(what: str, answer: ApiResponse) -> bytes:
     """Return the body of a 2xx answer that can be read as it is; raise for any other."""
     if not 200 <= answer.status < 300:
         raise from_response(what, answer.status, answer.reason, answer.headers, answer.body)

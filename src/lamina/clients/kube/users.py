@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from lamina.clients.files import read_file
-from lamina.clients.kube.credentials import Fixed, Identity, TokenFile, basic, bearer, checked_token
-from lamina.clients.kube.exec_command import VERSIONS, Command
-from lamina.clients.kube.exec_plugin import Plugin
-from lamina.clients.kube.fields import Fields
-from lamina.clients.kube.kubeconfig import Chosen
-from lamina.clients.kube.rereading import Source
-from lamina.clients.kube.trust import Trust
+from lamina.clients.bounded_files import read_file
+from lamina.clients.kube.credentials import CredentialSource, FixedCredential, TokenFile, basic, bearer, checked_token
+from lamina.clients.kube.exec_command import VERSIONS, ExecCommand
+from lamina.clients.kube.exec_plugin import ExecPlugin
+from lamina.clients.kube.file_backed_value import ByteSource
+from lamina.clients.kube.kubeconfig import KubeContext
+from lamina.clients.kube.kubeconfig_fields import KubeconfigFields
+from lamina.clients.kube.tls_contexts import TlsSettings
 from lamina.model import plain
 from lamina.model.plain import Plain
 
@@ -38,7 +38,7 @@ REMEDIES: Final = {
 _HEADER: Final = re.compile(r"[\x20-\x7e]+")
 
 
-def identity_of(chosen: Chosen) -> Identity:
+def credential_source_of(chosen: KubeContext) -> CredentialSource:
     """Find out who a user is. Raises InputError."""
     user = chosen.user
     if user.has("auth-provider"):
@@ -50,19 +50,19 @@ def identity_of(chosen: Chosen) -> Identity:
         raise user.mistake("token", "there is a username or password as well: keep one of them")
     where = f"{user.source}: {plain.written_path(user.path)}"
     if not chosen.server.startswith("https:"):
-        return Fixed()
+        return FixedCredential()
     if file is not None:
         return TokenFile(file)
     if token:
-        return Fixed(bearer(checked_token(token, f"{where}.token")))
+        return FixedCredential(bearer(checked_token(token, f"{where}.token")))
     if name or user.has("password"):
-        return Fixed(basic(name, user.text("password")))
+        return FixedCredential(basic(name, user.text("password")))
     if user.has("exec") and not (user.has("client-certificate") or user.has("client-certificate-data")):
-        return Plugin(_command(user.inside("exec"), chosen))
-    return Fixed()
+        return ExecPlugin(_command(user.inside("exec"), chosen))
+    return FixedCredential()
 
 
-def trust_of(chosen: Chosen) -> Trust:
+def tls_settings_of(chosen: KubeContext) -> TlsSettings:
     """Find out whom to trust and what to show. Raises InputError."""
     cluster, user = chosen.cluster, chosen.user
     insecure, authority = cluster.flag("insecure-skip-tls-verify"), _either(cluster, "certificate-authority")
@@ -72,7 +72,7 @@ def trust_of(chosen: Chosen) -> Trust:
     certificate, key = _either(user, "client-certificate"), _either(user, "client-key")
     if certificate is not None and key is None:
         raise user.mistake("client-certificate", "its key is missing: add client-key or client-key-data")
-    return Trust(
+    return TlsSettings(
         authority=authority,
         certificate=certificate,
         key=key if certificate is not None else None,
@@ -82,7 +82,7 @@ def trust_of(chosen: Chosen) -> Trust:
     )
 
 
-def headers_of(chosen: Chosen) -> dict[str, str]:
+def headers_of(chosen: KubeContext) -> dict[str, str]:
     """Write the headers that ask the server to act as somebody else. Raises InputError."""
     user = chosen.user
     name, uid = user.text("as"), user.text("as-uid")
@@ -102,12 +102,12 @@ def headers_of(chosen: Chosen) -> dict[str, str]:
     return found
 
 
-def _either(fields: Fields, name: str) -> Source:
+def _either(fields: KubeconfigFields, name: str) -> ByteSource:
     data = fields.data(f"{name}-data")
     return data if data is not None else fields.file(name)
 
 
-def _command(fields: Fields, chosen: Chosen) -> Command:
+def _command(fields: KubeconfigFields, chosen: KubeContext) -> ExecCommand:
     version = fields.text("apiVersion")
     if version not in VERSIONS:
         message = f"{plain.shown(version)} is not supported: use {' or '.join(VERSIONS)}, and update the plugin"
@@ -123,7 +123,7 @@ def _command(fields: Fields, chosen: Chosen) -> Command:
     environment = {item.text("name"): item.text("value") for item in fields.items("env")}
     if "" in environment or any("=" in name or "\0" in name + value for name, value in environment.items()):
         raise fields.mistake("env", "every variable needs a name, without '='")
-    return Command(
+    return ExecCommand(
         version=version,
         program=program,
         arguments=tuple(fields.texts("args")),
@@ -134,7 +134,7 @@ def _command(fields: Fields, chosen: Chosen) -> Command:
     )
 
 
-def _cluster(chosen: Chosen) -> dict[str, Plain]:
+def _cluster(chosen: KubeContext) -> dict[str, Plain]:
     """Describe the cluster to a plugin that wants to know, in the fields of client.authentication.k8s.io."""
     cluster, authority = chosen.cluster, _either(chosen.cluster, "certificate-authority")
     described: dict[str, Plain] = {"server": chosen.server}

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from lamina.clients.kube.errors import ApiError, Status, from_status
+from lamina.clients.kube.errors import ApiError, ApiStatus, from_status
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -26,7 +26,7 @@ BEGINNINGS: Final = {kind: f'{{"type":"{kind}","object":'.encode() for kind in (
 """How a line begins, up to its object; after the object comes one brace."""
 
 
-class Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class WatchedMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What identifies an object and its version."""
 
     name: str | None = None
@@ -35,10 +35,10 @@ class Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     resource_version: str | None = None
 
 
-class Head(msgspec.Struct, frozen=True, gc=False):
+class ObjectHead(msgspec.Struct, frozen=True, gc=False):
     """An object, of which only the metadata is read."""
 
-    metadata: Meta = Meta()
+    metadata: WatchedMeta = WatchedMeta()
 
     @property
     def name(self) -> str:
@@ -57,15 +57,15 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         return self.metadata.uid or ""
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
     """A line: what happened and to what. *kind* stands there only when a server sends a bare Status instead."""
 
     type: str = ""
-    object: Head = Head()
+    object: ObjectHead = ObjectHead()
     kind: str | None = None
 
 
-class Envelope(msgspec.Struct, frozen=True, gc=False):
+class WatchEnvelope(msgspec.Struct, frozen=True, gc=False):
     """A line whose object is not looked at."""
 
     type: str = ""
@@ -73,7 +73,7 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
     kind: str | None = None
 
 
-class Annotated(msgspec.Struct, frozen=True, rename="camel"):
+class BookmarkMeta(msgspec.Struct, frozen=True, rename="camel"):
     """The metadata of a bookmark."""
 
     resource_version: str | None = None
@@ -83,7 +83,7 @@ class Annotated(msgspec.Struct, frozen=True, rename="camel"):
 class Bookmark(msgspec.Struct, frozen=True):
     """A bookmark: an object of the watched kind with nothing in it but a version; the rest may be null."""
 
-    metadata: Annotated
+    metadata: BookmarkMeta
 
     @property
     def version(self) -> str:
@@ -96,25 +96,25 @@ class Bookmark(msgspec.Struct, frozen=True):
         return (self.metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 
 
-_EVENT: Final = msgspec.json.Decoder(Event)
-_ENVELOPE: Final = msgspec.json.Decoder(Envelope)
-_HEAD: Final = msgspec.json.Decoder(Head)
+_EVENT: Final = msgspec.json.Decoder(WatchEvent)
+_ENVELOPE: Final = msgspec.json.Decoder(WatchEnvelope)
+_HEAD: Final = msgspec.json.Decoder(ObjectHead)
 _BOOKMARK: Final = msgspec.json.Decoder(Bookmark)
-_STATUS: Final = msgspec.json.Decoder(Status)
+_STATUS: Final = msgspec.json.Decoder(ApiStatus)
 
 
-def read_event(line: bytes) -> Event | None:
+def read_event(line: bytes) -> WatchEvent | None:
     """Read a line; None when it is none. An object that does not say whose it is has no name."""
     try:
         return _EVENT.decode(line)
     except msgspec.ValidationError:
         envelope = _envelope(line)
-        return Event(envelope.type, Head(), envelope.kind) if envelope is not None else None
+        return WatchEvent(envelope.type, ObjectHead(), envelope.kind) if envelope is not None else None
     except (ValueError, RecursionError):
         return None
 
 
-def object_of(line: bytes, event: Event) -> bytes:
+def object_of(line: bytes, event: WatchEvent) -> bytes:
     """Cut the object out of a line that was read as *event*."""
     beginning = BEGINNINGS.get(event.type)
     if beginning is not None and line.startswith(beginning) and line.endswith(b"}"):
@@ -123,19 +123,19 @@ def object_of(line: bytes, event: Event) -> bytes:
     return bytes(envelope.object) if envelope is not None else b""
 
 
-def _envelope(line: bytes) -> Envelope | None:
+def _envelope(line: bytes) -> WatchEnvelope | None:
     try:
         return _ENVELOPE.decode(line)
     except (ValueError, RecursionError):
         return None
 
 
-def read_head(data: bytes) -> Head:
+def read_head(data: bytes) -> ObjectHead:
     """Read whose object this is; one that does not say so has no name."""
     try:
         return _HEAD.decode(data)
     except (ValueError, RecursionError):
-        return Head()
+        return ObjectHead()
 
 
 def read_bookmark(data: bytes) -> Bookmark | None:

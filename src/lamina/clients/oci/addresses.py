@@ -15,8 +15,8 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+IpAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MACHINE_DATA: Final = frozenset(
     ipaddress.ip_address(text)
@@ -57,7 +57,7 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
 
 
-def judge(address: Address, *, private: bool = False, refused: Iterable[Network] = ()) -> str:
+def judge(address: IpAddress, *, private: bool = False, refused: Iterable[IpNetwork] = ()) -> str:
     """Say in a word why an address must not be connected to; empty when it may be."""
     for one in (address, *_inside(address)):
         if word := _judge(one, private, refused):
@@ -65,7 +65,7 @@ def judge(address: Address, *, private: bool = False, refused: Iterable[Network]
     return ""
 
 
-def judge_text(text: str, *, private: bool = False, refused: Iterable[Network] = ()) -> str:
+def judge_text(text: str, *, private: bool = False, refused: Iterable[IpNetwork] = ()) -> str:
     """Judge an address as a resolver or a socket has it; what is no address is refused."""
     name, _, zone = text.partition("%")
     try:
@@ -77,7 +77,7 @@ def judge_text(text: str, *, private: bool = False, refused: Iterable[Network] =
     return judge(address, private=private, refused=refused)
 
 
-def _judge(address: Address, private: bool, refused: Iterable[Network]) -> str:
+def _judge(address: IpAddress, private: bool, refused: Iterable[IpNetwork]) -> str:
     words = (
         ("instance metadata", address in MACHINE_DATA),
         ("unspecified", address.is_unspecified),
@@ -91,7 +91,7 @@ def _judge(address: Address, private: bool, refused: Iterable[Network]) -> str:
     return next((word for word, holds in words if holds), "")
 
 
-def _is_public(address: Address) -> bool:
+def _is_public(address: IpAddress) -> bool:
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None or address in _NAT64:
             return True  # as good as the address inside, which is judged as well
@@ -100,7 +100,7 @@ def _is_public(address: Address) -> bool:
     return address.is_global and not any(address in network for network in _SPECIAL)
 
 
-def _inside(address: Address) -> Iterator[Address]:
+def _inside(address: IpAddress) -> Iterator[IpAddress]:
     """Name the IPv4 addresses that packets to an IPv6 address may end up at."""
     if isinstance(address, ipaddress.IPv4Address):
         return

@@ -16,9 +16,9 @@ from typing import Final
 import msgspec
 
 from lamina.clients import programs
-from lamina.clients.oci.answers import REFUSED, RegistryError
 from lamina.clients.oci.docker_config import is_helper_name
-from lamina.clients.oci.keyring import Credential, Helper
+from lamina.clients.oci.keyring import Credential, CredentialHelper
+from lamina.clients.oci.lookup_results import REFUSED, RegistryError
 
 PATIENCE: Final = 5.0
 PRINTED: Final = 64 * 1024
@@ -38,16 +38,16 @@ class _Given(msgspec.Struct, frozen=True):
         return "_Given(...)"
 
 
-class Helpers:
+class CredentialHelpers:
     """Asks helpers, one run at a time for each question."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """Run nothing yet."""
         self._clock = clock
-        self._kept: dict[Helper, tuple[float, Credential | RegistryError]] = {}
-        self._running: dict[Helper, asyncio.Lock] = {}
+        self._kept: dict[CredentialHelper, tuple[float, Credential | RegistryError]] = {}
+        self._running: dict[CredentialHelper, asyncio.Lock] = {}
 
-    async def ask(self, helper: Helper) -> Credential:
+    async def ask(self, helper: CredentialHelper) -> Credential:
         """Return what a helper knows. Raises RegistryError."""
         async with self._running.setdefault(helper, asyncio.Lock()):
             until, given = self._kept.get(helper, (0.0, None))
@@ -57,7 +57,7 @@ class Helpers:
             raise given
         return given
 
-    async def _ask(self, helper: Helper) -> Credential | RegistryError:
+    async def _ask(self, helper: CredentialHelper) -> Credential | RegistryError:
         given: Credential | RegistryError
         try:
             given = _judge(await run(helper))
@@ -71,7 +71,7 @@ class Helpers:
         return given
 
 
-async def run(helper: Helper) -> bytes:
+async def run(helper: CredentialHelper) -> bytes:
     """Run a helper and return what it printed. Raises OSError or ValueError in our own words."""
     command = (_program(helper.name), "get")
     ran = await programs.run(command, patience=PATIENCE, limit=PRINTED, said=helper.server.encode())

@@ -18,7 +18,7 @@ _HELPER: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _PLACE: Final = re.compile(r"at `([^`]{1,100})`")
 
 
-class Auth(msgspec.Struct, frozen=True):
+class DockerAuth(msgspec.Struct, frozen=True):
     """One entry of *auths*."""
 
     auth: str = ""
@@ -34,7 +34,7 @@ class Auth(msgspec.Struct, frozen=True):
 class DockerConfig(msgspec.Struct, frozen=True):
     """The file."""
 
-    auths: dict[str, Auth] = {}
+    auths: dict[str, DockerAuth] = {}
     cred_helpers: dict[str, str] = msgspec.field(name="credHelpers", default_factory=dict)
     creds_store: str = msgspec.field(name="credsStore", default="")
 
@@ -75,10 +75,10 @@ def check_helpers(config: DockerConfig, source: str) -> None:
             raise InputError.one(source, "credHelpers or credsStore: a name has only a-z, 0-9, dots and dashes")
 
 
-def _old(data: bytes) -> dict[str, Auth]:
+def _old(data: bytes) -> dict[str, DockerAuth]:
     """Read a file of *auths* alone; other fields of a newer file that has none are no entries."""
-    found: dict[str, Auth] = {}
+    found: dict[str, DockerAuth] = {}
     for key, raw in msgspec.json.decode(data, type=dict[str, msgspec.Raw]).items():
         if "." in key or ":" in key or key == "localhost":
-            found[key] = msgspec.json.decode(raw, type=Auth)
+            found[key] = msgspec.json.decode(raw, type=DockerAuth)
     return found

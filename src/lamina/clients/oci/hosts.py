@@ -25,7 +25,7 @@ _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 
 
-class Host(msgspec.Struct, frozen=True, order=True):
+class RegistryHost(msgspec.Struct, frozen=True, order=True):
     """A host, and a port if one was named."""
 
     name: str
@@ -37,7 +37,7 @@ class Host(msgspec.Struct, frozen=True, order=True):
         return name if self.port is None else f"{name}:{self.port}"
 
 
-def parse_host(text: str) -> Host:
+def parse_host(text: str) -> RegistryHost:
     """Read ``host`` or ``host:port``. Raises ValueError in words."""
     if "@" in text:
         raise ValueError("this is no host: leave out the user, and never write a password into it")
@@ -56,7 +56,7 @@ def parse_host(text: str) -> Host:
     elif _NUMBER.fullmatch(name.rpartition(".")[2]) and not is_address(name):
         # The C library reads 127.1, 2130706433 and 0x7f.1 as addresses; no other name ends in a number.
         raise ValueError(f"{text[:100]!r} is no host: write an IPv4 address as four numbers")
-    return Host(name, int(port) if port is not None else None)
+    return RegistryHost(name, int(port) if port is not None else None)
 
 
 def _split(text: str) -> tuple[str, str | None]:

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from lamina.clients.oci.docker_config import FILE_LIMIT, Auth, DockerConfig, check_helpers, decode_docker_config
+from lamina.clients.oci.docker_config import FILE_LIMIT, DockerAuth, DockerConfig, check_helpers, decode_docker_config
 from lamina.clients.oci.hosts import HUB, HUB_API
 from lamina.model.errors import InputError
 
@@ -54,7 +54,7 @@ class Credential(msgspec.Struct, frozen=True):
         return "Credential(...)"
 
 
-class Helper(msgspec.Struct, frozen=True):
+class CredentialHelper(msgspec.Struct, frozen=True):
     """A program that knows the credentials."""
 
     name: str
@@ -63,17 +63,17 @@ class Helper(msgspec.Struct, frozen=True):
     """What it is asked about."""
 
 
-Login: TypeAlias = Credential | Helper
+RegistryLogin: TypeAlias = Credential | CredentialHelper
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _KeyringEntry(msgspec.Struct, frozen=True):
     """For which images a credential is."""
 
     host: tuple[str, ...]
     """Labels; may hold wildcards."""
     port: str
     path: str
-    login: Login
+    login: RegistryLogin
 
     def matches(self, host: Sequence[str], port: str, repository: str) -> bool:
         if len(host) != len(self.host) or port != self.port:
@@ -88,7 +88,7 @@ class _Entry(msgspec.Struct, frozen=True):
 class Keyring:
     """Credentials, by the images they are for."""
 
-    def __init__(self, entries: Iterable[_Entry] = (), store: str = "", unreadable: int = 0) -> None:
+    def __init__(self, entries: Iterable[_KeyringEntry] = (), store: str = "", unreadable: int = 0) -> None:
         """Use `from_file` or `from_secrets`; a keyring of nothing is anonymous."""
         # The longest path first, names before wildcards: as the kubelet sorts its keys, backwards.
         self._entries = sorted(entries, key=lambda one: (one.path, ".".join(one.host), one.port), reverse=True)
@@ -107,7 +107,7 @@ class Keyring:
         check_helpers(config, str(path))
         entries, wrong = _entries(config)
         for key, name in config.cred_helpers.items():
-            entries.append(_Entry(*_split(key), Helper(name, _asked_about(key))))
+            entries.append(_KeyringEntry(*_split(key), CredentialHelper(name, _asked_about(key))))
         if wrong:
             raise InputError.one(str(path), f"auths: {wrong} of the entries cannot be read: log in again")
         return cls(entries, config.creds_store)
@@ -115,7 +115,7 @@ class Keyring:
     @classmethod
     def from_secrets(cls, secrets: Iterable[bytes]) -> "Keyring":
         """Read the ``.dockerconfigjson`` of pull secrets; what cannot be read is counted and left out."""
-        entries: list[_Entry] = []
+        entries: list[_KeyringEntry] = []
         unreadable = 0
         for secret in secrets:
             try:
@@ -134,24 +134,24 @@ class Keyring:
         entries = [entry for ring in rings for entry in ring._entries][:MOST_ENTRIES]  # noqa: SLF001 - of our own
         return cls(entries, unreadable=sum(ring.unreadable for ring in rings))
 
-    def for_registry(self, host: str, repository: str = "") -> tuple[Login, ...]:
+    def for_registry(self, host: str, repository: str = "") -> tuple[RegistryLogin, ...]:
         """Return what to try for an image on *host*, the most fitting first; nothing when it is to be anonymous."""
         labels, port, _ = _split(host)
         found = [one.login for one in self._entries if one.matches(labels, port, repository)]
         if not found and self._store:
-            found = [Helper(self._store, _HUB_KEY if host in _HUB_NAMES else host)]
+            found = [CredentialHelper(self._store, _HUB_KEY if host in _HUB_NAMES else host)]
         return tuple(dict.fromkeys(found))[:MOST_LOGINS]
 
     def __repr__(self) -> str:
         return f"Keyring({len(self._entries)} entries)"
 
 
-def identity_of(logins: Iterable[Login]) -> str:
+def fingerprint_of_logins(logins: Iterable[RegistryLogin]) -> str:
     """Tell sets of logins apart without keeping them: the same text for the same logins only."""
     return hashlib.sha256(msgspec.json.encode([[type(one).__name__, one] for one in logins])).hexdigest()
 
 
-def _entries(config: DockerConfig) -> tuple[list[_Entry], int]:
+def _entries(config: DockerConfig) -> tuple[list[_KeyringEntry], int]:
     """Return what *auths* holds, and how many entries nothing could be made of."""
     entries, wrong = [], max(0, len(config.auths) - MOST_ENTRIES)
     for key, auth in list(config.auths.items())[:MOST_ENTRIES]:
@@ -161,11 +161,11 @@ def _entries(config: DockerConfig) -> tuple[list[_Entry], int]:
             wrong += 1
             continue
         if credential is not None:
-            entries.append(_Entry(*_split(key), credential))
+            entries.append(_KeyringEntry(*_split(key), credential))
     return entries, wrong
 
 
-def _credential(auth: Auth) -> Credential | None:
+def _credential(auth: DockerAuth) -> Credential | None:
     """Read one entry; None for one that only says where a helper was used. Raises ValueError."""
     username, password = auth.username, auth.password
     if auth.auth:

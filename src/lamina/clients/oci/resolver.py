@@ -18,7 +18,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from lamina.clients.oci.answers import (
+from lamina.clients.oci.credential_helper import CredentialHelpers
+from lamina.clients.oci.image_lookup import ImageLookup
+from lamina.clients.oci.keyring import Credential, Keyring, RegistryLogin, fingerprint_of_logins
+from lamina.clients.oci.lookup_cache import LookupCache, LookupRequest
+from lamina.clients.oci.lookup_results import (
     BUSY,
     NO_SUCH_IMAGE,
     NOT_ALLOWED,
@@ -27,21 +31,17 @@ from lamina.clients.oci.answers import (
     REFUSED,
     TOO_SLOW,
     UNREACHABLE,
-    Found,
-    NotFound,
+    ImageNotFound,
     RegistryError,
+    ResolvedImages,
     one_line,
 )
-from lamina.clients.oci.asking import Asking, Desk
-from lamina.clients.oci.credential_helper import Helpers
-from lamina.clients.oci.dialing import Lines
-from lamina.clients.oci.fetching import PATIENCE, Fetcher
-from lamina.clients.oci.keyring import Credential, Keyring, Login, identity_of
-from lamina.clients.oci.looking import Look
-from lamina.clients.oci.memory import Memory, Question
-from lamina.clients.oci.places import Place, Places
-from lamina.clients.oci.rules import Rules
-from lamina.clients.oci.tokens import Tokens
+from lamina.clients.oci.registry_config import RegistryConfig
+from lamina.clients.oci.registry_connections import RegistryConnections
+from lamina.clients.oci.registry_endpoints import EndpointPolicy, RegistryEndpoint
+from lamina.clients.oci.registry_fetcher import PATIENCE, RegistryFetcher
+from lamina.clients.oci.registry_session import RegistrySession, RepositoryClient
+from lamina.clients.oci.tokens import RegistryTokens
 from lamina.model.image import Image, Platform
 from lamina.model.reference import DEFAULT_TAG, ReferenceFormatError, parse_reference
 from lamina.model.token_bucket import TokenBuckets
@@ -55,9 +55,9 @@ __all__ = [
     "REFUSED",
     "TOO_SLOW",
     "UNREACHABLE",
-    "Found",
-    "NotFound",
-    "Resolver",
+    "ImageNotFound",
+    "RegistryResolver",
+    "ResolvedImages",
 ]
 
 A_SECOND: Final = 1.0
@@ -71,28 +71,28 @@ MIRROR_PATIENCE: Final = 3.0
 MOST_UNDER_WAY: Final = 256
 
 
-Answered = TypeVar("Answered", Found | NotFound, Found | NotFound | None)
+Answered = TypeVar("Answered", ResolvedImages | ImageNotFound, ResolvedImages | ImageNotFound | None)
 
 
-class Resolver:
+class RegistryResolver:
     """Looks references up."""
 
     def __init__(
-        self, rules: Rules, keyring: Keyring | None = None, *, clock: Callable[[], float] = time.monotonic
+        self, rules: RegistryConfig, keyring: Keyring | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Ask as *rules* allow, with *keyring* for everybody; open nothing yet."""
         self.counts: Counter[str] = Counter()
         """Requests, answers from memory (``cached``), shared look-ups, and look-ups by how they ended."""
         self._clock = clock
         self._keyring = keyring or Keyring()
-        self._places = Places(rules)
-        self._lines = Lines(rules.refuse)
-        fetcher = Fetcher(self._lines, self._places, self.counts)
-        self._desk = Desk(fetcher, Tokens(fetcher, self._places, clock), clock)
-        self._helpers = Helpers(clock)
+        self._places = EndpointPolicy(rules)
+        self._lines = RegistryConnections(rules.refuse)
+        fetcher = RegistryFetcher(self._lines, self._places, self.counts)
+        self._desk = RegistrySession(fetcher, RegistryTokens(fetcher, self._places, clock), clock)
+        self._helpers = CredentialHelpers(clock)
         self._questions = TokenBuckets(A_SECOND, BURST, MOST_NAMESPACES)
-        self._memory = Memory()
-        self._under_way: dict[tuple[str, str, tuple[Platform, ...]], asyncio.Task[Found | NotFound]] = {}
+        self._memory = LookupCache()
+        self._under_way: dict[tuple[str, str, tuple[Platform, ...]], asyncio.Task[ResolvedImages | ImageNotFound]] = {}
 
     def seen_on_nodes(self, hosts: Collection[str]) -> None:
         """Replace the registries that nodes have pulled from."""
@@ -100,10 +100,10 @@ class Resolver:
 
     def known(
         self, reference: str, platforms: Collection[Platform], *, keyring: Keyring | None = None
-    ) -> Found | NotFound | None:
+    ) -> ResolvedImages | ImageNotFound | None:
         """Answer from memory alone; None when the registry would have to be asked."""
         question = self._question(reference, platforms, keyring)
-        if isinstance(question, NotFound):
+        if isinstance(question, ImageNotFound):
             return question
         return _called(self._memory.recall(question, self._clock()), reference)
 
@@ -114,7 +114,7 @@ class Resolver:
         *,
         keyring: Keyring | None = None,
         namespace: str = "",
-    ) -> Found | NotFound:
+    ) -> ResolvedImages | ImageNotFound:
         """
         Look a reference up, for *platforms* or if there are none for all.
 
@@ -122,7 +122,7 @@ class Resolver:
         needs the registry is counted against *namespace*; without one nothing is counted.
         """
         question = self._question(reference, platforms, keyring)
-        if isinstance(question, NotFound):
+        if isinstance(question, ImageNotFound):
             self.counts[question.reason] += 1
             return question
         if (known := self._memory.recall(question, self._clock())) is not None:
@@ -131,9 +131,11 @@ class Resolver:
         if (task := self._under_way.get(question.key)) is not None:
             self.counts["shared"] += 1
         elif len(self._under_way) >= MOST_UNDER_WAY:
-            return self._ended(question, NotFound(BUSY, f"{MOST_UNDER_WAY} look-ups are under way: ask again later"))
+            return self._ended(
+                question, ImageNotFound(BUSY, f"{MOST_UNDER_WAY} look-ups are under way: ask again later")
+            )
         elif namespace and not self._questions.take(namespace, self._clock()):
-            return self._ended(question, NotFound(BUSY, "this namespace has asked for too much: ask again later"))
+            return self._ended(question, ImageNotFound(BUSY, "this namespace has asked for too much: ask again later"))
         else:
             task = asyncio.create_task(self._look_up(question), name="registry look-up")
             self._under_way[question.key] = task
@@ -149,42 +151,44 @@ class Resolver:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._lines.close()
 
-    def _question(self, text: str, platforms: Collection[Platform], keyring: Keyring | None) -> Question | NotFound:
+    def _question(
+        self, text: str, platforms: Collection[Platform], keyring: Keyring | None
+    ) -> LookupRequest | ImageNotFound:
         try:
             reference = parse_reference(text)
             places = self._places.ways(reference.registry)
         except ReferenceFormatError as error:
-            return NotFound(NOT_USABLE, _about(error))
+            return ImageNotFound(NOT_USABLE, _about(error))
         except RegistryError as error:
-            return NotFound(error.reason, error.detail)
+            return ImageNotFound(error.reason, error.detail)
         rings = [ring for ring in (keyring, self._keyring) if ring is not None]
         ways = tuple(
             (place, tuple(one for ring in rings for one in ring.for_registry(place.name, reference.repository)))
             for place in places
         )
         ordered = sorted(set(platforms), key=lambda one: (one.os, one.architecture, one.variant))
-        who = identity_of([login for _, logins in ways for login in logins])
-        return Question(reference, tuple(ordered), ways, who)
+        who = fingerprint_of_logins([login for _, logins in ways for login in logins])
+        return LookupRequest(reference, tuple(ordered), ways, who)
 
-    async def _look_up(self, question: Question) -> Found | NotFound:
+    async def _look_up(self, question: LookupRequest) -> ResolvedImages | ImageNotFound:
         try:
             async with asyncio.timeout(PATIENCE):
                 images = await self._try_all(question)
         except TimeoutError:
             told = f"{question.reference.registry} did not answer within {PATIENCE:g} s"
-            return self._ended(question, NotFound(TOO_SLOW, told))
+            return self._ended(question, ImageNotFound(TOO_SLOW, told))
         except RegistryError as error:
-            return self._ended(question, NotFound(error.reason, error.detail))
+            return self._ended(question, ImageNotFound(error.reason, error.detail))
         self.counts["found"] += 1
-        return Found(images, self._memory.good_for(question, self._clock()))
+        return ResolvedImages(images, self._memory.good_for(question, self._clock()))
 
-    def _ended(self, question: Question, answer: NotFound) -> NotFound:
+    def _ended(self, question: LookupRequest, answer: ImageNotFound) -> ImageNotFound:
         self.counts[answer.reason] += 1
         if answer.reason != BUSY:
             self._memory.note_failure(question, answer, self._clock())
         return answer
 
-    async def _try_all(self, question: Question) -> tuple[Image, ...]:
+    async def _try_all(self, question: LookupRequest) -> tuple[Image, ...]:
         """Ask place after place; what the last one says counts."""
         *mirrors, own = question.ways
         for place, logins in mirrors:
@@ -195,7 +199,9 @@ class Resolver:
                 self.counts["mirror failed"] += 1
         return await self._try_logins(question, *own)
 
-    async def _try_logins(self, question: Question, place: Place, logins: tuple[Login, ...]) -> tuple[Image, ...]:
+    async def _try_logins(
+        self, question: LookupRequest, place: RegistryEndpoint, logins: tuple[RegistryLogin, ...]
+    ) -> tuple[Image, ...]:
         """Try one login after the other; some registries say that there is nothing where they mean to refuse."""
         refusal: RegistryError | None = None
         shown = False
@@ -218,8 +224,12 @@ class Resolver:
                 raise refusal from error
             raise
 
-    async def _try(self, question: Question, place: Place, credential: Credential | None) -> tuple[Image, ...]:
-        look = Look(Asking(self._desk, place, question.reference.repository, credential), self._memory.documents)
+    async def _try(
+        self, question: LookupRequest, place: RegistryEndpoint, credential: Credential | None
+    ) -> tuple[Image, ...]:
+        look = ImageLookup(
+            RepositoryClient(self._desk, place, question.reference.repository, credential), self._memory.documents
+        )
         if (root := question.reference.digest) is not None:
             return await look.images(root, question.platforms)
         if (fresh := self._memory.tag(question, self._clock())) is not None:
@@ -241,7 +251,7 @@ def _about(error: ReferenceFormatError) -> str:
 
 def _called(answer: Answered, name: str) -> Answered:
     """Give images the name they were asked by."""
-    if not isinstance(answer, Found):
+    if not isinstance(answer, ResolvedImages):
         return answer
     named = tuple(msgspec.structs.replace(image, names=(name,)) for image in answer.images)
     return msgspec.structs.replace(answer, images=named)

@@ -15,11 +15,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from lamina.clients.oci.answers import REFUSED, UNREACHABLE, RegistryError
 from lamina.clients.oci.challenge import Challenge, parse_challenges
-from lamina.clients.oci.fetching import Answer, Fetcher
 from lamina.clients.oci.keyring import Credential
-from lamina.clients.oci.places import Place, Places, Target
+from lamina.clients.oci.lookup_results import REFUSED, UNREACHABLE, RegistryError
+from lamina.clients.oci.registry_endpoints import CheckedUrl, EndpointPolicy, RegistryEndpoint
+from lamina.clients.oci.registry_fetcher import RegistryFetcher, RegistryResponse
 
 MOST_KEPT: Final = 1_024
 DEFAULT_LIFE: Final = 60.0
@@ -42,13 +42,13 @@ class _Token(msgspec.Struct, frozen=True):
         return "_Token(...)"
 
 
-Key = tuple[Place, str, Credential | None]
+Key = tuple[RegistryEndpoint, str, Credential | None]
 
 
-class Tokens:
+class RegistryTokens:
     """Headers that are good for now."""
 
-    def __init__(self, fetcher: Fetcher, places: Places, clock: Callable[[], float]) -> None:
+    def __init__(self, fetcher: RegistryFetcher, places: EndpointPolicy, clock: Callable[[], float]) -> None:
         """Know nothing yet."""
         self._fetcher, self._places, self._clock = fetcher, places, clock
         self._kept: OrderedDict[Key, tuple[float, str]] = OrderedDict()
@@ -81,7 +81,7 @@ class Tokens:
         return header
 
     async def _token(
-        self, place: Place, repository: str, credential: Credential | None, challenge: Challenge
+        self, place: RegistryEndpoint, repository: str, credential: Credential | None, challenge: Challenge
     ) -> tuple[str, float]:
         target = self._places.realm(place, challenge.parameters["realm"].partition("#")[0])
         wanted = {"service": challenge.parameters.get("service", ""), "scope": f"repository:{repository}:pull"}
@@ -91,13 +91,13 @@ class Tokens:
             answer, _ = await self._fetcher.ask(target, "POST", {}, {**form, **wanted})
         else:
             joint = "&" if "?" in target.url else "?"
-            target = Target(target.place, f"{target.url}{joint}{urlencode(wanted)}")
+            target = CheckedUrl(target.place, f"{target.url}{joint}{urlencode(wanted)}")
             shown = {"Authorization": credential.basic} if credential is not None else {}
             answer, _ = await self._fetcher.ask(target, "GET", shown)
         return _judge(place, target.place, answer)
 
 
-def _judge(registry: Place, realm: Place, answer: Answer) -> tuple[str, float]:
+def _judge(registry: RegistryEndpoint, realm: RegistryEndpoint, answer: RegistryResponse) -> tuple[str, float]:
     """Take the token out of an answer."""
     if answer.status in (400, 401, 403, 404):
         raise RegistryError(REFUSED, f"{registry.name}: {realm.name} gives no token for these credentials")

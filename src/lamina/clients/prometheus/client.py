@@ -21,8 +21,7 @@ from typing import Final, TypeVar
 import aiohttp
 from yarl import URL
 
-from lamina.clients.prometheus import answers
-from lamina.clients.prometheus.answers import Curve, Instant, Range
+from lamina.clients.prometheus import query_results
 from lamina.clients.prometheus.errors import (
     BAD_QUERY,
     NOT_USABLE,
@@ -32,7 +31,8 @@ from lamina.clients.prometheus.errors import (
     PrometheusError,
     one_line,
 )
-from lamina.clients.prometheus.server import Login, Server
+from lamina.clients.prometheus.query_results import InstantResult, RangeResult, RangeSeries
+from lamina.clients.prometheus.server import PrometheusLogin, PrometheusServer
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -55,9 +55,9 @@ MOST_POINTS: Final = 11_000
 class PrometheusClient:
     """Asks one server."""
 
-    def __init__(self, server: Server, *, timeout: float = TIMEOUT, user_agent: str = "lamina") -> None:
+    def __init__(self, server: PrometheusServer, *, timeout: float = TIMEOUT, user_agent: str = "lamina") -> None:
         """Read what is shown to the server; nothing is connected yet. Raises InputError."""
-        self._login = Login(server)
+        self._login = PrometheusLogin(server)
         self._timeout = timeout
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": user_agent}
         self._session: aiohttp.ClientSession | None = None
@@ -69,30 +69,30 @@ class PrometheusClient:
         """How the server is called in messages."""
         return self._login.host
 
-    async def query(self, expression: str, *, at: float | None = None) -> Instant:
+    async def query(self, expression: str, *, at: float | None = None) -> InstantResult:
         """Ask what an expression is, now by the server's own clock or at a moment in seconds since 1970."""
         asked = {"query": expression, **({} if at is None else {"time": f"{at:.3f}"})}
-        return await self._ask("query", asked, answers.read_instant)
+        return await self._ask("query", asked, query_results.read_instant)
 
-    async def query_range(self, expression: str, start: float, end: float, step: float) -> Range:
+    async def query_range(self, expression: str, start: float, end: float, step: float) -> RangeResult:
         """Ask what an expression was from *start* to *end*, every *step* seconds."""
         if not (step > 0 and 0 <= end - start <= step * MOST_POINTS):
             raise ValueError(f"a range needs a step and at most {MOST_POINTS} of them")
         asked = {"query": expression, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}"}
-        unread, warnings = await self._ask("query_range", asked, answers.open_range)
-        curves: list[Curve] = []
-        left = answers.MOST_SAMPLES
+        unread, warnings = await self._ask("query_range", asked, query_results.open_range)
+        curves: list[RangeSeries] = []
+        left = query_results.MOST_SAMPLES
         since = time.perf_counter()
         for data in unread:
-            curves.append(self._read(data, answers.read_curve))
+            curves.append(self._read(data, query_results.read_curve))
             left -= len(curves[-1].points)
             if left < 0:
-                told = f"more than the {answers.MOST_SAMPLES} numbers that are looked at: use a longer step"
+                told = f"more than the {query_results.MOST_SAMPLES} numbers that are looked at: use a longer step"
                 raise self._failed(TOO_MUCH, f"answers with {told}")
             if time.perf_counter() - since > SLICE:
                 await asyncio.sleep(0)
                 since = time.perf_counter()
-        return Range(tuple(curves), warnings)
+        return RangeResult(tuple(curves), warnings)
 
     async def close(self) -> None:
         """End every connection."""
@@ -117,7 +117,7 @@ class PrometheusClient:
     def _read(self, data: R, read: Callable[[R], T]) -> T:
         try:
             return read(data)
-        except answers.TooMuchError as error:
+        except query_results.ResultTooLargeError as error:
             raise self._failed(TOO_MUCH, f"answers with {error}: narrow the query") from None
         except ValueError as error:
             words = f"what it sends is no answer to a query ({one_line(str(error))}): check the address"
@@ -177,7 +177,7 @@ class PrometheusClient:
             body += piece
         if status in (401, 403):
             return self._error(REFUSED, f"does not let us in ({status}): check the token, or user and password")
-        said = answers.read_refusal(bytes(body))
+        said = query_results.read_error_response(bytes(body))
         if said is not None:
             return self._error(BAD_QUERY, f"refuses a query: {one_line(f'{said.kind}: {said.message}')}")
         if status == 404:

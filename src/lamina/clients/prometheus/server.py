@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from lamina.clients.files import read_file
+from lamina.clients.bounded_files import read_file
 from lamina.model.errors import InputError
 
 TOKEN_LIMIT: Final = 64 * 1024
@@ -26,7 +26,7 @@ _WRITABLE: Final = re.compile(r"[\x21-\x7e]+")
 _PLAIN: Final = re.compile(r"[\x21-\x7e]*")
 
 
-class Server(msgspec.Struct, frozen=True, kw_only=True):
+class PrometheusServer(msgspec.Struct, frozen=True, kw_only=True):
     """A Prometheus server, or whatever answers like one."""
 
     url: str
@@ -61,10 +61,10 @@ def checked_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
-class Login:
+class PrometheusLogin:
     """What to show with a request, always from the newest files that could be used."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: PrometheusServer) -> None:
         """Read everything for the first time. Raises InputError."""
         self.url = _url(server)
         if server.token_file is not None and (server.user or server.password_file is not None):
@@ -115,7 +115,7 @@ class Login:
 _ANY: Final = re.compile(r"[^\r\n\0]+")
 
 
-def _url(server: Server) -> str:
+def _url(server: PrometheusServer) -> str:
     try:
         return checked_url(server.url)
     except ValueError as error:

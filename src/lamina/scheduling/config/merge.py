@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from lamina.scheduling.config.schema import PluginRef, Plugins, PluginSet
-from lamina.scheduling.framework.registry import POINTS
+from lamina.scheduling.contract.plugin_registry import POINTS
 
 ALL: Final = "*"
 ALWAYS: Final = "UnmetDemands"
@@ -53,7 +53,7 @@ NOT_IN_TREE: Final = (
 )
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class ProfilePlugins(msgspec.Struct, frozen=True):
     """What a profile runs: plugin names in order for each point, and weights."""
 
     by_point: dict[str, tuple[str, ...]]
@@ -77,7 +77,7 @@ def merged(defaults: PluginSet, own: PluginSet) -> PluginSet:
     return PluginSet(enabled=tuple(kept), disabled=own.disabled)
 
 
-def choose(own: Plugins, points_of: Callable[[str], Iterable[str]]) -> Chosen:
+def choose(own: Plugins, points_of: Callable[[str], Iterable[str]]) -> ProfilePlugins:
     """Work out what runs where; *points_of* says which points a plugin implements."""
     multi = merged(DEFAULTS.multi_point, own.multi_point)
     by_point: dict[str, tuple[str, ...]] = {}
@@ -91,7 +91,7 @@ def choose(own: Plugins, points_of: Callable[[str], Iterable[str]]) -> Chosen:
         by_point[point] = tuple(one.name for one in refs)
         if point == "score":
             weights = {one.name: one.weight or 1 for one in refs}
-    return Chosen(by_point, weights)
+    return ProfilePlugins(by_point, weights)
 
 
 def _at(point_set: PluginSet, multi: Sequence[PluginRef]) -> list[PluginRef]:

@@ -116,7 +116,7 @@ class ExtenderTLS(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ca_data: str = msgspec.field(default="", name="caData")
 
 
-class Extender(_Camel, frozen=True, kw_only=True):
+class ForeignExtender(_Camel, frozen=True, kw_only=True):
     """A foreign extender to ask."""
 
     url_prefix: str
@@ -150,4 +150,4 @@ class KubeSchedulerConfiguration(_Camel, frozen=True, kw_only=True):
     enable_profiling: bool = False
     enable_contention_profiling: bool = False
     delay_cache_until_active: bool = False
-    extenders: tuple[Extender, ...] = ()
+    extenders: tuple[ForeignExtender, ...] = ()

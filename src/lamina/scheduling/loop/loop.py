@@ -13,19 +13,19 @@ from lamina.model import events
 from lamina.model.errors import WiringError
 from lamina.model.events import Event
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.cluster_state import ClusterState
-from lamina.scheduling.framework.commands import Command, WakeAt
-from lamina.scheduling.framework.followers import Followers
-from lamina.scheduling.framework.profile import Profile
-from lamina.scheduling.framework.status import Code, Status
-from lamina.scheduling.loop.binding import NODE_GONE, Bindings
-from lamina.scheduling.loop.cycle import Cycle
-from lamina.scheduling.loop.queue import SchedulingQueue
-from lamina.scheduling.loop.queue_snapshot import Labels
-from lamina.scheduling.loop.snapshot import LoopSnapshot, SnapshotError, check_rows, unsigned_shapes
-from lamina.scheduling.loop.state import LoopState, MakeProfiles, Settings
-from lamina.scheduling.loop.timers import Timers
+from lamina.scheduling.contract.commands import Command, WakeAt
+from lamina.scheduling.contract.status import Code, Status
+from lamina.scheduling.loop.binding_cycle import NODE_GONE, BindingCycles
+from lamina.scheduling.loop.loop_snapshot import LoopSnapshot, SnapshotError, check_rows, unsigned_shapes
+from lamina.scheduling.loop.loop_state import LoopSettings, LoopState, MakeProfiles
+from lamina.scheduling.loop.plugin_timers import PluginTimers
+from lamina.scheduling.loop.queue_snapshot import ShapeNumbers
+from lamina.scheduling.loop.scheduling_cycle import SchedulingCycle
+from lamina.scheduling.loop.scheduling_queue import SchedulingQueue
+from lamina.scheduling.runtime.pod_followers import PodFollowers
+from lamina.scheduling.runtime.profile import Profile
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.cluster_state import ClusterState
 
 Pick = Callable[[int], int]
 """Given n, returns a number in 0..n-1; how ties are broken."""
@@ -34,18 +34,18 @@ Pick = Callable[[int], int]
 class Loop:
     """Cluster, queue, binding cycles and profiles together."""
 
-    def __init__(self, make_profiles: MakeProfiles, pick: Pick, settings: Settings | None = None) -> None:
+    def __init__(self, make_profiles: MakeProfiles, pick: Pick, settings: LoopSettings | None = None) -> None:
         """Build profiles over this loop's own view of the cluster; *pick* breaks ties."""
-        self._state = state = LoopState(make_profiles, settings or Settings())
+        self._state = state = LoopState(make_profiles, settings or LoopSettings())
         self.cluster: ClusterState = state.cluster
         self.queue: SchedulingQueue = state.queue
-        self.bindings: Bindings = state.bindings
+        self.bindings: BindingCycles = state.bindings
         self.profiles: Mapping[str, Profile] = state.profiles
         _check_queue_sorts(self.profiles)
-        self._cycle = Cycle(state, pick)
-        self._timers = Timers(state)
+        self._cycle = SchedulingCycle(state, pick)
+        self._timers = PluginTimers(state)
         plugins = [plugin for profile in self.profiles.values() for plugin in profile.plugins.values()]
-        self.followers = Followers(plugins, state.plugin_raised)
+        self.followers = PodFollowers(plugins, state.plugin_raised)
         self._wake: float | None = None
 
     @property
@@ -93,7 +93,7 @@ class Loop:
                 self.bindings.bound(uid)
             case events.BindFailed(uid, reason):
                 self._bind_failed(uid, reason)
-            case events.TellFailed(uid):
+            case events.ReportUnschedulableFailed(uid):
                 self._tell_failed(uid)
             case events.WorkDone(uid, plugin, attempt):
                 self._state.do(*self.bindings.work_done(uid, plugin, attempt))
@@ -174,7 +174,7 @@ class Loop:
         check_rows(snapshot)
         try:
             self.cluster.restore(snapshot.cluster)
-            labels = Labels(self.profiles)
+            labels = ShapeNumbers(self.profiles)
             for queued in (*snapshot.queue.pods, *(one.queued for one in snapshot.underway)):
                 labels.learn(queued)
             self.queue.restore(snapshot.queue, labels)
@@ -241,9 +241,9 @@ class Loop:
         if queued is not None:
             queued.told = ""
 
-    def _abandon_those_on(self, change: Changed) -> None:
+    def _abandon_those_on(self, change: ClusterChange) -> None:
         """Requeue pods whose chosen node has left, unless the host has their `Bind` and will report its outcome."""
-        if change.kind is not Change.NODE_REMOVED or change.before is None:
+        if change.kind is not ChangeKind.NODE_REMOVED or change.before is None:
             return
         for underway in self.bindings:
             if underway.node != change.before.name:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import msgspec
 
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.framework.profile import Profile
-from lamina.scheduling.framework.status import Status
+from lamina.scheduling.contract.status import Status
+from lamina.scheduling.runtime.profile import Profile
 
 Times = tuple[tuple[PodUid, tuple[float, int]], ...]
 """Pods by a time and a serial number, in the order in which a heap was given them."""
@@ -19,7 +19,7 @@ Label = int | str
 """What tells a group from others of its profile: the number of a shape, or the pod that is alone in it."""
 
 
-class QueuedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+class QueuedPodSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One pod and its history in the queue."""
 
     pod: Pod
@@ -41,7 +41,7 @@ class QueuedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     gated_as: int
 
 
-class GroupSnapshot(msgspec.Struct, frozen=True):
+class QueuedGroupSnapshot(msgspec.Struct, frozen=True):
     """Pods that wait together."""
 
     profile: str
@@ -58,8 +58,8 @@ class QueueSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     serial: int
     sorted_at: float
     time_ordered: bool
-    pods: tuple[QueuedSnapshot, ...]
-    groups: tuple[GroupSnapshot, ...]
+    pods: tuple[QueuedPodSnapshot, ...]
+    groups: tuple[QueuedGroupSnapshot, ...]
     active: tuple[tuple[PodUid, tuple[float, ...]], ...]
     resting: Times
     early: tuple[tuple[PodUid, tuple[float, tuple[float, ...], int]], ...]
@@ -70,7 +70,7 @@ class QueueSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Profile and label of groups that a plugin wants tried at a time."""
 
 
-class Labels:
+class ShapeNumbers:
     """Translates the numbers of shapes in a snapshot into those of this process."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
@@ -78,7 +78,7 @@ class Labels:
         self.profiles = profiles
         self._numbers: dict[tuple[str, int], int] = {}
 
-    def learn(self, queued: QueuedSnapshot) -> None:
+    def learn(self, queued: QueuedPodSnapshot) -> None:
         """Sign a pod whose label still was that of its signature."""
         if queued.shape is not None and queued.signed:
             number = self.profiles[queued.profile].shape(queued.pod)

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from lamina.model.pod import PodUid
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.profile import Profile
 from lamina.scheduling.loop.amount_index import AmountIndex
-from lamina.scheduling.loop.queued import Group, Queued
+from lamina.scheduling.loop.queued_pod import QueuedGroup, QueuedPodInfo
+from lamina.scheduling.runtime.profile import Profile
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 
-Offered: TypeAlias = dict[tuple[str, str], Mapping[str, int] | None]
+OfferedAmounts: TypeAlias = dict[tuple[str, str], Mapping[str, int] | None]
 """What the changed node offers, by profile and plugin: asked for once for all buckets."""
 
 
-class Bucket:
+class RetryBucket:
     """Groups that the same plugins of a profile refused."""
 
     __slots__ = ("_indexes", "_interested", "_unknown", "groups", "profile", "refused_by")
@@ -29,13 +29,13 @@ class Bucket:
         """Start empty."""
         self.profile = profile
         self.refused_by = refused_by
-        self.groups: dict[int, Group] = {}
+        self.groups: dict[int, QueuedGroup] = {}
         self._indexes = {plugin: AmountIndex() for plugin in sorted(refused_by) if profile.hints_by_amounts(plugin)}
-        self._unknown: dict[str, dict[int, Group]] = {plugin: {} for plugin in self._indexes}
+        self._unknown: dict[str, dict[int, QueuedGroup]] = {plugin: {} for plugin in self._indexes}
         """Groups of which a plugin with amounts cannot say what they need: it is asked about each of them."""
-        self._interested: dict[Change, tuple[str, ...] | None] = {}
+        self._interested: dict[ChangeKind, tuple[str, ...] | None] = {}
 
-    def add(self, group: Group) -> None:
+    def add(self, group: QueuedGroup) -> None:
         """Take a group in."""
         self.groups[group.number] = group
         for plugin, index in self._indexes.items():
@@ -45,28 +45,28 @@ class Bucket:
             else:
                 self._unknown[plugin][group.number] = group
 
-    def remove(self, group: Group) -> None:
+    def remove(self, group: QueuedGroup) -> None:
         """Let a group out."""
         del self.groups[group.number]
         for plugin, index in self._indexes.items():
             if self._unknown[plugin].pop(group.number, None) is None:
                 index.remove(group.number)
 
-    def helped(self, change: Changed, offered: Offered) -> Iterable[Group]:
+    def helped(self, change: ClusterChange, offered: OfferedAmounts) -> Iterable[QueuedGroup]:
         """List the groups that a change may help."""
         if change.kind not in self._interested:
             self._interested[change.kind] = self._look(change.kind)
         plugins = self._interested[change.kind]
         if plugins is None:
             return self.groups.values()
-        found: dict[int, Group] = {}
+        found: dict[int, QueuedGroup] = {}
         for plugin in plugins:
             for group in self._candidates(plugin, change, offered):
                 if group.number not in found and self.profile.worth_retrying(plugin, group.sample.pod, change):
                     found[group.number] = group
         return found.values()
 
-    def _look(self, kind: Change) -> tuple[str, ...] | None:
+    def _look(self, kind: ChangeKind) -> tuple[str, ...] | None:
         """Return the plugins to ask after such a change; None: it may help every group."""
         if not self.refused_by:
             # Refused by no plugin in particular (there were no nodes): any change may help.
@@ -74,7 +74,7 @@ class Bucket:
         interested = tuple(plugin for plugin in sorted(self.refused_by) if self.profile.listens(plugin, kind))
         return interested if all(self.profile.hints(plugin) for plugin in interested) else None
 
-    def _candidates(self, plugin: str, change: Changed, offered: Offered) -> Iterable[Group]:
+    def _candidates(self, plugin: str, change: ClusterChange, offered: OfferedAmounts) -> Iterable[QueuedGroup]:
         index = self._indexes.get(plugin)
         if index is None or change.row < 0:
             return self.groups.values()
@@ -92,10 +92,10 @@ class RetryIndex:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._buckets: dict[tuple[Profile, frozenset[str]], Bucket] = {}
-        self._gated: dict[tuple[Profile, str], dict[PodUid, Queued]] = {}
+        self._buckets: dict[tuple[Profile, frozenset[str]], RetryBucket] = {}
+        self._gated: dict[tuple[Profile, str], dict[PodUid, QueuedPodInfo]] = {}
 
-    def put(self, group: Group, refused_by: frozenset[str]) -> None:
+    def put(self, group: QueuedGroup, refused_by: frozenset[str]) -> None:
         """File a group that has a pod under what it was refused by last."""
         if group.refused_by == refused_by:
             return
@@ -105,10 +105,10 @@ class RetryIndex:
         key = (group.key[1], refused_by)
         bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = self._buckets[key] = Bucket(*key)
+            bucket = self._buckets[key] = RetryBucket(*key)
         bucket.add(group)
 
-    def remove(self, group: Group) -> None:
+    def remove(self, group: QueuedGroup) -> None:
         """Forget a group."""
         assert group.refused_by is not None, "the group was filed"
         key = (group.key[1], group.refused_by)
@@ -117,29 +117,29 @@ class RetryIndex:
         if not bucket.groups:
             del self._buckets[key]
 
-    def gate(self, queued: Queued, plugin: str) -> None:
+    def gate(self, queued: QueuedPodInfo, plugin: str) -> None:
         """Keep a pod that a gate holds."""
         self._gated.setdefault((queued.profile, plugin), {})[queued.pod.uid] = queued
 
-    def ungate(self, queued: Queued, plugin: str) -> None:
+    def ungate(self, queued: QueuedPodInfo, plugin: str) -> None:
         """Forget a pod that a gate held."""
         pods = self._gated[queued.profile, plugin]
         del pods[queued.pod.uid]
         if not pods:
             del self._gated[queued.profile, plugin]
 
-    def helped(self, change: Changed) -> list[Group | Queued]:
+    def helped(self, change: ClusterChange) -> list[QueuedGroup | QueuedPodInfo]:
         """List the groups and the gated pods that a change may help, in the order in which they began to wait."""
-        found: list[tuple[int, Group | Queued]] = []
-        offered: Offered = {}
+        found: list[tuple[int, QueuedGroup | QueuedPodInfo]] = []
+        offered: OfferedAmounts = {}
         for bucket in self._buckets.values():
             found.extend((group.number, group) for group in bucket.helped(change, offered))
         found.extend((queued.gated_as, queued) for queued in self._opened(change))
         return _in_order(found)
 
-    def refused_by(self, plugin: str) -> list[Group | Queued]:
+    def refused_by(self, plugin: str) -> list[QueuedGroup | QueuedPodInfo]:
         """List the groups and the gated pods that *plugin* refused, in the same order."""
-        found: list[tuple[int, Group | Queued]] = []
+        found: list[tuple[int, QueuedGroup | QueuedPodInfo]] = []
         for bucket in self._buckets.values():
             if plugin in bucket.refused_by:
                 found.extend(bucket.groups.items())
@@ -148,7 +148,7 @@ class RetryIndex:
                 found.extend((queued.gated_as, queued) for queued in pods.values())
         return _in_order(found)
 
-    def _opened(self, change: Changed) -> Iterator[Queued]:
+    def _opened(self, change: ClusterChange) -> Iterator[QueuedPodInfo]:
         for (profile, plugin), pods in self._gated.items():
             if profile.listens(plugin, change.kind):
                 for queued in pods.values():
@@ -156,6 +156,6 @@ class RetryIndex:
                         yield queued
 
 
-def _in_order(found: list[tuple[int, Group | Queued]]) -> list[Group | Queued]:
+def _in_order(found: list[tuple[int, QueuedGroup | QueuedPodInfo]]) -> list[QueuedGroup | QueuedPodInfo]:
     found.sort(key=lambda one: one[0])
     return [one for _, one in found]

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from lamina.scheduling.framework.agent import Agent, Agents
-from lamina.scheduling.framework.registry import PluginClass, Registry
+from lamina.scheduling.contract.plugin_registry import PluginClass, PluginRegistry
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgent, SchedulingAgentRegistry
 from lamina.scheduling.plugins.agents import congestion, foo, pigeon, safe
 from lamina.scheduling.plugins.baselines.hot_edge import HotEdge
 from lamina.scheduling.plugins.baselines.lr_scheduler import LRScheduler
 from lamina.scheduling.plugins.locality.image_presence import ImagePresence
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
-from lamina.scheduling.plugins.locality.layer_locality import agent as layers
+from lamina.scheduling.plugins.locality.layer_locality import layers_agent as layers
 from lamina.scheduling.plugins.unmet_demands import UnmetDemands
 from lamina.scheduling.plugins.upstream.default_binder import DefaultBinder
 from lamina.scheduling.plugins.upstream.image_locality import ImageLocality
@@ -49,20 +49,20 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     *foo.AGENT.plugins,
     DefaultBinder,
 )
-AGENTS: Final[tuple[Agent, ...]] = (layers.AGENT, safe.AGENT, pigeon.AGENT, congestion.AGENT, foo.AGENT)
+AGENTS: Final[tuple[SchedulingAgent, ...]] = (layers.AGENT, safe.AGENT, pigeon.AGENT, congestion.AGENT, foo.AGENT)
 
 
-def registry(*, entry_points: bool = True) -> Registry:
+def registry(*, entry_points: bool = True) -> PluginRegistry:
     """Return a registry with everything in tree, and what other distributions offer unless told otherwise."""
-    plugins = Registry(*IN_TREE)
+    plugins = PluginRegistry(*IN_TREE)
     if entry_points:
         plugins.load_entry_points()
     return plugins
 
 
-def agents(*, entry_points: bool = True) -> Agents:
+def agents(*, entry_points: bool = True) -> SchedulingAgentRegistry:
     """Return the agents in tree, and what other distributions offer unless told otherwise."""
-    known = Agents(*AGENTS)
+    known = SchedulingAgentRegistry(*AGENTS)
     if entry_points:
         known.load_entry_points()
     return known

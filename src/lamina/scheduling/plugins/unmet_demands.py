@@ -12,13 +12,13 @@ from collections.abc import Hashable
 from typing import ClassVar, Final
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.changes import Change
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Reads
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, unresolvable
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Reads
+from lamina.scheduling.contract.status import Status, unresolvable
+from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "UnmetDemands"
 REASON: Final = "pod asks for what this scheduler cannot do yet"
@@ -32,9 +32,9 @@ class UnmetDemands:
 
     name: ClassVar = NAME
     reads: ClassVar = Reads()
-    retry_on: ClassVar = frozenset({Change.POD_UPDATED})
+    retry_on: ClassVar = frozenset({ChangeKind.POD_UPDATED})
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Need nothing."""
 
     def sign(self, pod: Pod) -> Hashable:

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from lamina.clients.kube.breath import Breath
+from lamina.clients.kube.time_slice import TimeSlice
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
-from lamina.services.annotator.values import Number, Wanted
+from lamina.services.annotator.node_values import DesiredNumber, DesiredValues
 
 STAMP: Final = "lamina.dev/allocation-observed-at"
 GPU: Final = "gpu"
@@ -37,11 +37,11 @@ class AllocationValues:
         self._pods = pods
         self._ready = ready
 
-    async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, Wanted]:
+    async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, DesiredValues]:
         """Add up once."""
         ready = self._ready()
         asked: dict[str, Counter[str]] = {name: Counter() for name in nodes if name in ready}
-        breath = Breath()
+        breath = TimeSlice()
         for pod in list(self._pods()):
             total = asked.get(pod.node_name)
             if total is not None and not pod.finished:
@@ -49,7 +49,7 @@ class AllocationValues:
                 total[PODS] += 1
             if breath.due():
                 await breath.pause()
-        return {name: Wanted(_numbers(nodes[name], total), now) for name, total in asked.items()}
+        return {name: DesiredValues(_numbers(nodes[name], total), now) for name, total in asked.items()}
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -66,13 +66,13 @@ def counted(amounts: Amounts) -> Counter[str]:
     return found
 
 
-def _numbers(node: Node, asked: Counter[str]) -> dict[str, Number]:
+def _numbers(node: Node, asked: Counter[str]) -> dict[str, DesiredNumber]:
     able = counted(node.allocatable)
     numbers = {}
     for resource in RESOURCES:
         if resource not in able and not asked[resource]:
             continue
         step = 1.0 if resource in (PODS, GPU) else max(SHARE * able[resource], 1.0)
-        numbers[f"{REQUESTED}-{resource}"] = Number(asked[resource], step)
-        numbers[f"{FREE}-{resource}"] = Number(max(able[resource] - asked[resource], 0), step)
+        numbers[f"{REQUESTED}-{resource}"] = DesiredNumber(asked[resource], step)
+        numbers[f"{FREE}-{resource}"] = DesiredNumber(max(able[resource] - asked[resource], 0), step)
     return numbers

@@ -1,7 +1,7 @@
 """
-How congested nodes are, by what node-exporter counts: the annotation that the agent `congestion` reads.
+How congested nodes are, by what node-exporter counts: the annotation that the agent `congestion_level` reads.
 
-Asks a Prometheus server for the shares that `congestion` weighs. A level goes on where this process left it or, after a
+Asks a Prometheus server for the shares that `congestion_level` weighs. A level goes on where this process left it or, after a
 restart, where the annotation stands if it is not old.
 """
 
@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from lamina.model.node import Node
-from lamina.services.annotator import congestion
-from lamina.services.annotator.congestion import Level
-from lamina.services.annotator.planning import age_of, number_in
-from lamina.services.annotator.values import Number, Wanted
-from lamina.services.intake.usage.matching import together
-from lamina.services.intake.usage.prometheus import Asker, Numbers, find_nodes, moment, numbers, remark
-from lamina.services.intake.usage.queries import BY, Queries, promql
-from lamina.services.intake.usage.source import SKEW
+from lamina.services.annotator import congestion_level
+from lamina.services.annotator.annotation_plan import age_of, number_in
+from lamina.services.annotator.congestion_level import CongestionLevel
+from lamina.services.annotator.node_values import DesiredNumber, DesiredValues
+from lamina.services.informers.usage.prometheus import Numbers, QueryClient, find_nodes, moment, numbers, remark
+from lamina.services.informers.usage.queries import BY, Queries, promql
+from lamina.services.informers.usage.series_match import merge_matches
+from lamina.services.informers.usage.usage_source import SKEW
 
 KEY: Final = "congestion-factor"
 STAMP: Final = "lamina.dev/congestion-observed-at"
@@ -47,15 +47,15 @@ PRESSURE: Final = {"cpu": "cpu_waiting", "memory": "memory_waiting", "io": "io_w
 class CongestionValues:
     """Tells how congested nodes are."""
 
-    def __init__(self, client: Asker, queries: Queries | None = None) -> None:
+    def __init__(self, client: QueryClient, queries: Queries | None = None) -> None:
         """Ask through *client*; of *queries* the speed of counters and the choice of series count."""
         self._client = client
         self._queries = queries or Queries()
-        self._levels: dict[tuple[str, str], Level] = {}
+        self._levels: dict[tuple[str, str], CongestionLevel] = {}
         """By name and uid."""
         self.remark = ""
 
-    async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, Wanted]:
+    async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, DesiredValues]:
         """Look once. Raises PrometheusError."""
         parts: list[tuple[str, Numbers]] = []
         warnings: list[str] = []
@@ -71,19 +71,19 @@ class CongestionValues:
             for name, one in matched.series.items():
                 known = shares.setdefault(name, {})
                 known[part] = max(found[one], known.get(part, 0.0))
-        self.remark = remark(together(matches), nodes, set(shares), warnings)
+        self.remark = remark(merge_matches(matches), nodes, set(shares), warnings)
         if at is None or abs(at - now) > SKEW:
             if at is not None:
                 self.remark = f"the clock of Prometheus is more than {SKEW:g} s from ours"
             return {}
-        raw = {name: congestion.raw(each) for name, each in sorted(shares.items())}
+        raw = {name: congestion_level.current_congestion(each) for name, each in sorted(shares.items())}
         self._levels = {
             (name, nodes[name].uid): self._level(nodes[name], now, value)
             for name, value in raw.items()
             if value is not None
         }
         return {
-            name: Wanted({KEY: Number(round(level.value), STEP)}, min(at, now))
+            name: DesiredValues({KEY: DesiredNumber(round(level.value), STEP)}, min(at, now))
             for (name, _), level in self._levels.items()
         }
 
@@ -91,14 +91,14 @@ class CongestionValues:
         """End every connection."""
         await self._client.close()
 
-    def _level(self, node: Node, now: float, target: float) -> Level:
+    def _level(self, node: Node, now: float, target: float) -> CongestionLevel:
         before = self._levels.get((node.name, node.uid))
         if before is None:
             written = number_in(node.annotations.get(KEY))
             age = age_of(node.annotations.get(STAMP), now)
             if written is None or age > GOES_ON:
-                return Level(target, now)
-            before = Level(min(max(written, 0.0), congestion.MOST), now - age)
+                return CongestionLevel(target, now)
+            before = CongestionLevel(min(max(written, 0.0), congestion_level.MOST), now - age)
         return before.follow(now, target)
 
 

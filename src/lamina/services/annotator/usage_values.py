@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from lamina.model.node import Node
+from lamina.model.node_usage import ResourceUsage
 from lamina.model.resources import CPU, MEMORY
-from lamina.model.usage import Load
-from lamina.services.annotator.values import Number, Wanted
-from lamina.services.intake.usage.source import UsageSource, of_known_age
+from lamina.services.annotator.node_values import DesiredNumber, DesiredValues
+from lamina.services.informers.usage.usage_source import UsageSource, of_known_age
 
 STAMP: Final = "lamina.dev/usage-observed-at"
 MEAN: Final = "mean-free"
@@ -34,7 +34,7 @@ class UsageValues:
         self._source = source
         self.remark = ""
 
-    async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, Wanted]:
+    async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, DesiredValues]:
         """Look once. Raises what the source raises."""
         usages, strange = of_known_age(await self._source.look(nodes), now)
         skewed = f"{strange} nodes were measured by a clock too far from ours" if strange else ""
@@ -43,7 +43,7 @@ class UsageValues:
         for usage in usages:
             able = dict(nodes[usage.node].allocatable)
             numbers = {**_free(CPU, usage.cpu, able.get(CPU, 0)), **_free(MEMORY, usage.memory, able.get(MEMORY, 0))}
-            wanted[usage.node] = Wanted(numbers, usage.until, frozenset(KEYS) - numbers.keys())
+            wanted[usage.node] = DesiredValues(numbers, usage.until, frozenset(KEYS) - numbers.keys())
         return wanted
 
     async def close(self) -> None:
@@ -51,11 +51,11 @@ class UsageValues:
         await self._source.close()
 
 
-def _free(resource: str, load: Load | None, able: int) -> dict[str, Number]:
+def _free(resource: str, load: ResourceUsage | None, able: int) -> dict[str, DesiredNumber]:
     if load is None:
         return {}
     step = max(SHARE * able, LEAST[resource])
     numbers = {MEAN: max(able - load.mean, 0.0), DEVIATION: load.deviation}
     if load.forecast is not None:
         numbers[FORECAST] = max(able - load.forecast, 0.0)
-    return {f"{what}-{resource}": Number(round(value), step) for what, value in numbers.items()}
+    return {f"{what}-{resource}": DesiredNumber(round(value), step) for what, value in numbers.items()}

@@ -14,24 +14,24 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
-from lamina.clients.kube.access import Access
+from lamina.clients.kube.access import ApiAccess
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.errors import LaminaError
 from lamina.services.annotator import allocation_values, congestion_values, usage_values
 from lamina.services.annotator.allocation_values import AllocationValues
-from lamina.services.annotator.cluster import Cluster
+from lamina.services.annotator.annotation_loop import AnnotationLoop
+from lamina.services.annotator.annotation_plan import AnnotationWrite, WriteRules, removals
+from lamina.services.annotator.annotation_writer import AnnotationWriter, WritesRejectedError
 from lamina.services.annotator.congestion_values import CongestionValues
-from lamina.services.annotator.planning import Change, Rules, removals
-from lamina.services.annotator.rounds import Rounds
+from lamina.services.annotator.node_values import NodeValues
 from lamina.services.annotator.usage_values import UsageValues
-from lamina.services.annotator.values import Values
-from lamina.services.annotator.writing import RefusedError, Writer
-from lamina.services.intake.usage.settings import Settings, open_client, open_source
+from lamina.services.annotator.watched_cluster import WatchedCluster
+from lamina.services.informers.usage.usage_settings import UsageSettings, open_client, open_source
 
-What = Literal["usage", "allocation", "congestion"]
+AnnotationKind = Literal["usage", "allocation", "congestion"]
 
-AGENT: Final = "lamina-annotator"
-NAMES: Final[dict[What, tuple[tuple[str, ...], str]]] = {
+USER_AGENT: Final = "lamina-annotator"
+NAMES: Final[dict[AnnotationKind, tuple[tuple[str, ...], str]]] = {
     "usage": (usage_values.KEYS, usage_values.STAMP),
     "allocation": (allocation_values.KEYS, allocation_values.STAMP),
     "congestion": ((congestion_values.KEY,), congestion_values.STAMP),
@@ -41,12 +41,12 @@ NAMES: Final[dict[What, tuple[tuple[str, ...], str]]] = {
 log = logging.getLogger(__name__)
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class AnnotatorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said, checked."""
 
-    what: What
-    access: Access
-    settings: Settings = Settings()
+    what: AnnotationKind
+    access: ApiAccess
+    settings: UsageSettings = UsageSettings()
     once: bool = False
     dry_run: bool = False
     remove: bool = False
@@ -62,29 +62,29 @@ class StoppedError(LaminaError):
     exit_code: ClassVar[int] = 1
 
 
-Show = Callable[[Sequence[Change], str], None]
+ShowPlan = Callable[[Sequence[AnnotationWrite], str], None]
 """Told the changes there would be, and what was lacking."""
 
 
-async def annotate(options: Options, show: Show) -> None:
+async def annotate(options: AnnotatorOptions, show: ShowPlan) -> None:
     """
     Do what was asked for; *show* is told of what one round, or a removal, finds.
 
     Raises a LaminaError when that could not be done, or not for every node.
     """
-    client = KubeClient(options.access, connections=4, user_agent=AGENT)
+    client = KubeClient(options.access, connections=4, user_agent=USER_AGENT)
     rng = random.Random()
-    writer = Writer(client, options.per_second, rng)
+    writer = AnnotationWriter(client, options.per_second, rng)
     keys, stamp = NAMES[options.what]
-    rules = Rules(keys=keys, stamp=stamp, refresh=options.refresh, forget=options.forget)
-    cluster = Cluster(client, pods=options.what == "allocation" and not options.remove)
-    values: Values | None = None
+    rules = WriteRules(keys=keys, stamp=stamp, refresh=options.refresh, forget=options.forget)
+    cluster = WatchedCluster(client, pods=options.what == "allocation" and not options.remove)
+    values: NodeValues | None = None
     try:
         if options.remove:
             work = _remove(options, cluster, writer, rules, show)
         else:
             values = _values(options, client, cluster)
-            rounds = Rounds(cluster, values, writer, rules, rng=rng)
+            rounds = AnnotationLoop(cluster, values, writer, rules, rng=rng)
             work = _keep(options, cluster, writer, rounds, show)
         finished = await _until_stopped(work, cluster)
         if not finished and (options.once or options.dry_run or options.remove):
@@ -95,12 +95,16 @@ async def annotate(options: Options, show: Show) -> None:
         await client.close()
 
 
-async def _remove(options: Options, cluster: Cluster, writer: Writer, rules: Rules, show: Show) -> None:
+async def _remove(
+    options: AnnotatorOptions, cluster: WatchedCluster, writer: AnnotationWriter, rules: WriteRules, show: ShowPlan
+) -> None:
     await cluster.seen()
     await _finish(options, writer, removals(cluster.nodes(), rules), "", show)
 
 
-async def _keep(options: Options, cluster: Cluster, writer: Writer, rounds: Rounds, show: Show) -> None:
+async def _keep(
+    options: AnnotatorOptions, cluster: WatchedCluster, writer: AnnotationWriter, rounds: AnnotationLoop, show: ShowPlan
+) -> None:
     await cluster.seen()
     if options.once or options.dry_run:
         changes, remark = await rounds.changes()
@@ -110,17 +114,19 @@ async def _keep(options: Options, cluster: Cluster, writer: Writer, rounds: Roun
     await rounds.run(options.every, options.per_second)
 
 
-def _values(options: Options, client: KubeClient, cluster: Cluster) -> Values:
+def _values(options: AnnotatorOptions, client: KubeClient, cluster: WatchedCluster) -> NodeValues:
     match options.what:
         case "usage":
-            return UsageValues(open_source(options.settings, lambda: client, AGENT))
+            return UsageValues(open_source(options.settings, lambda: client, USER_AGENT))
         case "allocation":
             return AllocationValues(cluster.pods, cluster.ready)
         case "congestion":
-            return CongestionValues(open_client(options.settings, AGENT), options.settings.queries)
+            return CongestionValues(open_client(options.settings, USER_AGENT), options.settings.queries)
 
 
-async def _finish(options: Options, writer: Writer, changes: list[Change], remark: str, show: Show) -> None:
+async def _finish(
+    options: AnnotatorOptions, writer: AnnotationWriter, changes: list[AnnotationWrite], remark: str, show: ShowPlan
+) -> None:
     show(changes, remark)
     if not options.dry_run:
         outcome = await writer.write(changes)
@@ -128,12 +134,12 @@ async def _finish(options: Options, writer: Writer, changes: list[Change], remar
         if outcome.refused:
             name, error = next(iter(outcome.refused.items()))
             refused = f"{len(outcome.refused)} of {len(changes)} nodes refuse their annotations"
-            raise RefusedError(f"{outcome.ended or refused}; {name}: {error}")
+            raise WritesRejectedError(f"{outcome.ended or refused}; {name}: {error}")
         if outcome.ended is not None:
             raise outcome.ended
 
 
-async def _until_stopped(work: Coroutine[Any, Any, None], cluster: Cluster) -> bool:
+async def _until_stopped(work: Coroutine[Any, Any, None], cluster: WatchedCluster) -> bool:
     """Work while the cluster is watched, until a signal comes; say whether the work is done. What it raises is raised."""
     loop = asyncio.get_running_loop()
     tasks = [loop.create_task(work), loop.create_task(cluster.run())]

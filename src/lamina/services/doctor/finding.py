@@ -5,9 +5,9 @@ from typing import Final, Literal
 
 import msgspec
 
-Verdict = Literal["ok", "warn", "fix", "skip"]
+CheckVerdict = Literal["ok", "warn", "fix", "skip"]
 
-WORST_FIRST: Final[tuple[Verdict, ...]] = ("fix", "warn", "skip", "ok")
+WORST_FIRST: Final[tuple[CheckVerdict, ...]] = ("fix", "warn", "skip", "ok")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -15,7 +15,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     subject: str
     """What it is about, in a word or two."""
-    verdict: Verdict
+    verdict: CheckVerdict
     told: str
     """What was found, on one line."""
     advice: str = ""

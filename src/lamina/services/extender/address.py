@@ -5,9 +5,9 @@ from typing import Final
 import msgspec
 
 from lamina.model.plain import shown
-from lamina.services.extender.http.limits import is_loopback
+from lamina.services.extender.http.server_limits import is_loopback
 
-__all__ = ["HIGHEST_PORT", "LOOPBACK", "PORT", "Address", "parse_address", "parse_port"]
+__all__ = ["HIGHEST_PORT", "LOOPBACK", "PORT", "ListenAddress", "parse_address", "parse_port"]
 
 HIGHEST_PORT: Final = 65_535
 LOOPBACK: Final = "127.0.0.1"
@@ -15,7 +15,7 @@ PORT: Final = 5401
 """The port of the first extender wherever there are samples with two."""
 
 
-class Address(msgspec.Struct, frozen=True):
+class ListenAddress(msgspec.Struct, frozen=True):
     """A host, or an address of one, and a port; port 0 takes any that is free."""
 
     host: str = LOOPBACK
@@ -30,16 +30,16 @@ class Address(msgspec.Struct, frozen=True):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def parse_address(text: str) -> Address:
+def parse_address(text: str) -> ListenAddress:
     """Read ADDRESS:PORT. Raises ValueError in words for the person who wrote it."""
     host, _, port = text.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     # Six digits at most: Python refuses to read very long numbers, and nobody needs them.
     if not bare or not (port.isascii() and port.isdigit()) or len(port) > 6 or int(port) > HIGHEST_PORT:
-        raise ValueError(f"{shown(text)} is not ADDRESS:PORT, for example {Address()}")
+        raise ValueError(f"{shown(text)} is not ADDRESS:PORT, for example {ListenAddress()}")
     if ":" in bare and host == bare:
         raise ValueError(f"{shown(text)}: put an IPv6 address in brackets, for example [::1]:{PORT}")
-    return Address(bare, int(port))
+    return ListenAddress(bare, int(port))
 
 
 def parse_port(text: str) -> int:

@@ -21,27 +21,27 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from lamina.clients.files import read_text
+from lamina.clients.bounded_files import read_text
 from lamina.model import plain
-from lamina.model.document import Document, read_yaml
+from lamina.model.conversion import convert, mistakes_in, suggest
 from lamina.model.errors import InputError, Mistake
 from lamina.model.plain import written_path
-from lamina.model.schema import convert, mistakes_in, suggest
-from lamina.scheduling.framework.agent import Agents
-from lamina.scheduling.framework.registry import Args, NoArgs, PluginClass
+from lamina.model.yaml_document import YamlDocument, read_yaml
+from lamina.scheduling.contract.plugin_registry import NoArgs, PluginArgs, PluginClass
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgentRegistry
 from lamina.services.extender.address import parse_address
-from lamina.services.extender.loudness import LEVELS, named
-from lamina.services.intake.usage.settings import PrometheusEntry, unfitting
-from lamina.services.intake.usage.settings import Settings as UsageEntry
-from lamina.services.intake.usage.settings import beside as usage_beside
+from lamina.services.extender.log_level import LEVELS, level_named
+from lamina.services.informers.usage.usage_settings import PrometheusEntry, settings_problems
+from lamina.services.informers.usage.usage_settings import UsageSettings as UsageEntry
+from lamina.services.informers.usage.usage_settings import beside as usage_beside
 
 __all__ = [
     "AgentEntry",
     "ExtenderConfiguration",
+    "PartialExtenderSettings",
     "PrometheusEntry",
-    "Reply",
-    "Said",
-    "State",
+    "ReplyMode",
+    "StateSource",
     "TlsEntry",
     "UsageEntry",
     "args_of",
@@ -55,7 +55,7 @@ KIND: Final = "ExtenderConfiguration"
 
 
 def _level(text: str) -> None:
-    if named(text) is None:
+    if level_named(text) is None:
         raise ValueError(f"{plain.shown(text)} is no level: {suggest(text, LEVELS)}")
 
 
@@ -63,8 +63,8 @@ AddressText = Annotated[str, msgspec.Meta(extra={"reads": parse_address})]
 LevelText = Annotated[str, msgspec.Meta(extra={"reads": _level})]
 NameText = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 
-Reply = Literal["sparse", "best", "full"]
-State = Literal["watch", "body"]
+ReplyMode = Literal["sparse", "best", "full"]
+StateSource = Literal["watch", "body"]
 
 
 class _Camel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -89,16 +89,16 @@ class TlsEntry(_Camel, frozen=True, kw_only=True):
     """Whose certificate it must be: its common name, or one of the other names in it."""
 
 
-class Said(_Camel, frozen=True, kw_only=True):
+class PartialExtenderSettings(_Camel, frozen=True, kw_only=True):
     """What a file, or flags, say about an extender; None where they say nothing."""
 
     listen: AddressText | None = None
     pages: AddressText | None = None
     """Where the pages are served as well, without TLS: for probes and for whoever reads metrics."""
     agents: tuple[AgentEntry, ...] | None = None
-    reply: Reply | None = None
+    reply: ReplyMode | None = None
     """Whether nodes of the lowest level are left out of an answer."""
-    state: State | None = None
+    state: StateSource | None = None
     """Whether the cluster is watched, or known only from what each request brings along."""
     tls: TlsEntry | None = None
     insecure_http: bool | None = msgspec.field(default=None, name="insecureHTTP")
@@ -110,24 +110,24 @@ class Said(_Camel, frozen=True, kw_only=True):
     log_level: LevelText | None = None
 
 
-class ExtenderConfiguration(Said, frozen=True, kw_only=True):
+class ExtenderConfiguration(PartialExtenderSettings, frozen=True, kw_only=True):
     """The whole file."""
 
     api_version: Literal["lamina.dev/v1alpha1"]
     kind: Literal["ExtenderConfiguration"]
 
 
-def load_configuration(path: Path, agents: Agents) -> ExtenderConfiguration:
+def load_configuration(path: Path, agents: SchedulingAgentRegistry) -> ExtenderConfiguration:
     """Read a configuration; names of files in it begin where it lies. Raises InputError with every mistake in it."""
     return _beside(path, read_configuration(read_text(path), str(path), agents))
 
 
-def read_configuration(text: str, source: str, agents: Agents) -> ExtenderConfiguration:
+def read_configuration(text: str, source: str, agents: SchedulingAgentRegistry) -> ExtenderConfiguration:
     """Read the text of a configuration. Raises InputError with every mistake in it."""
     document = read_yaml(text, source)
     mistakes = mistakes_in(document, ExtenderConfiguration)
     # By the document and not by what is made of it: a misspelt field must not hide a wrong name elsewhere.
-    mistakes += _Checker(document, agents).check()
+    mistakes += _ExtenderConfigurationChecker(document, agents).check()
     if mistakes:
         raise InputError(sorted(mistakes, key=lambda mistake: mistake.line))
     return convert(document, ExtenderConfiguration)
@@ -147,16 +147,16 @@ def tls_gaps(tls: TlsEntry) -> Iterator[tuple[str, str]]:
         yield "clientNames", "a name counts only if somebody vouches for it: name clientCAFile"
 
 
-def args_of(plugin: PluginClass) -> type[Args]:
+def args_of(plugin: PluginClass) -> type[PluginArgs]:
     """Return the struct that describes a plugin's arguments."""
-    args: type[Args] = getattr(plugin, "Args", NoArgs)
+    args: type[PluginArgs] = getattr(plugin, "Args", NoArgs)
     return args
 
 
-class _Checker:
+class _ExtenderConfigurationChecker:
     """Looks for what the shape alone does not show."""
 
-    def __init__(self, document: Document, agents: Agents) -> None:
+    def __init__(self, document: YamlDocument, agents: SchedulingAgentRegistry) -> None:
         self.document = document
         self.agents = agents
         self.mistakes: list[Mistake] = []
@@ -197,7 +197,7 @@ class _Checker:
             elif isinstance(args, dict):
                 self.mistakes.extend(self.arguments(args_of(known[name]), (*path, name)))
 
-    def arguments(self, kind: type[Args], path: plain.Path) -> list[Mistake]:
+    def arguments(self, kind: type[PluginArgs], path: plain.Path) -> list[Mistake]:
         """List what is wrong with arguments; if each is right, what is wrong with them together."""
         found = mistakes_in(self.document, kind, path)
         if not found and not self.document.mistakes:
@@ -210,8 +210,8 @@ class _Checker:
     def usage(self, usage: object) -> None:
         """Look as whoever reads a file of its own about usage does."""
         if isinstance(usage, dict) and not mistakes_in(self.document, UsageEntry, ("usage",)):
-            part = Document(self.document.source, self.document.at(("usage",)))
-            for one in unfitting(part, convert(part, UsageEntry)):
+            part = YamlDocument(self.document.source, self.document.at(("usage",)))
+            for one in settings_problems(part, convert(part, UsageEntry)):
                 path = f"usage.{one.path}" if one.path else "usage"
                 self.mistakes.append(msgspec.structs.replace(one, path=path))
 

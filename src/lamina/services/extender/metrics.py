@@ -12,14 +12,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from lamina.scheduling.loop.panel import Panel
+from lamina.scheduling.loop.extender_core import ExtenderCore
 
 SECONDS: Final = tuple(0.00005 * 2**step for step in range(17))
 QUESTIONS: Final = "/scheduler/"
 """How the paths of questions begin."""
 
 
-class Metrics:
+class ExtenderMetrics:
     """Counts questions and answers; `exposition` is what ``/metrics`` serves."""
 
     def __init__(self) -> None:
@@ -80,9 +80,11 @@ class Metrics:
         self._known: dict[tuple[str, str], Counter] = {}
         self._timed: dict[str, Histogram] = {}
 
-    def watch(self, panel: Panel, ready: Callable[[], bool], stale: Callable[[], Mapping[str, float]] = dict) -> None:
+    def watch(
+        self, panel: ExtenderCore, ready: Callable[[], bool], stale: Callable[[], Mapping[str, float]] = dict
+    ) -> None:
         """Tell how much is known whenever somebody asks; *stale*: seconds since something may have been missed, by kind."""
-        self.registry.register(_State(panel, ready, stale))
+        self.registry.register(_ExtenderStateCollector(panel, ready, stale))
 
     def exposition(self) -> bytes:
         """Write everything in Prometheus' format."""
@@ -148,10 +150,12 @@ class Metrics:
         self._reloads.labels("true" if ok else "false").inc()
 
 
-class _State(Collector):
+class _ExtenderStateCollector(Collector):
     """How much is known, counted when somebody asks."""
 
-    def __init__(self, panel: Panel, ready: Callable[[], bool], stale: Callable[[], Mapping[str, float]]) -> None:
+    def __init__(
+        self, panel: ExtenderCore, ready: Callable[[], bool], stale: Callable[[], Mapping[str, float]]
+    ) -> None:
         self._panel = panel
         self._ready = ready
         self._stale = stale

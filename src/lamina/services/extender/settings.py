@@ -14,21 +14,21 @@ import msgspec
 
 from lamina.model.errors import InputError, Mistake
 from lamina.model.plain import shown
-from lamina.scheduling.framework.agent import Agent, Agents
-from lamina.scheduling.framework.registry import Args
-from lamina.services.extender.address import Address, parse_address, parse_port
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgent, SchedulingAgentRegistry
+from lamina.services.extender.address import ListenAddress, parse_address, parse_port
 from lamina.services.extender.configuration import (
     AgentEntry,
-    Reply,
-    Said,
-    State,
+    PartialExtenderSettings,
+    ReplyMode,
+    StateSource,
     TlsEntry,
     UsageEntry,
     args_of,
     tls_gaps,
 )
-from lamina.services.extender.environment import HTTP_PORT, Environment
-from lamina.services.extender.loudness import Loudness, named, numbered
+from lamina.services.extender.environment_variables import HTTP_PORT, EnvironmentSettings
+from lamina.services.extender.log_level import LogLevel, level_named, level_numbered
 
 SCHEDULER_NAMES: Final = ("my-scheduler",)
 USUAL: Final[str | bool] = True
@@ -47,35 +47,37 @@ LONGEST_NAME: Final = 253
 T = TypeVar("T")
 
 
-class Flags(Said, frozen=True, kw_only=True):
+class ExtenderFlags(PartialExtenderSettings, frozen=True, kw_only=True):
     """What the command line says."""
 
     verbosity: int | None = None
     """``-v``; stands for a level of its own."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Everything settled and checked."""
 
-    agents: tuple[Agent, ...]
-    arguments: dict[str, Args]
+    agents: tuple[SchedulingAgent, ...]
+    arguments: dict[str, PluginArgs]
     """For each plugin of these agents."""
-    address: Address = Address()
-    pages: Address | None = None
+    address: ListenAddress = ListenAddress()
+    pages: ListenAddress | None = None
     """Where the pages are served as well, to anybody."""
-    reply: Reply = "sparse"
-    state: State = "watch"
+    reply: ReplyMode = "sparse"
+    state: StateSource = "watch"
     tls: TlsEntry | None = None
     usage: UsageEntry | None = None
     registries: str | bool = True
     """A file of rules; True: the usual rules; False: no registry is asked, ever."""
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
-    loudness: Loudness = Loudness()
+    loudness: LogLevel = LogLevel()
     complaints: tuple[str, ...] = ()
     """What to warn about before anything else is said."""
 
 
-def chosen_agents(flags: Said, file: Said, agents: Agents) -> tuple[Agent, ...]:
+def chosen_agents(
+    flags: PartialExtenderSettings, file: PartialExtenderSettings, agents: SchedulingAgentRegistry
+) -> tuple[SchedulingAgent, ...]:
     """Find the agents that are served; flags name all of them or none. Raises InputError."""
     names = [entry.name for entry in (flags.agents or file.agents or ())]
     source = "--agents" if flags.agents else COMMAND
@@ -88,12 +90,17 @@ def chosen_agents(flags: Said, file: Said, agents: Agents) -> tuple[Agent, ...]:
     return tuple(agents[name] for name in names)
 
 
-def settle(flags: Flags, environment: Environment, file: Said, agents: Agents) -> Settings:
+def merge_settings(
+    flags: ExtenderFlags,
+    environment: EnvironmentSettings,
+    file: PartialExtenderSettings,
+    agents: SchedulingAgentRegistry,
+) -> ExtenderSettings:
     """Let the strongest voice have each setting. Raises InputError with everything that does not go together."""
     served = chosen_agents(flags, file, agents)
     check_names("--scheduler-name", flags.scheduler_names or ())
     check_names(CLIENT_NAME, flags.tls.client_names if flags.tls is not None else ())
-    settings = Settings(
+    settings = ExtenderSettings(
         agents=served,
         arguments=_arguments(served, file.agents or (), environment),
         address=_address(flags, environment, file),
@@ -121,7 +128,7 @@ def check_names(flag: str, names: Iterable[str]) -> None:
             raise InputError.one(flag, f"{shown(name)} is no name: write 1 to {LONGEST_NAME} characters")
 
 
-def _meet(one: Address, other: Address) -> bool:
+def _meet(one: ListenAddress, other: ListenAddress) -> bool:
     """Whether only one of both can be listened at."""
     hosts = {one.host, other.host}
     return one.port == other.port != 0 and (len(hosts) == 1 or not hosts.isdisjoint(ANYWHERE))
@@ -131,22 +138,24 @@ def _first(strong: T | None, weak: T | None, default: T) -> T:
     return strong if strong is not None else weak if weak is not None else default
 
 
-def _address(flags: Said, environment: Environment, file: Said) -> Address:
+def _address(
+    flags: PartialExtenderSettings, environment: EnvironmentSettings, file: PartialExtenderSettings
+) -> ListenAddress:
     if flags.listen is not None:
         try:
             return parse_address(flags.listen)
         except ValueError as error:
             raise InputError.one("--listen", str(error)) from None
-    address = Address() if file.listen is None else parse_address(file.listen)
+    address = ListenAddress() if file.listen is None else parse_address(file.listen)
     if environment.port is None:
         return address
     try:
-        return Address(address.host, parse_port(environment.port))
+        return ListenAddress(address.host, parse_port(environment.port))
     except ValueError as error:
         raise InputError.one(HTTP_PORT, str(error)) from None
 
 
-def _pages(flags: Said, file: Said) -> Address | None:
+def _pages(flags: PartialExtenderSettings, file: PartialExtenderSettings) -> ListenAddress | None:
     if flags.pages is not None:
         try:
             return parse_address(flags.pages)
@@ -155,18 +164,20 @@ def _pages(flags: Said, file: Said) -> Address | None:
     return None if file.pages is None else parse_address(file.pages)
 
 
-def _loudness(flags: Flags, environment: Environment, file: Said) -> Loudness:
+def _loudness(flags: ExtenderFlags, environment: EnvironmentSettings, file: PartialExtenderSettings) -> LogLevel:
     if flags.verbosity is not None:
-        return numbered(flags.verbosity)
+        return level_numbered(flags.verbosity)
     if environment.loudness is not None:
         return environment.loudness
-    return named(file.log_level or "") or Loudness()
+    return level_named(file.log_level or "") or LogLevel()
 
 
-def _arguments(agents: tuple[Agent, ...], entries: tuple[AgentEntry, ...], environment: Environment) -> dict[str, Args]:
+def _arguments(
+    agents: tuple[SchedulingAgent, ...], entries: tuple[AgentEntry, ...], environment: EnvironmentSettings
+) -> dict[str, PluginArgs]:
     """Join what file and environment say to each plugin, argument by argument."""
     written = {entry.name: entry.plugins for entry in entries}
-    settled: dict[str, Args] = {}
+    settled: dict[str, PluginArgs] = {}
     mistakes: list[Mistake] = []
     for agent in agents:
         for plugin in agent.plugins:
@@ -215,7 +226,7 @@ def _usage(flags: UsageEntry | None, file: UsageEntry | None) -> UsageEntry | No
     return msgspec.structs.replace(told, prometheus=entry, metrics_server=False)
 
 
-def _exposed(settings: Settings, *, insecure: bool) -> list[str]:
+def _exposed(settings: ExtenderSettings, *, insecure: bool) -> list[str]:
     """Refuse to be asked by strangers; say what is only unwise."""
     address, tls = settings.address, settings.tls or TlsEntry()
     if insecure and tls.cert_file:
@@ -228,7 +239,7 @@ def _exposed(settings: Settings, *, insecure: bool) -> list[str]:
     if not tls.cert_file:
         message = f"{address} can be reached from elsewhere: name {', '.join(FLAGS.values())}"
         raise InputError.one(
-            "--listen", f"{message}; or listen on {Address(port=address.port)}; or say --insecure-http"
+            "--listen", f"{message}; or listen on {ListenAddress(port=address.port)}; or say --insecure-http"
         )
     if not tls.client_names:
         raise InputError.one(CLIENT_NAME, anybody)

@@ -16,44 +16,44 @@ from typing import Any, Final
 
 import msgspec
 
-from lamina.clients.kube.access import Access
+from lamina.clients.kube.access import ApiAccess
 from lamina.clients.kube.transport import KubeClient
 from lamina.clients.oci.keyring import Keyring
-from lamina.clients.oci.resolver import Resolver
-from lamina.clients.oci.rules import Rules
+from lamina.clients.oci.registry_config import RegistryConfig
+from lamina.clients.oci.resolver import RegistryResolver
 from lamina.model.duration import seconds
 from lamina.model.node import Node
-from lamina.scheduling.framework.agent import Agent
-from lamina.scheduling.framework.points import Reads
-from lamina.scheduling.framework.registry import PluginClass
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.loop.panel import Panel
-from lamina.services.extender.answering import Answering
-from lamina.services.extender.attendance import Attendance
-from lamina.services.extender.http.limits import Limits
-from lamina.services.extender.http.listening import Listener
-from lamina.services.extender.http.reply import Routes
-from lamina.services.extender.http.tls import Tls
-from lamina.services.extender.keeper import Keeper
-from lamina.services.extender.metrics import Metrics
-from lamina.services.extender.pages import Pages
-from lamina.services.extender.settings import Settings
-from lamina.services.intake.clock import Clock
-from lamina.services.intake.doorkeeper import Doorkeeper
-from lamina.services.intake.first_look import everything_seen, uncollected
-from lamina.services.intake.inbox import Entrance, Inbox
-from lamina.services.intake.intake import Intake
-from lamina.services.intake.pull_secrets import PullSecrets
-from lamina.services.intake.resolving import Resolving
-from lamina.services.intake.usage.settings import open_source
-from lamina.services.intake.usage.source import UsageSource
-from lamina.services.intake.usage.watch import UsageWatch
+from lamina.scheduling.contract.plugin_registry import PluginClass
+from lamina.scheduling.contract.points import Reads
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgent
+from lamina.scheduling.loop.extender_core import ExtenderCore
+from lamina.scheduling.state.facets import Facet
+from lamina.services.extender.bypass_detector import BypassDetector
+from lamina.services.extender.endpoints import ExtenderEndpoints
+from lamina.services.extender.handlers import Handlers
+from lamina.services.extender.http.http_server import HttpServer
+from lamina.services.extender.http.response import Routes
+from lamina.services.extender.http.server_limits import ServerLimits
+from lamina.services.extender.http.tls import ServerTlsSettings
+from lamina.services.extender.metrics import ExtenderMetrics
+from lamina.services.extender.settings import ExtenderSettings
+from lamina.services.extender.state_feeder import StateFeeder
+from lamina.services.informers.clock import SteadyClock
+from lamina.services.informers.event_queue import EventQueue, EventSink
+from lamina.services.informers.image_gate import ImageGate
+from lamina.services.informers.informer_set import InformerSet
+from lamina.services.informers.initial_sync import gc_paused, wait_synced
+from lamina.services.informers.pod_image_resolver import PodImageResolver
+from lamina.services.informers.pull_secrets import PullSecrets
+from lamina.services.informers.usage.usage_poller import UsagePoller
+from lamina.services.informers.usage.usage_settings import open_source
+from lamina.services.informers.usage.usage_source import UsageSource
 
 LAST_ANSWERS: Final = 2.0
 """Seconds for questions under way once the process is asked to stop."""
 AGENTS: Final = "agents"
 LAYERS: Final = frozenset({Facet.LAYERS, Facet.CATALOG})
-PAGES: Final = Limits(
+ENDPOINT_LIMITS: Final = ServerLimits(
     small_body=1024, large_body=1024, large_at_once=1, connections=16, newcomers_first=True, idle_seconds=5.0
 )
 """Whoever reads pages is not asked who they are, has nothing to send, and keeps no probe from its page by staying."""
@@ -61,19 +61,19 @@ PAGES: Final = Limits(
 log = logging.getLogger(__name__)
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class ExtenderOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What the command line said, checked."""
 
-    settings: Settings
-    access: Access | None = None
+    settings: ExtenderSettings
+    access: ApiAccess | None = None
     """How to reach the cluster; None: nodes are known only from the questions."""
-    rules: Rules | None = None
+    rules: RegistryConfig | None = None
     """Which registries may be asked what an image consists of; None: none, ever."""
     keyring: Keyring | None = None
-    limits: Limits = Limits()
+    limits: ServerLimits = ServerLimits()
 
 
-def looks_at_layers(agent: Agent) -> bool:
+def reads_layers(agent: SchedulingAgent) -> bool:
     """Say whether an agent says that it goes by what nodes hold; for others no registry is asked anything."""
     return any(not LAYERS.isdisjoint(reads.rows | reads.others | reads.whole) for reads in map(_reads, agent.plugins))
 
@@ -83,30 +83,30 @@ def _reads(plugin: PluginClass) -> Reads:
     return reads
 
 
-class Extender:
+class ExtenderService:
     """One extender process."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ExtenderOptions) -> None:
         """Put everything together; nothing runs and nothing is connected yet."""
         self.options = options
         settings = options.settings
         self._stop = asyncio.Event()
-        self.clock = Clock()
-        self.metrics = Metrics()
-        self.panel = Panel(settings.agents, settings.arguments)
-        self.inbox = Inbox()
-        self.attendance = Attendance(self.metrics, settings.scheduler_names)
-        self.keeper = Keeper(self.panel, self.inbox, self.clock, self.attendance, self.metrics)
+        self.clock = SteadyClock()
+        self.metrics = ExtenderMetrics()
+        self.panel = ExtenderCore(settings.agents, settings.arguments)
+        self.inbox = EventQueue()
+        self.attendance = BypassDetector(self.metrics, settings.scheduler_names)
+        self.keeper = StateFeeder(self.panel, self.inbox, self.clock, self.attendance, self.metrics)
         self.client: KubeClient | None = None
-        self.intake: Intake | None = None
-        self.door: Doorkeeper | None = None
-        self._resolver: Resolver | None = None
-        self._resolving: Resolving | None = None
+        self.intake: InformerSet | None = None
+        self.door: ImageGate | None = None
+        self._resolver: RegistryResolver | None = None
+        self._resolving: PodImageResolver | None = None
         self._source: UsageSource | None = None
         if options.access is not None:
             self._watch_cluster(options.access)
         self.metrics.watch(self.panel, lambda: not self.lacking(), self.stale)
-        self.answering = Answering(
+        self.answering = Handlers(
             self.panel,
             self.metrics,
             self.attendance,
@@ -114,28 +114,28 @@ class Extender:
             reply=settings.reply,
             from_bodies=options.access is None,
         )
-        pages = Pages(self.lacking, self.metrics.exposition, [agent.name for agent in settings.agents])
-        self.listener = Listener(self.answering.routes(pages.gets()), options.limits, self.metrics)
-        self.pages = Listener(Routes(posts={}, gets=pages.gets()), PAGES, PagesWatch(self.metrics))
+        pages = ExtenderEndpoints(self.lacking, self.metrics.exposition, [agent.name for agent in settings.agents])
+        self.listener = HttpServer(self.answering.routes(pages.gets()), options.limits, self.metrics)
+        self.pages = HttpServer(Routes(posts={}, gets=pages.gets()), ENDPOINT_LIMITS, EndpointMetrics(self.metrics))
         """The pages once more, for those who cannot reach the other address or have no certificate."""
         self.usage = self._measurements()
         self._seen = options.access is None
         """Whether everything was seen once; from then on answers are made, whatever happens to the watches."""
 
-    def _watch_cluster(self, access: Access) -> None:
+    def _watch_cluster(self, access: ApiAccess) -> None:
         self.client = client = KubeClient(access, user_agent="lamina-extender")
-        entrance: Entrance = self.inbox
-        if self.options.rules is not None and any(map(looks_at_layers, self.options.settings.agents)):
-            self._resolver = Resolver(self.options.rules, self.options.keyring)
+        entrance: EventSink = self.inbox
+        if self.options.rules is not None and any(map(reads_layers, self.options.settings.agents)):
+            self._resolver = RegistryResolver(self.options.rules, self.options.keyring)
             find = self.panel.cluster.inventory.catalog.find
-            self._resolving = Resolving(find, self._resolver, PullSecrets(client))
+            self._resolving = PodImageResolver(find, self._resolver, PullSecrets(client))
             # Nobody is held: whoever places the pod does not wait for us either. What is learned helps the next one.
-            self.door = Doorkeeper(self.inbox, self._resolving, ours=self.attendance.expects, deadline=0.0)
+            self.door = ImageGate(self.inbox, self._resolving, ours=self.attendance.expects, deadline=0.0)
             self.door.may_open = lambda: self.intake is not None and self.intake.synced and self.keeper.caught_up
             entrance = self.door
-        self.intake = Intake(client, entrance)
+        self.intake = InformerSet(client, entrance)
 
-    def _measurements(self) -> UsageWatch | None:
+    def _measurements(self) -> UsagePoller | None:
         """Ask again and again what nodes are used for, if somebody is named who knows."""
         settings = self.options.settings.usage
         if settings is None:
@@ -145,7 +145,7 @@ class Extender:
             return None
         client = self.client
         self._source = open_source(settings, lambda: client, "lamina-extender")
-        return UsageWatch(self._source, seconds(settings.every), self.inbox, self.nodes, self.clock)
+        return UsagePoller(self._source, seconds(settings.every), self.inbox, self.nodes, self.clock)
 
     def lacking(self) -> list[str]:
         """Name what has not been seen in full, or not taken in."""
@@ -169,7 +169,7 @@ class Extender:
 
     async def run(self) -> None:
         """Answer until asked to stop."""
-        with uncollected():
+        with gc_paused():
             await self._run()
 
     async def _run(self) -> None:
@@ -204,7 +204,7 @@ class Extender:
         address, tls = self.options.settings.address, self.options.settings.tls
         certificates = None
         if tls is not None:
-            certificates = Tls(
+            certificates = ServerTlsSettings(
                 cert=tls.cert_file, key=tls.key_file, client_ca=tls.client_ca_file, client_names=tls.client_names
             )
         await self.listener.start(address.host, address.port, certificates)
@@ -225,7 +225,7 @@ class Extender:
     async def _settle_in(self) -> None:
         """Say when everything was seen."""
         intake = self.intake
-        await everything_seen(lambda: intake is None or (intake.synced and self.keeper.caught_up))
+        await wait_synced(lambda: intake is None or (intake.synced and self.keeper.caught_up))
         self._seen = True
         state = self.panel.cluster
         if self.intake is not None:
@@ -253,14 +253,14 @@ class Extender:
             stack.callback(loop.remove_signal_handler, number)
 
 
-class PagesWatch:
+class EndpointMetrics:
     """
     Counts whom the server of the pages turns away, for themselves, and nothing else.
 
     Anybody may reach it: what happens there is not to be taken for something about those who ask.
     """
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: ExtenderMetrics) -> None:
         """Count in *metrics*."""
         self._metrics = metrics
 
@@ -281,6 +281,6 @@ class PagesWatch:
         """Count nothing."""
 
 
-async def serve(options: Options) -> None:
+async def serve(options: ExtenderOptions) -> None:
     """Run an extender until it is asked to stop."""
-    await Extender(options).run()
+    await ExtenderService(options).run()

@@ -19,10 +19,10 @@ from lamina.model import events
 from lamina.model.events import Event
 from lamina.model.node import Node
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.annotations import moment, number
-from lamina.scheduling.loop.binding import UnderwaySnapshot
-from lamina.scheduling.loop.queue_snapshot import QueuedSnapshot
-from lamina.scheduling.loop.snapshot import LoopSnapshot
+from lamina.scheduling.loop.binding_cycle import BindingCycleSnapshot
+from lamina.scheduling.loop.loop_snapshot import LoopSnapshot
+from lamina.scheduling.loop.queue_snapshot import QueuedPodSnapshot
+from lamina.scheduling.state.node_annotations import moment, number
 
 OURS: Final = "lamina.dev/"
 MASKED: Final = "masked:"
@@ -77,10 +77,10 @@ class AnnotationMask:
             return node
         return msgspec.structs.replace(node, annotations=self._texts(node.annotations, figures=True))
 
-    def _queued(self, queued: QueuedSnapshot) -> QueuedSnapshot:
+    def _queued(self, queued: QueuedPodSnapshot) -> QueuedPodSnapshot:
         return msgspec.structs.replace(queued, pod=self.pod(queued.pod)) if queued.pod.annotations else queued
 
-    def _underway(self, one: UnderwaySnapshot) -> UnderwaySnapshot:
+    def _underway(self, one: BindingCycleSnapshot) -> BindingCycleSnapshot:
         latest = None if one.latest is None else self.pod(one.latest)
         return msgspec.structs.replace(one, queued=self._queued(one.queued), latest=latest)
 

@@ -11,13 +11,13 @@ from typing import Final
 
 import msgspec
 
-from lamina.clients.kube import listing
+from lamina.clients.kube import paged_list
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.loop.loop import Loop
-from lamina.services.intake.watched import UNFINISHED
-from lamina.wire.kube import decode_node, decode_pod
+from lamina.services.informers.watched_resources import UNFINISHED
+from lamina.wire.kube.codec import decode_node, decode_pod
 
 MOST: Final = 1000
 """Differences told; if there are more, that is said."""
@@ -25,7 +25,7 @@ PAGE: Final = 5000
 SECOND_LOOK_AFTER: Final = 2.0
 
 
-class Difference(msgspec.Struct, frozen=True, order=True):
+class CacheDifference(msgspec.Struct, frozen=True, order=True):
     """One thing on which cache and API server do not agree."""
 
     kind: str
@@ -34,12 +34,12 @@ class Difference(msgspec.Struct, frozen=True, order=True):
     served: str
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class CacheComparison(msgspec.Struct, frozen=True):
     """What comparing brought to light."""
 
     nodes: int
     pods: int
-    differences: tuple[Difference, ...]
+    differences: tuple[CacheDifference, ...]
     more: int = 0
     """Differences beyond those that are listed."""
 
@@ -50,7 +50,7 @@ async def compare(
     *,
     observing: bool = False,
     held: Callable[[], Iterable[PodUid]] = lambda: (),
-) -> Comparison:
+) -> CacheComparison:
     """
     List nodes and pods and compare them with the cache, twice if they differ.
 
@@ -63,39 +63,42 @@ async def compare(
         nodes, pods, second = await _look(client, loop, observing, held)
         first &= second
     found = sorted(first)
-    return Comparison(nodes, pods, tuple(found[:MOST]), max(len(found) - MOST, 0))
+    return CacheComparison(nodes, pods, tuple(found[:MOST]), max(len(found) - MOST, 0))
 
 
 async def _look(
     client: KubeClient, loop: Loop, observing: bool, held: Callable[[], Iterable[PodUid]]
-) -> tuple[int, int, set[Difference]]:
-    nodes = [node async for node in listing.objects(client, "/api/v1/nodes", decode_node, size=PAGE)]
+) -> tuple[int, int, set[CacheDifference]]:
+    nodes = [node async for node in paged_list.list_objects(client, "/api/v1/nodes", decode_node, size=PAGE)]
     unfinished = {"fieldSelector": UNFINISHED}
-    pods = [pod async for pod in listing.objects(client, "/api/v1/pods", decode_pod, selectors=unfinished, size=PAGE)]
+    pods = [
+        pod
+        async for pod in paged_list.list_objects(client, "/api/v1/pods", decode_pod, selectors=unfinished, size=PAGE)
+    ]
     outside = frozenset(held())
     inside = [pod for pod in pods if pod.uid not in outside]
     return len(nodes), len(pods), {*_nodes(nodes, loop), *_pods(inside, loop, observing)}
 
 
-def _nodes(served: Iterable[Node], loop: Loop) -> Iterable[Difference]:
+def _nodes(served: Iterable[Node], loop: Loop) -> Iterable[CacheDifference]:
     left = dict.fromkeys(loop.cluster.columns.rows)
     for node in served:
         left.pop(node.name, None)
         row = loop.cluster.columns.rows.get(node.name)
         known = None if row is None else loop.cluster.columns.nodes[row]
         if known is None:
-            yield Difference("Node", node.name, "not there", "there")
+            yield CacheDifference("Node", node.name, "not there", "there")
         elif not _same_but_images(known, node):
-            yield Difference("Node", node.name, "another version", "newest version")
+            yield CacheDifference("Node", node.name, "another version", "newest version")
     for name in left:
-        yield Difference("Node", name, "there", "not there")
+        yield CacheDifference("Node", name, "there", "not there")
 
 
 def _same_but_images(one: Node, other: Node) -> bool:
     return msgspec.structs.replace(one, images=()) == msgspec.structs.replace(other, images=())
 
 
-def _pods(served: Iterable[Pod], loop: Loop, observing: bool) -> Iterable[Difference]:
+def _pods(served: Iterable[Pod], loop: Loop, observing: bool) -> Iterable[CacheDifference]:
     placed = {one.pod.uid: one.node for one in loop.cluster.cache}
     underway = {one.queued.pod.uid for one in loop.bindings}
     waiting = {one.pod.uid for one in loop.queue}
@@ -107,12 +110,12 @@ def _pods(served: Iterable[Pod], loop: Loop, observing: bool) -> Iterable[Differ
         waiting.discard(pod.uid)
         if pod.node_name:
             if where != pod.node_name:
-                yield Difference("Pod", pod.key, f"on {where}" if where else "on no node", f"on {pod.node_name}")
+                yield CacheDifference("Pod", pod.key, f"on {where}" if where else "on no node", f"on {pod.node_name}")
         elif where and pod.uid not in underway and not observing:
-            yield Difference("Pod", pod.key, f"on {where}", "on no node")
+            yield CacheDifference("Pod", pod.key, f"on {where}", "on no node")
         elif not where and not waits and not pod.deleting and pod.scheduler_name in loop.profiles:
-            yield Difference("Pod", pod.key, "not waiting", "waits for a node")
+            yield CacheDifference("Pod", pod.key, "not waiting", "waits for a node")
     for uid, node in placed.items():
-        yield Difference("Pod", names[uid], f"on {node}", "not there")
+        yield CacheDifference("Pod", names[uid], f"on {node}", "not there")
     for uid in waiting:
-        yield Difference("Pod", names[uid], "waiting", "not there")
+        yield CacheDifference("Pod", names[uid], "waiting", "not there")

@@ -14,20 +14,20 @@ from typing import Final
 import msgspec
 
 from lamina.model.events import Event
-from lamina.scheduling.framework.commands import Command
+from lamina.scheduling.contract.commands import Command
+from lamina.scheduling.loop.command_outcomes import outcome
 from lamina.scheduling.loop.loop import Loop, Pick
-from lamina.scheduling.loop.outcomes import outcome
-from lamina.scheduling.loop.queue import SchedulingQueue
-from lamina.scheduling.loop.snapshot import LoopSnapshot
+from lamina.scheduling.loop.loop_snapshot import LoopSnapshot
+from lamina.scheduling.loop.scheduling_queue import SchedulingQueue
 from lamina.services.scheduler.event_size import size_of
-from lamina.trace.recording import Decided
+from lamina.trace.recording import DecideCall
 
 MOST_ENTRIES: Final = 20_000
 MOST_BYTES: Final = 32 * 1024**2
 MOST_LETTERS: Final = 1000
 """Of the message of an error."""
 
-Entry = tuple[Event, ...] | Decided
+RingEntry = tuple[Event, ...] | DecideCall
 
 
 class TiePicks:
@@ -62,7 +62,7 @@ class Segment(msgspec.Struct, eq=False):
     snapshot: LoopSnapshot
     carried: int
     """Commands that the loop had not handed out yet when the snapshot was taken."""
-    entries: list[Entry] = []
+    entries: list[RingEntry] = []
     count: int = 0
     size: int = 0
 
@@ -105,7 +105,9 @@ class EventRing:
             raise
         finally:
             picks = tuple(self._picks.drawn)
-            segment.entries.append(Decided(limit, len(self._loop.tried), picks, tuple(map(outcome, commands)), broke))
+            segment.entries.append(
+                DecideCall(limit, len(self._loop.tried), picks, tuple(map(outcome, commands)), broke)
+            )
             segment.count += 1
         return commands
 

@@ -12,9 +12,9 @@ import msgspec
 
 from lamina.model import events
 from lamina.model.events import Event
+from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
 from lamina.model.pod import Pod
-from lamina.model.reports import LayerReport
 
 PLAIN_BYTES: Final = 300
 POD_BYTES: Final = 1000

@@ -16,42 +16,42 @@ from typing import Final, Protocol
 
 import msgspec
 
-from lamina.clients.kube import writes
-from lamina.clients.kube.errors import ApiError, Unreachable
+from lamina.clients.kube import pod_writes
+from lamina.clients.kube.errors import ApiError, UnreachableError
 from lamina.clients.kube.transport import KubeClient
 from lamina.clients.rate_limit import RateLimit
 from lamina.model.errors import LaminaError
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.framework.commands import (
+from lamina.scheduling.contract.commands import (
     Bind,
     Command,
     DoWork,
     Evict,
     Nominate,
     ReportPluginError,
-    TellPending,
+    ReportUnschedulable,
     WakeAt,
 )
-from lamina.services.intake.clock import Clock
-from lamina.services.scheduler.telling import Teller, key_of
+from lamina.services.informers.clock import SteadyClock
+from lamina.services.scheduler.pod_status import PodStatusSink, key_of
 from lamina.wire.decision_note import DECISION_ANNOTATION, encode_note
 from lamina.wire.errors import WireError
-from lamina.wire.kube import encode_binding
-from lamina.wire.kube_whereabouts import decode_whereabouts
+from lamina.wire.kube.codec import encode_binding
+from lamina.wire.kube.pod_location import decode_pod_location
 
 WORKERS: Final = 16
 """Bindings on their way at once."""
 MOST_WAITING: Final = 64
 """Bindings decided and not sent; with more, deciding waits."""
-PATIENCE: Final = 30.0
+BIND_TIMEOUT: Final = 30.0
 """Seconds for which a binding is tried whose fate is not known."""
 PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 LONGEST_PAUSE: Final = 10.0
 """However long a server asks to be left alone."""
 LOOK_UPS: Final = 5
 """Times a worker looks a pod up before it leaves that to the task for unknown outcomes."""
-LOOK_UP_PATIENCE: Final = 10.0
+LOOK_UP_TIMEOUT: Final = 10.0
 """Seconds for one look-up."""
 BETWEEN_LOOK_UPS: Final = 10.0
 """Seconds between two rounds of looking up the pods whose outcome is unknown."""
@@ -69,7 +69,7 @@ NO_WORKER: Final = "nobody does the work of plugin {} in this service"
 log = logging.getLogger(__name__)
 
 
-class Notes(Protocol):
+class BindingListener(Protocol):
     """Whoever is told how bindings went."""
 
     def bound(self, command: Bind) -> None:
@@ -79,7 +79,7 @@ class Notes(Protocol):
         """A pod was not bound, and why."""
 
 
-class Unknown(msgspec.Struct, frozen=True):
+class UnknownBinding(msgspec.Struct, frozen=True):
     """The outcome of a binding is not known; *problem* is what to report should it turn out not to have happened."""
 
     problem: str
@@ -92,12 +92,12 @@ class Executor:
         self,
         client: KubeClient,
         answer: Callable[[Event], None],
-        teller: Teller,
-        notes: Notes,
+        teller: PodStatusSink,
+        notes: BindingListener,
         *,
         may_act: Callable[[], bool] = lambda: True,
         rate_limit: RateLimit | None = None,
-        clock: Clock | None = None,
+        clock: SteadyClock | None = None,
         ring: Callable[[], None] = lambda: None,
         settled: Callable[[PodUid], bool] = lambda _: False,
     ) -> None:
@@ -113,7 +113,7 @@ class Executor:
         self._notes = notes
         self._may_act = may_act
         self._rate_limit = rate_limit or RateLimit(0.0, 0)
-        self._clock = clock or Clock()
+        self._clock = clock or SteadyClock()
         self._ring = ring
         self._waiting: asyncio.Queue[Command] = asyncio.Queue()
         self._active = 0
@@ -142,7 +142,7 @@ class Executor:
         match command:
             case Bind() | Evict() | Nominate():
                 self._waiting.put_nowait(command)
-            case TellPending(pod, decision):
+            case ReportUnschedulable(pod, decision):
                 # That we do not lead any more is nothing a pod's owner can act on; whoever leads now tells the rest.
                 if decision.message != NOT_LEADING:
                     self._teller.pending(pod, decision)
@@ -186,14 +186,14 @@ class Executor:
                 await self._try(
                     "evict",
                     pod,
-                    lambda: writes.preempt_pod(self._client, key_of(pod), *told, may_act=self._may_act),
+                    lambda: pod_writes.preempt_pod(self._client, key_of(pod), *told, may_act=self._may_act),
                 )
             case Nominate(pod, node):
                 await self._try("nominate", pod, lambda: self._nominate(pod, node))
 
-    def _conclude(self, command: Bind, outcome: str | Unknown | None) -> None:
+    def _conclude(self, command: Bind, outcome: str | UnknownBinding | None) -> None:
         """Report a binding's outcome: why not, None for done."""
-        if isinstance(outcome, Unknown):
+        if isinstance(outcome, UnknownBinding):
             log.warning("whether %s was bound is not known: %s", command.pod.key, outcome.problem)
             self._unknown[command.pod.uid] = (command, outcome.problem)
             self._doubt.set()
@@ -210,7 +210,7 @@ class Executor:
 
     # -- bindings ----------------------------------------------------------------------------------------------------
 
-    async def _bind(self, command: Bind) -> str | Unknown | None:
+    async def _bind(self, command: Bind) -> str | UnknownBinding | None:
         """
         Bind a pod; return why not, or None.
 
@@ -227,7 +227,7 @@ class Executor:
                 return await self._fate(pod, node, NOT_LEADING) if doubtful else NOT_LEADING
             pause = PAUSES[min(attempt, len(PAUSES) - 1)]
             try:
-                await writes.bind(self._client, pod.namespace, pod.name, body)
+                await pod_writes.bind(self._client, pod.namespace, pod.name, body)
                 return None
             except ApiError as error:
                 problem = str(error)
@@ -238,42 +238,42 @@ class Executor:
                     return await self._fate(pod, node, problem) if doubtful or error.status == CONFLICT else problem
                 doubtful = doubtful or error.status != TOO_MANY
                 pause = max(pause, min(error.retry_after or 0.0, LONGEST_PAUSE))
-            except Unreachable as error:
+            except UnreachableError as error:
                 problem, doubtful = str(error), True
             tried = asyncio.get_running_loop().time() - began
-            if tried + pause > PATIENCE:
+            if tried + pause > BIND_TIMEOUT:
                 problem = f"{problem} (tried for {tried:.0f} s)"
                 return await self._fate(pod, node, problem) if doubtful else problem
             log.debug("binding %s to %s again: %s", pod.key, node, problem)
             await asyncio.sleep(pause)
         raise AssertionError("counting has no end")
 
-    async def _fate(self, pod: Pod, node: str, problem: str) -> str | Unknown | None:
-        """Find out what became of a pod that may have been bound; `Unknown` if the server does not tell soon."""
+    async def _fate(self, pod: Pod, node: str, problem: str) -> str | UnknownBinding | None:
+        """Find out what became of a pod that may have been bound; `UnknownBinding` if the server does not tell soon."""
         for attempt in range(LOOK_UPS):
             outcome = await self._look_up(pod, node, problem)
-            if not isinstance(outcome, Unknown):
+            if not isinstance(outcome, UnknownBinding):
                 return outcome
             await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
-        return Unknown(problem)
+        return UnknownBinding(problem)
 
-    async def _look_up(self, pod: Pod, node: str, problem: str) -> str | Unknown | None:
+    async def _look_up(self, pod: Pod, node: str, problem: str) -> str | UnknownBinding | None:
         """Ask once what became of a pod: None if it is on *node*, *problem* if it is not."""
         try:
-            async with asyncio.timeout(LOOK_UP_PATIENCE):
-                found = decode_whereabouts(await self._client.request("GET", key_of(pod).path))
+            async with asyncio.timeout(LOOK_UP_TIMEOUT):
+                found = decode_pod_location(await self._client.request("GET", key_of(pod).path))
         except ApiError as error:
             if error.status == GONE:
                 return problem
             said = str(error)
-        except (Unreachable, WireError) as error:
+        except (UnreachableError, WireError) as error:
             said = str(error)
         except TimeoutError:
             said = "no answer in time"
         else:
             return None if (found.uid, found.node) == (pod.uid, node) else problem
         log.debug("looking up %s again: %s", pod.key, said)
-        return Unknown(problem)
+        return UnknownBinding(problem)
 
     async def _look_again(self) -> None:
         """Look up the pods whose outcome is unknown, one after the other, until each is known."""
@@ -284,8 +284,10 @@ class Executor:
             await asyncio.sleep(BETWEEN_LOOK_UPS)
             for uid, (command, problem) in list(self._unknown.items()):
                 settled = self._settled(uid)
-                outcome = Unknown(problem) if settled else await self._look_up(command.pod, command.node, problem)
-                if settled or not isinstance(outcome, Unknown):
+                outcome = (
+                    UnknownBinding(problem) if settled else await self._look_up(command.pod, command.node, problem)
+                )
+                if settled or not isinstance(outcome, UnknownBinding):
                     del self._unknown[uid]
                     if not settled:
                         self._conclude(command, outcome)
@@ -294,9 +296,9 @@ class Executor:
     # -- making room -------------------------------------------------------------------------------------------------
 
     async def _nominate(self, pod: Pod, node: str) -> None:
-        patch = writes.status_patch(key_of(pod), self._clock.now(), node=node)
+        patch = pod_writes.status_patch(key_of(pod), self._clock.now(), node=node)
         if patch is not None:
-            await writes.patch_pod_status(self._client, key_of(pod), patch)
+            await pod_writes.patch_pod_status(self._client, key_of(pod), patch)
 
     async def _try(self, what: str, pod: Pod, act: Callable[[], Awaitable[object]]) -> None:
         """Do something that is asked for again if it does not succeed."""

@@ -43,10 +43,10 @@ class ImageMetrics:
 
     def watch(self, held: Callable[[], int], resolved: Tally[tuple[str, str]], requests: Tally[str]) -> None:
         """Also tell, when somebody asks, how many pods are held and what was counted elsewhere."""
-        self._registry.register(_Now(held, resolved, requests))
+        self._registry.register(_ImageCollector(held, resolved, requests))
 
 
-class _Now(Collector):
+class _ImageCollector(Collector):
     """What is counted only when somebody asks."""
 
     def __init__(self, held: Callable[[], int], resolved: Tally[tuple[str, str]], requests: Tally[str]) -> None:

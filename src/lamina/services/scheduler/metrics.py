@@ -17,11 +17,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from lamina.model.decision import Decision
-from lamina.model.reports import LayerReport
-from lamina.scheduling.framework.commands import Bind, Command, Evict, TellPending
+from lamina.model.layer_report import LayerReport
+from lamina.scheduling.contract.commands import Bind, Command, Evict, ReportUnschedulable
 from lamina.scheduling.loop.loop import Loop
-from lamina.services.intake.clock import Clock
-from lamina.services.intake.intake import Intake
+from lamina.services.informers.clock import SteadyClock
+from lamina.services.informers.informer_set import InformerSet
 
 SECONDS: Final = tuple(0.0001 * 2**step for step in range(18))
 ATTEMPTS: Final = (1, 2, 4, 8, 16)
@@ -29,10 +29,10 @@ RESULTS: Final = {"placed": "scheduled", "unschedulable": "unschedulable", "fail
 LEASE: Final = "lamina-scheduler"
 
 
-class Metrics:
+class SchedulerMetrics:
     """Counts attempts and bindings; `exposition` is what ``/metrics`` serves."""
 
-    def __init__(self, clock: Clock, lease: str = LEASE) -> None:
+    def __init__(self, clock: SteadyClock, lease: str = LEASE) -> None:
         """Start at nothing; *lease* is what leadership is called by."""
         # They would be a third more series, which nobody reads.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types there
@@ -89,14 +89,14 @@ class Metrics:
         self._by_result: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         """What has labels, looked up once."""
 
-    def watch(self, loop: Loop, intake: Intake) -> None:
+    def watch(self, loop: Loop, intake: InformerSet) -> None:
         """Also tell what the loop holds and how the watches are doing, when somebody asks."""
-        self.registry.register(_Now(loop, intake))
+        self.registry.register(_SchedulerCollector(loop, intake))
 
     def attempted(self, seconds: float, commands: list[Command]) -> None:
         """One pod was looked at."""
         for command in commands:
-            if isinstance(command, Bind | TellPending) and command.decision is not None:
+            if isinstance(command, Bind | ReportUnschedulable) and command.decision is not None:
                 decision = command.decision
                 if isinstance(command, Bind) or decision.chosen is None:
                     # One that has a node and is told of all the same is a binding that failed, and was counted before.
@@ -145,10 +145,10 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class _Now(Collector):
+class _SchedulerCollector(Collector):
     """What is counted only when somebody asks."""
 
-    def __init__(self, loop: Loop, intake: Intake) -> None:
+    def __init__(self, loop: Loop, intake: InformerSet) -> None:
         self._loop = loop
         self._intake = intake
 

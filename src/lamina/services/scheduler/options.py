@@ -4,20 +4,20 @@ from typing import Literal
 
 import msgspec
 
-from lamina.clients.kube.access import Access
+from lamina.clients.kube.access import ApiAccess
 from lamina.clients.oci.keyring import Keyring
-from lamina.clients.oci.rules import Rules
-from lamina.scheduling.config.load import Configuration
-from lamina.services.intake.usage.settings import Settings as UsageSettings
+from lamina.clients.oci.registry_config import RegistryConfig
+from lamina.scheduling.config.loader import Configuration
+from lamina.services.informers.usage.usage_settings import UsageSettings
 from lamina.services.scheduler.event_ring import RingLimits
 from lamina.services.scheduler.recordings import RecordingSettings
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What the command line said, checked."""
 
     configuration: Configuration
-    access: Access
+    access: ApiAccess
     observe: bool = False
     """Decide and write down, and bind nothing."""
     leader_elect: bool | None = None
@@ -28,7 +28,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     detail: Literal["brief", "savings", "full"] = "savings"
     seed: int | None = None
     """Decides between nodes of equal score; None: chance does."""
-    rules: Rules | None = None
+    rules: RegistryConfig | None = None
     """Which registries may be asked what an image consists of; None: none, ever."""
     keyring: Keyring | None = None
     """Who we are to them."""

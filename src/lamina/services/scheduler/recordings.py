@@ -25,11 +25,20 @@ from typing import Final
 import msgspec
 
 from lamina.model.errors import InputError
-from lamina.scheduling.config.load import Configuration
-from lamina.scheduling.loop.snapshot import pieces
+from lamina.scheduling.config.loader import Configuration
+from lamina.scheduling.loop.loop_snapshot import pieces
 from lamina.services.scheduler.annotation_mask import AnnotationMask
 from lamina.services.scheduler.event_ring import Segment
-from lamina.trace.recording import SUFFIX, Decided, Header, Part, Record, RecordingError, Taken, compressed
+from lamina.trace.recording import (
+    SUFFIX,
+    DecideCall,
+    RecordingError,
+    RecordingHeader,
+    RecordingRecord,
+    SnapshotPart,
+    TakenEvents,
+    compressed,
+)
 
 MOST_FILES: Final = 16
 MOST_FILE_BYTES: Final = 64 * 1024**2
@@ -64,7 +73,7 @@ class RecordingWriter:
 
     def __init__(self, configuration: Configuration, detail: str, lost: tuple[str, ...]) -> None:
         """Write down what ran; *lost* are the plugins of which no snapshot has everything."""
-        self._header = Header(
+        self._header = RecordingHeader(
             lamina=version("lamina"),
             configuration=configuration_text(configuration),
             detail=detail,
@@ -77,12 +86,12 @@ class RecordingWriter:
         """Yield a file, piece by piece."""
         return compressed(self._records(segment))
 
-    def _records(self, segment: Segment) -> Iterator[Record]:
+    def _records(self, segment: Segment) -> Iterator[RecordingRecord]:
         yield msgspec.structs.replace(self._header, started=segment.started, carried=segment.carried)
         for name, data in pieces(self._mask.snapshot(segment.snapshot)):
-            yield Part(name, msgspec.Raw(data))
+            yield SnapshotPart(name, msgspec.Raw(data))
         for entry in segment.entries:
-            yield entry if isinstance(entry, Decided) else Taken(tuple(map(self._mask.event, entry)))
+            yield entry if isinstance(entry, DecideCall) else TakenEvents(tuple(map(self._mask.event, entry)))
 
 
 class RecordingFiles:

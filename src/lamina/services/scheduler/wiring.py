@@ -18,47 +18,47 @@ from typing import Any, Final
 
 import msgspec
 
-from lamina.clients.kube.lease import Leadership, Terms
-from lamina.clients.kube.recorder import Recorder
+from lamina.clients.kube.event_recorder import EventRecorder
+from lamina.clients.kube.leader_election import LeaderElector, LeaseTimings
 from lamina.clients.kube.transport import KubeClient
-from lamina.clients.oci.resolver import Resolver
+from lamina.clients.oci.resolver import RegistryResolver
 from lamina.clients.rate_limit import RateLimit
 from lamina.model.duration import seconds
 from lamina.model.errors import InputError
 from lamina.model.events import Event, LayersReported
+from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
 from lamina.model.pod import PodUid
-from lamina.model.reports import LayerReport
 from lamina.scheduling.loop.loop import Loop
-from lamina.scheduling.loop.snapshot import what_is_lost
-from lamina.scheduling.loop.state import Settings
-from lamina.services.intake.clock import Clock
-from lamina.services.intake.doorkeeper import Doorkeeper
-from lamina.services.intake.first_look import everything_seen, uncollected
-from lamina.services.intake.inbox import Inbox
-from lamina.services.intake.intake import Intake
-from lamina.services.intake.pull_secrets import PullSecrets
-from lamina.services.intake.resolving import Resolving
-from lamina.services.intake.usage.settings import open_source
-from lamina.services.intake.usage.source import UsageSource
-from lamina.services.intake.usage.watch import UsageWatch
-from lamina.services.intake.watched import EVERYTHING, NODE_LAYERS, PODS, Watched, pods
-from lamina.services.scheduler.attempts import Attempts
-from lamina.services.scheduler.custodian import Custodian
+from lamina.scheduling.loop.loop_snapshot import what_is_lost
+from lamina.scheduling.loop.loop_state import LoopSettings
+from lamina.services.informers.clock import SteadyClock
+from lamina.services.informers.event_queue import EventQueue
+from lamina.services.informers.image_gate import ImageGate
+from lamina.services.informers.informer_set import InformerSet
+from lamina.services.informers.initial_sync import gc_paused, wait_synced
+from lamina.services.informers.pod_image_resolver import PodImageResolver
+from lamina.services.informers.pull_secrets import PullSecrets
+from lamina.services.informers.usage.usage_poller import UsagePoller
+from lamina.services.informers.usage.usage_settings import open_source
+from lamina.services.informers.usage.usage_source import UsageSource
+from lamina.services.informers.watched_resources import ALL_RESOURCES, NODE_LAYERS, PODS, WatchedResource, pods
+from lamina.services.scheduler.attempt_recorder import AttemptRecorder
+from lamina.services.scheduler.decision_journal import DecisionJournal
 from lamina.services.scheduler.dump import dump
+from lamina.services.scheduler.endpoint_server import EndpointServer
+from lamina.services.scheduler.endpoints import SchedulerEndpoints
 from lamina.services.scheduler.event_ring import EventRing, TiePicks
 from lamina.services.scheduler.executor import Executor
-from lamina.services.scheduler.host import Host
+from lamina.services.scheduler.image_layers_gc import ImageLayersGC
 from lamina.services.scheduler.image_metrics import ImageMetrics
-from lamina.services.scheduler.journal import Journal
-from lamina.services.scheduler.listener import Listener
-from lamina.services.scheduler.metrics import Metrics
-from lamina.services.scheduler.observing import Observer
-from lamina.services.scheduler.options import Options
-from lamina.services.scheduler.pages import Pages
-from lamina.services.scheduler.parts import Parts
+from lamina.services.scheduler.metrics import SchedulerMetrics
+from lamina.services.scheduler.options import SchedulerOptions
+from lamina.services.scheduler.pod_status import PodQueueState, PodStatusWriter
 from lamina.services.scheduler.recordings import RecordingFiles, RecordingWriter
-from lamina.services.scheduler.telling import ApiTeller, Standing
+from lamina.services.scheduler.scheduler_host import SchedulerHost
+from lamina.services.scheduler.scheduler_parts import SchedulerParts
+from lamina.services.scheduler.shadow_executor import ShadowExecutor
 
 LAST_BINDINGS: Final = 10.0
 """Seconds for bindings on their way to end once the process is asked to stop."""
@@ -68,40 +68,40 @@ LAST_RECORDINGS: Final = 10.0
 log = logging.getLogger(__name__)
 
 
-class Scheduler:
+class SchedulerService:
     """One scheduler process."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SchedulerOptions) -> None:
         """Put everything together; nothing runs and nothing is connected yet."""
         self.options = options
         self._stop = asyncio.Event()
-        self.clock = Clock()
+        self.clock = SteadyClock()
         self.client = KubeClient(options.access, user_agent="lamina-scheduler")
         # Events have connections of their own: they may be slow, and a binding must not stand behind one.
         self._talking = KubeClient(options.access, connections=8, user_agent="lamina-scheduler")
         config = options.configuration.config
         self.loop, self.ring, self.recordings = self._recorded_loop()
         self.record_files = self._recording_files()
-        self.inbox = Inbox()
-        self.metrics = Metrics(self.clock, config.leader_election.resource_name)
-        self.journal = Journal()
-        attempts = Attempts(self.metrics, self.journal)
+        self.inbox = EventQueue()
+        self.metrics = SchedulerMetrics(self.clock, config.leader_election.resource_name)
+        self.journal = DecisionJournal()
+        attempts = AttemptRecorder(self.metrics, self.journal)
         self.identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         self.leadership = self._election()
         connection = config.client_connection
         name = next(iter(self.loop.profiles))
-        self.recorder = Recorder(self._talking, name, f"{name}-{socket.gethostname()}")
-        self.observer: Observer | None = None
-        replaced: dict[Watched[Any], Watched[Any]] = {
+        self.recorder = EventRecorder(self._talking, name, f"{name}-{socket.gethostname()}")
+        self.observer: ShadowExecutor | None = None
+        replaced: dict[WatchedResource[Any], WatchedResource[Any]] = {
             NODE_LAYERS: msgspec.structs.replace(NODE_LAYERS, seen=self._reported),
             # How pods ended is read only where a plugin follows their lives: it means reading all that still exist.
             PODS: pods(endings=len(self.loop.followers) > 0),
         }
         if options.observe:
-            self.observer = Observer(self.inbox.put, self.clock)
+            self.observer = ShadowExecutor(self.inbox.put, self.clock)
             self.observer.connect(self.loop)
             replaced[PODS] = msgspec.structs.replace(replaced[PODS], seen=self.observer.seen, gone=self.observer.gone)
-        self.teller = ApiTeller(
+        self.teller = PodStatusWriter(
             self._talking,
             self.recorder,
             RateLimit(connection.qps, connection.burst),
@@ -122,21 +122,21 @@ class Scheduler:
             settled=lambda uid: self._standing(uid) != "binding",
         )
         self.image_metrics = ImageMetrics(self.metrics.registry)
-        self.resolver: Resolver | None = None
-        self.resolving: Resolving | None = None
+        self.resolver: RegistryResolver | None = None
+        self.resolving: PodImageResolver | None = None
         self.door = self._doorkeeper()
         entrance = self.inbox if self.door is None else self.door
-        self.intake = Intake(self.client, entrance, [replaced.get(one, one) for one in EVERYTHING])
+        self.intake = InformerSet(self.client, entrance, [replaced.get(one, one) for one in ALL_RESOURCES])
         self.host = self._host(attempts)
         self.metrics.watch(self.loop, self.intake)
-        self.custodian = Custodian(
+        self.custodian = ImageLayersGC(
             self._talking,
             self.intake,
             self.loop.cluster.inventory,
             may_act=self._may_act,
             watch=self.image_metrics,
         )
-        self.parts = Parts(
+        self.parts = SchedulerParts(
             client=self.client,
             intake=self.intake,
             loop=self.loop,
@@ -152,8 +152,8 @@ class Scheduler:
         self.usage = self._measurements()
         self.port = options.port
 
-    def _host(self, attempts: Attempts) -> Host:
-        host = Host(self.ring, self.inbox, self.observer or self.executor, attempts, self.clock)
+    def _host(self, attempts: AttemptRecorder) -> SchedulerHost:
+        host = SchedulerHost(self.ring, self.inbox, self.observer or self.executor, attempts, self.clock)
         host.synced = lambda: self.intake.synced
         host.allowed = self._may_decide
         return host
@@ -161,7 +161,7 @@ class Scheduler:
     def _recorded_loop(self) -> tuple[Loop, EventRing, RecordingWriter]:
         """Make the loop, the ring through which it is fed, and what makes recordings of the ring."""
         options = self.options
-        settings = Settings(backoff=options.configuration.backoff, detail=options.detail)
+        settings = LoopSettings(backoff=options.configuration.backoff, detail=options.detail)
         picks = TiePicks(random.Random(options.seed).randrange)
         loop = Loop(options.configuration.profiles, picks, settings)
         writer = RecordingWriter(options.configuration, options.detail, what_is_lost(loop.profiles))
@@ -175,26 +175,26 @@ class Scheduler:
         self.ring.full = files.put
         return files
 
-    def _measurements(self) -> UsageWatch | None:
+    def _measurements(self) -> UsagePoller | None:
         """Ask again and again what nodes are used for, if somebody is named who knows."""
         settings = self.options.usage
         if settings is None:
             return None
         self._source = open_source(settings, lambda: self._talking, "lamina-scheduler")
-        return UsageWatch(self._source, seconds(settings.every), self.inbox, self._nodes, self.clock)
+        return UsagePoller(self._source, seconds(settings.every), self.inbox, self._nodes, self.clock)
 
     def _nodes(self) -> dict[str, Node]:
         return {node.name: node for node in self.loop.cluster.columns.nodes if node is not None}
 
-    def _doorkeeper(self) -> Doorkeeper | None:
+    def _doorkeeper(self) -> ImageGate | None:
         """Stand before the inbox, if registries may be asked."""
         options = self.options
         if options.rules is None:
             return None
-        self.resolver = Resolver(options.rules, options.keyring)
+        self.resolver = RegistryResolver(options.rules, options.keyring)
         find = self.loop.cluster.inventory.catalog.find
-        self.resolving = Resolving(find, self.resolver, PullSecrets(self._talking))
-        door = Doorkeeper(
+        self.resolving = PodImageResolver(find, self.resolver, PullSecrets(self._talking))
+        door = ImageGate(
             self.inbox,
             self.resolving,
             ours=lambda pod: pod.scheduler_name in self.loop.profiles,
@@ -207,17 +207,17 @@ class Scheduler:
         self.image_metrics.watch(door.__len__, self.resolving.counts, self.resolver.counts)
         return door
 
-    def _election(self) -> Leadership | None:
+    def _election(self) -> LeaderElector | None:
         election = self.options.configuration.config.leader_election
         wanted = election.leader_elect if self.options.leader_elect is None else self.options.leader_elect
         if not wanted or self.options.observe:
             return None
-        return Leadership(
+        return LeaderElector(
             self._talking,
             election.resource_namespace,
             election.resource_name,
             self.identity,
-            terms=Terms(
+            terms=LeaseTimings(
                 lease=seconds(election.lease_duration),
                 renew=seconds(election.renew_deadline),
                 retry=seconds(election.retry_period),
@@ -228,7 +228,7 @@ class Scheduler:
         self.metrics.reported(report)
         return LayersReported(report)
 
-    def _standing(self, uid: PodUid) -> Standing:
+    def _standing(self, uid: PodUid) -> PodQueueState:
         if self.loop.bindings.get(uid) is not None:
             return "binding"
         return "gone" if self.loop.queue.get(uid) is None else "waiting"
@@ -251,7 +251,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until asked to stop."""
-        with uncollected():
+        with gc_paused():
             await self._run()
 
     async def _run(self) -> None:
@@ -314,7 +314,7 @@ class Scheduler:
 
     async def _settle_in(self) -> None:
         """Say when everything was seen."""
-        await everything_seen(
+        await wait_synced(
             lambda: self.intake.synced and self.host.caught_up and (self.door is None or self.door.opened)
         )
         cluster = self.loop.cluster
@@ -345,7 +345,7 @@ class Scheduler:
             await self.resolver.close()
 
     async def _open_pages(self, stack: AsyncExitStack) -> None:
-        listener = Listener(Pages(self.parts).app())
+        listener = EndpointServer(SchedulerEndpoints(self.parts).app())
         stack.push_async_callback(listener.close)
         host, port = self.options.host, self.options.port
         try:
@@ -373,6 +373,6 @@ class Scheduler:
         log.info("dump of what is believed: %s", json.dumps(dump(self.loop)))
 
 
-async def serve(options: Options) -> None:
+async def serve(options: SchedulerOptions) -> None:
     """Run a scheduler until it is asked to stop."""
-    await Scheduler(options).run()
+    await SchedulerService(options).run()

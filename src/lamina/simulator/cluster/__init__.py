@@ -1,20 +1,20 @@
 """Virtual nodes with their kubelets, the pods on them, and what a scheduler gets to see of both."""
 
-from lamina.simulator.cluster.cluster import Cluster
-from lamina.simulator.cluster.metering import UsageSpec
-from lamina.simulator.cluster.node import Delays, NodeSpec, VirtualNode
-from lamina.simulator.cluster.pod import ENDED, Phase, VirtualPod
-from lamina.simulator.cluster.witness import ClusterWatcher, Witness
+from lamina.simulator.cluster.usage_sampler import UsageSpec
+from lamina.simulator.cluster.virtual_cluster import VirtualCluster
+from lamina.simulator.cluster.virtual_node import Delays, VirtualNode, VirtualNodeSpec
+from lamina.simulator.cluster.virtual_pod import ENDED, Phase, VirtualPod
+from lamina.simulator.cluster.watchers import ClusterRecorder, ClusterWatcher
 
 __all__ = [
     "ENDED",
-    "Cluster",
+    "ClusterRecorder",
     "ClusterWatcher",
     "Delays",
-    "NodeSpec",
     "Phase",
     "UsageSpec",
+    "VirtualCluster",
     "VirtualNode",
+    "VirtualNodeSpec",
     "VirtualPod",
-    "Witness",
 ]

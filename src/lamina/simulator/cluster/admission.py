@@ -9,7 +9,7 @@ from typing import Final
 
 from lamina.model.pod import ANY_IP, HostPort, Pod
 from lamina.model.taints import NO_EXECUTE, untolerated
-from lamina.simulator.cluster.node import VirtualNode
+from lamina.simulator.cluster.virtual_node import VirtualNode
 
 OUT_OF: Final = "OutOf{}"
 """``OutOfcpu``, ``OutOfpods``."""

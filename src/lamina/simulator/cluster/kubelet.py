@@ -13,15 +13,15 @@ from collections.abc import Callable
 
 from lamina.model.image import Image, Layer
 from lamina.simulator.cluster.admission import EVICTED, refusal
-from lamina.simulator.cluster.describing import name_of
-from lamina.simulator.cluster.grounds import Grounds
-from lamina.simulator.cluster.node import VirtualNode
-from lamina.simulator.cluster.pod import ENDED, Phase, VirtualPod
-from lamina.simulator.cluster.pressure import Pressure
-from lamina.simulator.cluster.reporting import Reporter
-from lamina.simulator.cluster.running import Runner
-from lamina.simulator.pulls import Pull, Puller, Source
-from lamina.trace.records import (
+from lamina.simulator.cluster.image_reports import image_name
+from lamina.simulator.cluster.kubelet_context import KubeletContext
+from lamina.simulator.cluster.node_reporter import VirtualNodeReporter
+from lamina.simulator.cluster.pod_runner import PodRunner
+from lamina.simulator.cluster.pressure import NodePressure
+from lamina.simulator.cluster.virtual_node import VirtualNode
+from lamina.simulator.cluster.virtual_pod import ENDED, Phase, VirtualPod
+from lamina.simulator.pulls import ImagePullRequest, LayerSource, Puller
+from lamina.trace.trace_records import (
     ImagesRemoved,
     LayerPulled,
     PodEvicted,
@@ -32,10 +32,12 @@ from lamina.trace.records import (
 )
 
 
-class Kubelet:
+class VirtualKubelet:
     """Runs pods on one node. Also the watcher of the node's puller."""
 
-    def __init__(self, grounds: Grounds, node: VirtualNode, source: Source, reporter: Reporter) -> None:
+    def __init__(
+        self, grounds: KubeletContext, node: VirtualNode, source: LayerSource, reporter: VirtualNodeReporter
+    ) -> None:
         """Look after *node*, whose images come from *source*."""
         self._environment = grounds.environment
         self._delays = grounds.delays
@@ -47,8 +49,8 @@ class Kubelet:
         self.puller = Puller(grounds.environment, grounds.network, node.store, node.spec.runtime, source, self)
         self._unseen: dict[VirtualPod, None] = {}
         self._held: list[tuple[Callable[[VirtualPod], None], Phase, VirtualPod]] = []
-        self._pressure = Pressure(grounds.environment, node, reporter, self._evict)
-        self._runner = Runner(grounds, self, self._pressure)
+        self._pressure = NodePressure(grounds.environment, node, reporter, self._evict)
+        self._runner = PodRunner(grounds, self, self._pressure)
 
     # -- pods come ---------------------------------------------------------------------------------------------------
 
@@ -182,35 +184,35 @@ class Kubelet:
 
     # -- images ------------------------------------------------------------------------------------------------------
 
-    def pull_began(self, pull: Pull, missing: tuple[Layer, ...]) -> None:
+    def pull_began(self, pull: ImagePullRequest, missing: tuple[Layer, ...]) -> None:
         """Write down what a pull is going to download."""
         size = sum([layer.size for layer in missing])
         self.node.pulling[pull.image.digest] = (pull, size)
-        self._note(PullStarted(self._environment.now, self.node.name, name_of(pull.image), size, len(missing)))
+        self._note(PullStarted(self._environment.now, self.node.name, image_name(pull.image), size, len(missing)))
 
     def layer_pulled(self, layer: Layer) -> None:
         """Write down that a layer is there."""
         self._note(LayerPulled(self._environment.now, self.node.name, layer.digest, layer.size))
 
-    def pull_done(self, pull: Pull, *, news: bool) -> None:
+    def pull_done(self, pull: ImagePullRequest, *, news: bool) -> None:
         """Write down that an image is there, and let the cluster know if it was not before."""
         now = self._environment.now
         self.node.pulling.pop(pull.image.digest, None)
-        self._note(PullDone(now, self.node.name, name_of(pull.image), pull.downloaded, now - pull.asked_at))
+        self._note(PullDone(now, self.node.name, image_name(pull.image), pull.downloaded, now - pull.asked_at))
         if news:
             self.node.gained(pull.image)
             self._reporter.images_changed()
 
-    def pull_failed(self, pull: Pull, reason: str, retry_at: float) -> None:
+    def pull_failed(self, pull: ImagePullRequest, reason: str, retry_at: float) -> None:
         """Write down that an attempt failed; the puller makes the next one."""
         self.node.pulling.pop(pull.image.digest, None)
         now = self._environment.now
-        self._note(PullFailed(now, self.node.name, name_of(pull.image), reason, retry_at))
+        self._note(PullFailed(now, self.node.name, image_name(pull.image), reason, retry_at))
 
     def images_removed(self, images: tuple[Image, ...], freed: int, why: str) -> None:
         """Write down that images are gone, and let the cluster know."""
         self.node.lost(images)
-        names = tuple([name_of(image) for image in images])
+        names = tuple([image_name(image) for image in images])
         self._note(ImagesRemoved(self._environment.now, self.node.name, names, freed, why))
         self._reporter.images_changed()
 

@@ -13,11 +13,11 @@ from typing import Final
 Lag = float | tuple[float, ...]
 """Seconds, or values to draw from."""
 
-Draw = Callable[[Lag, str, str], float]
+DrawLag = Callable[[Lag, str, str], float]
 """Returns a lag's length: lag, what it is for, whom it is for."""
 
 
-def drawing(seed: int) -> Draw:
+def lag_sampler(seed: int) -> DrawLag:
     """Return a way to draw lags under *seed*."""
 
     def draw(lag: Lag, what: str, who: str) -> float:
@@ -30,5 +30,5 @@ def drawing(seed: int) -> Draw:
     return draw
 
 
-UNSEEDED: Final = drawing(0)
+UNSEEDED: Final = lag_sampler(0)
 """For whoever does not care."""

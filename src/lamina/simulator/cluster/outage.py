@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Final
 
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, tolerates
-from lamina.simulator.cluster.kubelet import Kubelet
-from lamina.simulator.cluster.node import Delays
-from lamina.simulator.cluster.pod import VirtualPod
-from lamina.simulator.cluster.reporting import Reporter
+from lamina.simulator.cluster.kubelet import VirtualKubelet
+from lamina.simulator.cluster.node_reporter import VirtualNodeReporter
+from lamina.simulator.cluster.virtual_node import Delays
+from lamina.simulator.cluster.virtual_pod import VirtualPod
 from lamina.simulator.engine import Environment, Timer
 
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
@@ -30,8 +30,8 @@ class Outage:
         self,
         environment: Environment,
         delays: Delays,
-        kubelet: Kubelet,
-        reporter: Reporter,
+        kubelet: VirtualKubelet,
+        reporter: VirtualNodeReporter,
         evict: Callable[[VirtualPod], None],
     ) -> None:
         """Begin; *evict* removes pods whose time is up."""

@@ -15,9 +15,9 @@ from typing import Final
 from lamina.model.resources import MEMORY
 from lamina.model.taints import NO_SCHEDULE, Taint
 from lamina.simulator.cluster.admission import CRITICAL
-from lamina.simulator.cluster.node import VirtualNode
-from lamina.simulator.cluster.pod import VirtualPod
-from lamina.simulator.cluster.reporting import Reporter
+from lamina.simulator.cluster.node_reporter import VirtualNodeReporter
+from lamina.simulator.cluster.virtual_node import VirtualNode
+from lamina.simulator.cluster.virtual_pod import VirtualPod
 from lamina.simulator.engine import Environment, Timer
 
 DISK_PRESSURE: Final = Taint("node.kubernetes.io/disk-pressure", effect=NO_SCHEDULE)
@@ -27,7 +27,7 @@ RELIEF: Final = 300.0
 """Seconds for which a node still counts as short of disk after it was not (``evictionPressureTransitionPeriod``)."""
 
 
-class Pressure:
+class NodePressure:
     """Looks after one node."""
 
     __slots__ = ("_environment", "_evict", "_evicting", "_node", "_relief", "_reporter", "staged")
@@ -36,7 +36,7 @@ class Pressure:
         self,
         environment: Environment,
         node: VirtualNode,
-        reporter: Reporter,
+        reporter: VirtualNodeReporter,
         evict: Callable[[VirtualPod, str], None],
     ) -> None:
         """Watch *node* and end pods by *evict*, which takes a pod and the reason."""

@@ -1,6 +1,6 @@
 """What keeps pods coming: Deployments, StatefulSets, DaemonSets and Jobs, as far as scheduling feels them."""
 
-from lamina.simulator.controllers.controllers import Controllers
-from lamina.simulator.controllers.spec import ControllerKind, ControllerSpec
+from lamina.simulator.controllers.controller_manager import ControllerManager
+from lamina.simulator.controllers.controller_spec import ControllerKind, ControllerSpec
 
-__all__ = ["ControllerKind", "ControllerSpec", "Controllers"]
+__all__ = ["ControllerKind", "ControllerManager", "ControllerSpec"]

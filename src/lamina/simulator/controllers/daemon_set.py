@@ -18,9 +18,9 @@ from lamina.model.pod import Pod, PodUid
 from lamina.model.selectors import IN, NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import EXISTS, NO_EXECUTE, NO_SCHEDULE, Toleration, untolerated
 from lamina.simulator.cluster import VirtualNode, VirtualPod
-from lamina.simulator.controllers.making import Maker, owned, restarting, with_image
-from lamina.simulator.controllers.patience import Patience
-from lamina.simulator.controllers.spec import ControllerSpec
+from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.controllers.pod_factory import OwnedPodFactory, with_image, with_owner, with_restart_policy
+from lamina.simulator.controllers.replacement_backoff import ReplacementBackoff
 
 _CONDITIONS: Final = (
     ("not-ready", NO_EXECUTE),
@@ -34,17 +34,17 @@ TOLERATED: Final = tuple(Toleration(f"node.kubernetes.io/{name}", EXISTS, "", ef
 """What upstream adds to every pod of a DaemonSet."""
 
 
-class DaemonSet:
+class DaemonSetController:
     """One DaemonSet."""
 
-    def __init__(self, spec: ControllerSpec, maker: Maker) -> None:
+    def __init__(self, spec: ControllerSpec, maker: OwnedPodFactory) -> None:
         """Want what *spec* says, on nodes as they are made known."""
         self._spec = spec
         self._maker = maker
-        self._life = restarting(spec.life)
-        template = owned(spec.template, "DaemonSet", spec.name)
+        self._life = with_restart_policy(spec.life)
+        template = with_owner(spec.template, "DaemonSet", spec.name)
         self._template = msgspec.structs.replace(template, tolerations=(*template.tolerations, *TOLERATED))
-        self._places: dict[str, Patience] = {}
+        self._places: dict[str, ReplacementBackoff] = {}
         """Nodes that are to have a pod."""
         self._lacking: dict[str, None] = {}
         """Those that have none, so that the others cost nothing."""
@@ -79,7 +79,7 @@ class DaemonSet:
         chosen = template.required_nodes is None or template.required_nodes.matches(node.labels, node.name)
         chosen = chosen and all(node.labels.get(key) == value for key, value in template.node_selector)
         if chosen and untolerated(node.spec.taints, template.tolerations, (NO_SCHEDULE, NO_EXECUTE)) is None:
-            self._places[node.name] = Patience()
+            self._places[node.name] = ReplacementBackoff()
             self._lacking[node.name] = None
 
     def node_left(self, node: VirtualNode) -> None:

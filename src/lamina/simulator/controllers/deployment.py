@@ -15,25 +15,25 @@ import math
 import msgspec
 
 from lamina.simulator.cluster import VirtualPod
-from lamina.simulator.controllers.making import Maker, owned, restarting, with_image
-from lamina.simulator.controllers.replica_set import ReplicaSet
-from lamina.simulator.controllers.spec import ControllerSpec
+from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.controllers.pod_factory import OwnedPodFactory, with_image, with_owner, with_restart_policy
+from lamina.simulator.controllers.replica_set import ReplicaSetController
 
 HASH_LABEL = "pod-template-hash"
 """By which pods of one version are told from those of another."""
 
 
-class Deployment:
+class DeploymentController:
     """One Deployment and its ReplicaSets."""
 
-    def __init__(self, spec: ControllerSpec, maker: Maker) -> None:
+    def __init__(self, spec: ControllerSpec, maker: OwnedPodFactory) -> None:
         """Want what *spec* says."""
         self._spec = spec
         self._maker = maker
-        self._life = restarting(spec.life)
+        self._life = with_restart_policy(spec.life)
         self._template = spec.template
         self.replicas = spec.replicas
-        self._sets: dict[str, ReplicaSet] = {}
+        self._sets: dict[str, ReplicaSetController] = {}
         """By name; the newest version last."""
         self._number = 0
         self._renew()
@@ -148,16 +148,16 @@ class Deployment:
         self._number += 1
         name = f"{self._spec.name}-{self._number}"
         labels = {**self._template.labels, HASH_LABEL: str(self._number)}
-        template = msgspec.structs.replace(owned(self._template, "ReplicaSet", name), labels=labels)
-        self._sets[name] = ReplicaSet(name, template, self._life, self._maker, self._spec.min_ready)
+        template = msgspec.structs.replace(with_owner(self._template, "ReplicaSet", name), labels=labels)
+        self._sets[name] = ReplicaSetController(name, template, self._life, self._maker, self._spec.min_ready)
 
     @property
-    def _newest(self) -> ReplicaSet:
+    def _newest(self) -> ReplicaSetController:
         return next(reversed(self._sets.values()))
 
     def _wanted(self) -> int:
         return sum(one.wanted for one in self._sets.values())
 
-    def _home(self, pod: VirtualPod) -> ReplicaSet:
+    def _home(self, pod: VirtualPod) -> ReplicaSetController:
         assert pod.pod.owner is not None, "a Deployment's pods belong to one of its ReplicaSets"
         return self._sets[pod.pod.owner.name]

@@ -13,24 +13,24 @@ from typing import Final
 from lamina.model.errors import WiringError
 from lamina.model.pod import PodUid
 from lamina.simulator.cluster import VirtualPod
-from lamina.simulator.controllers.making import Maker, owned, restarting
-from lamina.simulator.controllers.patience import doubled
-from lamina.simulator.controllers.spec import ControllerSpec
+from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.controllers.pod_factory import OwnedPodFactory, with_owner, with_restart_policy
+from lamina.simulator.controllers.replacement_backoff import doubled
 
 FIRST: Final = 10.0
 MOST: Final = 360.0
 
 
-class Job:
+class JobController:
     """One Job."""
 
-    def __init__(self, spec: ControllerSpec, maker: Maker) -> None:
+    def __init__(self, spec: ControllerSpec, maker: OwnedPodFactory) -> None:
         """Want what *spec* says."""
         self._spec = spec
         self._maker = maker
         # What never ends cannot be a Job's pod; upstream refuses it.
-        self._life = restarting(spec.life, "OnFailure") if spec.life.restart == "Always" else spec.life
-        self._template = owned(spec.template, "Job", spec.name)
+        self._life = with_restart_policy(spec.life, "OnFailure") if spec.life.restart == "Always" else spec.life
+        self._template = with_owner(spec.template, "Job", spec.name)
         self.parallelism = spec.parallelism
         self._active: dict[PodUid, None] = {}
         self.succeeded = 0

@@ -9,12 +9,12 @@ import math
 
 from lamina.model.pod import Pod, PodUid
 from lamina.simulator.cluster import VirtualPod
-from lamina.simulator.cluster.life import Life
-from lamina.simulator.controllers.making import Maker
-from lamina.simulator.controllers.patience import Patience
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.simulator.controllers.pod_factory import OwnedPodFactory
+from lamina.simulator.controllers.replacement_backoff import ReplacementBackoff
 
 
-class ReplicaSet:
+class ReplicaSetController:
     """Pods of one generation of a Deployment."""
 
     __slots__ = (
@@ -30,7 +30,9 @@ class ReplicaSet:
         "wanted",
     )
 
-    def __init__(self, name: str, template: Pod, life: Life, maker: Maker, min_ready: float = 0.0) -> None:
+    def __init__(
+        self, name: str, template: Pod, life: PodLifecycle, maker: OwnedPodFactory, min_ready: float = 0.0
+    ) -> None:
         """Start without pods, wanting none; a pod is ready when it has run for *min_ready* seconds."""
         self.name = name
         self.template = template
@@ -43,7 +45,7 @@ class ReplicaSet:
         """In the order they became it."""
         self._min_ready = min_ready
         self._settling: dict[PodUid, float] = {}
-        self.patience = Patience()
+        self.patience = ReplacementBackoff()
 
     @property
     def size(self) -> int:

@@ -13,12 +13,12 @@ import math
 
 from lamina.model.pod import Pod, PodUid
 from lamina.simulator.cluster import VirtualPod
-from lamina.simulator.controllers.making import Maker, owned, restarting, with_image
-from lamina.simulator.controllers.patience import Patience
-from lamina.simulator.controllers.spec import ControllerSpec
+from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.controllers.pod_factory import OwnedPodFactory, with_image, with_owner, with_restart_policy
+from lamina.simulator.controllers.replacement_backoff import ReplacementBackoff
 
 
-class _Slot:
+class _OrdinalPod:
     """One of the names, while there is a pod that has it."""
 
     __slots__ = ("leaving", "ready", "template")
@@ -29,20 +29,20 @@ class _Slot:
         self.leaving = False
 
 
-class StatefulSet:
+class StatefulSetController:
     """One StatefulSet."""
 
-    def __init__(self, spec: ControllerSpec, maker: Maker) -> None:
+    def __init__(self, spec: ControllerSpec, maker: OwnedPodFactory) -> None:
         """Want what *spec* says."""
         self._name = spec.name
         self._maker = maker
-        self._life = restarting(spec.life)
-        self._template = owned(spec.template, "StatefulSet", spec.name)
+        self._life = with_restart_policy(spec.life)
+        self._template = with_owner(spec.template, "StatefulSet", spec.name)
         self.replicas = spec.replicas
-        self._slots: dict[int, _Slot] = {}
+        self._slots: dict[int, _OrdinalPod] = {}
         self._uids: dict[int, PodUid] = {}
         self._ordinals: dict[PodUid, int] = {}
-        self._patience = Patience()
+        self._patience = ReplacementBackoff()
 
     def scale(self, count: int) -> None:
         """Want so many pods from now on."""
@@ -89,7 +89,7 @@ class StatefulSet:
         if self._patience.ready_at > self._maker.now:
             return self._patience.ready_at
         uid = self._maker.make(self._template, self._life, f"{self._name}-{ordinal}")
-        self._slots[ordinal], self._uids[ordinal], self._ordinals[uid] = _Slot(self._template), uid, ordinal
+        self._slots[ordinal], self._uids[ordinal], self._ordinals[uid] = _OrdinalPod(self._template), uid, ordinal
         return math.inf
 
     def _remove(self, ordinal: int) -> None:

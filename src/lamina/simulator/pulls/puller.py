@@ -28,16 +28,16 @@ from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer
 from lamina.model.token_bucket import TokenBucket
 from lamina.simulator.engine import Environment, Network
-from lamina.simulator.pulls.collector import Collector
-from lamina.simulator.pulls.fetching import Fetcher
-from lamina.simulator.pulls.pace import next_backoff
-from lamina.simulator.pulls.pull import Pull, Watcher
-from lamina.simulator.pulls.recipe import Chain
-from lamina.simulator.pulls.source import Source
-from lamina.simulator.pulls.spec import RuntimeSpec
-from lamina.simulator.pulls.store import Store
-from lamina.simulator.pulls.streaming import Streamer, is_alone
-from lamina.simulator.pulls.unpacking import unpacker
+from lamina.simulator.pulls.image_gc import NodeImageGC
+from lamina.simulator.pulls.image_store import NodeImageStore
+from lamina.simulator.pulls.layer_downloader import LayerDownloader
+from lamina.simulator.pulls.layer_source import LayerSource
+from lamina.simulator.pulls.pull_backoff import next_backoff
+from lamina.simulator.pulls.pull_request import ImagePullRequest, PullWatcher
+from lamina.simulator.pulls.runtime_image import ChainId
+from lamina.simulator.pulls.runtime_spec import RuntimeSpec
+from lamina.simulator.pulls.unpackers import unpacker
+from lamina.simulator.pulls.whole_image_download import WholeImageDownloader, is_alone
 
 Arguments = TypeVarTuple("Arguments")
 
@@ -52,10 +52,10 @@ class Puller:
         self,
         environment: Environment,
         network: Network,
-        store: Store,
+        store: NodeImageStore,
         spec: RuntimeSpec,
-        source: Source,
-        watcher: Watcher,
+        source: LayerSource,
+        watcher: PullWatcher,
     ) -> None:
         """Fill *store* from *source*, and keep it from filling up if it has a disk."""
         self._environment = environment
@@ -65,32 +65,32 @@ class Puller:
         self._resolve = spec.resolve
         self._most = spec.parallel_pulls
         self._starts = TokenBucket(spec.pull_qps, spec.pull_burst)
-        self._fetcher = Fetcher(environment, network, store, spec, source)
+        self._fetcher = LayerDownloader(environment, network, store, spec, source)
         self._unpacker = unpacker(environment, network, spec, self._progressed)
         self._fetcher.on_there = self._unpacker.arrived
         self._fetcher.on_pulled = self._layer_pulled
         self._fetcher.on_full = self._full
         self._fetcher.on_drained = self._drained
-        self._streamer = Streamer(environment, network, store, spec, source) if is_alone(spec) else None
+        self._streamer = WholeImageDownloader(environment, network, store, spec, source) if is_alone(spec) else None
         if self._streamer is not None:
             self._streamer.on_pulled = self._layers_pulled
             self._streamer.on_there = self._streamed
         self._collector = (
-            None if store.disk is None else Collector(environment, store, store.disk, source.name, watcher)
+            None if store.disk is None else NodeImageGC(environment, store, store.disk, source.name, watcher)
         )
         store.on_relief = self._relieved
         self._serving = False
         self._peers = spec.peers
-        self._waiting: deque[Pull] = deque()
+        self._waiting: deque[ImagePullRequest] = deque()
         self._beginning = False
-        self._active: dict[Pull, None] = {}
-        self._resting: dict[Pull, None] = {}
-        self._parked: dict[Pull, None] = {}
-        self._draining: dict[Pull, None] = {}
+        self._active: dict[ImagePullRequest, None] = {}
+        self._resting: dict[ImagePullRequest, None] = {}
+        self._parked: dict[ImagePullRequest, None] = {}
+        self._draining: dict[ImagePullRequest, None] = {}
         # Images for which there was no room although nothing else was under way, and the store's edition at that time.
         self._too_large: dict[Digest, int] = {}
         # Which pull is going to commit a chain.
-        self._unpacking: dict[Chain, Pull] = {}
+        self._unpacking: dict[ChainId, ImagePullRequest] = {}
         self._landed = 0
         self.pulled_images = 0
         """Images that were not on the node and came by a pull."""
@@ -102,7 +102,7 @@ class Puller:
         return self._landed + sum([layer.size for pull in self._active for layer in pull.arrived])
 
     @property
-    def current(self) -> Pull | None:
+    def current(self) -> ImagePullRequest | None:
         """The request that is being worked on; of several, the first."""
         return next(iter(self._active), None)
 
@@ -111,20 +111,20 @@ class Puller:
         """How many requests wait for their turn."""
         return len(self._waiting)
 
-    def ask(self, image: Image, on_ready: Callable[[*Arguments], object], *args: *Arguments) -> Pull:
+    def ask(self, image: Image, on_ready: Callable[[*Arguments], object], *args: *Arguments) -> ImagePullRequest:
         """
         Queue a request.
 
         *on_ready* is called once with *args*, from an event of its own, and never from inside this method. Whether the image has
         come in the meantime is looked at when the request's turn comes: then there is nothing left to download.
         """
-        pull = Pull(image, self._store.recipe(image), self._environment.now, on_ready, args)
+        pull = ImagePullRequest(image, self._store.recipe(image), self._environment.now, on_ready, args)
         if not self._serving:
             self._serve()
         self._queue(pull)
         return pull
 
-    def cancel(self, pull: Pull) -> None:
+    def cancel(self, pull: ImagePullRequest) -> None:
         """Lose interest in a request: it leaves the queue, but once it has begun the runtime carries it through."""
         pull.on_ready = None
         if pull.queued:
@@ -174,7 +174,7 @@ class Puller:
             self._store.board = self._source
             self._source.offer(self._store.blobs)
 
-    def _queue(self, pull: Pull) -> None:
+    def _queue(self, pull: ImagePullRequest) -> None:
         pull.queued = True
         self._waiting.append(pull)
         self._begin_next()
@@ -195,7 +195,7 @@ class Puller:
                 self._rest(pull, TOO_MANY)
         self._beginning = False
 
-    def _begin(self, pull: Pull) -> None:
+    def _begin(self, pull: ImagePullRequest) -> None:
         self._active[pull] = None
         self._store.use(pull.recipe)
         if self._streamer is None:
@@ -209,7 +209,7 @@ class Puller:
         else:
             step(pull)
 
-    def _missing(self, pull: Pull) -> tuple[Layer, ...]:
+    def _missing(self, pull: ImagePullRequest) -> tuple[Layer, ...]:
         """List what a pull will download if those before it succeed."""
         store, coming, unpacking = self._store, self._fetcher.fetches, self._unpacking
         first = store.prefix(pull.recipe)
@@ -221,7 +221,7 @@ class Puller:
         wanted = {layer.digest: layer for layer in pull.recipe.layers[first:]}
         return tuple([one for digest, one in wanted.items() if digest not in blobs and digest not in coming])
 
-    def _stream(self, pull: Pull) -> None:
+    def _stream(self, pull: ImagePullRequest) -> None:
         """Do all of a pull at once; layer by layer if there is no room for it, so that it fails where it would."""
         plan, now = pull.plan, self._environment.now
         assert plan is not None and self._streamer is not None, "a stream has a plan"
@@ -233,12 +233,12 @@ class Puller:
             pull.begin()
             self._walk(pull)
 
-    def _streamed(self, pull: Pull) -> None:
+    def _streamed(self, pull: ImagePullRequest) -> None:
         pull.timer = self._environment.at(max(self._environment.now, pull.committed[-1]), self._complete, pull)
 
     # -- from the bottom up ------------------------------------------------------------------------------------------
 
-    def _walk(self, pull: Pull) -> None:
+    def _walk(self, pull: ImagePullRequest) -> None:
         """Pass over chains that are there, wait for those of others, and begin with the first that nobody has."""
         pull.timer = None
         chains, there, now = pull.recipe.chains, self._store.chains, self._environment.now
@@ -264,7 +264,7 @@ class Puller:
         self._unpacker.begin(pull)
         self._fetcher.feed(pull)
 
-    def _wait_for(self, owner: Pull, index: int, pull: Pull) -> None:
+    def _wait_for(self, owner: ImagePullRequest, index: int, pull: ImagePullRequest) -> None:
         """Let *pull* go on when *owner* has committed this layer and all above it that both have."""
         chains, unpacking = pull.recipe.chains, self._unpacking
         while index + 1 < len(chains) and unpacking.get(chains[index + 1]) is owner:
@@ -276,7 +276,7 @@ class Puller:
         else:
             owner.waiters.setdefault(index, []).append(pull)
 
-    def _settle(self, pull: Pull) -> int:
+    def _settle(self, pull: ImagePullRequest) -> int:
         """Put the chains that a pull has committed by now into the store; return how many."""
         committed, now = pull.committed, self._environment.now
         done = len(committed) if committed and committed[-1] <= now else bisect_right(committed, now)
@@ -300,7 +300,7 @@ class Puller:
         for layer in layers:
             say(layer)
 
-    def _progressed(self, pull: Pull) -> None:
+    def _progressed(self, pull: ImagePullRequest) -> None:
         committed, first, now = pull.committed, pull.first, self._environment.now
         height = first + len(committed)
         if pull.waiters:
@@ -311,7 +311,7 @@ class Puller:
         if height == len(pull.recipe.chains):
             pull.timer = self._environment.at(max(now, committed[-1]), self._complete, pull)
 
-    def _complete(self, pull: Pull) -> None:
+    def _complete(self, pull: ImagePullRequest) -> None:
         recipe, store, now, args = pull.recipe, self._store, self._environment.now, pull.args
         pull.timer, pull.done_at = None, now
         del self._active[pull]
@@ -338,14 +338,14 @@ class Puller:
         if pull.on_ready is not None:
             pull.on_ready(*args)
 
-    def _drained(self, pull: Pull) -> None:
+    def _drained(self, pull: ImagePullRequest) -> None:
         del self._draining[pull]
         self._store.drop(pull.recipe)
         pull.retire()
 
     # -- when it goes wrong ------------------------------------------------------------------------------------------
 
-    def _full(self, pull: Pull) -> None:
+    def _full(self, pull: ImagePullRequest) -> None:
         del self._active[pull]
         self._clear_timer(pull)
         self._let_go(pull)
@@ -358,7 +358,7 @@ class Puller:
         self._fetcher.deal()
         self._begin_next()
 
-    def _let_go(self, pull: Pull) -> None:
+    def _let_go(self, pull: ImagePullRequest) -> None:
         """Give up what a pull has claimed; what it had unpacked stays if another pull counts on it."""
         recipe, store, plan = pull.recipe, self._store, pull.plan
         if plan is not None and self._streamer is not None:
@@ -385,7 +385,7 @@ class Puller:
         # Whoever is just giving it slots finds that it wants no more.
         pull.next = len(recipe.layers)
 
-    def _rest(self, pull: Pull, reason: str) -> None:
+    def _rest(self, pull: ImagePullRequest, reason: str) -> None:
         pull.failures += 1
         pull.backoff = next_backoff(pull.backoff)
         pull.retry_at = self._environment.now + pull.backoff
@@ -394,7 +394,7 @@ class Puller:
             pull.timer = self._environment.at(pull.retry_at, self._retry, pull)
         self._watcher.pull_failed(pull, reason, pull.retry_at)
 
-    def _retry(self, pull: Pull) -> None:
+    def _retry(self, pull: ImagePullRequest) -> None:
         pull.timer = None
         if self._is_too_large(pull):
             self._parked[pull] = None
@@ -409,7 +409,7 @@ class Puller:
         if pull.on_ready is not None:
             pull.on_ready(*pull.args)
 
-    def _is_too_large(self, pull: Pull) -> bool:
+    def _is_too_large(self, pull: ImagePullRequest) -> bool:
         return self._too_large.get(pull.image.digest) == self._store.edition
 
     def _relieved(self) -> None:
@@ -430,7 +430,7 @@ class Puller:
                     pull.retry_at += pull.backoff
                 pull.timer = self._environment.at(pull.retry_at, self._retry, pull)
 
-    def _clear_timer(self, pull: Pull) -> None:
+    def _clear_timer(self, pull: ImagePullRequest) -> None:
         if pull.timer is not None:
             self._environment.cancel(pull.timer)
             pull.timer = None

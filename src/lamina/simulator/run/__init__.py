@@ -1,9 +1,19 @@
 """Scenario in, trace and result out: a run in virtual time under the loop that also runs live."""
 
 from lamina.simulator.run.decider import Decider
-from lamina.simulator.run.figures import summary
 from lamina.simulator.run.latency import FREE, Latency
-from lamina.simulator.run.result import NodeOutcome, PodOutcome, Result
-from lamina.simulator.run.simulation import Observer, simulate
+from lamina.simulator.run.result import NodeOutcome, PodOutcome, SimulationResult
+from lamina.simulator.run.run_summary import summary
+from lamina.simulator.run.simulation import RunObserver, simulate
 
-__all__ = ["FREE", "Decider", "Latency", "NodeOutcome", "Observer", "PodOutcome", "Result", "simulate", "summary"]
+__all__ = [
+    "FREE",
+    "Decider",
+    "Latency",
+    "NodeOutcome",
+    "PodOutcome",
+    "RunObserver",
+    "SimulationResult",
+    "simulate",
+    "summary",
+]

@@ -19,8 +19,8 @@ from typing import Final
 
 import msgspec
 
-from lamina.simulator.cluster.running import DEADLINE
-from lamina.simulator.run.result import PodOutcome, Result
+from lamina.simulator.cluster.pod_runner import DEADLINE
+from lamina.simulator.run.result import PodOutcome, SimulationResult
 from lamina.simulator.workloads import Scenario
 from lamina.simulator.workloads.imports.batsim_job import BatsimJob, job_of
 
@@ -43,7 +43,7 @@ SUBMITTED: Final = "SUBMITTED"
 NO_ENERGY: Final = -1
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class BatsimJobRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row."""
 
     job: BatsimJob
@@ -92,12 +92,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return self.ended
 
 
-def jobs_csv(result: Result, scenario: Scenario | None = None) -> bytes:
+def jobs_csv(result: SimulationResult, scenario: Scenario | None = None) -> bytes:
     """Write one row for each job, in the order they were submitted; without the *scenario*, for each pod."""
     return _table(COLUMNS, (_row(job) for job in jobs(result, scenario)))
 
 
-def schedule_csv(result: Result, scenario: Scenario | None = None, *, scheduling_seconds: float = 0.0) -> bytes:
+def schedule_csv(
+    result: SimulationResult, scenario: Scenario | None = None, *, scheduling_seconds: float = 0.0
+) -> bytes:
     """
     Write the one row of figures about the whole run, keys in alphabetical order.
 
@@ -108,7 +110,7 @@ def schedule_csv(result: Result, scenario: Scenario | None = None, *, scheduling
     return _table(tuple(figures), [tuple(figures.values())])
 
 
-def jobs(result: Result, scenario: Scenario | None = None) -> list[Job]:
+def jobs(result: SimulationResult, scenario: Scenario | None = None) -> list[BatsimJobRow]:
     """Put pods together to jobs, in the order they were submitted."""
     arrivals = () if scenario is None else scenario.arrivals
     known = {arrival.pod.key: job_of(arrival.pod.annotations) for arrival in arrivals}
@@ -123,7 +125,7 @@ def jobs(result: Result, scenario: Scenario | None = None) -> list[Job]:
     return [_joined(job, found, numbers) for job, found in pods.items()]
 
 
-def schedule(found: Iterable[Job], machines: int, scheduling_seconds: float) -> dict[str, object]:
+def schedule(found: Iterable[BatsimJobRow], machines: int, scheduling_seconds: float) -> dict[str, object]:
     """Calculate the figures of ``schedule.csv``; means are over jobs that ran to an end."""
     found = list(found)
     over = [job for job in found if job.is_over]
@@ -160,11 +162,11 @@ def schedule(found: Iterable[Job], machines: int, scheduling_seconds: float) -> 
     }
 
 
-def _joined(job: BatsimJob, pods: list[PodOutcome], numbers: Mapping[str, int]) -> Job:
+def _joined(job: BatsimJob, pods: list[PodOutcome], numbers: Mapping[str, int]) -> BatsimJobRow:
     starts = [pod.started for pod in pods if pod.started is not None]
     ends = [pod.ended for pod in pods if pod.ended is not None]
     used = {numbers[pod.node] for pod in pods if pod.node in numbers and pod.started is not None}
-    return Job(
+    return BatsimJobRow(
         job=job,
         state=_state(pods),
         submitted=min(pod.arrived for pod in pods),
@@ -189,7 +191,7 @@ def _state(pods: list[PodOutcome]) -> str:
     return RUNNING if any(pod.started is not None for pod in pods) else SUBMITTED
 
 
-def _row(job: Job) -> tuple[object, ...]:
+def _row(job: BatsimJobRow) -> tuple[object, ...]:
     known = job.job
     over = job.is_over
     return (

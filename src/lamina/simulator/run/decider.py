@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from lamina.model.events import Event
-from lamina.scheduling.framework.commands import Command
+from lamina.scheduling.contract.commands import Command
 from lamina.scheduling.loop.loop import Loop
 
 

@@ -17,11 +17,11 @@ import msgspec
 
 from lamina.model.duration import seconds
 from lamina.model.events import Event
-from lamina.scheduling.framework.commands import Bind, Command, TellPending
-from lamina.simulator.cluster.lag import Draw, Lag
+from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable
+from lamina.simulator.cluster.lag import DrawLag, Lag
 from lamina.simulator.run.decider import Decider
 
-Clock = Callable[[], float]
+ReadClock = Callable[[], float]
 """Seconds of a real clock that never goes back."""
 
 
@@ -31,7 +31,7 @@ class Latency(msgspec.Struct, frozen=True):
     kind: Literal["free", "modelled", "measured"]
     lag: Lag = 0.0
     """Seconds for each attempt, if modelled."""
-    clock: Clock | None = None
+    clock: ReadClock | None = None
     """What is measured with, if it is."""
 
     @property
@@ -52,12 +52,12 @@ def modelled(lag: Lag) -> Latency:
     return Latency("modelled", lag)
 
 
-def measured(clock: Clock) -> Latency:
+def measured(clock: ReadClock) -> Latency:
     """Charge what *clock* shows."""
     return Latency("measured", clock=clock)
 
 
-def read_latency(text: str, clock: Clock) -> Latency:
+def read_latency(text: str, clock: ReadClock) -> Latency:
     """Understand ``free``, ``measured`` and durations such as ``5ms``. Raises ValueError in words."""
     if text == "free":
         return FREE
@@ -69,7 +69,7 @@ def read_latency(text: str, clock: Clock) -> Latency:
         raise ValueError(f"{error}; or write free or measured") from error
 
 
-class Thought(msgspec.Struct, frozen=True):
+class TimedDecisions(msgspec.Struct, frozen=True):
     """What came of one feed."""
 
     steps: tuple[tuple[float, float, Command], ...]
@@ -78,10 +78,10 @@ class Thought(msgspec.Struct, frozen=True):
     """How long all of it took."""
 
 
-class Thinking:
+class DecisionTimer:
     """Times a decider, feed by feed."""
 
-    def __init__(self, decider: Decider, latency: Latency, draw: Draw) -> None:
+    def __init__(self, decider: Decider, latency: Latency, draw: DrawLag) -> None:
         """Charge *decider*; lags that vary are drawn by *draw*."""
         self._decider = decider
         self._lag = latency.lag
@@ -89,7 +89,7 @@ class Thinking:
         self._draw = draw
         self._again = 0
 
-    def feed(self, happened: Sequence[Event]) -> Thought:
+    def feed(self, happened: Sequence[Event]) -> TimedDecisions:
         """Let it decide, and say when which command is its answer."""
         began = self._clock() if self._clock is not None else 0.0
         commands = self._decider.feed(*happened)
@@ -97,11 +97,11 @@ class Thinking:
             return _evenly(commands, self._clock() - began)
         return self._charged(commands)
 
-    def _charged(self, commands: Sequence[Command]) -> Thought:
+    def _charged(self, commands: Sequence[Command]) -> TimedDecisions:
         steps, spent, told = [], 0.0, 0
         for command in commands:
             before = spent
-            if isinstance(command, Bind | TellPending):
+            if isinstance(command, Bind | ReportUnschedulable):
                 spent += self._draw(self._lag, "decision", command.pod.uid)
                 told += 1
             steps.append((before, spent, command))
@@ -109,19 +109,19 @@ class Thinking:
         for _ in range(self._decider.attempts - told):
             self._again += 1
             spent += self._draw(self._lag, "decision again", str(self._again))
-        return Thought(tuple(steps), spent)
+        return TimedDecisions(tuple(steps), spent)
 
 
-def _evenly(commands: Sequence[Command], took: float) -> Thought:
+def _evenly(commands: Sequence[Command], took: float) -> TimedDecisions:
     """Charge every attempt that was told of with the same share of the time that all of them took."""
     took = max(0.0, took)
-    told = sum(isinstance(command, Bind | TellPending) for command in commands)
-    return Thought(tuple(_shared(commands, took, told)), took)
+    told = sum(isinstance(command, Bind | ReportUnschedulable) for command in commands)
+    return TimedDecisions(tuple(_shared(commands, took, told)), took)
 
 
 def _shared(commands: Sequence[Command], took: float, told: int) -> Iterator[tuple[float, float, Command]]:
     done = 0
     for command in commands:
         before = took * done / told if told else took
-        done += isinstance(command, Bind | TellPending)
+        done += isinstance(command, Bind | ReportUnschedulable)
         yield before, took * done / told if told else took, command

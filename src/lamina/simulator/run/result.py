@@ -110,7 +110,7 @@ class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many pods started on it."""
 
 
-class Cleared(msgspec.Struct, frozen=True, kw_only=True):
+class ImageRemovals(msgspec.Struct, frozen=True, kw_only=True):
     """What nodes removed from their disks."""
 
     images: int = 0
@@ -130,7 +130,7 @@ class Utilisation(msgspec.Struct, frozen=True, kw_only=True):
     """Really used by pods while they ran."""
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     """One run."""
 
     scenario: str
@@ -149,7 +149,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     utilisation: Utilisation = Utilisation()
     overload_seconds: float | None = None
     """Seconds during which nodes used more than 90 % of their cpu or memory, over all nodes; None: nobody measured."""
-    cleared: Cleared = Cleared()
+    cleared: ImageRemovals = ImageRemovals()
     evictions: int = 0
     """Pods that were ended because their node was short of something or failed."""
     failures: int = 0

@@ -13,27 +13,27 @@ from typing import Final
 
 from lamina.model.errors import WiringError
 from lamina.model.events import ImagesLearned
-from lamina.scheduling.config.load import Configuration
-from lamina.scheduling.framework.explain import Detail
+from lamina.scheduling.config.loader import Configuration
 from lamina.scheduling.loop.loop import Loop
-from lamina.scheduling.loop.state import Settings
-from lamina.simulator.cluster import Cluster
-from lamina.simulator.cluster.lag import drawing
+from lamina.scheduling.loop.loop_state import LoopSettings
+from lamina.scheduling.runtime.explanation import Detail
+from lamina.simulator.cluster import VirtualCluster
+from lamina.simulator.cluster.lag import lag_sampler
 from lamina.simulator.engine import Environment
-from lamina.simulator.run.balance import BalanceMeter, window
+from lamina.simulator.run.cpu_usage import used_seconds
 from lamina.simulator.run.decider import Decider, LoopDecider
-from lamina.simulator.run.host import Host
-from lamina.simulator.run.latency import FREE, Latency, Thinking
-from lamina.simulator.run.outcomes import node_outcomes, pod_outcomes
-from lamina.simulator.run.result import Result, Utilisation
-from lamina.simulator.run.script import Script
-from lamina.simulator.run.tally import Tally, joined
-from lamina.simulator.run.usage import used_seconds
+from lamina.simulator.run.latency import FREE, DecisionTimer, Latency
+from lamina.simulator.run.load_imbalance import ImbalanceMeter, arrival_window
+from lamina.simulator.run.result import SimulationResult, Utilisation
+from lamina.simulator.run.run_counters import RunCounters, joined
+from lamina.simulator.run.run_outcomes import node_outcomes, pod_outcomes
+from lamina.simulator.run.scenario_player import ScenarioPlayer
+from lamina.simulator.run.simulation_host import SimulationHost
 from lamina.simulator.workloads import Scenario
-from lamina.trace.records import Header, Record
-from lamina.trace.writer import TraceSink
+from lamina.trace.trace_records import TraceHeader, TraceRecord
+from lamina.trace.trace_writer import TraceSink
 
-Observer = Callable[[float, Record, Cluster], object]
+RunObserver = Callable[[float, TraceRecord, VirtualCluster], object]
 """Called after everything that is written down: when it happened, what, and the cluster as it is then."""
 
 OBJECTS: Final = 50_000
@@ -47,10 +47,10 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     seed: int = 0,
     trace: TraceSink | None = None,
     detail: Detail = "brief",
-    observer: Observer | None = None,
+    observer: RunObserver | None = None,
     latency: Latency = FREE,
     decider: Decider | None = None,
-) -> Result:
+) -> SimulationResult:
     """
     Run *scenario* until nothing more happens in it, or until the end it sets.
 
@@ -61,15 +61,15 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     """
     environment = Environment()
     decides = decider or _loop(configuration, seed, detail)
-    draw = drawing(seed)
-    first, last = window(scenario)
-    meter, tally = BalanceMeter(first, last), Tally()
+    draw = lag_sampler(seed)
+    first, last = arrival_window(scenario)
+    meter, tally = ImbalanceMeter(first, last), RunCounters()
     concerns = joined(meter.concerns, tally.concerns)
-    thinking = None if latency.kind == "free" else Thinking(decides, latency, draw)
-    host = Host(environment, decides, concerns, scenario.delays.bind, thinking)
+    thinking = None if latency.kind == "free" else DecisionTimer(decides, latency, draw)
+    host = SimulationHost(environment, decides, concerns, scenario.delays.bind, thinking)
     if detail == "full":
         host.decisions = []
-    cluster = Cluster(
+    cluster = VirtualCluster(
         environment,
         scenario.images,
         scenario.delays,
@@ -81,20 +81,20 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     )
     host.connect(cluster)
     if trace is not None:
-        trace.write(Header(0.0, scenario=scenario.name, profile=scenario.profile, seed=seed))
+        trace.write(TraceHeader(0.0, scenario=scenario.name, profile=scenario.profile, seed=seed))
         host.watchers.append(trace.write)
     if observer is not None:
         host.watchers.append(lambda record: observer(record.at, record, cluster))
     host.tell(ImagesLearned(scenario.images))
     for spec in scenario.nodes:
         cluster.join(spec)
-    Script(environment, cluster, scenario, next(iter(decides.names))).begin()
+    ScenarioPlayer(environment, cluster, scenario, next(iter(decides.names))).begin()
     with _seldom_collecting():
         environment.run(scenario.until)
     averages = meter.averages()
     used = used_seconds(cluster.pods.values(), tally.restarts, first, last)
     there = averages.capacity
-    return Result(
+    return SimulationResult(
         scenario=scenario.name,
         profile=scenario.profile,
         seed=seed,
@@ -115,7 +115,7 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     )
 
 
-def _overload_seconds(cluster: Cluster, end: float) -> float | None:
+def _overload_seconds(cluster: VirtualCluster, end: float) -> float | None:
     return None if cluster.metering is None else cluster.metering.crowded_seconds(end)
 
 
@@ -133,5 +133,5 @@ def _seldom_collecting() -> Iterator[None]:
 def _loop(configuration: Configuration | None, seed: int, detail: Detail) -> Decider:
     if configuration is None:
         raise WiringError("a run needs a configuration or a decider")
-    settings = Settings(backoff=configuration.backoff, detail=detail)
+    settings = LoopSettings(backoff=configuration.backoff, detail=detail)
     return LoopDecider(Loop(configuration.profiles, random.Random(seed).randrange, settings))

@@ -1,6 +1,6 @@
 """Where the pods of a run come from: scenario files."""
 
-from lamina.simulator.workloads.load import load_scenario
-from lamina.simulator.workloads.scenario import Arrival, Happening, Scenario
+from lamina.simulator.workloads.scenario import PodArrival, Scenario, ScenarioEvent
+from lamina.simulator.workloads.scenario_loader import load_scenario
 
-__all__ = ["Arrival", "Happening", "Scenario", "load_scenario"]
+__all__ = ["PodArrival", "Scenario", "ScenarioEvent", "load_scenario"]

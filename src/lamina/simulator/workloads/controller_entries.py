@@ -6,11 +6,10 @@ from typing import Any, Final
 import msgspec
 
 from lamina.model.pod import PodUid
-from lamina.simulator.controllers.spec import ControllerKind, ControllerSpec
+from lamina.simulator.controllers.controller_spec import ControllerKind, ControllerSpec
 from lamina.simulator.workloads import units
-from lamina.simulator.workloads.files import Entry
-from lamina.simulator.workloads.ledger import Ledger
-from lamina.simulator.workloads.pod_entries import Pods, time_of
+from lamina.simulator.workloads.assembly_state import AssemblyState
+from lamina.simulator.workloads.pod_entries import PodBuilder, time_of
 from lamina.simulator.workloads.pod_schema import (
     MOST_PODS,
     DaemonSetEntry,
@@ -19,8 +18,9 @@ from lamina.simulator.workloads.pod_schema import (
     StatefulSetEntry,
     TemplateEntry,
 )
+from lamina.simulator.workloads.scenario_files import ScenarioEntry
 
-Settings = Callable[[Any], dict[str, Any]]
+ControllerSettings = Callable[[Any], dict[str, Any]]
 
 
 def _deployment(said: DeploymentEntry) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def _job(said: JobEntry) -> dict[str, Any]:
     return {"replicas": said.completions, "parallelism": said.parallelism, "backoff_limit": said.backoff_limit}
 
 
-FIELDS: Final[dict[str, tuple[ControllerKind, type[TemplateEntry], Settings]]] = {
+FIELDS: Final[dict[str, tuple[ControllerKind, type[TemplateEntry], ControllerSettings]]] = {
     "deployments": ("Deployment", DeploymentEntry, _deployment),
     "statefulSets": ("StatefulSet", StatefulSetEntry, lambda said: {"replicas": said.replicas}),
     "daemonSets": (
@@ -45,7 +45,7 @@ FIELDS: Final[dict[str, tuple[ControllerKind, type[TemplateEntry], Settings]]] =
 """Which field lists which controllers, in which shape, and what they set beside the template."""
 
 
-def controllers(ledger: Ledger, pods: Pods, already: int) -> Iterator[ControllerSpec]:
+def controllers(ledger: AssemblyState, pods: PodBuilder, already: int) -> Iterator[ControllerSpec]:
     """Yield the controllers of all files; *already* is how many pods there are without them."""
     listed = {field: ledger.entries(field, shape, "controller") for field, (_, shape, _) in FIELDS.items()}
     entries = [entry for field in FIELDS for entry in listed[field]]
@@ -67,7 +67,7 @@ def _weight(said: Any) -> int:
     return int(said.count * max(1, each))
 
 
-def _check(ledger: Ledger, entry: Entry, kind: ControllerKind) -> None:
+def _check(ledger: AssemblyState, entry: ScenarioEntry, kind: ControllerKind) -> None:
     said = entry.value
     if kind == "Deployment" and not units.portion(said.surge) and not units.portion(said.unavailable):
         ledger.wrong(

@@ -7,17 +7,17 @@ import msgspec
 
 from lamina.model.errors import Mistake
 from lamina.simulator.cluster import Delays
-from lamina.simulator.pulls.spec import CONTAINERD, RuntimeSpec
+from lamina.simulator.pulls.runtime_spec import CONTAINERD, RuntimeSpec
 from lamina.simulator.workloads import units
-from lamina.simulator.workloads.files import Part
 from lamina.simulator.workloads.pull_schema import DiskEntry
 from lamina.simulator.workloads.runtimes import Runtimes, disk_entry, settings_of
-from lamina.simulator.workloads.schema import DefaultsEntry
+from lamina.simulator.workloads.scenario_files import ScenarioDocument
+from lamina.simulator.workloads.scenario_schema import DefaultsEntry
 
 BANDWIDTH: Final = 125_000_000.0
 """Bytes per second of a node when neither it nor the defaults say: a gigabit link."""
 
-HONEST: Final = Delays(report=1.0, report_gap=10.0, status=(10.0, 20.0, 30.0, 40.0))
+REALISTIC_DELAYS: Final = Delays(report=1.0, report_gap=10.0, status=(10.0, 20.0, 30.0, 40.0))
 """What a scenario gets that says nothing: agents report at most every ten seconds, and kubelets publish images late."""
 
 _DELAYS: Final = {
@@ -35,17 +35,17 @@ _DELAYS: Final = {
 """Which field sets which delay."""
 
 
-class Defaults(msgspec.Struct, frozen=True, kw_only=True):
+class ScenarioDefaults(msgspec.Struct, frozen=True, kw_only=True):
     """What nodes and delays are like unless something else is said."""
 
     bandwidth: float = BANDWIDTH
     runtime: RuntimeSpec = CONTAINERD
     disk: DiskEntry = DiskEntry()
     """As far as it was said; a node may say the rest."""
-    delays: Delays = HONEST
+    delays: Delays = REALISTIC_DELAYS
 
 
-def joined(parts: Iterable[Part], runtimes: Runtimes) -> tuple[Defaults, list[Mistake]]:
+def join_defaults(parts: Iterable[ScenarioDocument], runtimes: Runtimes) -> tuple[ScenarioDefaults, list[Mistake]]:
     """Join the defaults of all files; the including one has the last word on each field."""
     mistakes: list[Mistake] = []
     settings: dict[str, Any] = {}
@@ -63,11 +63,14 @@ def joined(parts: Iterable[Part], runtimes: Runtimes) -> tuple[Defaults, list[Mi
         delays |= {
             name: units.lag(value) for field, name in _DELAYS.items() if (value := getattr(said, field)) is not None
         }
-        first, most = delays.get("restart", HONEST.restart), delays.get("restart_most", HONEST.restart_most)
+        first, most = (
+            delays.get("restart", REALISTIC_DELAYS.restart),
+            delays.get("restart_most", REALISTIC_DELAYS.restart_most),
+        )
         if first > most:
             message = f"the first restart would wait longer ({first:g} s) than any may ({most:g} s): raise restartMost"
             mistakes.append(entry.mistake(message, "restartDelay"))
-    return Defaults(**settings, disk=disk, delays=msgspec.structs.replace(HONEST, **delays)), mistakes
+    return ScenarioDefaults(**settings, disk=disk, delays=msgspec.structs.replace(REALISTIC_DELAYS, **delays)), mistakes
 
 
 def _over(below: DiskEntry, above: DiskEntry) -> DiskEntry:

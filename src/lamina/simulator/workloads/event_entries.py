@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from lamina.model.conversion import suggest
 from lamina.model.plain import shown
-from lamina.model.schema import suggest
-from lamina.simulator.cluster import NodeSpec
-from lamina.simulator.controllers.spec import ControllerSpec
+from lamina.simulator.cluster import VirtualNodeSpec
+from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.workloads import units
-from lamina.simulator.workloads.files import Entry
-from lamina.simulator.workloads.ledger import Ledger, Noun
-from lamina.simulator.workloads.node_entries import Nodes
-from lamina.simulator.workloads.pod_entries import Around
-from lamina.simulator.workloads.scenario import Arrival, Happening, Kind
-from lamina.simulator.workloads.schema import EventEntry, ScaleEntry, UpdateEntry
+from lamina.simulator.workloads.assembly_state import AssemblyState, EntryNoun
+from lamina.simulator.workloads.node_entries import NodeBuilder
+from lamina.simulator.workloads.pod_entries import PodChecks
+from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioEventKind
+from lamina.simulator.workloads.scenario_files import ScenarioEntry
+from lamina.simulator.workloads.scenario_schema import EventEntry, ScaleEntry, UpdateEntry
 
-SUBJECTS: Final[Mapping[Kind, Noun]] = {
+SUBJECTS: Final[Mapping[ScenarioEventKind, EntryNoun]] = {
     "remove": "pod",
     "drop": "node",
     "cordon": "node",
@@ -29,7 +29,7 @@ SUBJECTS: Final[Mapping[Kind, Noun]] = {
 }
 """What can happen, and to what."""
 
-_DONE: Final[Mapping[Kind, str]] = {
+_DONE: Final[Mapping[ScenarioEventKind, str]] = {
     "remove": "removed",
     "drop": "dropped",
     "cordon": "cordoned",
@@ -46,39 +46,39 @@ _CHANGEABLE: Final = {
 }
 
 
-class Events:
+class EventBuilder:
     """Makes happenings from what files say about events; nodes that join are made first."""
 
-    def __init__(self, ledger: Ledger, nodes: Nodes) -> None:
+    def __init__(self, ledger: AssemblyState, nodes: NodeBuilder) -> None:
         """Look for nodes that join, which events may name and pods may need."""
         self._ledger = ledger
         self._entries = ledger.entries("events", EventEntry)
-        self.joining: list[tuple[float, NodeSpec]] = []
+        self.joining: list[tuple[float, VirtualNodeSpec]] = []
         for entry in self._entries:
             if entry.value.join is not None:
-                inner = Entry(entry.document, (*entry.path, "join"), entry.value.join)
+                inner = ScenarioEntry(entry.document, (*entry.path, "join"), entry.value.join)
                 self.joining += ((units.seconds(entry.value.at), spec) for spec in nodes.make(inner))
 
     def happenings(
-        self, arrivals: Mapping[str, Arrival], controllers: Iterable[ControllerSpec], around: Around
-    ) -> list[Happening]:
+        self, arrivals: Mapping[str, PodArrival], controllers: Iterable[ControllerSpec], around: PodChecks
+    ) -> list[ScenarioEvent]:
         """Return what happens, in the order of the files."""
         self._around = around
         self._controllers = {one.name: one for one in controllers}
         self._failures = [
             (entry.value.fail, units.seconds(entry.value.at)) for entry in self._entries if entry.value.fail is not None
         ]
-        self._begins: dict[Noun, dict[str, tuple[float, str]]] = {
+        self._begins: dict[EntryNoun, dict[str, tuple[float, str]]] = {
             "pod": {name: (arrival.at, "arrives") for name, arrival in arrivals.items()},
             "node": {spec.name: (at, "joins") for at, spec in self.joining},
             "controller": {name: (one.at, "is created") for name, one in self._controllers.items()},
         }
-        made = [Happening(at, "join", spec.name, node=spec) for at, spec in self.joining]
+        made = [ScenarioEvent(at, "join", spec.name, node=spec) for at, spec in self.joining]
         for entry in self._entries:
             made += self._made(entry, entry.value)
         return made
 
-    def _made(self, entry: Entry, event: EventEntry) -> list[Happening]:
+    def _made(self, entry: ScenarioEntry, event: EventEntry) -> list[ScenarioEvent]:
         said = [(kind, value) for kind in SUBJECTS if (value := getattr(event, kind)) is not None]
         if len(said) != 1:
             kinds = list(SUBJECTS)
@@ -91,10 +91,10 @@ class Events:
             if kind != "join":
                 made.append(self._one(entry, kind, value, at))
             if kind == "fail" and event.lasting is not None:
-                made.append(Happening(round(at + units.seconds(event.lasting), 9), "recover", value))
+                made.append(ScenarioEvent(round(at + units.seconds(event.lasting), 9), "recover", value))
         return made
 
-    def _one(self, entry: Entry, kind: Kind, value: Any, at: float) -> Happening:
+    def _one(self, entry: ScenarioEntry, kind: ScenarioEventKind, value: Any, at: float) -> ScenarioEvent:
         noun = SUBJECTS[kind]
         name: str = value.name if isinstance(value, ScaleEntry | UpdateEntry) else value
         steps = (kind, "name") if noun == "controller" else (kind,)
@@ -114,24 +114,24 @@ class Events:
         if spec is not None:
             self._check_kind(entry, kind, spec)
         if isinstance(value, UpdateEntry):
-            image = self._around.catalogue.find(entry, value.image, kind, "image")
+            image = self._around.catalog.find(entry, value.image, kind, "image")
             if (
                 spec is not None
                 and image is not None
                 and (told := self._around.disk_room.too_small(spec.template, image))
             ):
                 self._ledger.wrong(entry, told, kind, "image")
-            return Happening(at, kind, name, image=value.image)
-        return Happening(at, kind, name, count=value.to if isinstance(value, ScaleEntry) else 0)
+            return ScenarioEvent(at, kind, name, image=value.image)
+        return ScenarioEvent(at, kind, name, count=value.to if isinstance(value, ScaleEntry) else 0)
 
-    def _check_kind(self, entry: Entry, kind: Kind, spec: ControllerSpec) -> None:
+    def _check_kind(self, entry: ScenarioEntry, kind: ScenarioEventKind, spec: ControllerSpec) -> None:
         if spec.kind not in _CHANGEABLE[kind]:
             kinds = [f"{one}s" for one in _CHANGEABLE[kind]]
             message = f"{shown(spec.name)} is a {spec.kind}: only {', '.join(kinds[:-1])} and {kinds[-1]} can be {_DONE[kind]}"
             self._ledger.wrong(entry, message, kind, "name")
 
 
-_LIST_IT: Final[Mapping[Noun, str]] = {
+_LIST_IT: Final[Mapping[EntryNoun, str]] = {
     "pod": "list it under pods",
     "node": "list it under nodes",
     "controller": "list it under deployments, statefulSets or daemonSets",

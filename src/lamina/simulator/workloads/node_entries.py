@@ -6,45 +6,47 @@ import msgspec
 
 from lamina.model import quantity, resources
 from lamina.model.resources import CPU, MEMORY, PODS
-from lamina.simulator.cluster import NodeSpec
-from lamina.simulator.pulls import Store
+from lamina.simulator.cluster import VirtualNodeSpec
+from lamina.simulator.pulls import NodeImageStore
 from lamina.simulator.workloads import units
-from lamina.simulator.workloads.catalogue import Catalogue
-from lamina.simulator.workloads.defaults import Defaults
-from lamina.simulator.workloads.files import Entry
-from lamina.simulator.workloads.ledger import Ledger
-from lamina.simulator.workloads.own_fields import misplaced
+from lamina.simulator.workloads.assembly_state import AssemblyState
+from lamina.simulator.workloads.defaults import ScenarioDefaults
+from lamina.simulator.workloads.resource_fields import misplaced_resources
 from lamina.simulator.workloads.runtimes import Runtimes
-from lamina.simulator.workloads.schema import NodeEntry
+from lamina.simulator.workloads.scenario_catalog import ScenarioCatalog
+from lamina.simulator.workloads.scenario_files import ScenarioEntry
+from lamina.simulator.workloads.scenario_schema import ScenarioNodeEntry
 
 ZONE: Final = "topology.kubernetes.io/zone"
 """The label by which nodes are told where they stand."""
 
 
-class Nodes:
+class NodeBuilder:
     """Makes nodes from what files say about them."""
 
-    def __init__(self, ledger: Ledger, catalogue: Catalogue, runtimes: Runtimes, defaults: Defaults) -> None:
+    def __init__(
+        self, ledger: AssemblyState, catalog: ScenarioCatalog, runtimes: Runtimes, defaults: ScenarioDefaults
+    ) -> None:
         """Take names from a ledger, and from the rest what entries leave open."""
         self._ledger = ledger
-        self._catalogue = catalogue
+        self._catalog = catalog
         self._runtimes = runtimes
         self._defaults = defaults
 
     @property
-    def usual(self) -> NodeSpec:
+    def usual(self) -> VirtualNodeSpec:
         """What a node without a name is like of which nothing is said."""
-        usual, nowhere = self._defaults, Entry(self._ledger.parts[-1].document, (), None)
+        usual, nowhere = self._defaults, ScenarioEntry(self._ledger.parts[-1].document, (), None)
         disk = self._runtimes.disk(nowhere, usual.disk, None)
-        return NodeSpec(name="", allocatable=(), bandwidth=usual.bandwidth, runtime=usual.runtime, disk=disk)
+        return VirtualNodeSpec(name="", allocatable=(), bandwidth=usual.bandwidth, runtime=usual.runtime, disk=disk)
 
-    def make(self, entry: Entry) -> list[NodeSpec]:
+    def make(self, entry: ScenarioEntry) -> list[VirtualNodeSpec]:
         """Return the nodes an entry stands for."""
-        node: NodeEntry = entry.value
-        self._ledger.mistakes += misplaced(entry, node.resources)
-        found = [self._catalogue.find(entry, name, "holds", index) for index, name in enumerate(node.holds)]
+        node: ScenarioNodeEntry = entry.value
+        self._ledger.mistakes += misplaced_resources(entry, node.resources)
+        found = [self._catalog.find(entry, name, "holds", index) for index, name in enumerate(node.holds)]
         usual = self._defaults
-        spec = NodeSpec(
+        spec = VirtualNodeSpec(
             name=node.name,
             allocatable=resources.amounts({**node.resources, CPU: node.cpu, MEMORY: node.memory, PODS: node.pods}),
             bandwidth=usual.bandwidth if node.bandwidth is None else float(units.bandwidth(node.bandwidth)),
@@ -64,16 +66,16 @@ class Nodes:
             made.append(msgspec.structs.replace(spec, name=name, labels=labels))
         return made
 
-    def _zones(self, entry: Entry, node: NodeEntry) -> tuple[str, ...]:
+    def _zones(self, entry: ScenarioEntry, node: ScenarioNodeEntry) -> tuple[str, ...]:
         if node.zone is not None and ZONE in node.labels:
             self._ledger.wrong(entry, f"say zone or the label {ZONE}, not both", "zone")
         return (node.zone,) if isinstance(node.zone, str) else node.zone or ()
 
-    def _check_room(self, entry: Entry, spec: NodeSpec) -> None:
+    def _check_room(self, entry: ScenarioEntry, spec: VirtualNodeSpec) -> None:
         """See to it that what a node holds from the start has room on its disk."""
         if spec.disk is None or not spec.holds:
             return
-        taken = Store(spec.runtime, None, spec.holds).used
+        taken = NodeImageStore(spec.runtime, None, spec.holds).used
         if taken > spec.disk.capacity:
             needs, has = quantity.human_bytes(taken), quantity.human_bytes(spec.disk.capacity)
             self._ledger.wrong(entry, f"what it holds needs {needs}, its disk has {has}", "holds")

@@ -6,41 +6,41 @@ import msgspec
 
 from lamina.model.image import Image
 from lamina.model.pod import Container, Owner, Pod, PodUid, total_limits, total_requests
-from lamina.simulator.cluster.life import Life
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from lamina.simulator.workloads import units
-from lamina.simulator.workloads.catalogue import Catalogue
-from lamina.simulator.workloads.disk_room import DiskRoom
-from lamina.simulator.workloads.files import Entry
-from lamina.simulator.workloads.ledger import Ledger
-from lamina.simulator.workloads.limits import broken_limits, demand_of
-from lamina.simulator.workloads.lives import is_endless, life_of
-from lamina.simulator.workloads.own_fields import OWN_FIELDS, misplaced
+from lamina.simulator.workloads.assembly_state import AssemblyState
+from lamina.simulator.workloads.disk_capacity import DiskCapacityCheck
+from lamina.simulator.workloads.lifecycle_entries import entry_lifecycle, is_endless
+from lamina.simulator.workloads.node_capacity import NodeCapacityCheck
+from lamina.simulator.workloads.pod_limits import broken_limits, requests_and_limits
 from lamina.simulator.workloads.pod_schema import PodEntry, TemplateEntry
-from lamina.simulator.workloads.room import Room
-from lamina.simulator.workloads.scenario import Arrival
-from lamina.simulator.workloads.stream import CONTROLLER
+from lamina.simulator.workloads.pod_stream import CONTROLLER
+from lamina.simulator.workloads.resource_fields import OWN_FIELDS, misplaced_resources
+from lamina.simulator.workloads.scenario import PodArrival
+from lamina.simulator.workloads.scenario_catalog import ScenarioCatalog
+from lamina.simulator.workloads.scenario_files import ScenarioEntry
 
 
-class Around(msgspec.Struct, frozen=True, kw_only=True):
+class PodChecks(msgspec.Struct, frozen=True, kw_only=True):
     """What pods are judged by."""
 
-    catalogue: Catalogue
-    room: Room | None
+    catalog: ScenarioCatalog
+    room: NodeCapacityCheck | None
     """None: not all nodes are known, and nothing is said about room."""
-    disk_room: DiskRoom
+    disk_room: DiskCapacityCheck
     ends: bool
     """Whether the scenario says when it ends."""
 
 
-class Pods:
+class PodBuilder:
     """Makes pods from what files say about them."""
 
-    def __init__(self, ledger: Ledger, around: Around) -> None:
+    def __init__(self, ledger: AssemblyState, around: PodChecks) -> None:
         """Take names from a ledger."""
         self._ledger = ledger
         self._around = around
 
-    def arrivals(self, entry: Entry) -> Iterator[tuple[str, Arrival]]:
+    def arrivals(self, entry: ScenarioEntry) -> Iterator[tuple[str, PodArrival]]:
         """Yield the pods that an entry stands for, by name."""
         said: PodEntry = entry.value
         plain, life = self.template(entry, "")
@@ -49,13 +49,13 @@ class Pods:
         for number, name in enumerate(self._ledger.names(entry, "pod")):
             arrives = time_of(said, number)
             copy = msgspec.structs.replace(plain, uid=PodUid(name), name=name, created_at=arrives)
-            yield name, Arrival(arrives, copy, life)
+            yield name, PodArrival(arrives, copy, life)
 
-    def template(self, entry: Entry, kind: str) -> tuple[Pod, Life]:
+    def template(self, entry: ScenarioEntry, kind: str) -> tuple[Pod, PodLifecycle]:
         """Return what the pods of an entry are like; *kind* is the controller's, empty without one."""
         said: TemplateEntry = entry.value
-        self._ledger.mistakes += misplaced(entry, said.resources)
-        asked, most = demand_of(said)
+        self._ledger.mistakes += misplaced_resources(entry, said.resources)
+        asked, most = requests_and_limits(said)
         images = list(self._images(entry, said))
         for step, message in self._around.room.lacking(asked) if self._around.room is not None else ():
             own_field = (step,) if step in OWN_FIELDS else ("resources", step)
@@ -89,14 +89,14 @@ class Pods:
         self._ledger.mistakes += broken_limits(entry, asked, most, life)
         return pod, life
 
-    def _life(self, entry: Entry, kind: str) -> Life:
-        life, mistakes = life_of(entry, kind)
+    def _life(self, entry: ScenarioEntry, kind: str) -> PodLifecycle:
+        life, mistakes = entry_lifecycle(entry, kind)
         self._ledger.mistakes += mistakes
         if not mistakes and is_endless(life, kind) and not self._around.ends:
             self._ledger.wrong(entry, "is restarted for ever: say until when the scenario runs, or leave duration out")
         return life
 
-    def _images(self, entry: Entry, said: TemplateEntry) -> Iterator[tuple[tuple[str | int, ...], Image]]:
+    def _images(self, entry: ScenarioEntry, said: TemplateEntry) -> Iterator[tuple[tuple[str | int, ...], Image]]:
         """Yield the images that are there, and where the entry names them."""
         if said.image is not None and said.images:
             self._ledger.wrong(entry, "say image or images, not both", "images")
@@ -108,7 +108,7 @@ class Pods:
         for field, names in (("images", said.images), ("init", said.init)):
             named += (((field, index), name) for index, name in enumerate(names))
         for steps, name in named:
-            if (image := self._around.catalogue.find(entry, name, *steps)) is not None:
+            if (image := self._around.catalog.find(entry, name, *steps)) is not None:
                 yield steps, image
 
 

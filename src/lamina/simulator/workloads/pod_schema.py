@@ -7,7 +7,7 @@ import msgspec
 from lamina.model.pod import SpreadConstraint
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import Toleration
-from lamina.simulator.workloads.fields import Duration, Name, Period, Portion, Quantity, Reference
+from lamina.simulator.workloads.field_types import Duration, Name, Period, Portion, Quantity, Reference
 
 MOST_PODS: Final = 1_000_000
 """A bound on what one line of a scenario can ask for, so that a slip of the finger is told and not tried."""

@@ -4,11 +4,11 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from lamina.simulator.workloads.fields import Duration, Fraction, Period, Rate, Size
+from lamina.simulator.workloads.field_types import Duration, Fraction, Period, Rate, Size
 
 MOST_AT_ONCE: Final = 10_000
 
-Number = Annotated[int, msgspec.Meta(ge=0, le=MOST_AT_ONCE)]
+ParallelCount = Annotated[int, msgspec.Meta(ge=0, le=MOST_AT_ONCE)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=MOST_AT_ONCE)]
 
 
@@ -16,14 +16,14 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What all parts have in common."""
 
 
-class RuntimeEntry(_Part, frozen=True, kw_only=True):
+class ScenarioRuntimeEntry(_Part, frozen=True, kw_only=True):
     """How images get onto a node: a preset, and what is different. The fields are those of `RuntimeSpec`."""
 
     preset: str = "containerd"
-    parallel_pulls: Number | None = None
+    parallel_pulls: ParallelCount | None = None
     pull_qps: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] | None = None
     pull_burst: AtLeastOne | None = None
-    slots: Number | None = None
+    slots: ParallelCount | None = None
     slots_per: Literal["image", "node"] | None = None
     connection_rate: Rate | None = None
     resolve: Duration | None = None

@@ -9,17 +9,17 @@ import itertools
 from collections.abc import Callable, Iterator
 from random import Random
 
-from lamina.simulator.controllers.spec import ControllerSpec
-from lamina.simulator.workloads.lottery import Lottery
-from lamina.simulator.workloads.plan import Application, Plan, Rollouts, a_pod_of
-from lamina.simulator.workloads.scenario import Happening
+from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.workloads.scenario import ScenarioEvent
+from lamina.simulator.workloads.weighted_sampler import WeightedSampler
+from lamina.simulator.workloads.workload_plan import Application, Rollouts, WorkloadPlan, a_pod_of
 
-Drawn = tuple[list[ControllerSpec], list[Happening]]
+DrawnRollouts = tuple[list[ControllerSpec], list[ScenarioEvent]]
 
 
-def draw(
-    plan: Plan, ranked: list[Application], weights: list[float], last: float, dice: Callable[[str], Random]
-) -> Drawn:
+def draw_rollouts(
+    plan: WorkloadPlan, ranked: list[Application], weights: list[float], last: float, dice: Callable[[str], Random]
+) -> DrawnRollouts:
     """Draw the Deployments of a plan, and what happens to them until *last*; applications have these *weights*."""
     rollouts = plan.rollouts
     if rollouts is None:
@@ -41,23 +41,25 @@ def draw(
         )
         for rank, name in zip(chosen, names, strict=True)
     ]
-    happenings: list[Happening] = []
+    happenings: list[ScenarioEvent] = []
     current = [0] * len(chosen)
-    lottery, luck = Lottery(weights[rank] for rank in chosen), dice("rollouts")
+    lottery, luck = WeightedSampler(weights[rank] for rank in chosen), dice("rollouts")
     for at in _times(rollouts, plan.at, last, dice("rollout times")):
         if not lottery:
             break
         number = lottery.draw(luck)
         images = ranked[chosen[number]].images
         current[number] += 1
-        happenings.append(Happening(round(at, 6), "update", names[number], image=images[current[number]]))
+        happenings.append(ScenarioEvent(round(at, 6), "update", names[number], image=images[current[number]]))
         if current[number] == len(images) - 1:
             lottery.leave_out(number)
     return specs, happenings
 
 
 def _chosen(ranked: list[Application], weights: list[float], count: int, dice: Random) -> list[int]:
-    lottery = Lottery(weight if len(one.images) > 1 else 0.0 for one, weight in zip(ranked, weights, strict=True))
+    lottery = WeightedSampler(
+        weight if len(one.images) > 1 else 0.0 for one, weight in zip(ranked, weights, strict=True)
+    )
     chosen: list[int] = []
     while lottery and len(chosen) < count:
         chosen.append(lottery.draw(dice))

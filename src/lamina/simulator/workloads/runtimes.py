@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
+from lamina.model.conversion import suggest
 from lamina.model.errors import Mistake
 from lamina.model.plain import shown
-from lamina.model.schema import suggest
-from lamina.simulator.pulls.spec import CONTAINERD, DiskSpec, RuntimeSpec
+from lamina.simulator.pulls.runtime_spec import CONTAINERD, DiskSpec, RuntimeSpec
 from lamina.simulator.workloads import units
-from lamina.simulator.workloads.fields import Bandwidth
-from lamina.simulator.workloads.files import Entry, Part
-from lamina.simulator.workloads.pull_schema import DiskEntry, RuntimeEntry
+from lamina.simulator.workloads.field_types import Bandwidth
+from lamina.simulator.workloads.pull_schema import DiskEntry, ScenarioRuntimeEntry
+from lamina.simulator.workloads.scenario_files import ScenarioDocument, ScenarioEntry
 
 PRESETS: Final[Mapping[str, RuntimeSpec]] = {
     "containerd": CONTAINERD,
@@ -48,7 +48,7 @@ _READERS: Final[Mapping[str, Any]] = {
 class Runtimes:
     """The runtimes, disks and uplinks that nodes can have."""
 
-    def __init__(self, parts: Iterable[Part]) -> None:
+    def __init__(self, parts: Iterable[ScenarioDocument]) -> None:
         """Take in what all *parts* list."""
         self.mistakes: list[Mistake] = []
         self.uplinks: dict[str, float] = {}
@@ -57,30 +57,30 @@ class Runtimes:
         # Also what has mistakes of its own counts as listed: one mistake is told once.
         self._names = dict.fromkeys([*PRESETS, *(str(name) for part in parts for name in part.places("runtimes"))])
         self._uplinks = dict.fromkeys(str(name) for part in parts for name in part.places("uplinks"))
-        self._from: dict[tuple[str, str], Entry] = {}
+        self._from: dict[tuple[str, str], ScenarioEntry] = {}
         for part in parts:
-            for entry in part.entries("runtimes", RuntimeEntry):
+            for entry in part.entries("runtimes", ScenarioRuntimeEntry):
                 if self._is_first(entry, "runtime"):
                     self._runtime(entry, entry.value)
             for entry in part.entries("uplinks", Bandwidth):
                 if self._is_first(entry, "uplink"):
                     self.uplinks[entry.name] = float(units.bandwidth(entry.value))
 
-    def runtime(self, entry: Entry, name: str | None) -> RuntimeSpec:
+    def runtime(self, entry: ScenarioEntry, name: str | None) -> RuntimeSpec:
         """Return the runtime that *entry* names; that of nodes nobody has tuned, and a mistake, when there is none."""
         if name is not None and name not in self._names:
             message = f"there is no runtime {shown(name)}: {suggest(name, self._names)}"
             self.mistakes.append(entry.mistake(message, "runtime"))
         return self._specs.get(name or USUAL, CONTAINERD)
 
-    def uplink(self, entry: Entry, name: str) -> str:
+    def uplink(self, entry: ScenarioEntry, name: str) -> str:
         """Return the uplink that *entry* names."""
         if name and name not in self._uplinks:
             what_to_try = suggest(name, self._uplinks) if self._uplinks else "list it under uplinks"
             self.mistakes.append(entry.mistake(f"there is no uplink {shown(name)}: {what_to_try}", "uplink"))
         return name
 
-    def disk(self, entry: Entry, usual: DiskEntry, said: str | float | DiskEntry | None) -> DiskSpec | None:
+    def disk(self, entry: ScenarioEntry, usual: DiskEntry, said: str | float | DiskEntry | None) -> DiskSpec | None:
         """Return the disk of *entry*, which says so much of it, with what the *usual* one adds; None: it never fills."""
         settings = {**settings_of(usual), **settings_of(disk_entry(said))}
         if "size" not in settings:
@@ -91,7 +91,7 @@ class Runtimes:
             self.check_disk(entry, settings, settings_of(disk_entry(said)))
         return DiskSpec(capacity=settings.pop("size"), **settings)
 
-    def check_disk(self, entry: Entry, settings: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    def check_disk(self, entry: ScenarioEntry, settings: Mapping[str, Any], own: Mapping[str, Any]) -> None:
         """Note what is wrong with the *settings* of a disk, as far as it comes from those that are *entry*'s *own*."""
         if own.get("size") == 0:
             self.mistakes.append(
@@ -102,7 +102,7 @@ class Runtimes:
             message = f"images are removed from {high:g} (high) down to {low:g} (low): low cannot be above high"
             self.mistakes.append(entry.mistake(message, "disk"))
 
-    def _is_first(self, entry: Entry, what: str) -> bool:
+    def _is_first(self, entry: ScenarioEntry, what: str) -> bool:
         if what == "runtime" and entry.name in PRESETS:
             message = f"{entry.name} is a preset: choose another name, and use that"
             self.mistakes.append(entry.mistake(message))
@@ -113,7 +113,7 @@ class Runtimes:
             self.mistakes.append(entry.mistake(message))
         return before is entry
 
-    def _runtime(self, entry: Entry, said: RuntimeEntry) -> None:
+    def _runtime(self, entry: ScenarioEntry, said: ScenarioRuntimeEntry) -> None:
         if said.preset not in PRESETS:
             message = f"there is no preset {shown(said.preset)}: {suggest(said.preset, PRESETS)}"
             self.mistakes.append(entry.mistake(message, "preset"))
@@ -128,7 +128,7 @@ def disk_entry(said: str | float | DiskEntry | None) -> DiskEntry:
     return said if isinstance(said, DiskEntry) else DiskEntry(size=said)
 
 
-def settings_of(entry: RuntimeEntry | DiskEntry) -> dict[str, Any]:
+def settings_of(entry: ScenarioRuntimeEntry | DiskEntry) -> dict[str, Any]:
     """Return what an entry really says, as numbers."""
     said = {name: value for name, value in msgspec.structs.asdict(entry).items() if value is not None}
     return {name: _READERS[name](value) if name in _READERS else value for name, value in said.items()}

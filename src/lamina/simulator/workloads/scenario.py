@@ -7,20 +7,22 @@ import msgspec
 from lamina.model.digest import Digest
 from lamina.model.image import Image
 from lamina.model.pod import Pod
-from lamina.simulator.cluster import Delays, NodeSpec, UsageSpec
-from lamina.simulator.cluster.life import RUNS_ON, Life
-from lamina.simulator.controllers.spec import ControllerSpec
+from lamina.simulator.cluster import Delays, UsageSpec, VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import RUNS_FOREVER, PodLifecycle
+from lamina.simulator.controllers.controller_spec import ControllerSpec
 
-Kind = Literal["remove", "drop", "cordon", "uncordon", "drain", "fail", "recover", "join", "scale", "update"]
+ScenarioEventKind = Literal[
+    "remove", "drop", "cordon", "uncordon", "drain", "fail", "recover", "join", "scale", "update"
+]
 
 
-class Arrival(msgspec.Struct, frozen=True):
+class PodArrival(msgspec.Struct, frozen=True):
     """A pod that comes at a time."""
 
     at: float
     pod: Pod
     """Its ``scheduler_name`` is empty when any profile will do."""
-    life: Life = RUNS_ON
+    life: PodLifecycle = RUNS_FOREVER
 
     @property
     def duration(self) -> float | None:
@@ -28,7 +30,7 @@ class Arrival(msgspec.Struct, frozen=True):
         return self.life.seconds
 
 
-class Happening(msgspec.Struct, frozen=True):
+class ScenarioEvent(msgspec.Struct, frozen=True):
     """
     Something that is done to the cluster from outside.
 
@@ -37,11 +39,11 @@ class Happening(msgspec.Struct, frozen=True):
     """
 
     at: float
-    kind: Kind
+    kind: ScenarioEventKind
     name: str
     count: int = 0
     image: str = ""
-    node: NodeSpec | None = None
+    node: VirtualNodeSpec | None = None
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +54,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[Image, ...] = ()
     layer_names: dict[Digest, str] = {}
     """What the scenario calls its layers, for whoever shows them to people."""
-    nodes: tuple[NodeSpec, ...] = ()
-    arrivals: tuple[Arrival, ...] = ()
+    nodes: tuple[VirtualNodeSpec, ...] = ()
+    arrivals: tuple[PodArrival, ...] = ()
     """In the order they come."""
-    happenings: tuple[Happening, ...] = ()
+    happenings: tuple[ScenarioEvent, ...] = ()
     """In the order they come."""
     controllers: tuple[ControllerSpec, ...] = ()
     """In the order they are created."""

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from lamina.model import resources
-from lamina.model.document import read_yaml
+from lamina.model.conversion import convert
 from lamina.model.errors import InputError
-from lamina.model.schema import convert
-from lamina.simulator.cluster.life import Stage
+from lamina.model.yaml_document import read_yaml
+from lamina.simulator.cluster.pod_lifecycle import LifecycleStage
 from lamina.simulator.workloads import units
 from lamina.simulator.workloads.pod_schema import PhaseEntry
 
@@ -20,7 +20,7 @@ MOST_PHASES: Final = 10_000
 LONGEST_TEXT: Final = 1024**2
 
 
-def stages_of(text: str) -> tuple[Stage, ...]:
+def stages_of(text: str) -> tuple[LifecycleStage, ...]:
     """Read the annotation's text. Raises InputError with every mistake."""
     if len(text) > LONGEST_TEXT:
         raise InputError.one(ANNOTATION, f"is longer than {LONGEST_TEXT} characters")
@@ -33,6 +33,6 @@ def stages_of(text: str) -> tuple[Stage, ...]:
     return stages
 
 
-def stage_of(seconds: str | float, usage: Mapping[str, str | float]) -> Stage:
+def stage_of(seconds: str | float, usage: Mapping[str, str | float]) -> LifecycleStage:
     """Return one stretch of a pod's run."""
-    return Stage(units.seconds(seconds), resources.amounts(usage))
+    return LifecycleStage(units.seconds(seconds), resources.amounts(usage))

@@ -2,11 +2,11 @@
 
 from lamina.simulator.cluster import UsageSpec
 from lamina.simulator.workloads import units
-from lamina.simulator.workloads.ledger import Ledger
-from lamina.simulator.workloads.schema import UsageEntry
+from lamina.simulator.workloads.assembly_state import AssemblyState
+from lamina.simulator.workloads.scenario_schema import UsageEntry
 
 
-def measuring(ledger: Ledger) -> UsageSpec | None:
+def usage_spec(ledger: AssemblyState) -> UsageSpec | None:
     """Return what the including file says; None when nobody says anything, or it takes back what others say."""
     said = [part for part in ledger.parts if "usage" in part.document.root.inside]
     entry = said[-1].single("usage", UsageEntry) if said else None

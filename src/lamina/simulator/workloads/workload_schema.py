@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from lamina.simulator.workloads.fields import Duration, Name, Quantity
-from lamina.simulator.workloads.generated_catalogue import MOST_IMAGES
+from lamina.simulator.workloads.field_types import Duration, Name, Quantity
+from lamina.simulator.workloads.generated_catalog import MOST_IMAGES
 
 Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Burst = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
@@ -18,14 +18,14 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class GenerateEntry(_Part, frozen=True, kw_only=True):
-    """A catalogue that is generated; the same for every seed of a run, so that runs can be compared."""
+    """A catalog that is generated; the same for every seed of a run, so that runs can be compared."""
 
     images: Annotated[int, msgspec.Meta(ge=1, le=MOST_IMAGES)]
     seed: Seed = 0
 
 
 class CatalogEntry(_Part, frozen=True, kw_only=True):
-    """A catalogue that is no file."""
+    """A catalog that is no file."""
 
     generate: GenerateEntry
 
@@ -37,11 +37,11 @@ class ArrivalsEntry(_Part, frozen=True, kw_only=True):
     load: Annotated[float, msgspec.Meta(gt=0, le=100)] | None = None
 
 
-class PopularityEntry(_Part, frozen=True, kw_only=True):
+class WorkloadPopularityEntry(_Part, frozen=True, kw_only=True):
     """
     How unequally pods are spread over applications.
 
-    By Zipf's law with this exponent (unset: 1) in an order that is drawn, or by *weights* in the order of the catalogue;
+    By Zipf's law with this exponent (unset: 1) in an order that is drawn, or by *weights* in the order of the catalog;
     applications without a weight get no pods.
     """
 
@@ -113,7 +113,7 @@ class WorkloadEntry(_Part, frozen=True, kw_only=True):
     pods: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
     at: Duration = 0
     arrivals: ArrivalsEntry
-    popularity: PopularityEntry = PopularityEntry()
+    popularity: WorkloadPopularityEntry = WorkloadPopularityEntry()
     duration: DurationEntry
     cpu: Annotated[tuple[CpuEntry, ...], msgspec.Meta(min_length=1, max_length=100)]
     memory_per_cpu: Quantity = "2Gi"

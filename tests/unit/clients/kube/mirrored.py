@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from lamina.clients.kube.backoff import Timing
-from lamina.clients.kube.reflector import Client, Reflector, Resource
+from lamina.clients.kube.backoff import TimeSource
+from lamina.clients.kube.reflector import ReflectedResource, Reflector, WatchClient
 from tests.unit.clients.kube.model_cluster import PATH
 
-PODS = Resource(path=PATH, kind="Pod")
+PODS = ReflectedResource(path=PATH, kind="Pod")
 
 
 class Hands:
@@ -29,8 +29,8 @@ class Hands:
         self.now += seconds
         await asyncio.sleep(0)
 
-    def timing(self, seed: int = 1) -> Timing:
-        return Timing(self.clock, self.sleep, random.Random(seed))
+    def timing(self, seed: int = 1) -> TimeSource:
+        return TimeSource(self.clock, self.sleep, random.Random(seed))
 
 
 class Meta(msgspec.Struct):
@@ -78,7 +78,7 @@ class Keeper:
         self.full.set()
 
 
-def reflector(client: Client, keeper: Keeper, timing: Timing | None = None) -> Reflector[Thing]:
+def reflector(client: WatchClient, keeper: Keeper, timing: TimeSource | None = None) -> Reflector[Thing]:
     return Reflector(client, PODS, decode, lambda thing: thing.key, keeper, timing=timing)
 
 

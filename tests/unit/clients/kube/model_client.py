@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
-from lamina.clients.kube.errors import SilenceError, Unreachable, from_status, read_status
+from lamina.clients.kube.errors import SilenceError, UnreachableError, from_status, read_status
 from tests.unit.clients.kube.mirrored import Hands
 from tests.unit.clients.kube.model_cluster import Cluster, bookmark, line, status
 
@@ -94,7 +94,7 @@ class ModelClient:
         if connection is not None:
             self._do(connection.before)
             if connection.fault == "no connection":
-                raise Unreachable("watch", "no connection")
+                raise UnreachableError("watch", "no connection")
             # Nobody is told that what he asked for without a version has expired.
             if connection.fault in CODES and not (whole and connection.fault == "expired answer"):
                 self._checked(json.dumps(status(CODES[connection.fault])).encode())
@@ -147,6 +147,6 @@ class ModelClient:
             case "garbage":
                 yield b"<html>\n"
             case "cut":
-                raise Unreachable("watch", "the connection broke")
+                raise UnreachableError("watch", "the connection broke")
             case "silence":
                 raise SilenceError("watch", "nothing came")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lamina.clients.kube.access import Access, load_access
-from lamina.clients.kube.credentials import Fixed
-from lamina.clients.kube.trust import Trust
+from lamina.clients.kube.access import ApiAccess, load_access
+from lamina.clients.kube.credentials import FixedCredential
+from lamina.clients.kube.tls_contexts import TlsSettings
 from lamina.model.errors import InputError
 from tests.unit.clients.kube.kubeconfigs import (
     CANARY,
@@ -35,7 +35,7 @@ def alone(monkeypatch, tmp_path):
 def access(tmp_path):
     """Load a kubeconfig with one user and one cluster."""
 
-    def load(user=None, cluster=None) -> Access:
+    def load(user=None, cluster=None) -> ApiAccess:
         return load_access(saved(tmp_path / "config", config(user=user, cluster=cluster)))
 
     return load
@@ -184,7 +184,7 @@ async def test_no_secret_is_in_a_repr(access):
         user={"token": CANARY, "client-certificate-data": encoded(CERTIFICATE), "client-key-data": encoded(KEY)}
     )
 
-    shown = repr(vars(found)) + repr(found) + repr(Trust(key=CANARY.encode())) + repr(vars(found._contexts))
+    shown = repr(vars(found)) + repr(found) + repr(TlsSettings(key=CANARY.encode())) + repr(vars(found._contexts))
     assert CANARY not in shown
     assert "PRIVATE" not in shown
 
@@ -264,6 +264,6 @@ def test_an_encrypted_key_is_told_and_nobody_is_asked_for_its_passphrase(access)
 
 
 def test_an_access_can_be_put_together_by_hand():
-    found = Access("http://127.0.0.1:1", Fixed(), Trust())
+    found = ApiAccess("http://127.0.0.1:1", FixedCredential(), TlsSettings())
 
     assert ("default", None, 0) == (found.namespace, found.tls(), found.troubles)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lamina.clients.kube.backoff import ATTEMPTS, HEALTHY, WINDOW, Backoff, Pace, Timing
+from lamina.clients.kube.backoff import ATTEMPTS, HEALTHY, WINDOW, AttemptRateLimit, RetryBackoff, TimeSource
 from tests.unit.clients.kube.mirrored import Hands
 
 
@@ -15,19 +15,19 @@ class Highest(random.Random):
         return b
 
 
-def highest(hands: Hands) -> Timing:
-    return Timing(hands.clock, hands.sleep, Highest())
+def highest(hands: Hands) -> TimeSource:
+    return TimeSource(hands.clock, hands.sleep, Highest())
 
 
 def test_waits_double_from_less_than_a_second_to_half_a_minute():
-    backoff = Backoff(highest(Hands()))
+    backoff = RetryBackoff(highest(Hands()))
 
     assert [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] == [backoff.after_failure() for _ in range(8)]
 
 
 def test_a_wait_is_spread_over_its_whole_length():
     hands = Hands()
-    first = [Backoff(hands.timing(seed)).after_failure() for seed in range(400)]
+    first = [RetryBackoff(hands.timing(seed)).after_failure() for seed in range(400)]
 
     assert min(first) < 0.05
     assert 0.75 < max(first) <= 0.8
@@ -43,7 +43,7 @@ def test_a_wait_is_spread_over_its_whole_length():
 )
 def test_two_minutes_of_health_are_a_new_beginning(pause, expected):
     hands = Hands()
-    backoff = Backoff(highest(hands))
+    backoff = RetryBackoff(highest(hands))
     for _ in range(3):
         backoff.after_failure()
     hands.now += pause
@@ -61,12 +61,12 @@ def test_two_minutes_of_health_are_a_new_beginning(pause, expected):
     ],
 )
 def test_a_server_gets_the_time_it_asks_for_within_reason(asked, expected):
-    assert expected == Backoff(highest(Hands())).after_failure(asked)
+    assert expected == RetryBackoff(highest(Hands())).after_failure(asked)
 
 
 async def test_no_ten_seconds_see_more_than_ten_attempts():
     hands = Hands()
-    pace = Pace(hands.timing())
+    pace = AttemptRateLimit(hands.timing())
     begun = []
     for number in range(200):
         await pace.attempt()
@@ -80,7 +80,7 @@ async def test_no_ten_seconds_see_more_than_ten_attempts():
 
 async def test_attempts_that_are_few_do_not_wait():
     hands = Hands()
-    pace = Pace(hands.timing())
+    pace = AttemptRateLimit(hands.timing())
     for _ in range(50):
         await pace.attempt()
         hands.now += 1.0
@@ -89,7 +89,7 @@ async def test_attempts_that_are_few_do_not_wait():
 
 
 async def test_real_time_is_the_default():
-    timing = Timing()
+    timing = TimeSource()
     before = timing.clock()
     await timing.sleep(0.01)
 

@@ -11,7 +11,7 @@ from lamina.clients.kube.errors import (
     AnswerTooLongError,
     ApiError,
     SilenceError,
-    Unreachable,
+    UnreachableError,
     from_response,
     from_status,
     one_line,
@@ -118,7 +118,7 @@ def test_a_status_without_a_code_counts_as_the_answer_it_came_in():
     "error",
     [
         pytest.param(ApiError(WHAT, 409, "Conflict", "changed", 1.0, ("x",)), id="refusal"),
-        pytest.param(Unreachable(WHAT, "no connection"), id="unreachable"),
+        pytest.param(UnreachableError(WHAT, "no connection"), id="unreachable"),
         pytest.param(SilenceError(WHAT, "nothing came"), id="silence"),
         pytest.param(AnswerTooLongError(WHAT, "too long"), id="too long"),
     ],

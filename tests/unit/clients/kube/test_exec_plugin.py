@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lamina.clients.kube.credentials import NoCredentialError
-from lamina.clients.kube.exec_command import Command
-from lamina.clients.kube.exec_plugin import Pace, Plugin
+from lamina.clients.kube.exec_command import ExecCommand
+from lamina.clients.kube.exec_plugin import ExecPlugin, ExecTimings
 from tests.unit.clients.kube.kubeconfigs import CANARY, Clock, client_certificate
 
 V1 = "client.authentication.k8s.io/v1"
@@ -67,9 +67,9 @@ def program(tmp_path):
 
 @pytest.fixture
 def plugin(program, clock):
-    def make(pace=Pace(), **parts) -> Plugin:  # noqa: B008  frozen
-        command = Command(**{"version": V1, "program": str(program.path), "place": "config: exec", **parts})
-        return Plugin(command, pace=pace, clock=clock, wall=lambda: 0.0)
+    def make(pace=ExecTimings(), **parts) -> ExecPlugin:  # noqa: B008  frozen
+        command = ExecCommand(**{"version": V1, "program": str(program.path), "place": "config: exec", **parts})
+        return ExecPlugin(command, pace=pace, clock=clock, wall=lambda: 0.0)
 
     return make
 
@@ -284,7 +284,7 @@ async def test_a_plugin_whose_credentials_are_always_refused_is_not_run_in_a_loo
 )
 async def test_what_goes_wrong_is_told_in_one_line_without_a_secret(plugin, program, caplog, script, expected):
     program.does(script)
-    line = await problem(plugin(Pace(patience=0.5)))
+    line = await problem(plugin(ExecTimings(patience=0.5)))
 
     assert expected in line
     assert "\n" not in line
@@ -310,7 +310,7 @@ async def test_the_children_of_a_plugin_that_hangs_end_with_it(plugin, program):
         "(here / 'child').write_text(str(child.pid))\n"
         "time.sleep(60)"
     )
-    await problem(plugin(Pace(patience=1.0)))
+    await problem(plugin(ExecTimings(patience=1.0)))
     child = int((program.folder / "child").read_text())
     while is_running(child):
         await asyncio.sleep(0.02)
@@ -321,7 +321,7 @@ async def test_a_plugin_that_leaves_its_output_open_to_another_is_not_waited_for
         f"import subprocess\nsubprocess.Popen(['sleep', '3'], start_new_session=True)\nprint({answer(token='t')!r})"
     )
 
-    assert "it did not answer within 0.5 s" in await problem(plugin(Pace(patience=0.5)))
+    assert "it did not answer within 0.5 s" in await problem(plugin(ExecTimings(patience=0.5)))
 
 
 def is_running(pid: int) -> bool:

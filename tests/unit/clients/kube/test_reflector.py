@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lamina.clients.kube.backoff import Timing
-from lamina.clients.kube.errors import SilenceError, Unreachable
-from lamina.clients.kube.reflector import Reflector, Resource
+from lamina.clients.kube.backoff import TimeSource
+from lamina.clients.kube.errors import SilenceError, UnreachableError
+from lamina.clients.kube.reflector import ReflectedResource, Reflector
 from lamina.clients.kube.watch_lines import LINE_LIMIT
 from tests.unit.clients.kube.mirrored import Hands, Keeper, Thing, decode, reflector, stop, until
 from tests.unit.clients.kube.model_client import Connection, ModelClient
@@ -70,7 +70,9 @@ async def run(client: Scripted, mirror: Reflector[Any]) -> None:
 
 async def test_a_list_is_asked_for_as_a_watch_that_begins_with_everything():
     client, hands = Scripted([WHOLE]), Hands()
-    resource = Resource(path="/api/v1/pods", kind="Pod", field_selector="status.phase!=Failed", label_selector="a=b")
+    resource = ReflectedResource(
+        path="/api/v1/pods", kind="Pod", field_selector="status.phase!=Failed", label_selector="a=b"
+    )
     mirror = Reflector(client, resource, decode, lambda thing: thing.key, Keeper(), timing=hands.timing())
     await run(client, mirror)
     [(path, query, read_timeout)] = client.asked
@@ -130,7 +132,7 @@ async def test_a_sink_that_asks_when_it_is_told_hears_that_all_is_there():
 
 
 async def test_staleness_counts_from_the_last_byte():
-    broke, hands = Unreachable("watch", "it broke"), Hands()
+    broke, hands = UnreachableError("watch", "it broke"), Hands()
     client = Scripted([WHOLE, 50.0, bookmark(8), 7.0, broke], [3.0, broke], [], hands=hands)
     stale: list[float | None] = []
 
@@ -138,7 +140,7 @@ async def test_staleness_counts_from_the_last_byte():
         stale.append(mirror.stale_since)
         await hands.sleep(seconds)
 
-    mirror = reflector(client, Keeper(), Timing(hands.clock, noting, random.Random(1)))
+    mirror = reflector(client, Keeper(), TimeSource(hands.clock, noting, random.Random(1)))
     await run(client, mirror)
 
     # The second watch stands at 1057, brings nothing, and breaks three seconds later.
@@ -148,7 +150,7 @@ async def test_staleness_counts_from_the_last_byte():
 
 async def test_a_break_is_stale_from_the_last_byte_before_it_on():
     hands, keeper = Hands(), Keeper()
-    client = Scripted([WHOLE, 50.0, bookmark(8), 7.0, Unreachable("watch", "it broke")], [], hands=hands)
+    client = Scripted([WHOLE, 50.0, bookmark(8), 7.0, UnreachableError("watch", "it broke")], [], hands=hands)
     mirror = reflector(client, keeper, hands.timing())
     request, stale = client.request, []
 
@@ -164,7 +166,7 @@ async def test_a_break_is_stale_from_the_last_byte_before_it_on():
 
 
 async def test_after_a_break_one_question_is_asked_before_the_watch_goes_on():
-    client, hands = Scripted([WHOLE, Unreachable("watch", "it broke")], []), Hands()
+    client, hands = Scripted([WHOLE, UnreachableError("watch", "it broke")], []), Hands()
     await run(client, reflector(client, Keeper(), hands.timing()))
 
     assert ["watch", "limit", "resourceVersion"] == [
@@ -185,8 +187,12 @@ async def test_a_silent_connection_is_counted_and_replaced():
 @pytest.mark.parametrize(
     ("streams", "expected"),
     [
-        pytest.param([[Unreachable("watch", "it broke")], [WHOLE]], logging.WARNING, id="before anything was seen"),
-        pytest.param([[WHOLE, Unreachable("watch", "it broke")], []], logging.INFO, id="after everything was seen"),
+        pytest.param(
+            [[UnreachableError("watch", "it broke")], [WHOLE]], logging.WARNING, id="before anything was seen"
+        ),
+        pytest.param(
+            [[WHOLE, UnreachableError("watch", "it broke")], []], logging.INFO, id="after everything was seen"
+        ),
     ],
 )
 async def test_who_cannot_begin_says_so_louder_than_who_is_interrupted(streams, expected, caplog):
@@ -198,7 +204,7 @@ async def test_who_cannot_begin_says_so_louder_than_who_is_interrupted(streams, 
 
 
 async def test_silence_is_no_news_to_whoever_reads_the_log(caplog):
-    silence, broke = SilenceError("watch", "nothing came"), Unreachable("watch", "it broke")
+    silence, broke = SilenceError("watch", "nothing came"), UnreachableError("watch", "it broke")
     client = Scripted([WHOLE, silence], [bookmark(8), silence], [bookmark(9), broke], [])
     with caplog.at_level(logging.INFO):
         await run(client, reflector(client, Keeper(), Hands().timing()))

@@ -9,7 +9,7 @@ import traceback
 import pytest
 
 from lamina.clients.kube import streams
-from lamina.clients.kube.errors import AnswerTooLongError, ApiError, SilenceError, Unreachable
+from lamina.clients.kube.errors import AnswerTooLongError, ApiError, SilenceError, UnreachableError
 from lamina.clients.kube.transport import KubeClient
 from tests.unit.clients.kube.loopback import Answer, Asked, Loopback, Stub
 from tests.unit.clients.kube.model_cluster import status
@@ -225,7 +225,7 @@ async def nonsense(asked: Asked, reply: Answer) -> None:
 async def test_what_the_network_does_is_said_in_one_line_without_credentials(handler, words):
     query = {"secret": "cana" + "ry"}
     async with Visit(handler) as visit:
-        with pytest.raises(Unreachable) as raised:
+        with pytest.raises(UnreachableError) as raised:
             await visit.client.request("GET", "/x", query=query, timeout=0.2)
 
     told = "".join(traceback.format_exception(raised.value))
@@ -239,7 +239,7 @@ async def test_what_the_network_does_is_said_in_one_line_without_credentials(han
 @pytest.mark.parametrize("streamed", [True, False], ids=["stream", "request"])
 async def test_a_connection_that_breaks_is_not_tried_again(streamed):
     async with Visit(refused) as visit:
-        with pytest.raises(Unreachable):
+        with pytest.raises(UnreachableError):
             await (read(visit.client) if streamed else visit.client.request("GET", "/x"))
 
         assert 1 == len(visit.server.asked)
@@ -250,7 +250,7 @@ async def test_a_server_that_is_not_there_is_unreachable(streamed):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         client = KubeClient(Stub(f"http://127.0.0.1:{free.getsockname()[1]}"))
-    with pytest.raises(Unreachable, match="is the server running"):
+    with pytest.raises(UnreachableError, match="is the server running"):
         await (read(client) if streamed else client.request("GET", "/x"))
     await client.close()
 
@@ -258,7 +258,7 @@ async def test_a_server_that_is_not_there_is_unreachable(streamed):
 async def test_a_token_that_is_no_header_is_not_shown():
     async with Visit(saying(b"{}")) as visit:
         visit.access.token = "canary\r\nX-Other: 1"
-        with pytest.raises(Unreachable) as raised:
+        with pytest.raises(UnreachableError) as raised:
             await visit.client.request("GET", "/x")
         assert [] == visit.server.asked
 
@@ -314,14 +314,14 @@ async def test_a_stream_that_falls_silent_is_told_from_one_that_breaks():
             await read(visit.client, 0.1)
     for handler in (cut, ended):
         async with Visit(handler) as visit:
-            with pytest.raises(Unreachable) as raised:
+            with pytest.raises(UnreachableError) as raised:
                 await read(visit.client)
         assert not isinstance(raised.value, SilenceError)
 
 
 async def test_a_stream_that_does_not_begin_is_unreachable():
     async with Visit(never) as visit:
-        with pytest.raises(Unreachable) as raised:
+        with pytest.raises(UnreachableError) as raised:
             await read(visit.client, 0.1)
 
     assert not isinstance(raised.value, SilenceError)

@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from lamina.clients.kube import streams
-from lamina.clients.kube.errors import Unreachable
+from lamina.clients.kube.errors import UnreachableError
 from lamina.clients.kube.transport import KubeClient
 from tests.unit.clients.kube.loopback import Answer, Asked, Stub
 from tests.unit.clients.kube.visiting import Visit, never, read, saying
@@ -37,7 +37,7 @@ async def test_a_server_is_believed_that_shows_a_certificate_of_the_authority():
 
 @pytest.mark.needs("uvloop")
 def test_under_the_extenders_event_loop_a_server_with_a_certificate_is_reached_as_well():
-    from lamina.services.extender.http.loops import new_loop
+    from lamina.services.extender.http.event_loop import new_loop
 
     async def visited() -> bytes:
         authority = trustme.CA()
@@ -59,7 +59,7 @@ async def test_a_certificate_that_is_not_accepted_is_said_so(names, known, words
     authority = trustme.CA()
     tls = trusting(authority if known else trustme.CA())
     async with Visit(saying(b"{}"), context=serving(authority, *names), tls=tls) as visit:
-        with pytest.raises(Unreachable, match=words):
+        with pytest.raises(UnreachableError, match=words):
             await visit.client.request("GET", "/x")
         assert [] == visit.server.asked
 
@@ -99,7 +99,7 @@ async def test_a_server_without_tls_is_said_so():
 
     server = await asyncio.start_server(plain, "127.0.0.1", 0)
     client = KubeClient(Stub(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", trusting(trustme.CA())))
-    with pytest.raises(Unreachable, match="no TLS connection"):
+    with pytest.raises(UnreachableError, match="no TLS connection"):
         await client.request("GET", "/x")
     await client.close()
     server.close()
@@ -110,7 +110,7 @@ async def test_a_server_that_never_greets_is_said_so(monkeypatch):
     monkeypatch.setattr(streams, "CONNECT_TIMEOUT", 0.1)
     async with Visit(never) as visit:
         client = KubeClient(Stub(visit.server.url.replace("http:", "https:"), trusting(trustme.CA())))
-        with pytest.raises(Unreachable, match="no connection in time"):
+        with pytest.raises(UnreachableError, match="no connection in time"):
             await client.request("GET", "/x")
         await client.close()
 

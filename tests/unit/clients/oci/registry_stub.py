@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Self
 
 from lamina.clients.oci.keyring import Keyring
-from lamina.clients.oci.resolver import Resolver
-from lamina.clients.oci.rules import Registry, Rules
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
+from lamina.clients.oci.resolver import RegistryResolver
 from lamina.model.digest import digest_of
 from lamina.model.image import Platform
 from tests.unit.clients.kube.loopback import Answer, Asked, Loopback
@@ -151,9 +151,9 @@ def sending(data: bytes) -> Handler:
     return answer
 
 
-def rules_for(*registries: Stub, **more: Any) -> Rules:
-    entries = (Registry(one.host, plain_http=True, private=True, **more) for one in registries)
-    return Rules(tuple(entries))
+def rules_for(*registries: Stub, **more: Any) -> RegistryConfig:
+    entries = (RegistrySettings(one.host, plain_http=True, private=True, **more) for one in registries)
+    return RegistryConfig(tuple(entries))
 
 
 class Clock:
@@ -169,10 +169,10 @@ class Clock:
 class Asking:
     """A resolver for as long as a block lasts."""
 
-    def __init__(self, rules: Rules, keyring: Keyring | None = None, **more: Any) -> None:
-        self.resolver = Resolver(rules, keyring, **more)
+    def __init__(self, rules: RegistryConfig, keyring: Keyring | None = None, **more: Any) -> None:
+        self.resolver = RegistryResolver(rules, keyring, **more)
 
-    async def __aenter__(self) -> Resolver:
+    async def __aenter__(self) -> RegistryResolver:
         return self.resolver
 
     async def __aexit__(self, *_: object) -> None:

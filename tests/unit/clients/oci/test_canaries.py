@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
-from lamina.clients.oci import fetching, tokens
+from lamina.clients.oci import registry_fetcher, tokens
 from lamina.clients.oci.keyring import Credential, Keyring
-from lamina.clients.oci.rules import Registry, Rules
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
 from tests.unit.clients.kube.loopback import Answer, Asked
 from tests.unit.clients.oci.registry_stub import (
     AMD64,
@@ -94,7 +94,7 @@ def hidden(caplog, *told: object) -> None:
 @pytest.mark.parametrize("how", ["basic", "token", "identity token"])
 async def test_no_way_to_end_shows_a_secret(hostile: Handler | None, how, caplog):
     async with Stub() as registry, Stub() as realm:
-        entry = Registry(registry.host, plain_http=True, private=True, realms=(realm.host,))
+        entry = RegistrySettings(registry.host, plain_http=True, private=True, realms=(realm.host,))
         reference = registry.put_image()
         realm.always = saying(encode({"token": TOKEN}))
         secret = docker_config({registry.host: f"ada:{PASSWORD}"})
@@ -106,7 +106,7 @@ async def test_no_way_to_end_shows_a_secret(hostile: Handler | None, how, caplog
             secret = json.dumps({"auths": {registry.host: {"identitytoken": REFRESH}}}).encode()
         keyring = Keyring.from_secrets([secret])
         logins = keyring.for_registry(registry.host)
-        async with Asking(Rules((entry,))) as resolver:
+        async with Asking(RegistryConfig((entry,))) as resolver:
             # A token is had and a password shown before the registry turns.
             warm = await resolver.find(reference, [AMD64], keyring=keyring)
             registry.always = hostile
@@ -134,12 +134,12 @@ async def test_no_way_to_end_shows_a_secret(hostile: Handler | None, how, caplog
 )
 async def test_no_way_a_realm_can_fail_shows_a_secret(handler, caplog):
     async with Stub() as registry, Stub() as realm:
-        entry = Registry(registry.host, plain_http=True, private=True, realms=(realm.host,))
+        entry = RegistrySettings(registry.host, plain_http=True, private=True, realms=(realm.host,))
         registry.login = f"Bearer {TOKEN}"
         registry.challenge = f'Bearer realm="{realm.server.url}/token?x={QUERY}"'
         realm.always = handler
         keyring = Keyring.from_secrets([docker_config({registry.host: f"ada:{PASSWORD}"})])
-        async with Asking(Rules((entry,))) as resolver:
+        async with Asking(RegistryConfig((entry,))) as resolver:
             answer = await resolver.find(registry.put_image(), [AMD64], keyring=keyring)
 
         assert SHOWN.basic == realm.server.asked[0].headers["authorization"]
@@ -155,7 +155,7 @@ async def test_no_way_a_realm_can_fail_shows_a_secret(handler, caplog):
     ],
 )
 async def test_a_password_in_a_reference_is_not_repeated(reference, caplog):
-    async with Asking(Rules()) as resolver:
+    async with Asking(RegistryConfig()) as resolver:
         answer = await resolver.find(reference, [AMD64])
 
     hidden(caplog, answer)
@@ -163,7 +163,7 @@ async def test_a_password_in_a_reference_is_not_repeated(reference, caplog):
 
 
 def test_what_is_passed_around_does_not_show_itself():
-    answer = fetching.Answer(200, {"ETag": TOKEN}, (f'Bearer realm="{QUERY}"',), TOKEN.encode())
+    answer = registry_fetcher.RegistryResponse(200, {"ETag": TOKEN}, (f'Bearer realm="{QUERY}"',), TOKEN.encode())
     told = [SHOWN, answer, tokens._Token(TOKEN, TOKEN)]
 
     assert CANARY not in repr(told) + str(told)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from lamina.clients.oci import credential_helper
-from lamina.clients.oci.answers import REFUSED, RegistryError
-from lamina.clients.oci.credential_helper import KEPT, KEPT_FAILURE, Helpers
-from lamina.clients.oci.keyring import Credential, Helper
+from lamina.clients.oci.credential_helper import KEPT, KEPT_FAILURE, CredentialHelpers
+from lamina.clients.oci.keyring import Credential, CredentialHelper
+from lamina.clients.oci.lookup_results import REFUSED, RegistryError
 from tests.unit.clients.oci.registry_stub import Clock
 
-HELPER = Helper("test", "registry.example")
+HELPER = CredentialHelper("test", "registry.example")
 GIVES = """#!/bin/sh
 read server
 echo run >> "$0.runs"
@@ -52,18 +52,18 @@ async def refusal(helpers, helper=HELPER):
 async def test_a_helper_is_asked_about_a_server_on_its_standard_input(install):
     install(GIVES)
 
-    assert Credential("ada", "pw-registry.example-get") == await Helpers(Clock()).ask(HELPER)
+    assert Credential("ada", "pw-registry.example-get") == await CredentialHelpers(Clock()).ask(HELPER)
 
 
 async def test_a_helper_may_give_an_identity_token(install):
     install("""#!/bin/sh\nprintf '{"Username": "<token>", "Secret": "refresh"}'\n""")
 
-    assert Credential(identity_token="refresh") == await Helpers(Clock()).ask(HELPER)
+    assert Credential(identity_token="refresh") == await CredentialHelpers(Clock()).ask(HELPER)
 
 
 async def test_what_it_gave_is_kept_for_some_minutes(install):
     path, clock = install(GIVES), Clock()
-    helpers = Helpers(clock)
+    helpers = CredentialHelpers(clock)
     await asyncio.gather(*(helpers.ask(HELPER) for _ in range(5)))
     once = path.with_name(f"{path.name}.runs").read_text()
     clock.now += KEPT
@@ -74,7 +74,7 @@ async def test_what_it_gave_is_kept_for_some_minutes(install):
 
 async def test_what_it_failed_at_is_kept_for_a_minute(install):
     path, clock = install('#!/bin/sh\necho run >> "$0.runs"\nexit 1\n'), Clock()
-    helpers = Helpers(clock)
+    helpers = CredentialHelpers(clock)
     for later in (0.0, 1.0, KEPT_FAILURE):
         clock.now += later
         assert "exit code 1" in await refusal(helpers)
@@ -102,7 +102,7 @@ async def test_what_it_failed_at_is_kept_for_a_minute(install):
 )
 async def test_a_helper_that_gives_nothing_is_told_without_what_it_printed(install, text, told):
     install(text)
-    detail = await refusal(Helpers(Clock()))
+    detail = await refusal(CredentialHelpers(Clock()))
 
     assert told in detail
     assert "canary" not in detail
@@ -112,7 +112,7 @@ async def test_a_helper_that_takes_too_long_is_ended_with_its_children(install, 
     monkeypatch.setattr(credential_helper, "PATIENCE", 0.3)
     path = install('#!/bin/sh\nsh -c "echo \\$\\$ > $0.child; sleep 3600" &\nwait\n')
 
-    assert "did not answer in time" in await refusal(Helpers(Clock()))
+    assert "did not answer in time" in await refusal(CredentialHelpers(Clock()))
     child = int(path.with_name(f"{path.name}.child").read_text())
     async with asyncio.timeout(20):
         while is_running(child):
@@ -123,7 +123,9 @@ async def test_a_helper_that_takes_too_long_is_ended_with_its_children(install, 
 async def test_a_helper_that_is_not_on_the_path_is_told(install, name):
     install(GIVES)
 
-    assert "no such program on the PATH" in await refusal(Helpers(Clock()), Helper(name, "registry.example"))
+    assert "no such program on the PATH" in await refusal(
+        CredentialHelpers(Clock()), CredentialHelper(name, "registry.example")
+    )
 
 
 async def test_folders_that_depend_on_where_we_are_do_not_count(install, tmp_path, monkeypatch):
@@ -131,4 +133,4 @@ async def test_folders_that_depend_on_where_we_are_do_not_count(install, tmp_pat
     monkeypatch.chdir(tmp_path)
     for path in (".", "", f".{os.pathsep}"):
         monkeypatch.setenv("PATH", path)
-        assert "no such program on the PATH" in await refusal(Helpers(Clock()))
+        assert "no such program on the PATH" in await refusal(CredentialHelpers(Clock()))

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from lamina.clients.oci import asking, dialing, fetching, resolver
-from lamina.clients.oci.answers import NO_SUCH_IMAGE, NOT_ALLOWED, NOT_USABLE, REFUSED, TOO_SLOW, UNREACHABLE
-from lamina.clients.oci.fetching import LIMIT
+from lamina.clients.oci import registry_connections, registry_fetcher, registry_session, resolver
 from lamina.clients.oci.keyring import Keyring
-from lamina.clients.oci.resolver import Found, NotFound
-from lamina.clients.oci.rules import Registry, Rules
+from lamina.clients.oci.lookup_results import NO_SUCH_IMAGE, NOT_ALLOWED, NOT_USABLE, REFUSED, TOO_SLOW, UNREACHABLE
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
+from lamina.clients.oci.registry_fetcher import LIMIT
+from lamina.clients.oci.resolver import ImageNotFound, ResolvedImages
 from lamina.model.digest import digest_of
 from tests.unit.clients.kube.loopback import Answer, Asked
 from tests.unit.clients.oci.registry_stub import (
@@ -38,10 +38,10 @@ CONFIG = a_config(2)
 GOOD = a_manifest(CONFIG)
 
 
-async def answer_to(registry: Stub, reference: str = "") -> NotFound:
+async def answer_to(registry: Stub, reference: str = "") -> ImageNotFound:
     async with Asking(rules_for(registry)) as resolver:
         answer = await resolver.find(reference or f"{registry.host}/team/app:1", [AMD64])
-    assert isinstance(answer, NotFound)
+    assert isinstance(answer, ImageNotFound)
     assert "\n" not in answer.detail
     return answer
 
@@ -123,7 +123,7 @@ async def test_addresses_in_a_layer_are_never_gone_to():
         manifest = a_manifest(CONFIG, layers=layers, config={"digest": digest_of(CONFIG), "urls": [url]})
         reference = registry.put("team/app", "1", manifest, MANIFEST, CONFIG)
         async with Asking(rules_for(registry)) as resolver:
-            assert isinstance(await resolver.find(reference, [AMD64]), Found)
+            assert isinstance(await resolver.find(reference, [AMD64]), ResolvedImages)
 
         assert 0 == canary.server.connections
 
@@ -219,7 +219,7 @@ async def test_nothing_compressed_is_unpacked():
 
 
 def test_a_look_up_takes_ten_seconds_at_most():
-    assert 10.0 == fetching.PATIENCE
+    assert 10.0 == registry_fetcher.PATIENCE
 
 
 async def drip(asked: Asked, reply: Answer) -> None:
@@ -242,9 +242,9 @@ async def never(asked: Asked, reply: Answer) -> None:
 
 @pytest.mark.realtime
 @pytest.mark.parametrize("handler", [drip, drip_headers, never])
-@pytest.mark.parametrize("whose", ["fetching", "resolver"])
+@pytest.mark.parametrize("whose", ["registry_fetcher", "resolver"])
 async def test_an_answer_that_does_not_end_is_given_up(handler, whose, monkeypatch):
-    monkeypatch.setattr({"fetching": fetching, "resolver": resolver}[whose], "PATIENCE", 0.3)
+    monkeypatch.setattr({"fetching": registry_fetcher, "resolver": resolver}[whose], "PATIENCE", 0.3)
     async with Stub() as registry:
         registry.always = handler
         began = time.monotonic()
@@ -257,8 +257,8 @@ async def test_an_answer_that_does_not_end_is_given_up(handler, whose, monkeypat
 async def test_a_name_that_cannot_be_looked_up_in_time_is_given_up(monkeypatch):
     monkeypatch.setattr(resolver, "PATIENCE", 0.2)
     answered = threading.Event()
-    monkeypatch.setattr(dialing, "look_up", lambda *_: answered.wait(60))
-    async with Asking(Rules((Registry("registry.example"),))) as asked:
+    monkeypatch.setattr(registry_connections, "look_up", lambda *_: answered.wait(60))
+    async with Asking(RegistryConfig((RegistrySettings("registry.example"),))) as asked:
         answer = await asked.find("registry.example/a:1", [AMD64])
         answered.set()
 
@@ -337,7 +337,7 @@ async def test_a_connection_that_was_closed_in_the_meantime_is_no_trouble():
         registry.server.handler = closed_once
         found = await resolver.find(second, [AMD64])
 
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         assert ["HEAD team/app/manifests/2"] * 2 == registry.asked[seen:]
 
 
@@ -350,7 +350,7 @@ async def test_a_refusal_or_a_redirect_leaves_the_connection_for_the_next_questi
         refused = await resolver.find(f"{registry.host}/team/app@{a_digest('other')}", [AMD64])
         found = await resolver.find(reference, [AMD64])
 
-        assert [NotFound, Found] == [type(refused), type(found)]
+        assert [ImageNotFound, ResolvedImages] == [type(refused), type(found)]
         assert (5, 1) == (len(registry.asked), registry.server.connections)
 
 
@@ -437,4 +437,4 @@ async def test_not_every_question_to_a_registry_in_trouble_is_asked():
         registry.always = reset
         await asyncio.gather(*(resolver.find(f"{registry.host}/a:{number}", [AMD64]) for number in range(200)))
 
-        assert len(registry.asked) <= 5 + asking.AT_ONCE
+        assert len(registry.asked) <= 5 + registry_session.AT_ONCE

@@ -4,19 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.clients.oci.hosts import Host, of_one_house, parse_host
+from lamina.clients.oci.hosts import RegistryHost, of_one_house, parse_host
 
 
 @pytest.mark.parametrize(
     ("text", "host"),
     [
-        pytest.param("registry.example", Host("registry.example"), id="name"),
-        pytest.param("Registry.EXAMPLE:5000", Host("registry.example", 5000), id="small letters, port"),
-        pytest.param("localhost:5000", Host("localhost", 5000), id="no dot"),
-        pytest.param("127.0.0.1:80", Host("127.0.0.1", 80), id="IPv4"),
-        pytest.param("[::1]:5000", Host("::1", 5000), id="IPv6"),
-        pytest.param("[2001:DB8:0:0::1]", Host("2001:db8::1"), id="IPv6, one spelling"),
-        pytest.param("xn--nxasmq6b.example", Host("xn--nxasmq6b.example"), id="international, as it is looked up"),
+        pytest.param("registry.example", RegistryHost("registry.example"), id="name"),
+        pytest.param("Registry.EXAMPLE:5000", RegistryHost("registry.example", 5000), id="small letters, port"),
+        pytest.param("localhost:5000", RegistryHost("localhost", 5000), id="no dot"),
+        pytest.param("127.0.0.1:80", RegistryHost("127.0.0.1", 80), id="IPv4"),
+        pytest.param("[::1]:5000", RegistryHost("::1", 5000), id="IPv6"),
+        pytest.param("[2001:DB8:0:0::1]", RegistryHost("2001:db8::1"), id="IPv6, one spelling"),
+        pytest.param(
+            "xn--nxasmq6b.example", RegistryHost("xn--nxasmq6b.example"), id="international, as it is looked up"
+        ),
     ],
 )
 def test_a_host_has_one_spelling(text, host):

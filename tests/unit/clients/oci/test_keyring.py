@@ -5,7 +5,14 @@ import json
 
 import pytest
 
-from lamina.clients.oci.keyring import MOST_ENTRIES, MOST_LOGINS, Credential, Helper, Keyring, identity_of
+from lamina.clients.oci.keyring import (
+    MOST_ENTRIES,
+    MOST_LOGINS,
+    Credential,
+    CredentialHelper,
+    Keyring,
+    fingerprint_of_logins,
+)
 from lamina.model.errors import InputError
 from tests.unit.clients.oci.registry_stub import docker_config
 
@@ -145,9 +152,9 @@ def test_a_file_may_name_helpers_and_a_store(tmp_path):
         },
     )
 
-    assert (Helper("ecr-login", "a.example"),) == keyring.for_registry("a.example")
-    assert (Helper("pass", HUB),) == keyring.for_registry("docker.io")
-    assert (Helper("desktop", "other.example"),) == keyring.for_registry("other.example")
+    assert (CredentialHelper("ecr-login", "a.example"),) == keyring.for_registry("a.example")
+    assert (CredentialHelper("pass", HUB),) == keyring.for_registry("docker.io")
+    assert (CredentialHelper("desktop", "other.example"),) == keyring.for_registry("other.example")
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/b", "", "a b", "A", "a;b", "a\n", "-a", "a..b", "x" * 65])
@@ -180,6 +187,6 @@ def test_a_missing_file_is_told(tmp_path):
 def test_logins_are_told_apart_without_being_shown():
     one, other = Credential("ada", "canary"), Credential("ada", "other")
 
-    assert identity_of([one]) == identity_of([Credential("ada", "canary")])
-    assert 4 == len({identity_of(logins) for logins in ([], [one], [other], [one, other])})
-    assert "canary" not in identity_of([one]) + repr(one) + repr(ring({"a.example": "ada:canary"}))
+    assert fingerprint_of_logins([one]) == fingerprint_of_logins([Credential("ada", "canary")])
+    assert 4 == len({fingerprint_of_logins(logins) for logins in ([], [one], [other], [one, other])})
+    assert "canary" not in fingerprint_of_logins([one]) + repr(one) + repr(ring({"a.example": "ada:canary"}))

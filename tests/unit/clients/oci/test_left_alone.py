@@ -5,15 +5,15 @@ import asyncio
 import pytest
 
 from lamina.clients.oci import resolver as resolver_module
-from lamina.clients.oci.breaker import FAILURES, FIRST
+from lamina.clients.oci.circuit_breaker import FAILURES, FIRST
 from lamina.clients.oci.resolver import (
     BUSY,
     NO_SUCH_IMAGE,
     TOO_SLOW,
     UNREACHABLE,
-    Found,
-    NotFound,
-    Resolver,
+    ImageNotFound,
+    RegistryResolver,
+    ResolvedImages,
 )
 from tests.unit.clients.oci.registry_stub import (
     AMD64,
@@ -25,9 +25,9 @@ from tests.unit.clients.oci.registry_stub import (
 )
 
 
-async def reason(resolver: Resolver, reference: str, **more: object) -> str:
+async def reason(resolver: RegistryResolver, reference: str, **more: object) -> str:
     answer = await resolver.find(reference, [AMD64], **more)  # type: ignore[arg-type]
-    assert isinstance(answer, NotFound)
+    assert isinstance(answer, ImageNotFound)
     return answer.reason
 
 
@@ -45,7 +45,7 @@ async def test_a_registry_in_trouble_is_left_alone_and_tried_again():
         found = await resolver.find(registry.put_image(), [AMD64])
 
         assert FAILURES == asked
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
 
 
 async def test_a_registry_that_says_when_to_come_back_is_left_alone_until_then():
@@ -61,7 +61,7 @@ async def test_a_registry_that_says_when_to_come_back_is_left_alone_until_then()
         found = await resolver.find(reference, [AMD64])
 
         assert (BUSY, UNREACHABLE, UNREACHABLE) == (first, second, third)
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         assert 4 == len(registry.asked)
 
 
@@ -110,7 +110,7 @@ async def test_closing_ends_what_is_under_way():
             await asyncio.Event().wait()
 
         registry.always = never
-        resolver = Resolver(rules_for(registry))
+        resolver = RegistryResolver(rules_for(registry))
         task = asyncio.create_task(resolver.find(f"{registry.host}/a:1", [AMD64]))
         while not registry.asked:
             await asyncio.sleep(0.01)

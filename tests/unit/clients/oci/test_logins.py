@@ -7,13 +7,8 @@ import pytest
 
 from lamina.clients.oci import resolver as resolver_module
 from lamina.clients.oci.keyring import Credential, Keyring
-from lamina.clients.oci.resolver import (
-    REFUSED,
-    Found,
-    NotFound,
-    Resolver,
-)
-from lamina.clients.oci.rules import Registry, Rules
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
+from lamina.clients.oci.resolver import REFUSED, ImageNotFound, RegistryResolver, ResolvedImages
 from lamina.model.digest import digest_of
 from tests.unit.clients.oci.registry_stub import (
     AMD64,
@@ -28,19 +23,19 @@ from tests.unit.clients.oci.registry_stub import (
 )
 
 
-async def reason(resolver: Resolver, reference: str, **more: object) -> str:
+async def reason(resolver: RegistryResolver, reference: str, **more: object) -> str:
     answer = await resolver.find(reference, [AMD64], **more)  # type: ignore[arg-type]
-    assert isinstance(answer, NotFound)
+    assert isinstance(answer, ImageNotFound)
     return answer.reason
 
 
 # ------------------------------------------------------------------------------------------------------------- mirrors
 
 
-def with_mirror(registry: Stub, *mirrors: Stub) -> Rules:
-    entries = [Registry(one.host, plain_http=True, private=True) for one in mirrors]
-    own = Registry(registry.host, plain_http=True, private=True, mirrors=tuple(one.host for one in mirrors))
-    return Rules((own, *entries))
+def with_mirror(registry: Stub, *mirrors: Stub) -> RegistryConfig:
+    entries = [RegistrySettings(one.host, plain_http=True, private=True) for one in mirrors]
+    own = RegistrySettings(registry.host, plain_http=True, private=True, mirrors=tuple(one.host for one in mirrors))
+    return RegistryConfig((own, *entries))
 
 
 async def test_a_mirror_is_asked_first_with_its_own_credentials():
@@ -52,7 +47,7 @@ async def test_a_mirror_is_asked_first_with_its_own_credentials():
             mirror.put_image()
             found = await resolver.find(f"{registry.host}/team/app:1", [AMD64])
 
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         assert [] == registry.asked
         assert 4 == len(mirror.asked)
 
@@ -64,7 +59,7 @@ async def test_when_a_mirror_fails_the_registry_is_asked(status):
     async with Stub() as registry, Stub() as mirror, Asking(with_mirror(registry, mirror)) as resolver:
         mirror.always = saying(status=status)
 
-        assert isinstance(await resolver.find(registry.put_image(), [AMD64]), Found)
+        assert isinstance(await resolver.find(registry.put_image(), [AMD64]), ResolvedImages)
 
 
 async def test_a_mirror_that_says_nothing_does_not_use_up_the_time(monkeypatch):
@@ -76,7 +71,7 @@ async def test_a_mirror_that_says_nothing_does_not_use_up_the_time(monkeypatch):
 
         mirror.always = never
 
-        assert isinstance(await resolver.find(registry.put_image(), [AMD64]), Found)
+        assert isinstance(await resolver.find(registry.put_image(), [AMD64]), ResolvedImages)
 
 
 async def test_what_a_mirror_says_about_a_tag_counts_only_if_it_has_the_image():
@@ -87,7 +82,7 @@ async def test_what_a_mirror_says_about_a_tag_counts_only_if_it_has_the_image():
         del mirror.documents[f"/v2/team/app/manifests/{old}"]
         found = await resolver.find(reference, [AMD64])
 
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         assert 2 == len(found.images[0].layers)
 
 
@@ -104,7 +99,7 @@ async def test_a_name_and_password_are_shown_after_a_challenge_and_then_at_once(
             found = await resolver.find(reference, [AMD64], keyring=keyring)
 
         assert REFUSED == refused
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         shown = [one.headers.get("authorization") for one in registry.server.asked[1:]]
         assert [None, registry.login, registry.login, registry.login] == shown
 
@@ -114,7 +109,7 @@ async def test_the_next_credential_is_tried_when_one_is_refused():
         team = Keyring.from_secrets([docker_config({f"{registry.host}/team": "old:pw", registry.host: "ada:pw"})])
         registry.login = team.for_registry(registry.host)[0].basic  # type: ignore[union-attr]
         async with Asking(rules_for(registry)) as resolver:
-            assert isinstance(await resolver.find(registry.put_image(), [AMD64], keyring=team), Found)
+            assert isinstance(await resolver.find(registry.put_image(), [AMD64], keyring=team), ResolvedImages)
 
 
 async def test_our_own_credentials_are_tried_after_those_of_whoever_asks():
@@ -124,8 +119,8 @@ async def test_our_own_credentials_are_tried_after_those_of_whoever_asks():
         async with Asking(rules_for(registry), own) as resolver:
             reference = registry.put_image()
 
-            assert isinstance(await resolver.find(reference, [AMD64], keyring=theirs), Found)
-            assert isinstance(resolver.known(reference, [AMD64], keyring=theirs), Found)
+            assert isinstance(await resolver.find(reference, [AMD64], keyring=theirs), ResolvedImages)
+            assert isinstance(resolver.known(reference, [AMD64], keyring=theirs), ResolvedImages)
 
 
 async def test_what_one_may_see_is_not_told_to_others_from_memory():
@@ -137,7 +132,7 @@ async def test_what_one_may_see_is_not_told_to_others_from_memory():
             await resolver.find(reference, [AMD64], keyring=keyring)
 
             assert REFUSED == await reason(resolver, reference)
-            assert isinstance(resolver.known(reference, [AMD64], keyring=keyring), Found)
+            assert isinstance(resolver.known(reference, [AMD64], keyring=keyring), ResolvedImages)
 
 
 async def test_a_keyring_for_another_registry_changes_nothing():
@@ -146,7 +141,7 @@ async def test_a_keyring_for_another_registry_changes_nothing():
         await resolver.find(reference, [AMD64])
         other = Keyring.from_secrets([docker_config({"other.example": "ada:pw"})])
 
-        assert isinstance(resolver.known(reference, [AMD64], keyring=other), Found)
+        assert isinstance(resolver.known(reference, [AMD64], keyring=other), ResolvedImages)
 
 
 async def test_a_registry_that_always_wants_more_is_asked_twice():
@@ -175,7 +170,7 @@ async def test_the_next_credential_is_tried_where_a_registry_hides_what_it_refus
 
         registry.always = hiding
         async with Asking(rules_for(registry)) as resolver:
-            assert isinstance(await resolver.find(reference, [AMD64], keyring=team), Found)
+            assert isinstance(await resolver.find(reference, [AMD64], keyring=team), ResolvedImages)
 
 
 GIVES = """#!/bin/sh\nprintf '{"Username": "ada", "Secret": "pw"}'\n"""
@@ -201,12 +196,12 @@ async def test_what_a_helper_gives_is_shown(store):
     async with Stub() as registry, Asking(rules_for(registry), store(GIVES)) as resolver:
         registry.login = Credential("ada", "pw").basic
 
-        assert isinstance(await resolver.find(registry.put_image(), [AMD64]), Found)
+        assert isinstance(await resolver.find(registry.put_image(), [AMD64]), ResolvedImages)
 
 
 async def test_a_registry_that_a_helper_does_not_know_is_asked_as_nobody(store):
     async with Stub() as registry, Asking(rules_for(registry), store(KNOWS_NOTHING)) as resolver:
-        assert isinstance(await resolver.find(registry.put_image(), [AMD64]), Found)
+        assert isinstance(await resolver.find(registry.put_image(), [AMD64]), ResolvedImages)
 
 
 async def test_what_a_helper_failed_at_is_told_when_the_registry_wants_to_see_something(store):
@@ -214,6 +209,6 @@ async def test_what_a_helper_failed_at_is_told_when_the_registry_wants_to_see_so
         registry.login = "something"
         answer = await resolver.find(registry.put_image(), [AMD64])
 
-        assert isinstance(answer, NotFound)
+        assert isinstance(answer, ImageNotFound)
         assert REFUSED == answer.reason
         assert "docker-credential-test: it knows nothing" in answer.detail

@@ -6,17 +6,17 @@ import math
 import pytest
 
 from lamina.clients.oci import resolver as resolver_module
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
 from lamina.clients.oci.resolver import (
     BURST,
     BUSY,
     NO_SUCH_IMAGE,
     NOT_ALLOWED,
     NOT_USABLE,
-    Found,
-    NotFound,
-    Resolver,
+    ImageNotFound,
+    RegistryResolver,
+    ResolvedImages,
 )
-from lamina.clients.oci.rules import Registry, Rules
 from lamina.model.digest import digest_of
 from lamina.model.image import Platform
 from tests.unit.clients.oci.registry_stub import (
@@ -35,9 +35,9 @@ from tests.unit.clients.oci.registry_stub import (
 )
 
 
-async def reason(resolver: Resolver, reference: str, **more: object) -> str:
+async def reason(resolver: RegistryResolver, reference: str, **more: object) -> str:
     answer = await resolver.find(reference, [AMD64], **more)  # type: ignore[arg-type]
-    assert isinstance(answer, NotFound)
+    assert isinstance(answer, ImageNotFound)
     return answer.reason
 
 
@@ -49,7 +49,7 @@ async def test_a_tag_costs_three_questions_and_then_none():
         reference = registry.put_image()
         before = resolver.known(reference, [AMD64])
         found = await resolver.find(reference, [AMD64])
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         again = await resolver.find(reference, [AMD64])
 
         digest = found.images[0].digest
@@ -60,12 +60,12 @@ async def test_a_tag_costs_three_questions_and_then_none():
             f"GET team/app/blobs/{config}",
         ] == registry.asked
         assert before is None
-        assert isinstance(again, Found)
+        assert isinstance(again, ResolvedImages)
         assert found.images == again.images
         assert (reference,) == found.images[0].names
         assert 0 < found.good_for <= 300
         assert {"requests": 3, "found": 1, "cached": 1} == resolver.counts
-        assert isinstance(resolver.known(reference, [AMD64]), Found)
+        assert isinstance(resolver.known(reference, [AMD64]), ResolvedImages)
 
 
 async def test_a_digest_costs_two_questions_and_is_good_for_ever():
@@ -76,7 +76,7 @@ async def test_a_digest_costs_two_questions_and_is_good_for_ever():
         clock.now += 1e9
         again = await resolver.find(reference, [AMD64])
 
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         assert math.inf == found.good_for
         assert found == again
         assert 2 == len(registry.asked)
@@ -87,7 +87,7 @@ async def test_beside_a_digest_a_tag_is_not_asked_for():
         registry.put_image()
         reference = f"{registry.host}/team/app:other@{digest_of(a_manifest(a_config(2)))}"
 
-        assert isinstance(await resolver.find(reference, [AMD64]), Found)
+        assert isinstance(await resolver.find(reference, [AMD64]), ResolvedImages)
 
 
 async def test_of_an_index_only_the_wanted_platforms_are_asked_for():
@@ -102,8 +102,8 @@ async def test_of_an_index_only_the_wanted_platforms_are_asked_for():
         cost_of_one = len(registry.asked)
         two = await resolver.find(reference, {AMD64, ARM64})
 
-        assert isinstance(one, Found)
-        assert isinstance(two, Found)
+        assert isinstance(one, ResolvedImages)
+        assert isinstance(two, ResolvedImages)
         assert [digest_of(manifests[0])] == [image.digest for image in one.images]
         assert [AMD64, ARM64] == [image.platform for image in two.images]
         # HEAD, index, manifest, configuration; and for the other platform two more.
@@ -117,7 +117,7 @@ async def test_the_same_content_under_two_tags_is_asked_for_once():
         found = await resolver.find(second, [AMD64])
 
         assert ["HEAD team/app/manifests/2"] == registry.asked[3:]
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         assert (second,) == found.images[0].names
 
 
@@ -129,7 +129,7 @@ async def test_a_tag_is_asked_for_again_after_five_minutes_and_costs_one_questio
         assert resolver.known(reference, [AMD64]) is None
         found = await resolver.find(reference, [AMD64])
 
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         assert ["HEAD team/app/manifests/1"] == registry.asked[3:]
 
 
@@ -141,7 +141,7 @@ async def test_a_tag_that_has_moved_is_followed():
         clock.now += 301
         found = await resolver.find(reference, [AMD64])
 
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         assert 3 == len(found.images[0].layers)
 
 
@@ -163,7 +163,7 @@ async def test_a_registry_that_names_no_digest_is_asked_for_the_document_and_wha
         second = await resolver.find(reference, [AMD64])
 
         tag = "team/app/manifests/1"
-        assert isinstance(first, Found)
+        assert isinstance(first, ResolvedImages)
         assert first.images == second.images  # type: ignore[union-attr]
         assert [f"HEAD {tag}", f"GET {tag}", registry.asked[2], f"HEAD {tag}", f"GET {tag}"] == registry.asked
         assert '"x"' == registry.server.asked[-1].headers["if-none-match"]
@@ -180,7 +180,7 @@ async def test_a_registry_that_does_not_know_head_is_asked_with_get():
 
         registry.answers["/v2/team/app/manifests/1"] = no_head
 
-        assert isinstance(await resolver.find(reference, [AMD64]), Found)
+        assert isinstance(await resolver.find(reference, [AMD64]), ResolvedImages)
 
 
 # ----------------------------------------------------------------------------------------------------------- who shares
@@ -206,7 +206,7 @@ async def test_one_who_gives_up_does_not_end_the_look_up_of_others():
         await asyncio.sleep(0)
         first.cancel()
 
-        assert isinstance(await second, Found)
+        assert isinstance(await second, ResolvedImages)
         assert 3 == len(registry.asked)
 
 
@@ -219,16 +219,16 @@ async def test_a_namespace_may_ask_for_so_much_and_memory_is_free():
         clock.now += 301
         later = await resolver.find(references[-1], [AMD64], namespace="loud")
 
-        assert [True] * BURST + [False] == [isinstance(one, Found) for one in first]
+        assert [True] * BURST + [False] == [isinstance(one, ResolvedImages) for one in first]
         assert BUSY == first[-1].reason  # type: ignore[union-attr]
-        assert [Found, Found, Found] == [type(one) for one in (known, other, later)]
+        assert [ResolvedImages, ResolvedImages, ResolvedImages] == [type(one) for one in (known, other, later)]
 
 
 async def test_without_a_namespace_nothing_is_counted():
     async with Stub() as registry, Asking(rules_for(registry), clock=Clock()) as resolver:
         references = [registry.put_image(tag=f"t{number}") for number in range(3 * BURST)]
 
-        assert {Found} == {type(await resolver.find(one, [AMD64])) for one in references}
+        assert {ResolvedImages} == {type(await resolver.find(one, [AMD64])) for one in references}
 
 
 async def test_only_so_many_look_ups_are_under_way(monkeypatch):
@@ -237,7 +237,7 @@ async def test_only_so_many_look_ups_are_under_way(monkeypatch):
         references = [registry.put_image(tag=f"t{number}") for number in range(3)]
         answers = await asyncio.gather(*(resolver.find(one, [AMD64]) for one in references))
 
-        assert [Found, Found, NotFound] == [type(one) for one in answers]
+        assert [ResolvedImages, ResolvedImages, ImageNotFound] == [type(one) for one in answers]
 
 
 async def test_at_most_eight_questions_are_asked_of_one_host_and_sixteen_of_all():
@@ -277,23 +277,23 @@ async def test_at_most_eight_questions_are_asked_of_one_host_and_sixteen_of_all(
     ],
 )
 async def test_what_no_rule_names_causes_no_request(reference):
-    async with Asking(Rules()) as resolver:
+    async with Asking(RegistryConfig()) as resolver:
         assert NOT_ALLOWED == await reason(resolver, reference)
         assert 0 == resolver.counts["requests"]
 
 
 @pytest.mark.parametrize("reference", ["", "UPPER", "a//b", "https://x/y", "a@sha256:1", "a:b:c", "x" * 5_000, "a\nb"])
 async def test_what_is_no_reference_is_told(reference):
-    async with Asking(Rules()) as resolver:
+    async with Asking(RegistryConfig()) as resolver:
         answer = await resolver.find(reference, [AMD64])
 
-        assert isinstance(answer, NotFound)
+        assert isinstance(answer, ImageNotFound)
         assert (NOT_USABLE, True) == (answer.reason, "\n" not in answer.detail)
 
 
 async def test_ten_thousand_hostile_pods_cause_no_request():
     """Names of hosts made from that of a server that listens, in every way that somebody may try."""
-    async with Stub() as canary, Asking(Rules((Registry("registry.example"),))) as resolver:
+    async with Stub() as canary, Asking(RegistryConfig((RegistrySettings("registry.example"),))) as resolver:
         resolver.seen_on_nodes(["ghcr.io", "docker.io"])
         port = canary.host.rpartition(":")[2]
         hosts = [
@@ -321,16 +321,19 @@ async def test_ten_thousand_hostile_pods_cause_no_request():
         ]
         answers = [await resolver.find(reference, [AMD64], namespace="evil") for reference in references]
 
-        assert {NOT_ALLOWED, NOT_USABLE} == {answer.reason for answer in answers if isinstance(answer, NotFound)}
-        assert 10_000 == sum(isinstance(answer, NotFound) for answer in answers)
+        assert {NOT_ALLOWED, NOT_USABLE} == {answer.reason for answer in answers if isinstance(answer, ImageNotFound)}
+        assert 10_000 == sum(isinstance(answer, ImageNotFound) for answer in answers)
         assert (0, 0) == (canary.server.connections, resolver.counts["requests"])
 
 
 async def test_a_registry_on_the_loopback_is_not_asked_unless_it_is_private():
-    async with Stub() as registry, Asking(Rules((Registry(registry.host, plain_http=True),))) as resolver:
+    async with (
+        Stub() as registry,
+        Asking(RegistryConfig((RegistrySettings(registry.host, plain_http=True),))) as resolver,
+    ):
         answer = await resolver.find(registry.put_image(), [AMD64])
 
-        assert isinstance(answer, NotFound)
+        assert isinstance(answer, ImageNotFound)
         assert NOT_ALLOWED == answer.reason
         assert "an address that is loopback" in answer.detail
         assert 0 == registry.server.connections
@@ -346,8 +349,8 @@ async def test_what_was_not_found_is_remembered_for_a_minute():
         found = await resolver.find(reference, [AMD64])
 
         assert [NO_SUCH_IMAGE] * 3 == reasons
-        assert isinstance(known, NotFound)
-        assert isinstance(found, Found)
+        assert isinstance(known, ImageNotFound)
+        assert isinstance(found, ResolvedImages)
         assert 4 == len(registry.asked)
 
 
@@ -359,6 +362,6 @@ async def test_a_platform_that_is_missing_is_told():
         reference = registry.put("a", "1", an_index((manifest, "amd64")), INDEX)
         answer = await resolver.find(reference, [Platform("linux", "riscv64")])
 
-        assert isinstance(answer, NotFound)
+        assert isinstance(answer, ImageNotFound)
         assert NOT_USABLE == answer.reason
         assert "nothing for linux/riscv64" in answer.detail

@@ -6,10 +6,10 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 
-from lamina.clients.oci.answers import NOT_ALLOWED, REFUSED, UNREACHABLE
 from lamina.clients.oci.keyring import Keyring
-from lamina.clients.oci.resolver import Found, NotFound
-from lamina.clients.oci.rules import Registry, Rules
+from lamina.clients.oci.lookup_results import NOT_ALLOWED, REFUSED, UNREACHABLE
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
+from lamina.clients.oci.resolver import ImageNotFound, ResolvedImages
 from tests.unit.clients.kube.loopback import Answer, Asked
 from tests.unit.clients.oci.registry_stub import (
     AMD64,
@@ -25,8 +25,8 @@ from tests.unit.clients.oci.registry_stub import (
 )
 
 
-def with_realm(registry: Stub, realm: Stub) -> Rules:
-    return Rules((Registry(registry.host, plain_http=True, private=True, realms=(realm.host,)),))
+def with_realm(registry: Stub, realm: Stub) -> RegistryConfig:
+    return RegistryConfig((RegistrySettings(registry.host, plain_http=True, private=True, realms=(realm.host,)),))
 
 
 def guarded(registry: Stub, realm: Stub, token: str = "good", **more: str) -> None:
@@ -47,7 +47,7 @@ async def test_a_token_is_fetched_for_reading_one_repository_and_kept():
         first = await resolver.find(registry.put_image(tag="1"), [AMD64])
         second = await resolver.find(registry.put_image(tag="2"), [AMD64])
 
-        assert [Found, Found] == [type(first), type(second)]
+        assert [ResolvedImages, ResolvedImages] == [type(first), type(second)]
         assert ["GET /token"] == realm.asked
         assert {"service": "the registry", "scope": "repository:team/app:pull"} == realm.server.asked[0].query
         assert "authorization" not in realm.server.asked[0].headers
@@ -85,7 +85,7 @@ async def test_an_identity_token_is_exchanged():
         found = await resolver.find(registry.put_image(), [AMD64], keyring=Keyring.from_secrets([secret]))
         asked = realm.server.asked[0]
 
-        assert isinstance(found, Found)
+        assert isinstance(found, ResolvedImages)
         assert ("POST", {}) == (asked.method, asked.query)
         assert {
             "grant_type": ["refresh_token"],
@@ -137,7 +137,7 @@ async def test_a_token_is_used_until_shortly_before_its_end(expires_in, later, f
             del registry.documents["/v2/team/app/manifests/1"]
         await resolver.find(references[0], [AMD64])
         clock.now += later
-        assert isinstance(await resolver.find(references[1], [AMD64]), Found)
+        assert isinstance(await resolver.find(references[1], [AMD64]), ResolvedImages)
 
         assert fetched <= len(realm.asked)
         assert (fetched == 1) == (len(realm.asked) == 1)
@@ -151,7 +151,7 @@ async def test_a_token_that_is_refused_is_fetched_again():
         registry.login = "Bearer second"
         realm.always = giving(token="second", expires_in=3_600)
 
-        assert isinstance(await resolver.find(registry.put_image(tag="2"), [AMD64]), Found)
+        assert isinstance(await resolver.find(registry.put_image(tag="2"), [AMD64]), ResolvedImages)
         assert 2 == len(realm.asked)
 
 
@@ -161,7 +161,7 @@ async def test_a_token_that_is_never_good_enough_is_fetched_once():
         realm.always = giving(token="bad")
         answer = await resolver.find(registry.put_image(), [AMD64])
 
-        assert isinstance(answer, NotFound)
+        assert isinstance(answer, ImageNotFound)
         assert REFUSED == answer.reason
         assert (2, 1) == (len(registry.asked), len(realm.asked))
 
@@ -192,7 +192,7 @@ async def test_a_realm_that_gives_no_token_has_a_reason(handler, reason):
         realm.always = handler
         answer = await resolver.find(registry.put_image(), [AMD64])
 
-        assert isinstance(answer, NotFound)
+        assert isinstance(answer, ImageNotFound)
         assert reason == answer.reason
         assert not [one for one in registry.server.asked if "x-evil" in one.headers]
 
@@ -212,14 +212,14 @@ async def test_a_realm_that_gives_no_token_has_a_reason(handler, reason):
 )
 async def test_credentials_are_not_sent_to_any_other_realm(realm):
     async with Stub() as registry, Stub() as canary:
-        rules = Rules((Registry(registry.host, plain_http=True, private=True),))
+        rules = RegistryConfig((RegistrySettings(registry.host, plain_http=True, private=True),))
         keyring = Keyring.from_secrets([docker_config({registry.host: "ada:pw"})])
         registry.login = "Bearer good"
         for place in (realm, f"{canary.server.url}/token"):
             registry.challenge = f'Bearer realm="{place}",service="x"'
             async with Asking(rules) as resolver:
                 answer = await resolver.find(registry.put_image(), [AMD64], keyring=keyring)
-                assert isinstance(answer, NotFound)
+                assert isinstance(answer, ImageNotFound)
                 assert answer.reason in (NOT_ALLOWED, REFUSED, UNREACHABLE)
 
         assert 0 == canary.server.connections
@@ -228,14 +228,14 @@ async def test_credentials_are_not_sent_to_any_other_realm(realm):
 
 async def test_a_password_is_shown_to_a_registry_only_when_it_asks_for_one():
     async with Stub() as registry:
-        rules = Rules((Registry(registry.host, plain_http=True, private=True),))
+        rules = RegistryConfig((RegistrySettings(registry.host, plain_http=True, private=True),))
         keyring = Keyring.from_secrets([docker_config({registry.host: "ada:pw"})])
         registry.login = "something else"
         for challenge in ("Negotiate", "Digest realm=x", 'Bearer service="no realm"', ""):
             registry.challenge = challenge
             async with Asking(rules) as resolver:
                 answer = await resolver.find(registry.put_image(), [AMD64], keyring=keyring)
-            assert isinstance(answer, NotFound)
+            assert isinstance(answer, ImageNotFound)
             assert REFUSED == answer.reason
 
         assert {None} == {one.headers.get("authorization") for one in registry.server.asked}
@@ -259,4 +259,4 @@ async def test_a_registry_may_want_different_things_for_different_questions():
 
         registry.answers[blob] = another
 
-        assert isinstance(await resolver.find(reference, [AMD64], keyring=keyring), Found)
+        assert isinstance(await resolver.find(reference, [AMD64], keyring=keyring), ResolvedImages)

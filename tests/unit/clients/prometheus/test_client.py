@@ -9,8 +9,7 @@ import ssl
 import pytest
 import trustme
 
-from lamina.clients.prometheus import answers, client
-from lamina.clients.prometheus.answers import Curve, Series
+from lamina.clients.prometheus import client, query_results
 from lamina.clients.prometheus.client import PrometheusClient
 from lamina.clients.prometheus.errors import (
     BAD_QUERY,
@@ -21,7 +20,8 @@ from lamina.clients.prometheus.errors import (
     PrometheusError,
     one_line,
 )
-from lamina.clients.prometheus.server import Server
+from lamina.clients.prometheus.query_results import InstantSample, RangeSeries
+from lamina.clients.prometheus.server import PrometheusServer
 from tests.unit.clients.kube.loopback import Answer, Asked, Handler, Loopback
 
 
@@ -39,7 +39,7 @@ def saying(body: bytes, status: str = "200 OK", **headers: str) -> Handler:
 
 async def ask(handler: Handler, question="up", *, context=None, timeout=10.0, **server):
     async with Loopback(handler, context) as loopback:
-        asker = PrometheusClient(Server(url=loopback.url + "/prefix", **server), timeout=timeout)
+        asker = PrometheusClient(PrometheusServer(url=loopback.url + "/prefix", **server), timeout=timeout)
         try:
             return await asker.query(question), loopback, asker
         finally:
@@ -61,7 +61,7 @@ async def test_an_instant_query_gives_one_number_for_each_series(tmp_path):
     first, second = answer.series
     asked = loopback.asked[0]
 
-    assert Series({"instance": "i0"}, 1000.5, 1.5) == first
+    assert InstantSample({"instance": "i0"}, 1000.5, 1.5) == first
     assert second.value != second.value
     assert ("GET", "/prefix/api/v1/query") == (asked.method, asked.path)
     assert {"query": 'up{a="b"} + 1', "timeout": "10"} == asked.query
@@ -70,7 +70,7 @@ async def test_an_instant_query_gives_one_number_for_each_series(tmp_path):
 
 async def test_a_moment_can_be_named_and_warnings_are_kept():
     async with Loopback(saying(a_vector(warnings=["half of it"] * 20))) as loopback:
-        asker = PrometheusClient(Server(url=loopback.url))
+        asker = PrometheusClient(PrometheusServer(url=loopback.url))
         answer = await asker.query("up", at=1234.5678)
         await asker.close()
 
@@ -87,20 +87,20 @@ async def test_a_server_is_told_the_deadline_in_seconds_which_may_have_a_fractio
 async def test_a_scalar_is_a_number_of_nobody():
     body = json.dumps({"status": "success", "data": {"resultType": "scalar", "result": [1.5, "2"]}}).encode()
 
-    assert (Series({}, 1.5, 2.0),) == (await ask(saying(body)))[0].series
+    assert (InstantSample({}, 1.5, 2.0),) == (await ask(saying(body)))[0].series
 
 
 async def test_a_range_query_gives_numbers_over_time():
     result = [{"metric": {"a": "b"}, "values": [[1, "2"], [3, "+Inf"]]}]
     body = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
     async with Loopback(saying(body)) as loopback:
-        asker = PrometheusClient(Server(url=loopback.url))
+        asker = PrometheusClient(PrometheusServer(url=loopback.url))
         answer = await asker.query_range("up", 1.0, 3.0, 2.0)
         with pytest.raises(ValueError, match="at most 11000"):
             await asker.query_range("up", 0.0, 100_000.0, 1.0)
         await asker.close()
 
-    assert (Curve({"a": "b"}, ((1.0, 2.0), (3.0, float("inf")))),) == answer.curves
+    assert (RangeSeries({"a": "b"}, ((1.0, 2.0), (3.0, float("inf")))),) == answer.curves
     assert {"query": "up", "start": "1.000", "end": "3.000", "step": "2", "timeout": "10"} == loopback.asked[0].query
 
 
@@ -120,10 +120,10 @@ def a_matrix(*lengths: int) -> bytes:
     ],
 )
 async def test_a_range_that_cannot_be_used_is_one_line(monkeypatch, body, reason):
-    monkeypatch.setattr(answers, "MOST_SERIES", 2)
-    monkeypatch.setattr(answers, "MOST_SAMPLES", 10)
+    monkeypatch.setattr(query_results, "MOST_SERIES", 2)
+    monkeypatch.setattr(query_results, "MOST_SAMPLES", 10)
     async with Loopback(saying(body)) as loopback:
-        asker = PrometheusClient(Server(url=loopback.url))
+        asker = PrometheusClient(PrometheusServer(url=loopback.url))
         with pytest.raises(PrometheusError) as raised:
             await asker.query_range("up", 0.0, 10.0, 1.0)
         await asker.close()
@@ -149,7 +149,7 @@ async def test_a_long_range_is_read_in_slices(monkeypatch):
     async def at_once(*_: object) -> bytes:
         return body
 
-    asker = PrometheusClient(Server(url="http://127.0.0.1:1"))
+    asker = PrometheusClient(PrometheusServer(url="http://127.0.0.1:1"))
     monkeypatch.setattr(asker, "_exchange", at_once)
     rival = asyncio.create_task(others())
     await asker.query_range("up", 0.0, 30.0, 1.0)
@@ -215,7 +215,7 @@ async def test_more_bytes_than_are_read_end_the_connection(monkeypatch):
 
 
 async def test_more_series_than_are_looked_at_are_refused(monkeypatch):
-    monkeypatch.setattr(answers, "MOST_SERIES", 2)
+    monkeypatch.setattr(query_results, "MOST_SERIES", 2)
 
     assert TOO_MUCH == (await refused(saying(a_vector("1", "2", "3")))).reason
 
@@ -250,7 +250,7 @@ async def test_a_connection_that_breaks_is_one_line():
 async def test_nobody_there_is_one_line():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        asker = PrometheusClient(Server(url=f"http://127.0.0.1:{probe.getsockname()[1]}"))
+        asker = PrometheusClient(PrometheusServer(url=f"http://127.0.0.1:{probe.getsockname()[1]}"))
     with pytest.raises(PrometheusError, match="no connection: is it running"):
         await asker.query("up")
     await asker.close()
@@ -258,7 +258,7 @@ async def test_nobody_there_is_one_line():
 
 
 async def test_a_query_that_no_proxy_would_take_is_not_sent():
-    asker = PrometheusClient(Server(url="http://127.0.0.1:1"))
+    asker = PrometheusClient(PrometheusServer(url="http://127.0.0.1:1"))
     with pytest.raises(PrometheusError, match="use a recording rule"):
         await asker.query("x" * 5000)
 

@@ -5,7 +5,7 @@ import ssl
 import pytest
 import trustme
 
-from lamina.clients.prometheus.server import Login, Server, checked_url
+from lamina.clients.prometheus.server import PrometheusLogin, PrometheusServer, checked_url
 from lamina.model.errors import InputError
 
 
@@ -49,7 +49,7 @@ def test_what_is_no_address_is_refused_in_words(written, words):
 def test_a_token_is_read_again_and_survives_a_moment_without_its_file(tmp_path):
     file = tmp_path / "token"
     file.write_text("first\n")
-    login = Login(Server(url="https://p", token_file=file))
+    login = PrometheusLogin(PrometheusServer(url="https://p", token_file=file))
     assert {"Authorization": "Bearer first"} == login.current()[0]
 
     file.write_text("second")
@@ -61,7 +61,7 @@ def test_a_token_is_read_again_and_survives_a_moment_without_its_file(tmp_path):
 
 def test_a_user_and_a_password_are_basic_authentication(tmp_path):
     (tmp_path / "password").write_text("pass word")
-    login = Login(Server(url="http://p", user="me", password_file=tmp_path / "password"))
+    login = PrometheusLogin(PrometheusServer(url="http://p", user="me", password_file=tmp_path / "password"))
 
     # base64 of "me:pass word"
     assert {"Authorization": "Basic bWU6cGFzcyB3b3Jk"} == login.current()[0]
@@ -70,7 +70,7 @@ def test_a_user_and_a_password_are_basic_authentication(tmp_path):
 def test_the_authorities_make_one_context_until_their_file_changes(tmp_path):
     file = tmp_path / "ca.pem"
     trustme.CA().cert_pem.write_to_path(str(file))
-    login = Login(Server(url="https://p", ca_file=file))
+    login = PrometheusLogin(PrometheusServer(url="https://p", ca_file=file))
     first = login.current()[1]
     assert isinstance(first, ssl.SSLContext)
     assert first is login.current()[1]
@@ -83,7 +83,7 @@ def test_what_people_write_between_certificates_may_be_in_any_language(tmp_path)
     certificate = trustme.CA().cert_pem.bytes()
     for name, comment in (("utf-8", "# Főtanúsítvány\n".encode()), ("latin-1", "# Autorité\n".encode("latin-1"))):
         (tmp_path / name).write_bytes(comment + certificate)
-        _, tls = Login(Server(url="https://p", ca_file=tmp_path / name)).current()
+        _, tls = PrometheusLogin(PrometheusServer(url="https://p", ca_file=tmp_path / name)).current()
 
         assert isinstance(tls, ssl.SSLContext)
         assert 1 == len(tls.get_ca_certs())
@@ -113,5 +113,5 @@ def test_a_mistake_is_one_line_that_shows_no_secret(tmp_path, server, files, lin
     given = {key: tmp_path / value if key.endswith("_file") else value for key, value in server.items()}
 
     with pytest.raises(InputError, match=line) as refused:
-        Login(Server(**{"url": "https://p", **given}))
+        PrometheusLogin(PrometheusServer(**{"url": "https://p", **given}))
     assert 1 == len(str(refused.value).splitlines())

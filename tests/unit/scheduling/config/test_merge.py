@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from lamina.scheduling.config.merge import DEFAULTS, NOT_IN_TREE, Chosen, choose
+from lamina.scheduling.config.merge import DEFAULTS, NOT_IN_TREE, ProfilePlugins, choose
 from lamina.scheduling.config.schema import Plugins
-from lamina.scheduling.framework.registry import POINTS, points_of
+from lamina.scheduling.contract.plugin_registry import POINTS, points_of
 from lamina.scheduling.plugins.in_tree import registry
 
 
@@ -85,7 +85,7 @@ def scores(*without: str) -> tuple[str, ...]:
     return tuple(name for name in SCORES if name not in without)
 
 
-def chosen(plugins: dict[str, Any]) -> Chosen:
+def chosen(plugins: dict[str, Any]) -> ProfilePlugins:
     return choose(msgspec.convert(plugins, Plugins), lambda name: points_of(KNOWN[name]) if name in KNOWN else ())
 
 

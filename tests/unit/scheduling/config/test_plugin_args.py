@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.model.errors import InputError
-from lamina.scheduling.config.load import load
+from lamina.scheduling.config.loader import load
 from lamina.scheduling.plugins.in_tree import registry
 
 TEXT = """\

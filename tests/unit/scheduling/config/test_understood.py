@@ -6,8 +6,8 @@ import pytest
 
 from lamina.model import events
 from lamina.model.errors import InputError
-from lamina.scheduling.config.load import Configuration, load
-from lamina.scheduling.framework.commands import Bind
+from lamina.scheduling.config.loader import Configuration, load
+from lamina.scheduling.contract.commands import Bind
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.testing import a_node, a_pod, an_image

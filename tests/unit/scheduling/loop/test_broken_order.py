@@ -8,13 +8,13 @@ import pytest
 
 from lamina.model import events
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.columns import Ints
-from lamina.scheduling.framework.commands import Bind, Command, TellPending
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Placement, QueuedPod, Reads
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Placement, QueuedPod, Reads
+from lamina.scheduling.state.columns import Ints
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 from lamina.testing import a_loop, a_node, a_pod
 
 LATE = 10.0
@@ -26,7 +26,7 @@ class ByLabel:
     name: ClassVar = "ByLabel"
     changes_with_time: ClassVar = True
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
         rank = queued.pod.labels["rank"]
@@ -47,7 +47,7 @@ class Careless:
     name: ClassVar = "Careless"
     reads: ClassVar = Reads()
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def sign(self, pod: Pod) -> Hashable:
         if "raise" in pod.labels:
@@ -65,7 +65,7 @@ class Nobody:
     batch: ClassVar = 5
     seen: ClassVar[list[list[str]]] = []
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def place(self, pods: list[Pod], nodes: NodeView) -> Placement:
         self.seen.append([pod.name for pod in pods])
@@ -80,7 +80,7 @@ def ranked(name: str, rank: str | None, cpu: int | None = None) -> Pod:
 
 
 def told(commands: list[Command]) -> dict[str, str]:
-    return {one.pod.name: one.decision.message for one in commands if isinstance(one, TellPending)}
+    return {one.pod.name: one.decision.message for one in commands if isinstance(one, ReportUnschedulable)}
 
 
 def bound(commands: list[Command]) -> list[str]:

@@ -10,18 +10,18 @@ from lamina.model import events
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.model.taints import PREFER_NO_SCHEDULE, Taint
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.columns import Ints
-from lamina.scheduling.framework.commands import Bind, Command, DoWork, TellPending, WakeAt
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Placement, Reads, Verdicts, Wait, Work
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.status import SKIP, Status, failed
-from lamina.scheduling.framework.view import NodeView
-from lamina.scheduling.framework.waiting import WaitingPods
-from lamina.scheduling.loop.state import Settings
+from lamina.scheduling.contract.commands import Bind, Command, DoWork, ReportUnschedulable, WakeAt
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Placement, Reads, Verdicts, Wait, Work
+from lamina.scheduling.contract.status import SKIP, Status, failed
+from lamina.scheduling.contract.waiting_pods import WaitingPods
+from lamina.scheduling.loop.loop_state import LoopSettings
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.columns import Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 from lamina.testing import a_loop, a_node, a_pod
 
 CORE = ("PrioritySort", "NodeResourcesFit", "DefaultBinder")
@@ -32,7 +32,7 @@ class Clumsy:
 
     name: ClassVar = "Clumsy"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def _stumble(self, pod: Pod, point: str) -> None:
         if pod.labels.get("raise") == point:
@@ -65,7 +65,7 @@ class Prepared:
 
     name: ClassVar = "Prepared"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Work:
         return Work(node)
@@ -77,7 +77,7 @@ class Silent:
     name: ClassVar = "Silent"
     reads: ClassVar = Reads(rows=frozenset({Facet.RESOURCES}))
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def sign(self, pod: Pod) -> bool:
         return True
@@ -94,7 +94,7 @@ class Strange:
 
     name: ClassVar = "Strange"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
         return failed("cannot") if pod.name == "unprepared" else None
@@ -114,7 +114,7 @@ class Impatient:
 
     name: ClassVar = "Impatient"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Wait:
         return Wait(0.0)
@@ -126,7 +126,7 @@ class First:
     name: ClassVar = "First"
     batch: ClassVar = 5
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def place(self, pods: Sequence[Pod], nodes: NodeView) -> Placement:
         if pods[0].name == "raise":
@@ -135,7 +135,7 @@ class First:
 
 
 def told(commands: list[Command]) -> list[str]:
-    return [command.decision.message for command in commands if isinstance(command, TellPending)]
+    return [command.decision.message for command in commands if isinstance(command, ReportUnschedulable)]
 
 
 def bound(commands: list[Command]) -> list[tuple[str, str]]:
@@ -169,7 +169,7 @@ class Twitchy:
     reads: ClassVar = Reads(rows=frozenset({Facet.TAINTS}))
     calls: ClassVar[list[int]] = []
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def sign(self, pod: Pod) -> bool:
         return True
@@ -202,9 +202,9 @@ class Jammed:
     """A gate that breaks, and a filter whose hint does."""
 
     name: ClassVar = "Jammed"
-    retry_on: ClassVar = frozenset({Change.NODE_ADDED})
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED})
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def pre_enqueue(self, pod: Pod) -> None:
         if pod.labels.get("raise") == "pre_enqueue":
@@ -215,7 +215,7 @@ class Jammed:
             return None
         return Verdicts(np.ones(len(nodes), dtype=np.bool_), lambda code: Refusal("Jammed", ("alone",)))
 
-    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+    def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         raise ZeroDivisionError("hint")
 
 
@@ -356,7 +356,7 @@ def test_a_host_that_comes_back_is_asked_to_come_again_as_long_as_pods_are_ready
     """
     Also in the same instant.
     """
-    loop = a_loop(CORE, settings=Settings(cycles_per_feed=1))
+    loop = a_loop(CORE, settings=LoopSettings(cycles_per_feed=1))
     loop.feed(events.NodeSeen(a_node("n1")))
     commands = loop.feed(*(events.PodSeen(a_pod(f"p{n}")) for n in range(3)))
     again = loop.feed(events.TimePassed(0.0))

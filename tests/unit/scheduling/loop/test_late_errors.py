@@ -7,10 +7,10 @@ import pytest
 from lamina.model import events
 from lamina.model.events import Event
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.framework.commands import Bind, ReportPluginError
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.contract.commands import Bind, ReportPluginError
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.testing import a_loop, a_node, a_pod
 
 CORE = ("PrioritySort", "NodeResourcesFit", "DefaultBinder")
@@ -22,7 +22,7 @@ class Books:
 
     name: ClassVar = "Books"
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         self.log: list[str] = []
 
     def reserve(self, state: CycleState, pod: Pod, node: str) -> None:
@@ -40,7 +40,7 @@ class Broken:
 
     name: ClassVar = "Broken"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def reserve(self, state: CycleState, pod: Pod, node: str) -> None: ...
 

@@ -8,10 +8,10 @@ import pytest
 from lamina.model import events
 from lamina.model.image import Platform
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.evaluation import Evaluation
-from lamina.scheduling.framework.evaluations import Evaluations
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
-from lamina.testing import Desk, a_digest, a_loop, a_node, a_pod, an_image, held
+from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
+from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
+from lamina.testing import LoopHarness, a_digest, a_loop, a_node, a_pod, an_image, held
 
 MB = 1_000_000
 # A pull takes 1.15 s for each 100 MB, and 0.04 s: app:1 is ready in 11.54 s, 500/16.54 = 30.2 points; tool:1 in 5.79 s.
@@ -28,10 +28,10 @@ class Watched:
     """A desk, and what LayerLocality thinks of its nodes for a pod of one shape."""
 
     def __init__(self, *nodes: str, weight: int = 1) -> None:
-        self.desk = Desk(a_loop(PLUGINS, weights={"LayerLocality": weight}, args={"LayerLocality": ARGS}))
+        self.desk = LoopHarness(a_loop(PLUGINS, weights={"LayerLocality": weight}, args={"LayerLocality": ARGS}))
         self.cluster = self.desk.loop.cluster
         self.profile = self.desk.loop.profiles["default-scheduler"]
-        self._kept = Evaluations(self.profile, self.cluster.columns)
+        self._kept = EvaluationCache(self.profile, self.cluster.columns)
         self.desk.tell(events.ImagesLearned((APP, TOOL)))
         for name in nodes:
             self.desk.tell(events.NodeSeen(a_node(name)), events.LayersReported(held(name)))
@@ -44,7 +44,7 @@ class Watched:
         pod = pod or a_pod("probe", image="app:1")
         kept = self._kept.of(self.profile.shape(pod), pod)
         index = [part.name for part in self.profile.scorers].index("LayerLocality")
-        new = Evaluation(self.profile, self.cluster.columns, pod)
+        new = ShapeEvaluation(self.profile, self.cluster.columns, pod)
         assert new.totals.tolist() == kept.totals.tolist()
         return {name: int(kept.scores[index, row]) for name, row in self.cluster.columns.rows.items()}
 

@@ -9,14 +9,14 @@ import pytest
 from lamina.model import events
 from lamina.model.pod import Pod, PodUid
 from lamina.model.taints import NO_SCHEDULE, Taint
-from lamina.scheduling.framework.columns import Bools
-from lamina.scheduling.framework.commands import Bind, Command, Evict, Nominate, TellPending
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import MakeRoom, Narrowed, Placement
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, unresolvable, unschedulable
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.commands import Bind, Command, Evict, Nominate, ReportUnschedulable
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Placement, PostFilterResult, PreFilterResult
+from lamina.scheduling.contract.status import Status, unresolvable, unschedulable
+from lamina.scheduling.state.columns import Bools
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 from lamina.testing import a_loop, a_node, a_pod
 
 CORE = ("PrioritySort", "TaintToleration", "NodeResourcesFit", "DefaultBinder")
@@ -29,7 +29,7 @@ class AllOrNone:
     batch: ClassVar = 10
     asked: ClassVar[list[list[str]]] = []
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def place(self, pods: Sequence[Pod], nodes: NodeView) -> Placement:
         self.asked.append([pod.name for pod in pods])
@@ -51,7 +51,7 @@ class Stubborn:
     name: ClassVar = "Stubborn"
     batch: ClassVar = 5
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def place(self, pods: Sequence[Pod], nodes: NodeView) -> Placement:
         return Placement({pod.uid: 0 for pod in pods})
@@ -63,15 +63,15 @@ class Bully:
     name: ClassVar = "Bully"
     seen: ClassVar[list[list[bool]]] = []
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
-    def post_filter(self, state: CycleState, pod: Pod, nodes: NodeView, resolvable: Bools) -> Status | MakeRoom:
+    def post_filter(self, state: CycleState, pod: Pod, nodes: NodeView, resolvable: Bools) -> Status | PostFilterResult:
         self.seen.append(resolvable.tolist())
         if not resolvable.any():
             return unschedulable("preemption: nowhere")
         node = nodes.node(int(np.flatnonzero(resolvable)[0]))
         assert node is not None
-        return MakeRoom(node.name, (a_pod("victim", cpu=4, on=node.name),))
+        return PostFilterResult(node.name, (a_pod("victim", cpu=4, on=node.name),))
 
 
 class Chooser:
@@ -79,11 +79,11 @@ class Chooser:
 
     name: ClassVar = "Chooser"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | Narrowed | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | PreFilterResult | None:
         if "only" in pod.labels:
-            return Narrowed(frozenset({pod.labels["only"]}))
+            return PreFilterResult(frozenset({pod.labels["only"]}))
         return unresolvable("no claim by that name") if "claim" in pod.labels else None
 
 
@@ -97,7 +97,7 @@ def brief(commands: list[Command]) -> list[str]:
                 lines.append(f"evict {pod.name} from {node} for {preemptor.name}")
             case Nominate(pod, node):
                 lines.append(f"nominate {node} for {pod.name}")
-            case TellPending(pod, decision):
+            case ReportUnschedulable(pod, decision):
                 lines.append(f"{pod.name} pending: {decision.message}")
     return lines
 
@@ -220,7 +220,7 @@ class Doubtful:
 
     name: ClassVar = "Doubtful"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status:
         return unschedulable("not now")

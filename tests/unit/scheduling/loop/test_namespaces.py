@@ -5,7 +5,7 @@ import msgspec
 from lamina.model.events import NamespaceGone, NamespaceSeen, NodeSeen
 from lamina.model.pod import PodTerm
 from lamina.model.selectors import LabelSelector
-from lamina.testing import Desk, a_loop, a_node, a_pod
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 
 OPEN = LabelSelector((("team", "x"),))
 
@@ -17,7 +17,7 @@ def kept(desk):
 
 
 def test_a_deleted_namespace_is_forgotten():
-    desk = Desk()
+    desk = LoopHarness()
     for number in range(50):
         desk.tell(NamespaceSeen(f"ci-{number}", {"a": "b"}, {"team": "x"}))
     assert (50, 50) == tuple(map(len, kept(desk)))
@@ -29,7 +29,7 @@ def test_a_deleted_namespace_is_forgotten():
 
 
 def test_a_namespace_that_was_never_seen_can_go():
-    desk = Desk()
+    desk = LoopHarness()
     desk.tell(NamespaceGone("ci"))
 
     assert (set(), set()) == kept(desk)
@@ -37,7 +37,7 @@ def test_a_namespace_that_was_never_seen_can_go():
 
 def test_a_namespace_made_again_starts_without_labels():
     """A pod that keeps pods of team x away has nothing against those of the new namespace."""
-    desk = Desk(a_loop(("PrioritySort", "NodeResourcesFit", "InterPodAffinity", "DefaultBinder")))
+    desk = LoopHarness(a_loop(("PrioritySort", "NodeResourcesFit", "InterPodAffinity", "DefaultBinder")))
     loner = msgspec.structs.replace(
         a_pod("loner", on="n"), repels=(PodTerm("host", LabelSelector(), namespace_selector=OPEN),)
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.model import events
-from lamina.scheduling.framework.commands import Bind
+from lamina.scheduling.contract.commands import Bind
 from lamina.testing import a_loop, a_node, a_pod
 
 CORE = ("PrioritySort", "NodeResourcesFit", "DefaultBinder")

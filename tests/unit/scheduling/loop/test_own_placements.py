@@ -6,7 +6,7 @@ import pytest
 from lamina.model import events
 from lamina.model.pod import Pod, SpreadConstraint
 from lamina.model.selectors import LabelSelector
-from lamina.scheduling.framework.commands import Bind, Command
+from lamina.scheduling.contract.commands import Bind, Command
 from lamina.scheduling.loop.loop import Loop
 from lamina.testing import a_loop, a_node, a_pod
 

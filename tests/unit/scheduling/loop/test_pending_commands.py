@@ -7,13 +7,13 @@ import pytest
 
 from lamina.model import events
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.commands import Bind, Command, DoWork
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Wait, Work
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.waiting import WaitingPods
+from lamina.scheduling.contract.commands import Bind, Command, DoWork
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Wait, Work
+from lamina.scheduling.contract.waiting_pods import WaitingPods
 from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.testing import a_loop, a_node, a_pod
 
 POD = a_pod("a", cpu=1)
@@ -26,7 +26,7 @@ class Approval:
 
     name: ClassVar = "Approval"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Wait | None:
         return Wait(60.0)
@@ -37,7 +37,7 @@ class Attach:
 
     name: ClassVar = "Attach"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Work:
         return Work(("attach", pod.name))

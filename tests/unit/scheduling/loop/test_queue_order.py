@@ -8,18 +8,18 @@ from lamina.model import events
 from lamina.model.errors import WiringError
 from lamina.model.pod import Pod
 from lamina.model.taints import NO_SCHEDULE, Taint
-from lamina.scheduling.framework.changes import Change
-from lamina.scheduling.framework.commands import Bind, Command, TellPending, WakeAt
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.points import QueuedPod
-from lamina.scheduling.framework.profile import Profile
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, unschedulable
+from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable, WakeAt
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import QueuedPod
+from lamina.scheduling.contract.status import Status, unschedulable
 from lamina.scheduling.loop.loop import Loop
-from lamina.scheduling.loop.queue import Backoff
-from lamina.scheduling.loop.state import Settings
+from lamina.scheduling.loop.loop_state import LoopSettings
+from lamina.scheduling.loop.scheduling_queue import PodBackoff
+from lamina.scheduling.runtime.profile import Profile
+from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.testing import a_loop, a_node, a_pod, a_profile
-from lamina.testing.desk import first
+from lamina.testing.loop_harness import first
 
 CORE = ("NodeUnschedulable", "TaintToleration", "NodeResourcesFit", "DefaultBinder")
 
@@ -30,7 +30,7 @@ class Deadlines:
     name: ClassVar = "Deadlines"
     changes_with_time: ClassVar = True
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
         waited = now - queued.arrived_at
@@ -41,10 +41,10 @@ class Gate:
     """Keeps pods out that have no label "ready"; a node that joins lets it look again."""
 
     name: ClassVar = "Gate"
-    retry_on: ClassVar = frozenset({Change.NODE_ADDED})
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED})
     open: ClassVar[set[str]] = set()
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         return None if "ready" in pod.labels or pod.name in self.open else unschedulable("not ready")
@@ -55,7 +55,7 @@ def bound(commands: list[Command]) -> list[str]:
 
 
 def pending(commands: list[Command]) -> list[str]:
-    return [command.pod.name for command in commands if isinstance(command, TellPending)]
+    return [command.pod.name for command in commands if isinstance(command, ReportUnschedulable)]
 
 
 def a_full_loop(*plugins: object) -> Loop:
@@ -106,7 +106,7 @@ def test_a_queue_kept_waiting_is_sorted_anew_when_time_passes() -> None:
     """
     Also pods that sit in the active queue the whole time change places.
     """
-    loop = a_loop([Deadlines, *CORE], settings=Settings(cycles_per_feed=1))
+    loop = a_loop([Deadlines, *CORE], settings=LoopSettings(cycles_per_feed=1))
     loop.feed(events.NodeSeen(a_node("n1", cpu=4)))
     commands = loop.feed(
         events.PodSeen(a_pod("now", cpu=1, labels={"slack": "0", "urgency": "0"})),
@@ -128,7 +128,7 @@ def test_the_rest_doubles_from_one_second_to_ten(attempts: int, seconds: float) 
     """
     kube-scheduler's numbers.
     """
-    assert seconds == Backoff().after(attempts)
+    assert seconds == PodBackoff().after(attempts)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_pod_without_any_node_waits_for_the_first() -> None:
     commands = loop.feed(events.PodSeen(a_pod("a")))
 
     assert ["no nodes available to schedule pods"] == [
-        command.decision.message for command in commands if isinstance(command, TellPending)
+        command.decision.message for command in commands if isinstance(command, ReportUnschedulable)
     ]
     assert ["a"] == bound(loop.feed(events.TimePassed(5.0), events.NodeSeen(a_node("n1"))))
 
@@ -256,7 +256,7 @@ def test_profiles_that_order_the_queue_differently_are_refused() -> None:
     There is one queue.
     """
 
-    def make(context: Context) -> dict[str, Profile]:
+    def make(context: PluginContext) -> dict[str, Profile]:
         return {
             "a": a_profile(context, ["PrioritySort", *CORE], name="a"),
             "b": a_profile(context, [Deadlines, *CORE], name="b"),
@@ -302,7 +302,7 @@ def test_whoever_was_woken_and_does_not_take_the_room_leaves_it_to_the_next(how:
     """
     A pod that vanishes between being woken and being tried must not keep its group asleep.
     """
-    loop = a_loop(["PrioritySort", *CORE], settings=Settings(cycles_per_feed=1))
+    loop = a_loop(["PrioritySort", *CORE], settings=LoopSettings(cycles_per_feed=1))
     loop.feed(events.NodeSeen(a_node("n1", cpu=4)), events.PodSeen(a_pod("filler", cpu=4, on="n1")))
     for name in ("first", "second"):
         loop.feed(events.PodSeen(a_pod(name, cpu=4)))

@@ -9,18 +9,18 @@ import pytest
 from lamina.model import events
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.framework.changes import Change
-from lamina.scheduling.framework.commands import Bind, Command, WakeAt
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Verdicts, Wait
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, unschedulable
-from lamina.scheduling.framework.view import NodeView
-from lamina.scheduling.framework.waiting import WaitingPods
+from lamina.scheduling.contract.commands import Bind, Command, WakeAt
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Verdicts, Wait
+from lamina.scheduling.contract.status import Status, unschedulable
+from lamina.scheduling.contract.waiting_pods import WaitingPods
 from lamina.scheduling.loop.loop import Loop
-from lamina.scheduling.loop.queue import Backoff
-from lamina.scheduling.loop.state import Settings
+from lamina.scheduling.loop.loop_state import LoopSettings
+from lamina.scheduling.loop.scheduling_queue import PodBackoff
+from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 from lamina.testing import a_loop, a_node, a_pod
 
 CORE = ("PrioritySort", "NodeUnschedulable", "NodeResourcesFit", "DefaultBinder")
@@ -30,9 +30,9 @@ class Doorman:
     """Holds every pod until it is allowed or refused."""
 
     name: ClassVar = "Doorman"
-    retry_on: ClassVar = frozenset({Change.NODE_TAINTS})
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_TAINTS})
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Wait:
         return Wait(600.0)
@@ -42,12 +42,12 @@ class Opening:
     """Refuses pods until it is opened, and says when that will be; at a gate those with the label gate."""
 
     name: ClassVar = "Opening"
-    retry_on: ClassVar = frozenset({Change.LAYERS})
+    retry_on: ClassVar = frozenset({ChangeKind.LAYERS})
     opens: ClassVar[Callable[[float], object]]
     open: ClassVar = False
     tried: ClassVar[list[str]] = []
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         return unschedulable("closed") if "gate" in pod.labels and not Opening.open else None
@@ -69,10 +69,12 @@ class SignedOpening(Opening):
         return ()
 
 
-def opening(opens: Callable[[float], object], backoff: Backoff | None = None, plugin: type[Opening] = Opening) -> Loop:
+def opening(
+    opens: Callable[[float], object], backoff: PodBackoff | None = None, plugin: type[Opening] = Opening
+) -> Loop:
     Opening.opens, Opening.open = staticmethod(opens), False  # type: ignore[assignment]
     Opening.tried.clear()
-    loop = a_loop([*CORE, plugin], settings=Settings(backoff=backoff or Backoff()))
+    loop = a_loop([*CORE, plugin], settings=LoopSettings(backoff=backoff or PodBackoff()))
     loop.feed(events.TimePassed(100.0), events.NodeSeen(a_node("n", cpu=8)))
     return loop
 
@@ -197,7 +199,7 @@ def test_a_refused_pod_is_tried_at_the_time_its_plugin_names(opens: Callable[[fl
 
 def test_a_time_in_the_past_keeps_nobody_busy_also_without_back_off() -> None:
     """Between two attempts a second passes."""
-    loop = opening(lambda now: 0.0, Backoff(0.0, 0.0))
+    loop = opening(lambda now: 0.0, PodBackoff(0.0, 0.0))
     loop.feed(events.PodSeen(a_pod("p", cpu=1)))
     for tenths in range(1, 31):
         loop.feed(events.TimePassed(100.0 + tenths / 10))

@@ -7,14 +7,14 @@ import pytest
 
 from lamina.model import events
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.framework.changes import Changed
-from lamina.scheduling.framework.commands import Bind
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.points import QueuedPod
-from lamina.scheduling.framework.profile import Profile
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, unschedulable
+from lamina.scheduling.contract.commands import Bind
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import QueuedPod
+from lamina.scheduling.contract.status import Status, unschedulable
 from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.runtime.profile import Profile
+from lamina.scheduling.state.cluster_changes import ClusterChange
+from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.testing import a_loop, a_node, a_pod
 
 REST = ("NodeUnschedulable", "TaintToleration", "NodeResourcesFit", "DefaultBinder")
@@ -30,7 +30,7 @@ class CountingSort:
     changes_with_time: ClassVar = False
     asked: ClassVar[list[str]] = []
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
         self.asked.append(queued.pod.name)
@@ -50,7 +50,7 @@ class ShyGate:
     name: ClassVar = "ShyGate"
     asked: ClassVar[list[str]] = []
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         self.asked.append(pod.name)
@@ -63,7 +63,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     ask = Profile.worth_retrying
 
-    def counted(self: Profile, plugin: str, pod: Pod, change: Changed) -> bool:
+    def counted(self: Profile, plugin: str, pod: Pod, change: ClusterChange) -> bool:
         asked.append(plugin)
         return ask(self, plugin, pod, change)
 

@@ -6,9 +6,9 @@ import pytest
 from lamina.model import events
 from lamina.model.pod import Owner
 from lamina.model.selectors import LabelSelector
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.view import everything
-from lamina.testing import Desk, a_loop, a_node, a_pod
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.view import everything
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 
 WEB = Owner("ReplicaSet", "web", "u1")
 RUNNING = a_pod("p", cpu=1, on="n1", owner=WEB, labels={"app": "web"})
@@ -16,20 +16,20 @@ APP = LabelSelector((("app", "web"),))
 
 
 @pytest.fixture
-def desk() -> Desk:
+def desk() -> LoopHarness:
     """Two nodes, and a pod on the first."""
-    made = Desk(a_loop())
+    made = LoopHarness(a_loop())
     made.tell(events.NodeSeen(a_node("n1")), events.NodeSeen(a_node("n2")), events.PodSeen(RUNNING))
     return made
 
 
-def counted(desk: Desk) -> tuple[list[int], list[int]]:
+def counted(desk: LoopHarness) -> tuple[list[int], list[int]]:
     """Return the pods of the controller and those with the label, by row."""
     nodes = everything(desk.loop.cluster.columns)
     return nodes.owned(("default", "u1")).tolist(), nodes.matching("default", APP).tolist()
 
 
-def positions(desk: Desk) -> dict[Facet, int]:
+def positions(desk: LoopHarness) -> dict[Facet, int]:
     return {facet: desk.loop.cluster.columns.logs[facet].position for facet in (Facet.PODS, Facet.RESOURCES)}
 
 
@@ -85,7 +85,7 @@ def test_a_pod_that_is_gone_counts_no_longer(desk):
 
 def test_a_pod_that_was_seen_being_deleted_can_go():
     """It was never counted, so there is nothing to take back."""
-    desk = Desk(a_loop())
+    desk = LoopHarness(a_loop())
     leaving = msgspec.structs.replace(RUNNING, deleting=True)
     desk.tell(events.NodeSeen(a_node("n1")), events.PodSeen(leaving), events.PodGone(RUNNING.uid))
 
@@ -113,7 +113,7 @@ def test_a_pod_that_changed_while_its_node_was_away_is_counted_as_it_is(desk):
 
 def test_a_pod_counts_from_the_moment_it_is_assumed():
     """Before anybody has heard of the binding, and not twice when they have."""
-    desk = Desk(a_loop())
+    desk = LoopHarness(a_loop())
     desk.loop.feed(events.NodeSeen(a_node("n1")))
     desk.loop.feed(events.PodSeen(msgspec.structs.replace(RUNNING, node_name="")))
     assert ([1], [1]) == counted(desk)

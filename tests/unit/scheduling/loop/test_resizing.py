@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from lamina.model.events import NodeSeen, TimePassed
-from lamina.testing import Desk, a_loop, a_node, a_pod
-from lamina.wire.kube import decode_pod
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
+from lamina.wire.kube.codec import decode_pod
 
 PLUGINS = ("PrioritySort", "NodeUnschedulable", "TaintToleration", "NodeResourcesFit", "DefaultBinder")
 PENDING = "PodResizePending"
@@ -32,7 +32,7 @@ def running(asked, held, *, reason=""):
 
 def a_desk(*pods):
     """A desk with a node of 4 cpus and these pods."""
-    desk = Desk(a_loop(PLUGINS))
+    desk = LoopHarness(a_loop(PLUGINS))
     desk.tell(TimePassed(1.0), NodeSeen(a_node("n", cpu=4)))
     desk.see(*pods)
     return desk

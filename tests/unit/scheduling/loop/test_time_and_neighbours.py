@@ -8,16 +8,16 @@ import pytest
 from lamina.model import events
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.framework.changes import Change
-from lamina.scheduling.framework.columns import Bools
-from lamina.scheduling.framework.commands import Bind, Command, ReportPluginError, WakeAt
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Reads, Verdicts, Wait
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, unschedulable
-from lamina.scheduling.framework.view import NodeView
-from lamina.scheduling.framework.waiting import WaitingPods
+from lamina.scheduling.contract.commands import Bind, Command, ReportPluginError, WakeAt
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Reads, Verdicts, Wait
+from lamina.scheduling.contract.status import Status, unschedulable
+from lamina.scheduling.contract.waiting_pods import WaitingPods
+from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.columns import Bools
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 from lamina.testing import a_loop, a_node, a_pod
 
 CORE = ("PrioritySort", "NodeResourcesFit", "DefaultBinder")
@@ -28,7 +28,7 @@ class Watch:
 
     name: ClassVar = "Watch"
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         self.log: list[tuple[str, float]] = []
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> None:
@@ -56,9 +56,9 @@ class Curfew:
 
     name: ClassVar = "Curfew"
     reads: ClassVar = Reads()
-    retry_on: ClassVar[frozenset[Change]] = frozenset()
+    retry_on: ClassVar[frozenset[ChangeKind]] = frozenset()
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         self.wake_at: float | None = 50.0
         self.over = False
         self.woken: list[float] = []
@@ -90,7 +90,7 @@ class Follower:
 
     name: ClassVar = "Follower"
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         self._context = context
         self.log: list[tuple[float, str]] = []
 
@@ -199,7 +199,7 @@ class Usher:
 
     name: ClassVar = "Usher"
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         self.wake_at: float | None = 50.0
         self._waiting: WaitingPods | None = None
 

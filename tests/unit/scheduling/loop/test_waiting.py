@@ -6,13 +6,13 @@ import pytest
 
 from lamina.model import events
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.commands import Bind, TellPending, WakeAt
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Wait
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.waiting import WaitingPods
+from lamina.scheduling.contract.commands import Bind, ReportUnschedulable, WakeAt
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Wait
+from lamina.scheduling.contract.waiting_pods import WaitingPods
 from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.testing import a_loop, a_node, a_pod
 
 CORE = ("PrioritySort", "NodeResourcesFit", "DefaultBinder")
@@ -24,7 +24,7 @@ class Quorum:
     name: ClassVar = "Quorum"
     size: ClassVar = 3
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Wait | None:
         if len(waiting) + 1 < self.size:
@@ -46,7 +46,9 @@ def binds(commands: list[object]) -> list[tuple[str, str]]:
 
 
 def told(commands: list[object]) -> list[tuple[str, str]]:
-    return [(command.pod.name, command.decision.message) for command in commands if isinstance(command, TellPending)]
+    return [
+        (command.pod.name, command.decision.message) for command in commands if isinstance(command, ReportUnschedulable)
+    ]
 
 
 def test_pods_wait_for_one_another_and_are_bound_together(loop: Loop) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from lamina.model.events import NodeSeen, PodGone, PodSeen, TimePassed
-from lamina.scheduling.framework.columns import WIDE
-from lamina.scheduling.framework.commands import TellPending
+from lamina.scheduling.contract.commands import ReportUnschedulable
+from lamina.scheduling.state.columns import WIDE
 from lamina.testing import a_loop, a_node, a_pod
 
 PLUGINS = ("PrioritySort", "NodeUnschedulable", "TaintToleration", "NodeResourcesFit", "DefaultBinder")
@@ -46,7 +46,7 @@ def test_a_pod_that_asks_for_what_no_node_offers_is_refused_in_the_usual_words()
     (told,) = [
         one
         for one in loop.feed(PodSeen(a_pod("p", more={"example.com/r0": 1, "example.com/r1": 1})))
-        if isinstance(one, TellPending)
+        if isinstance(one, ReportUnschedulable)
     ]
 
     assert told.decision.message.startswith(

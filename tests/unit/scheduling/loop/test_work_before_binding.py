@@ -6,13 +6,13 @@ import pytest
 
 from lamina.model import events
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.commands import Bind, Command, DoWork, TellPending
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Work
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, failed, unschedulable
+from lamina.scheduling.contract.commands import Bind, Command, DoWork, ReportUnschedulable
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Work
+from lamina.scheduling.contract.status import Status, failed, unschedulable
 from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.testing import a_loop, a_node, a_pod
 
 CORE = ("PrioritySort", "NodeResourcesFit", "DefaultBinder")
@@ -24,7 +24,7 @@ class Disks:
 
     name: ClassVar = "Disks"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def reserve(self, state: CycleState, pod: Pod, node: str) -> None:
         log.append(f"reserve {pod.name} on {node}")
@@ -44,7 +44,7 @@ class Addresses:
 
     name: ClassVar = "Addresses"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Work | Status | None:
         if pod.labels.get("address") == "none":
@@ -57,7 +57,7 @@ class Second:
 
     name: ClassVar = "Second"
 
-    def __init__(self, context: Context, args: NoArgs) -> None: ...
+    def __init__(self, context: PluginContext, args: NoArgs) -> None: ...
 
     def reserve(self, state: CycleState, pod: Pod, node: str) -> Status | None:
         log.append(f"second reserve {pod.name}")
@@ -83,7 +83,7 @@ def brief(commands: list[Command]) -> list[str]:
                 lines.append(f"{plugin}: {task} for {pod.name} on {node}")
             case Bind(pod, node, _):
                 lines.append(f"bind {pod.name} to {node}")
-            case TellPending(pod, decision):
+            case ReportUnschedulable(pod, decision):
                 lines.append(f"{pod.name} pending: {decision.message}")
     return lines
 

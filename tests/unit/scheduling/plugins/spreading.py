@@ -9,9 +9,9 @@ import numpy as np
 from lamina.model.node import Node
 from lamina.model.pod import Owner, Pod, SpreadConstraint
 from lamina.model.selectors import LabelSelector, Requirement
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.status import Code
-from lamina.scheduling.plugins.upstream.pod_topology_spread.rules import HOSTNAME, ZONE, SpreadArgs
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.status import Code
+from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_rules import HOSTNAME, ZONE, SpreadArgs
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench, refused
 

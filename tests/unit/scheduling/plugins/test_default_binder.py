@@ -1,8 +1,8 @@
 """DefaultBinder: an ordinary binding."""
 
-from lamina.scheduling.framework.commands import Bind
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.registry import points_of
+from lamina.scheduling.contract.commands import Bind
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import points_of
 from lamina.testing import a_pod
 from tests.unit.scheduling.bench import Bench
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.testing import a_digest, a_node, a_pod
 from tests.unit.scheduling.bench import Bench, scored
 

@@ -7,10 +7,10 @@ from lamina.model import events
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod, PodTerm
 from lamina.model.selectors import LabelSelector, Requirement
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.status import SKIP
-from lamina.testing import Desk, a_loop, a_node, a_pod
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.status import SKIP
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 from tests.unit.scheduling.bench import Bench, refused
 
 KEPT_AWAY = Refusal("InterPodAffinity", ("node(s) didn't satisfy existing pods anti-affinity rules",))
@@ -102,20 +102,22 @@ def test_the_namespaces_that_are_meant_count(more, namespace, kept_away):
 @pytest.mark.parametrize(
     ("change", "want"),
     [
-        pytest.param(Changed(Change.POD_REMOVED, 0, pod=loner(APART)), True, id="who kept it away left"),
-        pytest.param(Changed(Change.POD_REMOVED, 0, pod=web()), False, id="somebody else left"),
-        pytest.param(Changed(Change.POD_REMOVED, 0, pod=loner(APART, namespace="shop")), False, id="elsewhere"),
-        pytest.param(Changed(Change.NODE_LABELS, 0), True, id="a node has other labels"),
-        pytest.param(Changed(Change.NODE_ADDED, 0), True, id="a new node"),
+        pytest.param(ClusterChange(ChangeKind.POD_REMOVED, 0, pod=loner(APART)), True, id="who kept it away left"),
+        pytest.param(ClusterChange(ChangeKind.POD_REMOVED, 0, pod=web()), False, id="somebody else left"),
+        pytest.param(
+            ClusterChange(ChangeKind.POD_REMOVED, 0, pod=loner(APART, namespace="shop")), False, id="elsewhere"
+        ),
+        pytest.param(ClusterChange(ChangeKind.NODE_LABELS, 0), True, id="a node has other labels"),
+        pytest.param(ClusterChange(ChangeKind.NODE_ADDED, 0), True, id="a new node"),
     ],
 )
 def test_a_pod_is_tried_again_when_it_may_be_let_in(change, want):
     assert want == Bench().make("InterPodAffinity").worth_retrying(web(), change)
 
 
-def desk() -> Desk:
+def desk() -> LoopHarness:
     """Make a desk with one node in each of two zones."""
-    made = Desk(a_loop(["PrioritySort", "InterPodAffinity", "NodeResourcesFit", "DefaultBinder"]))
+    made = LoopHarness(a_loop(["PrioritySort", "InterPodAffinity", "NodeResourcesFit", "DefaultBinder"]))
     made.tell(*(events.NodeSeen(a_node(f"{zone}1", labels={"zone": zone})) for zone in "ab"))
     return made
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from lamina.model.image import Image
+from lamina.model.layer_report import LayerReport
 from lamina.model.pod import Owner, Pod
-from lamina.model.reports import LayerReport
-from lamina.scheduling.framework.evaluation import Evaluation
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
+from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
 from lamina.testing import a_node, a_pod, a_profile, an_image, held
 from tests.unit.scheduling.bench import Bench, final, scored
 
@@ -131,7 +131,7 @@ def test_in_an_evaluation_the_mean_is_that_of_the_nodes_that_passed():
         args={"LayerLocality": LayerLocalityArgs(**RATES)},
     )
 
-    evaluation = Evaluation(profile, bench.columns, POD)
+    evaluation = ShapeEvaluation(profile, bench.columns, POD)
 
     assert {"full": -1, "some": 38, "none": 30, "silent": 34} == bench.by_name(evaluation.totals.tolist())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lamina.model.pod import Owner, Pod
 from lamina.scheduling.plugins.locality.layer_locality import Barrier, LayerLocalityArgs
-from lamina.scheduling.plugins.locality.layer_locality.guard import barrier, look
+from lamina.scheduling.plugins.locality.layer_locality.crowding_guard import barrier, read_crowding
 from lamina.testing import a_node, a_pod, an_image, held
 from tests.unit.scheduling.bench import Bench, final
 
@@ -38,7 +38,7 @@ def seconds(bench: Bench, pod: Pod, price: Barrier, feasible: Collection[str] | 
     """Return what crowding costs each node; OUT where it is out of the question."""
     load, names = bench.context.load, bench.columns.rows if feasible is None else feasible
     inside = np.array([node is not None and node.name in names for node in bench.columns.nodes])
-    costs, out = barrier(price, load, pod, look(load, 1.0, pod, bench.view), inside)
+    costs, out = barrier(price, load, pod, read_crowding(load, 1.0, pod, bench.view), inside)
     return {name: OUT if out[row] else float(costs[row]) for name, row in bench.columns.rows.items()}
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from lamina.model.image import Platform
-from lamina.model.layer_story import LayerState, LocalityStory, Saved
+from lamina.model.locality_explanation import LayerState, LocalityExplanation, Savings
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
 from lamina.testing import a_digest, a_node, a_pod, an_image, held
 from tests.unit.scheduling.bench import Bench
@@ -218,12 +218,12 @@ def test_a_story_goes_by_the_platform_of_the_chosen_node():
     bench.learn(NEXT, small)
     bench.report(held("amd", NEXT), held("arm", small))
 
-    assert LocalityStory(
+    assert LocalityExplanation(
         layers=(LayerState(a_digest("arm os"), 100 * MB, "present"),),
         seconds=0.0,
         download=0,
-        against_mean=Saved(0.0, 0),
-        against_runner_up=Saved(0.0, 0),
+        against_mean=Savings(0.0, 0),
+        against_runner_up=Savings(0.0, 0),
     ) == story(bench, "arm", "amd", "amd arm")
 
 

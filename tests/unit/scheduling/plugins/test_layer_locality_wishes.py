@@ -7,11 +7,11 @@ import pytest
 
 from lamina.model import events
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.explain import Detail
-from lamina.scheduling.loop.state import Settings
+from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
 from lamina.scheduling.plugins.locality.layer_locality.args import wish
-from lamina.testing import Desk, a_loop, a_node, a_pod, an_image, held
+from lamina.scheduling.runtime.explanation import Detail
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod, an_image, held
 from tests.unit.scheduling.bench import Bench, final
 
 MB = 1_000_000
@@ -116,10 +116,10 @@ def test_silent_nodes_are_weighed_like_the_others():
 # --------------------------------------------------------------------------------------------------------- in a decision
 
 
-def a_desk(detail: Detail = "brief") -> Desk:
+def a_desk(detail: Detail = "brief") -> LoopHarness:
     """Two nodes: the emptier one lacks the image."""
     plugins = ["PrioritySort", "NodeResourcesFit", "LayerLocality", "DefaultBinder"]
-    desk = Desk(a_loop(plugins, settings=Settings(detail=detail)))
+    desk = LoopHarness(a_loop(plugins, settings=LoopSettings(detail=detail)))
     desk.tell(
         events.ImagesLearned((APP,)),
         events.NodeSeen(a_node("has", cpu=8)),

@@ -8,10 +8,9 @@ from lamina.model import events
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod, PreferredNodes
 from lamina.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Narrowed
-from lamina.scheduling.framework.status import SKIP, failed, unresolvable
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.points import PreFilterResult
+from lamina.scheduling.contract.status import SKIP, failed, unresolvable
 from lamina.scheduling.plugins.upstream.node_affinity.args import (
     AddedAffinity,
     AddedPreference,
@@ -20,7 +19,8 @@ from lamina.scheduling.plugins.upstream.node_affinity.args import (
     AddedTerms,
     NodeAffinityArgs,
 )
-from lamina.testing import Desk, a_loop, a_node, a_pod
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 from tests.unit.scheduling.bench import Bench, final, refused, scored
 
 OWN = Refusal("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), final=True)
@@ -123,11 +123,13 @@ def test_a_pod_that_says_nothing_about_nodes_is_none_of_its_business():
 @pytest.mark.parametrize(
     ("terms", "want"),
     [
-        pytest.param([named("n1")], Narrowed(frozenset({"n1"})), id="one"),
-        pytest.param([named("n1"), named("n2")], Narrowed(frozenset({"n1", "n2"})), id="one or the other"),
+        pytest.param([named("n1")], PreFilterResult(frozenset({"n1"})), id="one"),
+        pytest.param([named("n1"), named("n2")], PreFilterResult(frozenset({"n1", "n2"})), id="one or the other"),
         pytest.param([named("n1"), SSD], None, id="or any with a label"),
         pytest.param([named("n1", operator="NotIn")], None, id="all but one"),
-        pytest.param([named("n1", "n2")], Narrowed(frozenset({"n1", "n2"})), id="two at once, which will not match"),
+        pytest.param(
+            [named("n1", "n2")], PreFilterResult(frozenset({"n1", "n2"})), id="two at once, which will not match"
+        ),
         pytest.param(
             [NodeSelectorTerm(fields=(*named("n1").fields, *named("n2").fields))],
             unresolvable("pod affinity terms conflict"),
@@ -135,7 +137,7 @@ def test_a_pod_that_says_nothing_about_nodes_is_none_of_its_business():
         ),
         pytest.param(
             [NodeSelectorTerm(fields=(*named("n1").fields, *named("n2").fields)), named("n3")],
-            Narrowed(frozenset({"n3"})),
+            PreFilterResult(frozenset({"n3"})),
             id="two that exclude each other, or a third",
         ),
         pytest.param(
@@ -175,7 +177,7 @@ def test_where_only_named_nodes_can_match_no_other_is_looked_at(terms, want):
     ],
 )
 def test_a_pod_that_names_its_node_goes_there_or_is_told_why_not(terms, want):
-    desk = Desk(a_loop(["PrioritySort", "NodeAffinity", "NodeResourcesFit", "DefaultBinder"]))
+    desk = LoopHarness(a_loop(["PrioritySort", "NodeAffinity", "NodeResourcesFit", "DefaultBinder"]))
     desk.tell(*(events.NodeSeen(node) for node in cluster().columns.nodes if node is not None))
 
     desk.see(asking(*terms))
@@ -263,13 +265,13 @@ def test_a_preference_that_makes_no_sense_fails_the_attempt(preferred, want):
 def test_a_pod_is_tried_again_when_another_node_matches(before, labels, want, args):
     bench = Bench(a_node("n1", labels=labels))
     earlier = None if before is None else a_node("n1", labels=before)
-    kind = Change.NODE_ADDED if earlier is None else Change.NODE_LABELS
+    kind = ChangeKind.NODE_ADDED if earlier is None else ChangeKind.NODE_LABELS
 
-    assert want == bench.make("NodeAffinity", args).worth_retrying(asking(SSD), Changed(kind, 0, earlier))
+    assert want == bench.make("NodeAffinity", args).worth_retrying(asking(SSD), ClusterChange(kind, 0, earlier))
 
 
 def test_a_label_that_comes_later_lets_the_pod_in():
-    desk = Desk(a_loop(["PrioritySort", "NodeAffinity", "NodeResourcesFit", "DefaultBinder"]))
+    desk = LoopHarness(a_loop(["PrioritySort", "NodeAffinity", "NodeResourcesFit", "DefaultBinder"]))
     desk.tell(events.NodeSeen(a_node("n1")))
     desk.see(asking(SSD))
     assert {"p1": "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."} == desk.pending

@@ -3,9 +3,9 @@
 import pytest
 
 from lamina.model.decision import Refusal
-from lamina.scheduling.framework.changes import Change
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.view import only
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.view import only
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench, refused
 
@@ -65,4 +65,4 @@ def test_pods_are_told_apart_by_the_node_they_name():
 
 def test_only_a_new_node_can_change_its_mind():
     """Nodes do not change their names."""
-    assert frozenset({Change.NODE_ADDED}) == Bench().make("NodeName").retry_on
+    assert frozenset({ChangeKind.NODE_ADDED}) == Bench().make("NodeName").retry_on

@@ -6,10 +6,10 @@ import pytest
 from lamina.model import events
 from lamina.model.decision import Refusal
 from lamina.model.pod import HostPort, Pod
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.status import SKIP
-from lamina.testing import Desk, a_loop, a_node, a_pod
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.status import SKIP
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 from tests.unit.scheduling.bench import Bench, refused
 
 TAKEN = Refusal("NodePorts", ("node(s) didn't have free ports for the requested pod ports",))
@@ -76,15 +76,15 @@ def test_ports_leave_with_their_node():
 @pytest.mark.parametrize(
     ("change", "want"),
     [
-        pytest.param(Changed(Change.NODE_ADDED, 0), True, id="a new node"),
-        pytest.param(Changed(Change.POD_REMOVED, 0, pod=asking(HostPort(80))), True, id="who held it left"),
+        pytest.param(ClusterChange(ChangeKind.NODE_ADDED, 0), True, id="a new node"),
+        pytest.param(ClusterChange(ChangeKind.POD_REMOVED, 0, pod=asking(HostPort(80))), True, id="who held it left"),
         pytest.param(
-            Changed(Change.POD_REMOVED, 0, pod=asking(HostPort(80, ip="10.0.0.1"))), True, id="on one address"
+            ClusterChange(ChangeKind.POD_REMOVED, 0, pod=asking(HostPort(80, ip="10.0.0.1"))), True, id="on one address"
         ),
         pytest.param(
-            Changed(Change.POD_REMOVED, 0, pod=asking(HostPort(80, "UDP"))), False, id="who held another left"
+            ClusterChange(ChangeKind.POD_REMOVED, 0, pod=asking(HostPort(80, "UDP"))), False, id="who held another left"
         ),
-        pytest.param(Changed(Change.POD_REMOVED, 0, pod=a_pod()), False, id="who held none left"),
+        pytest.param(ClusterChange(ChangeKind.POD_REMOVED, 0, pod=a_pod()), False, id="who held none left"),
     ],
 )
 def test_a_pod_is_tried_again_when_its_port_may_be_free(change, want):
@@ -93,7 +93,7 @@ def test_a_pod_is_tried_again_when_its_port_may_be_free(change, want):
 
 def test_pods_that_want_one_port_go_to_one_node_each_and_the_last_one_waits_for_it():
     """One after another, as the ports become taken and free again."""
-    desk = Desk(a_loop(["PrioritySort", "NodePorts", "NodeResourcesFit", "DefaultBinder"]))
+    desk = LoopHarness(a_loop(["PrioritySort", "NodePorts", "NodeResourcesFit", "DefaultBinder"]))
     desk.tell(events.NodeSeen(a_node("n1")), events.NodeSeen(a_node("n2")))
     pods = [asking(HostPort(80), name=name) for name in "abc"]
     desk.see(*pods)

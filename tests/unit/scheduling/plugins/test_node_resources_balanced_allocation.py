@@ -2,12 +2,12 @@
 
 import pytest
 
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.view import NodeRow, only
+from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.plugins.upstream.node_resources_balanced_allocation import (
     BalancedAllocationArgs,
     BalancedResource,
 )
+from lamina.scheduling.state.view import NodeRow, only
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench, scored
 

@@ -4,8 +4,7 @@ import pytest
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.plugins.upstream.node_resources_fit import (
     FitArgs,
     RequestedToCapacityRatio,
@@ -13,6 +12,7 @@ from lamina.scheduling.plugins.upstream.node_resources_fit import (
     ScoringStrategy,
     ShapePoint,
 )
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench, refused, scored
 
@@ -368,7 +368,7 @@ def test_a_refused_pod_is_tried_again_when_the_changed_node_has_room(pod, row, w
     bench = Bench(a_node("n0"), a_node("n1"))
     bench.place("n0", a_pod(cpu=3))
 
-    assert want == bench.make("NodeResourcesFit").worth_retrying(pod, Changed(Change.POD_REMOVED, row))
+    assert want == bench.make("NodeResourcesFit").worth_retrying(pod, ClusterChange(ChangeKind.POD_REMOVED, row))
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_a_node_offers_what_is_free_on_it_of_what_it_has():
 
 def test_what_frees_room_or_adds_some_is_worth_a_look():
     """Upstream's events: a pod left, a node came or grew."""
-    assert frozenset({Change.NODE_ADDED, Change.NODE_ALLOCATABLE, Change.POD_REMOVED}) == (
+    assert frozenset({ChangeKind.NODE_ADDED, ChangeKind.NODE_ALLOCATABLE, ChangeKind.POD_REMOVED}) == (
         Bench().make("NodeResourcesFit").retry_on
     )
 

@@ -4,7 +4,7 @@ import pytest
 
 from lamina.model.decision import Refusal
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, Toleration
-from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench, refused
 

@@ -6,10 +6,15 @@ from lamina.model.decision import Refusal
 from lamina.model.pod import Pod, SpreadConstraint
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.status import SKIP
-from lamina.scheduling.framework.view import only
-from lamina.scheduling.plugins.upstream.pod_topology_spread.rules import HOSTNAME, ZONE, DefaultConstraint, SpreadArgs
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.status import SKIP
+from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_rules import (
+    HOSTNAME,
+    ZONE,
+    DefaultConstraint,
+    SpreadArgs,
+)
+from lamina.scheduling.state.view import only
 from lamina.testing import a_pod
 from tests.unit.scheduling.bench import refused
 from tests.unit.scheduling.plugins.spreading import (

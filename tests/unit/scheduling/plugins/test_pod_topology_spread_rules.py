@@ -6,9 +6,14 @@ import pytest
 from lamina.model import events
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import Taint
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.plugins.upstream.pod_topology_spread.rules import HOSTNAME, ZONE, DefaultConstraint, SpreadArgs
-from lamina.testing import Desk, a_loop, a_pod
+from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_rules import (
+    HOSTNAME,
+    ZONE,
+    DefaultConstraint,
+    SpreadArgs,
+)
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.testing import LoopHarness, a_loop, a_pod
 from tests.unit.scheduling.plugins.spreading import FOO, NAME, WEB, bench, four, hard, labelled, node, soft
 
 PLAIN = labelled("foo", spread=(hard(ZONE),))
@@ -63,12 +68,12 @@ def test_without_defaults_controllers_make_no_difference():
 # --------------------------------------------------------------------------------------------------------- trying again
 
 
-def worth(pod, change: Changed, args: SpreadArgs | None = None) -> bool:
+def worth(pod, change: ClusterChange, args: SpreadArgs | None = None) -> bool:
     on = bench(four(), {})
     return on.make(NAME, args).worth_retrying(pod, change) is True
 
 
-@pytest.mark.parametrize("kind", [Change.POD_PLACED, Change.POD_REMOVED])
+@pytest.mark.parametrize("kind", [ChangeKind.POD_PLACED, ChangeKind.POD_REMOVED])
 @pytest.mark.parametrize(
     ("other", "want"),
     [
@@ -79,7 +84,7 @@ def worth(pod, change: Changed, args: SpreadArgs | None = None) -> bool:
 )
 def test_a_pod_that_counts_may_change_the_answer(kind, other, want):
     """Wherever it came or went: the emptiest domain may be another one now."""
-    assert want == worth(PLAIN, Changed(kind, 0, pod=other))
+    assert want == worth(PLAIN, ClusterChange(kind, 0, pod=other))
 
 
 def test_so_may_one_of_the_same_controller():
@@ -87,8 +92,8 @@ def test_so_may_one_of_the_same_controller():
     constraint = DefaultConstraint(max_skew=1, topology_key=ZONE, when_unsatisfiable="DoNotSchedule")
     args = SpreadArgs(defaulting_type="List", default_constraints=(constraint,))
 
-    assert worth(a_pod(owner=WEB), Changed(Change.POD_REMOVED, 0, pod=a_pod(owner=WEB)), args)
-    assert not worth(a_pod(owner=WEB), Changed(Change.POD_REMOVED, 0, pod=a_pod()), args)
+    assert worth(a_pod(owner=WEB), ClusterChange(ChangeKind.POD_REMOVED, 0, pod=a_pod(owner=WEB)), args)
+    assert not worth(a_pod(owner=WEB), ClusterChange(ChangeKind.POD_REMOVED, 0, pod=a_pod()), args)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,7 @@ def test_so_may_one_of_the_same_controller():
     ],
 )
 def test_a_new_node_may_if_it_is_in_a_domain(pod, want):
-    assert want == worth(pod, Changed(Change.NODE_ADDED, 0))
+    assert want == worth(pod, ClusterChange(ChangeKind.NODE_ADDED, 0))
 
 
 @pytest.mark.parametrize(
@@ -118,25 +123,25 @@ def test_a_new_node_may_if_it_is_in_a_domain(pod, want):
 )
 def test_a_node_that_changed_may_if_its_domain_did(before, changes, want):
     """The node is a, in the first zone, now."""
-    assert want == worth(changed(PLAIN, **changes), Changed(Change.NODE_LABELS, 0, before))
+    assert want == worth(changed(PLAIN, **changes), ClusterChange(ChangeKind.NODE_LABELS, 0, before))
 
 
 def test_a_node_that_left_its_domain_may():
     """It has no rack now; it had one."""
     before = node("a", "z1", labels={"rack": "1"})
 
-    assert worth(labelled("foo", spread=(hard("rack"),)), Changed(Change.NODE_LABELS, 0, before))
-    assert not worth(labelled("foo", spread=(hard("row"),)), Changed(Change.NODE_LABELS, 0, before))
+    assert worth(labelled("foo", spread=(hard("rack"),)), ClusterChange(ChangeKind.NODE_LABELS, 0, before))
+    assert not worth(labelled("foo", spread=(hard("row"),)), ClusterChange(ChangeKind.NODE_LABELS, 0, before))
 
 
 def test_a_node_that_is_gone_may():
     """What it was is not known any more; it may have been the emptiest domain."""
-    assert Change.NODE_REMOVED in bench(four(), {}).make(NAME).retry_on
-    assert worth(PLAIN, Changed(Change.NODE_REMOVED))
+    assert ChangeKind.NODE_REMOVED in bench(four(), {}).make(NAME).retry_on
+    assert worth(PLAIN, ClusterChange(ChangeKind.NODE_REMOVED))
 
 
 def test_a_change_nobody_can_name_is_worth_a_look():
-    assert worth(PLAIN, Changed(Change.NODE_LABELS, -1))
+    assert worth(PLAIN, ClusterChange(ChangeKind.NODE_LABELS, -1))
 
 
 # --------------------------------------------------------------------------------------------------------- in the loop
@@ -144,8 +149,8 @@ def test_a_change_nobody_can_name_is_worth_a_look():
 PLUGINS = ["PrioritySort", NAME, "DefaultBinder"]
 
 
-def desk(*, zones: str = "12") -> Desk:
-    made = Desk(a_loop(PLUGINS, weights={NAME: 2}))
+def desk(*, zones: str = "12") -> LoopHarness:
+    made = LoopHarness(a_loop(PLUGINS, weights={NAME: 2}))
     made.tell(*(events.NodeSeen(node(f"n{zone}", f"z{zone}")) for zone in zones))
     return made
 
@@ -198,7 +203,7 @@ def test_a_label_taken_from_a_running_pod_makes_room():
 )
 def test_a_pod_that_waits_is_decided_by_what_nodes_are_then(second):
     """Zones 1/0: the first has one too many, and the second no place. What was kept about the pod does not hold."""
-    made = Desk(a_loop(["PrioritySort", "NodeResourcesFit", NAME, "DefaultBinder"]))
+    made = LoopHarness(a_loop(["PrioritySort", "NodeResourcesFit", NAME, "DefaultBinder"]))
     made.tell(events.NodeSeen(node("n1", "z1")), events.NodeSeen(node("n2", "z2", pods=0)))
     made.see(changed(PLAIN, uid="q", name="q", node_name="n1"))
     made.see(changed(PLAIN, spread=(hard(ZONE, node_taints_policy="Honor"),)))
@@ -211,7 +216,7 @@ def test_a_pod_that_waits_is_decided_by_what_nodes_are_then(second):
 
 def test_a_pod_that_finds_no_balance_is_tried_again_when_the_node_of_an_empty_domain_leaves():
     """Zones 1/0: the first has one too many, and the second no place. Without the second the first is the emptiest."""
-    made = Desk(a_loop(["PrioritySort", "NodeResourcesFit", NAME, "DefaultBinder"]))
+    made = LoopHarness(a_loop(["PrioritySort", "NodeResourcesFit", NAME, "DefaultBinder"]))
     made.tell(events.NodeSeen(node("n1", "z1")), events.NodeSeen(node("n2", "z2", pods=0)))
     made.see(changed(PLAIN, uid="q", name="q", node_name="n1"))
     made.see(PLAIN)

@@ -7,9 +7,14 @@ import pytest
 
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import Taint
-from lamina.scheduling.framework.cycle_state import CycleState
+from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.plugins.upstream.pod_topology_spread.logarithm import logarithm
-from lamina.scheduling.plugins.upstream.pod_topology_spread.rules import HOSTNAME, ZONE, DefaultConstraint, SpreadArgs
+from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_rules import (
+    HOSTNAME,
+    ZONE,
+    DefaultConstraint,
+    SpreadArgs,
+)
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.plugins.spreading import (
     BAR,

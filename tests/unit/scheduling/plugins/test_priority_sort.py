@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.registry import points_of
+from lamina.scheduling.contract.plugin_registry import points_of
 from lamina.testing import a_pod
 from tests.unit.scheduling.bench import Bench
 

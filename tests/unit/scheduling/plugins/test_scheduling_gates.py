@@ -5,8 +5,8 @@ import pytest
 
 from lamina.model import events
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.status import Status, unresolvable
-from lamina.testing import Desk, a_loop, a_node, a_pod
+from lamina.scheduling.contract.status import Status, unresolvable
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 from tests.unit.scheduling.bench import Bench
 
 
@@ -30,7 +30,7 @@ def test_a_pod_with_gates_is_kept_out_in_upstreams_words(gates: tuple[str, ...],
 
 def test_a_gated_pod_is_neither_tried_nor_talked_about_until_its_last_gate_is_gone():
     """That it is gated stands in its status already: the API server writes that."""
-    desk = Desk(a_loop(["SchedulingGates", "PrioritySort", "NodeResourcesFit", "DefaultBinder"]))
+    desk = LoopHarness(a_loop(["SchedulingGates", "PrioritySort", "NodeResourcesFit", "DefaultBinder"]))
     desk.see(gated("one", "two"))
     desk.tell(events.NodeSeen(a_node("n1")))
     desk.see(gated("two"))

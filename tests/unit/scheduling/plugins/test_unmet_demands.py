@@ -5,11 +5,11 @@ import pytest
 
 from lamina.model import events
 from lamina.model.pod import Pod
-from lamina.scheduling.config.named import NAMED, named
+from lamina.scheduling.config.named_profiles import NAMED, named
 from lamina.scheduling.loop.loop import Loop
-from lamina.scheduling.loop.state import Settings
+from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.in_tree import registry
-from lamina.testing import Desk, a_node, a_pod
+from lamina.testing import LoopHarness, a_node, a_pod
 from tests.unit.scheduling.bench import Bench
 
 KNOWN = registry(entry_points=False)
@@ -20,9 +20,9 @@ def asking(*unmet: str, ignored: tuple[str, ...] = (), name: str = "p1") -> Pod:
     return msgspec.structs.replace(a_pod(name), unmet=unmet, ignored=ignored)
 
 
-def desk(profile: str = "kube-default") -> Desk:
+def desk(profile: str = "kube-default") -> LoopHarness:
     """Make a desk with a named profile and two nodes."""
-    made = Desk(Loop(named(profile, KNOWN).profiles, lambda count: 0, Settings()))
+    made = LoopHarness(Loop(named(profile, KNOWN).profiles, lambda count: 0, LoopSettings()))
     made.tell(events.NodeSeen(a_node("n1")), events.NodeSeen(a_node("n2")))
     return made
 

@@ -7,11 +7,11 @@ import signal
 import pytest
 
 from lamina.clients.kube.access import load_access
-from lamina.clients.kube.errors import ApiError, Unreachable
+from lamina.clients.kube.errors import ApiError, UnreachableError
 from lamina.model.pod import Pod
 from lamina.services.annotator import wiring
-from lamina.services.annotator.wiring import Options, StoppedError
-from lamina.services.annotator.writing import RefusedError
+from lamina.services.annotator.annotation_writer import WritesRejectedError
+from lamina.services.annotator.wiring import AnnotatorOptions, StoppedError
 from lamina.testing import a_node
 from tests.unit.clients.kube.kubeconfigs import config, saved
 from tests.unit.services.fakes import LOST, ScriptedClient, refused
@@ -54,7 +54,9 @@ def run(monkeypatch, tmp_path):
         monkeypatch.setattr(wiring, "KubeClient", lambda *_, **__: client)
         monkeypatch.setattr(wiring, "Cluster", lambda *_, **__: Cluster())
         access = load_access(saved(tmp_path / "kubeconfig", config()))
-        options = Options(what="allocation", access=access, per_second=1e6, refresh=600.0, forget=1800.0, **how)
+        options = AnnotatorOptions(
+            what="allocation", access=access, per_second=1e6, refresh=600.0, forget=1800.0, **how
+        )
         await wiring.annotate(options, lambda *_: None)
 
     return annotate
@@ -67,18 +69,18 @@ def run(monkeypatch, tmp_path):
         pytest.param(
             [b"{}", refused(422, "Too long")],
             30,
-            RefusedError,
+            WritesRejectedError,
             "1 of 30 nodes refuse their annotations; n01: POST binding: 422 Reason: Too long",
             id="one node",
         ),
         pytest.param(
             [refused(403)] * 30,
             20,
-            RefusedError,
+            WritesRejectedError,
             "20 nodes in a row refuse their annotations: 403 Reason; n00: POST binding: 403 Reason: no",
             id="all nodes",
         ),
-        pytest.param([b"{}", LOST], 2, Unreachable, str(LOST), id="nobody answers"),
+        pytest.param([b"{}", LOST], 2, UnreachableError, str(LOST), id="nobody answers"),
         pytest.param([refused(401)], 1, ApiError, "401 Reason", id="nobody knows us"),
     ],
 )

@@ -6,11 +6,11 @@ from typing import Annotated, Final
 import msgspec
 import numpy as np
 
-from lamina.scheduling.framework.agent import Agent, Agents
-from lamina.scheduling.framework.registry import Args, NoArgs
+from lamina.scheduling.contract.plugin_registry import NoArgs, PluginArgs
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgent, SchedulingAgentRegistry
 
 
-class RiskArgs(Args, frozen=True, kw_only=True):
+class RiskArgs(PluginArgs, frozen=True, kw_only=True):
     utilization: Annotated[int, msgspec.Meta(ge=0, le=100)] = 90
     percentile: Annotated[int, msgspec.Meta(ge=0, le=100)] = 30
 
@@ -23,7 +23,7 @@ class Scores:
     """Gives every node the same."""
 
     name = "Scores"
-    Args: type[Args] = NoArgs
+    Args: type[PluginArgs] = NoArgs
 
     def __init__(self, context, args):
         self.args = args
@@ -79,7 +79,7 @@ def variables(environ: Mapping[str, str]) -> tuple[dict[str, dict[str, object]],
     return {"SafeOverload": {"utilization": int(text)}}, []
 
 
-SAFE: Final = Agent(
+SAFE: Final = SchedulingAgent(
     name="safe",
     summary="spread the risk of overload",
     plugins=(SafeOverload, SafeBalance, LowRisk),
@@ -91,17 +91,19 @@ SAFE: Final = Agent(
     },
     environment=variables,
 )
-LAYERS: Final = Agent(
+LAYERS: Final = SchedulingAgent(
     name="layers", summary="start where layers are", plugins=(Layers,), priorities={"layers": "Layers"}
 )
-CONGESTION: Final = Agent(
+CONGESTION: Final = SchedulingAgent(
     name="congestion", summary="avoid the congested", plugins=(Congestion,), priorities={"congestion": "Congestion"}
 )
-PIGEON: Final = Agent(name="pigeon", summary="pack", plugins=(Pigeon,), priorities={"pigeon-holing": "Pigeon"})
-FOO: Final = Agent(
+PIGEON: Final = SchedulingAgent(
+    name="pigeon", summary="pack", plugins=(Pigeon,), priorities={"pigeon-holing": "Pigeon"}
+)
+FOO: Final = SchedulingAgent(
     name="foo", summary="a skeleton", plugins=(Foo,), predicates={"foo": "Foo"}, priorities={"foo": "Foo"}
 )
 
 
-def all_agents() -> Agents:
-    return Agents(LAYERS, SAFE, PIGEON, CONGESTION, FOO)
+def all_agents() -> SchedulingAgentRegistry:
+    return SchedulingAgentRegistry(LAYERS, SAFE, PIGEON, CONGESTION, FOO)

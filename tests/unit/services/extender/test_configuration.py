@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.clients.files import FILE_LIMIT
+from lamina.clients.bounded_files import FILE_LIMIT
 from lamina.model.errors import InputError
 from lamina.services.extender.configuration import (
     AgentEntry,

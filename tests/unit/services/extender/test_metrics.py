@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 
-from lamina.scheduling.loop.panel import Panel
-from lamina.services.extender.http.listening import Listener
-from lamina.services.extender.http.refusals import TOO_MANY
-from lamina.services.extender.http.reply import Reply, Routes
-from lamina.services.extender.metrics import Metrics
-from lamina.services.extender.wiring import PAGES, PagesWatch
+from lamina.scheduling.loop.extender_core import ExtenderCore
+from lamina.services.extender.http.http_server import HttpServer
+from lamina.services.extender.http.rejections import TOO_MANY
+from lamina.services.extender.http.response import HttpResponse, Routes
+from lamina.services.extender.metrics import ExtenderMetrics
+from lamina.services.extender.wiring import ENDPOINT_LIMITS, EndpointMetrics
 
 
 def test_watches_that_are_interrupted_are_told_however_ready_it_is() -> None:
-    metrics = Metrics()
-    metrics.watch(Panel([]), lambda: True, lambda: {"Node": 0.0, "Pod": 90.5})
+    metrics = ExtenderMetrics()
+    metrics.watch(ExtenderCore([]), lambda: True, lambda: {"Node": 0.0, "Pod": 90.5})
     exposition = metrics.exposition().decode()
 
     assert 'lamina_extender_stale_seconds{kind="Node"} 0.0' in exposition
@@ -31,7 +31,7 @@ def test_watches_that_are_interrupted_are_told_however_ready_it_is() -> None:
     ],
 )
 def test_questions_are_timed_and_missed_and_pages_are_not(path: str, verb: str, counted: float) -> None:
-    metrics = Metrics()
+    metrics = ExtenderMetrics()
     metrics.served(path, 200, 0.25, 10, 20)
     metrics.abandoned(path)
     found = metrics.registry.get_sample_value
@@ -42,8 +42,8 @@ def test_questions_are_timed_and_missed_and_pages_are_not(path: str, verb: str, 
 
 
 async def test_whoever_stays_at_the_pages_keeps_no_probe_out_and_is_counted_apart() -> None:
-    metrics = Metrics()
-    listener = Listener(Routes(posts={}, gets={"/livez": Reply}), PAGES, PagesWatch(metrics))
+    metrics = ExtenderMetrics()
+    listener = HttpServer(Routes(posts={}, gets={"/livez": HttpResponse}), ENDPOINT_LIMITS, EndpointMetrics(metrics))
     await listener.start("127.0.0.1", 0)
     try:
         crowd = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(40)]
@@ -63,4 +63,4 @@ async def test_whoever_stays_at_the_pages_keeps_no_probe_out_and_is_counted_apar
 
 
 def test_who_has_read_a_page_is_not_waited_for_as_long_as_one_who_asks() -> None:
-    assert (16, 5.0) == (PAGES.connections, PAGES.idle_seconds)
+    assert (16, 5.0) == (ENDPOINT_LIMITS.connections, ENDPOINT_LIMITS.idle_seconds)

@@ -6,17 +6,17 @@ import logging
 import pytest
 
 from lamina.model.errors import InputError
-from lamina.services.extender.address import Address
+from lamina.services.extender.address import ListenAddress
 from lamina.services.extender.configuration import (
     AgentEntry,
+    PartialExtenderSettings,
     PrometheusEntry,
-    Said,
     TlsEntry,
     UsageEntry,
 )
-from lamina.services.extender.environment import read_environment
-from lamina.services.extender.loudness import LEVELS, Loudness, speak
-from lamina.services.extender.settings import Flags, chosen_agents, settle
+from lamina.services.extender.environment_variables import read_environment
+from lamina.services.extender.log_level import LEVELS, LogLevel, apply_log_level
+from lamina.services.extender.settings import ExtenderFlags, chosen_agents, merge_settings
 from lamina.services.log_lines import Verbosity
 from tests.unit.services.extender.agents import SAFE, all_agents
 
@@ -27,13 +27,15 @@ PAGES_TAKEN = "--pages: is where --listen is: choose another port"
 
 
 def flags(agents="safe", **fields):
-    return Flags(agents=tuple(AgentEntry(name=name) for name in agents.split(",")) if agents else None, **fields)
+    return ExtenderFlags(
+        agents=tuple(AgentEntry(name=name) for name in agents.split(",")) if agents else None, **fields
+    )
 
 
 def settled(one=None, variables=None, file=None):
-    one, file = one or flags(), file or Said()
+    one, file = one or flags(), file or PartialExtenderSettings()
     environment = read_environment(variables or {}, chosen_agents(one, file, all_agents()))
-    return settle(one, environment, file, all_agents())
+    return merge_settings(one, environment, file, all_agents())
 
 
 def refusal(one=None, variables=None, file=None):
@@ -54,7 +56,7 @@ def test_what_holds_if_nobody_says_anything():
         got.usage,
         got.registries,
     )
-    assert (("my-scheduler",), Loudness(0, logging.INFO), ()) == (
+    assert (("my-scheduler",), LogLevel(0, logging.INFO), ()) == (
         got.scheduler_names,
         got.loudness,
         got.complaints,
@@ -76,7 +78,7 @@ def test_what_holds_if_nobody_says_anything():
     ],
 )
 def test_where_it_listens(flag, port, file, expected):
-    got = settled(flags(listen=flag), {} if port is None else {"HTTP_PORT": port}, Said(listen=file))
+    got = settled(flags(listen=flag), {} if port is None else {"HTTP_PORT": port}, PartialExtenderSettings(listen=file))
 
     assert expected == str(got.address)
 
@@ -96,10 +98,10 @@ def test_where_it_listens(flag, port, file, expected):
 )
 def test_where_the_pages_are_served_as_well(flag, file, expected, variables, port):
     """Open to everybody or not, it takes no certificate and is nothing to warn about."""
-    got = settled(flags(pages=flag), variables, Said(pages=file))
+    got = settled(flags(pages=flag), variables, PartialExtenderSettings(pages=file))
 
     assert (expected, ()) == (None if got.pages is None else str(got.pages), got.complaints)
-    assert Address(port=port) == got.address
+    assert ListenAddress(port=port) == got.address
 
 
 @pytest.mark.parametrize(
@@ -136,12 +138,12 @@ def test_a_port_of_the_environment_that_nobody_needs_may_be_none():
 
 
 def test_tls_without_anything_in_it_is_none():
-    assert None is settled(file=Said(tls=TlsEntry())).tls
+    assert None is settled(file=PartialExtenderSettings(tls=TlsEntry())).tls
 
 
 def test_certificates_on_the_command_line_win_over_going_without_in_the_file():
     tls = TlsEntry(cert_file="a", key_file="b", client_ca_file="c", client_names=("d",))
-    got = settled(flags(tls=tls, listen="0.0.0.0:1"), {}, Said(insecure_http=True))
+    got = settled(flags(tls=tls, listen="0.0.0.0:1"), {}, PartialExtenderSettings(insecure_http=True))
 
     assert (tls, ()) == (got.tls, got.complaints)
 
@@ -149,18 +151,18 @@ def test_certificates_on_the_command_line_win_over_going_without_in_the_file():
 @pytest.mark.parametrize(
     ("verbosity", "variable", "file", "expected"),
     [
-        pytest.param(None, None, None, Loudness(0, logging.INFO), id="default"),
-        pytest.param(None, None, "debug", Loudness(4, logging.DEBUG), id="file"),
-        pytest.param(None, "ALERT", "debug", Loudness(0, logging.ERROR), id="environment over file"),
-        pytest.param(2, "ALERT", "debug", Loudness(2, logging.INFO), id="flag over both"),
-        pytest.param(0, "TRACE", None, Loudness(0, logging.INFO), id="-v 0 is something said"),
-        pytest.param(4, None, None, Loudness(4, logging.DEBUG), id="from -v 4 on everything is said"),
+        pytest.param(None, None, None, LogLevel(0, logging.INFO), id="default"),
+        pytest.param(None, None, "debug", LogLevel(4, logging.DEBUG), id="file"),
+        pytest.param(None, "ALERT", "debug", LogLevel(0, logging.ERROR), id="environment over file"),
+        pytest.param(2, "ALERT", "debug", LogLevel(2, logging.INFO), id="flag over both"),
+        pytest.param(0, "TRACE", None, LogLevel(0, logging.INFO), id="-v 0 is something said"),
+        pytest.param(4, None, None, LogLevel(4, logging.DEBUG), id="from -v 4 on everything is said"),
     ],
 )
 def test_how_much_is_said(verbosity, variable, file, expected):
     variables = {} if variable is None else {"LOG_LEVEL": variable}
 
-    assert expected == settled(flags(verbosity=verbosity), variables, Said(log_level=file)).loudness
+    assert expected == settled(flags(verbosity=verbosity), variables, PartialExtenderSettings(log_level=file)).loudness
 
 
 @pytest.mark.parametrize("name", LEVELS)
@@ -190,9 +192,9 @@ def test_a_level_is_known_in_any_case(name):
     ],
 )
 def test_a_level_that_is_none_is_info_with_a_warning(text, told):
-    got = settled(variables={"LOG_LEVEL": text}, file=Said(log_level="debug"))
+    got = settled(variables={"LOG_LEVEL": text}, file=PartialExtenderSettings(log_level="debug"))
 
-    assert (Loudness(), (told,)) == (got.loudness, got.complaints)
+    assert (LogLevel(), (told,)) == (got.loudness, got.complaints)
 
 
 @pytest.mark.parametrize(
@@ -205,14 +207,14 @@ def test_a_level_that_is_none_is_info_with_a_warning(text, told):
     ],
 )
 def test_arguments_of_plugins(written, variable, expected):
-    file = Said(agents=(AgentEntry(name="safe", plugins={"SafeOverload": written}),))
+    file = PartialExtenderSettings(agents=(AgentEntry(name="safe", plugins={"SafeOverload": written}),))
     args = settled(variables={"SAFEUTILIZATION": variable}, file=file).arguments["SafeOverload"]
 
     assert expected == (args.utilization, args.percentile)
 
 
 def test_arguments_that_do_not_go_together_across_both_are_told():
-    file = Said(agents=(AgentEntry(name="safe", plugins={"SafeOverload": {"percentile": 60}}),))
+    file = PartialExtenderSettings(agents=(AgentEntry(name="safe", plugins={"SafeOverload": {"percentile": 60}}),))
 
     assert (
         "agent safe: arguments of SafeOverload do not go together: utilization must not be below percentile; "
@@ -237,7 +239,7 @@ def test_variables_of_agents_that_are_not_served_are_not_looked_at():
     ],
 )
 def test_which_agents_are_served(one, file, names):
-    told = Said(agents=None if file is None else tuple(AgentEntry(name=name) for name in file))
+    told = PartialExtenderSettings(agents=None if file is None else tuple(AgentEntry(name=name) for name in file))
 
     assert names == [agent.name for agent in settled(flags(one), file=told).agents]
 
@@ -270,7 +272,7 @@ def broken_agents():
 
 
 def test_a_broken_agent_that_nobody_wants_is_warned_about():
-    got = settle(flags("safe"), read_environment({}, []), Said(), broken_agents())
+    got = merge_settings(flags("safe"), read_environment({}, []), PartialExtenderSettings(), broken_agents())
 
     assert tuple(broken_agents().broken.values()) == got.complaints
 
@@ -278,19 +280,19 @@ def test_a_broken_agent_that_nobody_wants_is_warned_about():
 @pytest.mark.parametrize(
     ("one", "file"),
     [
-        pytest.param(flags("safe,odd"), Said(), id="flag"),
-        pytest.param(flags(""), Said(agents=(AgentEntry(name="odd"),)), id="file"),
+        pytest.param(flags("safe,odd"), PartialExtenderSettings(), id="flag"),
+        pytest.param(flags(""), PartialExtenderSettings(agents=(AgentEntry(name="odd"),)), id="file"),
     ],
 )
 def test_a_broken_agent_that_is_wanted_is_one_clear_line(one, file):
     with pytest.raises(InputError) as caught:
-        settle(one, read_environment({}, []), file, broken_agents())
+        merge_settings(one, read_environment({}, []), file, broken_agents())
 
     assert [broken_agents().broken["odd"]] == [mistake.message for mistake in caught.value.mistakes]
 
 
 def test_flags_replace_what_the_file_says_field_by_field():
-    file = Said(reply="full", state="body", registries="file.yaml", scheduler_names=("a",), tls=TLS)
+    file = PartialExtenderSettings(reply="full", state="body", registries="file.yaml", scheduler_names=("a",), tls=TLS)
     one = flags(reply="sparse", registries=False, scheduler_names=("b",), tls=TlsEntry(client_names=("you",)))
     got = settled(one, file=file)
 
@@ -318,7 +320,7 @@ def test_flags_replace_what_the_file_says_field_by_field():
     ],
 )
 def test_where_usage_comes_from(one, file, expected):
-    assert expected == settled(flags(usage=one), file=Said(usage=file)).usage
+    assert expected == settled(flags(usage=one), file=PartialExtenderSettings(usage=file)).usage
 
 
 @pytest.mark.parametrize(
@@ -379,7 +381,7 @@ def test_what_does_not_go_together(one, told):
 
 def test_a_certificate_by_flag_does_not_go_with_a_key_from_the_file():
     assert "--tls-cert: has no key: name it in --tls-key" == refusal(
-        flags(tls=TlsEntry(cert_file="other")), file=Said(tls=TLS)
+        flags(tls=TlsEntry(cert_file="other")), file=PartialExtenderSettings(tls=TLS)
     )
 
 
@@ -417,7 +419,7 @@ def test_what_is_only_unwise_is_warned_about(one, warned):
     ],
 )
 def test_what_counts_as_this_machine(host, loopback):
-    assert loopback == Address(host, 1).is_loopback
+    assert loopback == ListenAddress(host, 1).is_loopback
 
 
 @pytest.fixture
@@ -442,7 +444,7 @@ def logging_as_it_was():
     ],
 )
 def test_what_a_level_lets_through(logging_as_it_was, capsys, level, told):
-    speak(LEVELS[level], "json")
+    apply_log_level(LEVELS[level], "json")
     for severity in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
         logging.getLogger("lamina.x").log(severity, "said")
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from lamina.clients.kube.access import load_access
-from lamina.clients.oci.rules import Rules
+from lamina.clients.oci.registry_config import RegistryConfig
 from lamina.scheduling.plugins.in_tree import AGENTS, agents
-from lamina.services.extender.configuration import AgentEntry, Said
-from lamina.services.extender.environment import read_environment
-from lamina.services.extender.settings import Flags, settle
-from lamina.services.extender.wiring import Extender, Options, looks_at_layers
+from lamina.services.extender.configuration import AgentEntry, PartialExtenderSettings
+from lamina.services.extender.environment_variables import read_environment
+from lamina.services.extender.settings import ExtenderFlags, merge_settings
+from lamina.services.extender.wiring import ExtenderOptions, ExtenderService, reads_layers
 from lamina.testing.builders import a_pod
 
 KUBECONFIG = """\
@@ -32,7 +32,7 @@ def kubeconfig(tmp_path: Path) -> Path:
 
 
 def test_of_the_agents_in_tree_only_layers_looks_at_layers() -> None:
-    assert ["layers"] == [agent.name for agent in AGENTS if looks_at_layers(agent)]
+    assert ["layers"] == [agent.name for agent in AGENTS if reads_layers(agent)]
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,13 @@ def test_registries_are_asked_for_layers_and_for_pods_of_schedulers_that_ask(
     served: str, pod: str, expected: bool, kubeconfig: Path
 ) -> None:
     async def story() -> bool:
-        flags = Flags(agents=(AgentEntry(name=served),))
-        settings = settle(flags, read_environment({}, []), Said(), agents(entry_points=False))
-        extender = Extender(Options(settings=settings, access=load_access(kubeconfig, ""), rules=Rules()))
+        flags = ExtenderFlags(agents=(AgentEntry(name=served),))
+        settings = merge_settings(
+            flags, read_environment({}, []), PartialExtenderSettings(), agents(entry_points=False)
+        )
+        extender = ExtenderService(
+            ExtenderOptions(settings=settings, access=load_access(kubeconfig, ""), rules=RegistryConfig())
+        )
         try:
             door = extender.door
             return door is not None and door._ours(a_pod("p", scheduler=pod))

@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 
 from lamina.model import events
-from lamina.scheduling.config.load import Configuration
-from lamina.scheduling.config.named import named
-from lamina.scheduling.framework.commands import Bind
+from lamina.scheduling.config.loader import Configuration
+from lamina.scheduling.config.named_profiles import named
+from lamina.scheduling.contract.commands import Bind
 from lamina.scheduling.loop.loop import Loop
-from lamina.scheduling.loop.snapshot import what_is_lost
-from lamina.scheduling.loop.state import Settings
+from lamina.scheduling.loop.loop_snapshot import what_is_lost
+from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.services.scheduler.event_ring import EventRing, RingLimits, TiePicks
 from lamina.services.scheduler.recordings import RecordingWriter
 from lamina.testing import a_node, a_pod, an_image, held
-from lamina.trace.recording import Record
+from lamina.trace.recording import RecordingRecord
 from lamina.trace.recording_reader import read_recording
 
 REGISTRY = registry(entry_points=False)
@@ -31,7 +31,7 @@ class Life:
         self.configuration = configuration or named("lamina-balanced", REGISTRY).called("default-scheduler")
         self.now = 0.0
         picks = TiePicks(random.Random(5).randrange)
-        self.loop = Loop(self.configuration.profiles, picks, Settings(self.configuration.backoff, "savings"))
+        self.loop = Loop(self.configuration.profiles, picks, LoopSettings(self.configuration.backoff, "savings"))
         self.ring = EventRing(self.loop, picks, lambda: 1000.0 + self.now, limits)
         self.writer = RecordingWriter(self.configuration, "savings", what_is_lost(self.loop.profiles))
         self.serial = 0
@@ -71,7 +71,7 @@ class Life:
         return self
 
 
-def records_of(data: bytes, folder: Any) -> list[Record]:
+def records_of(data: bytes, folder: Any) -> list[RecordingRecord]:
     """Read a recording, by way of a file."""
     path = folder / "events.lamrec"
     path.write_bytes(data)

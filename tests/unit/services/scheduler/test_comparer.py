@@ -10,10 +10,10 @@ from lamina.model.events import BindDone, NodeSeen, PodSeen
 from lamina.model.pod import PodUid
 from lamina.scheduling.loop.loop import Loop
 from lamina.services.scheduler import comparer
-from lamina.services.scheduler.comparer import Comparison, Difference, compare
-from lamina.services.scheduler.observing import Observer
+from lamina.services.scheduler.comparer import CacheComparison, CacheDifference, compare
+from lamina.services.scheduler.shadow_executor import ShadowExecutor
 from lamina.testing import a_loop
-from lamina.wire.kube import decode_node, decode_pod
+from lamina.wire.kube.codec import decode_node, decode_pod
 from tests.unit.services.fakes import ScriptedClient, StillClock, leaping, refused
 
 
@@ -49,7 +49,7 @@ def cached(nodes: list[dict[str, Any]], pods: list[dict[str, Any]]) -> Loop:
     return loop
 
 
-def compared(loop: Loop, *looks: list[bytes]) -> tuple[Comparison, ScriptedClient]:
+def compared(loop: Loop, *looks: list[bytes]) -> tuple[CacheComparison, ScriptedClient]:
     """Compare; the last look is the same for ever."""
     client = ScriptedClient(*(page for look in looks for page in look))
     return leaping(compare(client, loop)), client
@@ -62,7 +62,7 @@ def test_who_agrees_is_looked_at_once():
     nodes, pods = [N1, N2], [a_pod("placed", "n1"), a_pod("waits"), a_pod("other", scheduler="somebody-else")]
     found, client = compared(cached(nodes, pods), served(nodes, pods))
 
-    assert Comparison(2, 3, ()) == found
+    assert CacheComparison(2, 3, ()) == found
     assert ["GET nodes", "GET pods"] == client.short
     assert "status.phase!=Succeeded,status.phase!=Failed" == client.asked[1].query["fieldSelector"]
 
@@ -102,7 +102,7 @@ def test_who_agrees_is_looked_at_once():
 def test_what_differs_twice_is_a_difference(ours, theirs, difference):
     found, client = compared(cached(*ours), served(*theirs), served(*theirs))
 
-    assert Difference(*difference) in found.differences
+    assert CacheDifference(*difference) in found.differences
     assert 4 == len(client.asked)
     assert comparer.SECOND_LOOK_AFTER <= client.asked[2].at - client.asked[0].at + 1e-6
 
@@ -170,7 +170,7 @@ def test_all_pages_are_read():
     )
     found = leaping(compare(client, cached([N1, N2], pods)))
 
-    assert Comparison(2, 6, ()) == found
+    assert CacheComparison(2, 6, ()) == found
     assert ["", "more", "", "from 0", "from 2"] == [asked.query.get("continue", "") for asked in client.asked]
     assert {"5000"} == {asked.query["limit"] for asked in client.asked}
 
@@ -198,7 +198,7 @@ def test_an_api_server_that_says_no_is_heard_of():
 
 def test_what_is_only_observed_is_no_difference():
     loop = cached([N1], [])
-    observer = Observer(loop.take, StillClock())
+    observer = ShadowExecutor(loop.take, StillClock())
     observer.connect(loop)
     loop.take(observer.seen(decode_pod(json.dumps(a_pod("p")).encode())))
     for command in loop.decide():
@@ -214,4 +214,7 @@ def test_a_pod_that_is_held_at_the_door_is_no_difference():
     client = ScriptedClient(*served([N1], [held, late]) * 2)
     found = leaping(compare(client, cached([N1], []), held=lambda: [PodUid("uid of held")]))
 
-    assert ((Difference("Pod", "shop/late", "not waiting", "waits for a node"),), 2) == (found.differences, found.pods)
+    assert ((CacheDifference("Pod", "shop/late", "not waiting", "waits for a node"),), 2) == (
+        found.differences,
+        found.pods,
+    )

@@ -5,14 +5,14 @@ import pytest
 
 from lamina.model import events
 from lamina.services.scheduler.event_ring import EventRing, RingLimits, Segment, TiePicks
-from lamina.services.scheduler.replay import replay
+from lamina.services.scheduler.replayer import replay_recording
 from lamina.testing import a_loop, a_node, a_pod, an_image, held
-from lamina.trace.recording import Decided
+from lamina.trace.recording import DecideCall
 from tests.unit.services.scheduler.recorded import REGISTRY, Life, records_of
 
 
 def entries(segment: Segment) -> int:
-    return sum(1 if isinstance(entry, Decided) else len(entry) for entry in segment.entries)
+    return sum(1 if isinstance(entry, DecideCall) else len(entry) for entry in segment.entries)
 
 
 def test_nothing_is_dropped_while_there_is_room():
@@ -42,10 +42,10 @@ def test_what_is_remembered_is_replayed_from_its_own_beginning(tmp_path, steps):
     decisions = []
     for segment in (life.ring.recording(), life.ring.newest()):
         data = b"".join(life.writer.encode(segment))
-        found = replay("test", records_of(data, tmp_path), REGISTRY)
+        found = replay_recording("test", records_of(data, tmp_path), REGISTRY)
 
         assert (True, None, True) == (found.equal, found.difference, found.exact)
-        assert entries(segment) == found.events + sum(isinstance(entry, Decided) for entry in segment.entries)
+        assert entries(segment) == found.events + sum(isinstance(entry, DecideCall) for entry in segment.entries)
         decisions.append(found.decisions)
     assert (len(list(life.ring)) == 1) == (decisions[0] == decisions[1])
 
@@ -57,7 +57,7 @@ def test_each_full_segment_is_handed_out_once_and_they_follow_each_other(tmp_pat
     life.ring.full = full.append
     life.live(50)
     found = [
-        replay("test", records_of(b"".join(life.writer.encode(one)), tmp_path), REGISTRY)
+        replay_recording("test", records_of(b"".join(life.writer.encode(one)), tmp_path), REGISTRY)
         for one in (*full, life.ring.newest())
     ]
 
@@ -89,7 +89,7 @@ def test_commands_of_events_before_the_snapshot_are_not_compared(tmp_path):
     list(life.decide())
     data = b"".join(life.writer.encode(life.ring.newest()))
 
-    assert replay("test", records_of(data, tmp_path), REGISTRY).equal
+    assert replay_recording("test", records_of(data, tmp_path), REGISTRY).equal
 
 
 def test_the_host_sees_the_loop_through_the_ring():
@@ -103,7 +103,7 @@ def test_the_host_sees_the_loop_through_the_ring():
 
     assert (loop.queue, True, ["default-scheduler"]) == (ring.queue, ring.unfinished, ring.tried)
     decided = ring.newest().entries[-1]
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, DecideCall)
     assert (1, 1, (0,)) == (decided.limit, decided.tried, decided.picks)
 
 
@@ -118,11 +118,13 @@ def test_a_decision_that_breaks_the_core_is_recorded(monkeypatch, tmp_path):
     with pytest.raises(ZeroDivisionError):
         life.ring.decide(1)
     decided = life.ring.newest().entries[-1]
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, DecideCall)
     assert decided.broke.startswith("ZeroDivisionError: by nothing")
     assert 1000 == len(decided.broke)
 
-    found = replay("test", records_of(b"".join(life.writer.encode(life.ring.recording())), tmp_path), REGISTRY)
+    found = replay_recording(
+        "test", records_of(b"".join(life.writer.encode(life.ring.recording())), tmp_path), REGISTRY
+    )
     assert found.difference is not None
     assert ("error", found.decisions + 1) == (found.difference.why, found.difference.decision)
     assert "when this was recorded, and decided in the replay" in found.difference.message
@@ -137,7 +139,7 @@ def test_a_pod_with_long_annotations_that_changes_again_and_again_stays_within_t
     letters = sum(
         len(event.pod.annotations["a"])
         for entry in life.ring.recording().entries
-        if not isinstance(entry, Decided)
+        if not isinstance(entry, DecideCall)
         for event in entry
         if isinstance(event, events.PodSeen)
     )

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from lamina.model import events
+from lamina.model.layer_report import ActivePull
 from lamina.model.node import NodeImage
 from lamina.model.pod import Container, PodTerm, PreferredNodes, SpreadConstraint
-from lamina.model.reports import Pull
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Taint, Toleration
 from lamina.services.scheduler.event_size import size_of
@@ -51,10 +51,11 @@ def node(**more: Any) -> events.Event:
         pytest.param(events.NamespaceSeen("shop", {"a": LONG}), id="annotation of a namespace"),
         pytest.param(events.NamespaceSeen("shop", {}, {"a": LONG}), id="label of a namespace"),
         pytest.param(
-            events.LayersReported(msgspec.structs.replace(held("n"), pulling=(Pull("a"),) * 1000)), id="many pulls"
+            events.LayersReported(msgspec.structs.replace(held("n"), pulling=(ActivePull("a"),) * 1000)),
+            id="many pulls",
         ),
         pytest.param(
-            events.LayersReported(msgspec.structs.replace(held("n"), pulling=(Pull(LONG),))), id="name of a pull"
+            events.LayersReported(msgspec.structs.replace(held("n"), pulling=(ActivePull(LONG),))), id="name of a pull"
         ),
         pytest.param(events.BindFailed(a_pod("p").uid, LONG), id="reason"),
     ],

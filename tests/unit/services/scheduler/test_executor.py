@@ -12,9 +12,9 @@ import pytest
 from lamina.clients.rate_limit import RateLimit
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.commands import Bind, Command, DoWork, Evict, Nominate, TellPending, WakeAt
+from lamina.scheduling.contract.commands import Bind, Command, DoWork, Evict, Nominate, ReportUnschedulable, WakeAt
 from lamina.services.scheduler import executor as module
-from lamina.services.scheduler.executor import MOST_WAITING, NOT_LEADING, PATIENCE, WORKERS, Executor
+from lamina.services.scheduler.executor import BIND_TIMEOUT, MOST_WAITING, NOT_LEADING, WORKERS, Executor
 from lamina.testing import a_pod
 from lamina.wire.decision_note import DECISION_ANNOTATION, decode_note
 from tests.unit.services.fakes import LOST, ScriptedClient, StillClock, a_decision, breathe, leaping, refused
@@ -182,7 +182,7 @@ def test_pauses_grow_so_that_an_outage_is_no_storm():
     bench = Bench(ScriptedClient(*(40 * [LOST]), then=served(node=""))).do(a_bind())
 
     times = [one.at for one in bench.client.asked if one.method == "POST"]
-    assert PATIENCE >= times[-1] - times[0]
+    assert BIND_TIMEOUT >= times[-1] - times[0]
     assert 20 >= len(times)
     assert BindFailed is type(bench.answer)
     assert "(tried for" in bench.answer.reason
@@ -381,7 +381,7 @@ def test_an_eviction_or_nomination_that_fails_is_said_and_ends_nothing(command, 
 
 
 def test_news_for_people_goes_to_the_teller_at_once():
-    bench = Bench(ScriptedClient()).do(TellPending(a_pod(), a_decision(outcome="unschedulable")))
+    bench = Bench(ScriptedClient()).do(ReportUnschedulable(a_pod(), a_decision(outcome="unschedulable")))
 
     assert [("pending", "p1")] == bench.ear.heard
     assert [] == bench.client.asked

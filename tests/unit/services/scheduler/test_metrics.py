@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from lamina.model.events import BindFailed, NodeSeen, PodSeen
-from lamina.scheduling.framework.commands import Bind, Evict, Nominate, TellPending
+from lamina.scheduling.contract.commands import Bind, Evict, Nominate, ReportUnschedulable
 from lamina.scheduling.loop.loop import Loop
-from lamina.services.intake.inbox import Inbox
-from lamina.services.intake.intake import Intake
-from lamina.services.scheduler.attempts import Attempts
-from lamina.services.scheduler.host import Host
-from lamina.services.scheduler.journal import Journal
-from lamina.services.scheduler.metrics import Metrics
+from lamina.services.informers.event_queue import EventQueue
+from lamina.services.informers.informer_set import InformerSet
+from lamina.services.scheduler.attempt_recorder import AttemptRecorder
+from lamina.services.scheduler.decision_journal import DecisionJournal
+from lamina.services.scheduler.metrics import SchedulerMetrics
+from lamina.services.scheduler.scheduler_host import SchedulerHost
 from lamina.testing import a_loop, a_node, a_pod
 from tests.unit.services.fakes import ScriptedClient, StillClock, a_decision, refused
 from tests.work import steps
@@ -39,15 +39,15 @@ OURS = (
 SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")
 
 
-def watched(loop: Loop | None = None) -> Metrics:
-    metrics = Metrics(StillClock())
-    intake = Intake(ScriptedClient(), Inbox())
+def watched(loop: Loop | None = None) -> SchedulerMetrics:
+    metrics = SchedulerMetrics(StillClock())
+    intake = InformerSet(ScriptedClient(), EventQueue())
     intake.reflectors["Pod"].counts.relists["gone"] += 1
     metrics.watch(loop or a_loop(), intake)
     return metrics
 
 
-def samples(metrics: Metrics) -> dict[str, float]:
+def samples(metrics: SchedulerMetrics) -> dict[str, float]:
     """Every series and its value."""
     found = {}
     for line in metrics.exposition().decode().splitlines():
@@ -115,7 +115,9 @@ def test_there_are_as_many_series_for_many_pods_as_for_one():
 def test_attempts_are_counted_by_result_and_profile(outcome, result):
     metrics = watched()
     decision = a_decision(outcome=outcome, profile="lamina")
-    metrics.attempted(0.003, [Bind(a_pod(), "n", decision) if outcome == "placed" else TellPending(a_pod(), decision)])
+    metrics.attempted(
+        0.003, [Bind(a_pod(), "n", decision) if outcome == "placed" else ReportUnschedulable(a_pod(), decision)]
+    )
 
     found = samples(metrics)
     labels = f'profile="lamina",result="{result}"'
@@ -177,7 +179,7 @@ def test_victims_are_counted_for_each_preemption():
     metrics = watched()
     victims = [Evict(a_pod(f"victim{number}"), a_pod(), "n1") for number in range(3)]
     metrics.attempted(
-        0.1, [*victims, Nominate(a_pod(), "n1"), TellPending(a_pod(), a_decision(outcome="unschedulable"))]
+        0.1, [*victims, Nominate(a_pod(), "n1"), ReportUnschedulable(a_pod(), a_decision(outcome="unschedulable"))]
     )
 
     found = samples(metrics)
@@ -190,7 +192,7 @@ def test_who_does_not_lead_says_so_from_the_start():
 
 def test_every_attempt_is_counted_also_when_there_is_nothing_new_to_tell():
     loop, clock = a_loop(), StillClock()
-    metrics, inbox = watched(loop), Inbox()
+    metrics, inbox = watched(loop), EventQueue()
 
     class Nobody:
         busy = False
@@ -198,7 +200,7 @@ def test_every_attempt_is_counted_also_when_there_is_nothing_new_to_tell():
         def perform(self, command: object) -> None:
             pass
 
-    host = Host(loop, inbox, Nobody(), Attempts(metrics, Journal()), clock)
+    host = SchedulerHost(loop, inbox, Nobody(), AttemptRecorder(metrics, DecisionJournal()), clock)
     host.allowed = lambda: True
     inbox.put(NodeSeen(a_node()))
     inbox.put(PodSeen(a_pod("huge", cpu=64)))
@@ -212,7 +214,7 @@ def test_every_attempt_is_counted_also_when_there_is_nothing_new_to_tell():
 
 def test_a_binding_that_failed_is_no_attempt_of_its_own():
     loop, clock = a_loop(), StillClock()
-    metrics, inbox = watched(loop), Inbox()
+    metrics, inbox = watched(loop), EventQueue()
 
     class Nobody:
         busy = False
@@ -220,7 +222,7 @@ def test_a_binding_that_failed_is_no_attempt_of_its_own():
         def perform(self, command: object) -> None:
             pass
 
-    host = Host(loop, inbox, Nobody(), Attempts(metrics, Journal()), clock)
+    host = SchedulerHost(loop, inbox, Nobody(), AttemptRecorder(metrics, DecisionJournal()), clock)
     host.allowed = lambda: True
     inbox.put(NodeSeen(a_node()))
     inbox.put(PodSeen(a_pod()))

@@ -15,13 +15,13 @@ import zstandard
 from lamina.model import events
 from lamina.model.errors import InputError
 from lamina.model.pod import Container
-from lamina.scheduling.config.load import load
+from lamina.scheduling.config.loader import load
 from lamina.services.scheduler.annotation_mask import AnnotationMask
 from lamina.services.scheduler.event_ring import Segment
 from lamina.services.scheduler.recordings import RecordingFiles, RecordingSettings, RecordingWriter, configuration_text
-from lamina.services.scheduler.replay import replay
+from lamina.services.scheduler.replayer import replay_recording
 from lamina.testing import a_node, a_pod
-from lamina.trace.recording import SUFFIX, Decided, Header, RecordingError, Taken
+from lamina.trace.recording import SUFFIX, DecideCall, RecordingError, RecordingHeader, TakenEvents
 from lamina.trace.recording_reader import read_recording
 from tests.unit.services.scheduler.recorded import REGISTRY, Life
 
@@ -44,7 +44,7 @@ def test_a_file_is_private_and_whole(tmp_path):
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
     assert 0o700 == stat.S_IMODE(path.parent.stat().st_mode)
     assert [path] == list(path.parent.iterdir())
-    assert replay(str(path), read_recording(path), REGISTRY).equal
+    assert replay_recording(str(path), read_recording(path), REGISTRY).equal
 
 
 def test_the_oldest_files_make_room_and_other_files_are_left_alone(tmp_path):
@@ -117,7 +117,7 @@ async def test_segments_that_wait_are_written_at_the_end_and_the_newest_last(tmp
     last = max(tmp_path.iterdir(), key=lambda path: path.name)
 
     assert 3 == len(list(tmp_path.iterdir()))
-    assert len(newest.entries) == sum(isinstance(one, Taken | Decided) for one in read_recording(last))
+    assert len(newest.entries) == sum(isinstance(one, TakenEvents | DecideCall) for one in read_recording(last))
 
 
 async def test_the_end_does_not_wait_for_a_disk_that_is_too_slow(tmp_path, caplog, monkeypatch):
@@ -276,7 +276,7 @@ def test_the_header_says_what_ran_and_what_is_lost(tmp_path):
     path = RecordingFiles(RecordingSettings(tmp_path), writer).write(life.ring.recording())
     header = next(read_recording(path))
 
-    assert isinstance(header, Header)
+    assert isinstance(header, RecordingHeader)
     assert ("brief", False, ("Theirs",)) == (header.detail, header.exact, header.lost)
     assert header.lamina
     assert 1000.0 == header.started

@@ -4,14 +4,14 @@ import gc
 
 import pytest
 
-from lamina.cli.profile_option import configuration
+from lamina.cli.options.scheduler_profile import configuration
 from lamina.clients.kube.access import load_access
 from lamina.model import events
-from lamina.services.scheduler.options import Options
+from lamina.services.scheduler.options import SchedulerOptions
 from lamina.services.scheduler.recordings import RecordingSettings
-from lamina.services.scheduler.wiring import Scheduler
+from lamina.services.scheduler.wiring import SchedulerService
 from lamina.testing import a_node
-from lamina.trace.recording import Decided, Taken
+from lamina.trace.recording import DecideCall, TakenEvents
 from lamina.trace.recording_reader import read_recording
 from tests.unit.clients.kube.kubeconfigs import config, saved
 
@@ -30,14 +30,14 @@ async def test_a_part_that_breaks_leaves_a_recording(tmp_path, monkeypatch):
     """With the segments that waited to be written, and the decision that broke the core as the last entry."""
     server = saved(tmp_path / "kubeconfig", config(cluster={"server": "http://127.0.0.1:1"}))
     folder = tmp_path / "recordings"
-    options = Options(
+    options = SchedulerOptions(
         configuration=configuration("lamina-balanced"),
         access=load_access(server),
         leader_elect=False,
         port=0,
         record=RecordingSettings(folder),
     )
-    scheduler = Scheduler(options)
+    scheduler = SchedulerService(options)
 
     def broken(_: int = 0) -> None:
         raise ZeroDivisionError("by nothing")
@@ -53,7 +53,9 @@ async def test_a_part_that_breaks_leaves_a_recording(tmp_path, monkeypatch):
         await scheduler.run()
 
     first, last = sorted(folder.iterdir(), key=lambda path: path.name[-13:])
-    assert ["Taken"] == [type(one).__name__ for one in read_recording(first) if isinstance(one, Taken | Decided)]
-    decided = [one for one in read_recording(last) if isinstance(one, Taken | Decided)][-1]
-    assert isinstance(decided, Decided)
+    assert ["TakenEvents"] == [
+        type(one).__name__ for one in read_recording(first) if isinstance(one, TakenEvents | DecideCall)
+    ]
+    decided = [one for one in read_recording(last) if isinstance(one, TakenEvents | DecideCall)][-1]
+    assert isinstance(decided, DecideCall)
     assert "ZeroDivisionError: by nothing" == decided.broke

@@ -11,20 +11,20 @@ from lamina.model.digest import Digest
 from lamina.model.pod import PodUid
 from lamina.model.resources import amounts
 from lamina.simulator.cluster import ENDED
-from lamina.simulator.cluster.life import Life, Stage
+from lamina.simulator.cluster.pod_lifecycle import LifecycleStage, PodLifecycle
 from lamina.simulator.pulls import DiskSpec, RuntimeSpec
 from lamina.testing import a_pod
-from lamina.trace import records
+from lamina.trace import trace_records
 from tests.unit.simulator.cluster.world import WEB, World
 
 NODES = ("n1", "n2")
 IMAGES = ("web:1", "api:1", "tool:1")
 END_RECORDS = (
-    records.PodFinished,
-    records.PodFailed,
-    records.PodEvicted,
-    records.PodRemoved,
-    records.PodRejected,
+    trace_records.PodFinished,
+    trace_records.PodFailed,
+    trace_records.PodEvicted,
+    trace_records.PodRemoved,
+    trace_records.PodRejected,
 )
 RUNTIME = RuntimeSpec(unpack_rate=400.0, ratio=1.0, resolve=0.3)
 ROOMY = DiskSpec(capacity=2600, high=0.7, low=0.4, every=20.0, min_age=1.0, evict_below=0.2, evict_every=5.0)
@@ -33,9 +33,9 @@ TIGHT = msgspec.structs.replace(ROOMY, capacity=1850)
 seconds = st.sampled_from((0.0, 0.5, 3.0, 20.0))
 use = st.builds(lambda size: amounts({"cpu": 1, "memory": f"{size}Gi"}), st.integers(0, 6))
 lives = st.builds(
-    Life,
+    PodLifecycle,
     seconds=st.one_of(st.none(), seconds),
-    stages=st.one_of(st.just(()), st.lists(st.builds(Stage, seconds, use), min_size=1, max_size=3).map(tuple)),
+    stages=st.one_of(st.just(()), st.lists(st.builds(LifecycleStage, seconds, use), min_size=1, max_size=3).map(tuple)),
     failures=st.integers(0, 3),
     restart=st.sampled_from(("Never", "Never", "OnFailure")),
     deadline=st.one_of(st.none(), seconds.map(lambda one: one + 0.1)),

@@ -5,7 +5,7 @@ import pytest
 from lamina.model import events
 from lamina.model.pod import Owner, PodUid
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
-from lamina.trace import records
+from lamina.trace import trace_records
 from tests.unit.simulator.cluster.world import WEB, World
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -55,7 +55,7 @@ def test_pods_are_left_on_a_failed_node_as_long_as_they_tolerate_it(world, pod, 
     world.at(10.0, world.cluster.fail, "n1")
     world.env.run()
 
-    assert evicted_at == [when for when, _, _ in world.log(records.PodEvicted)]
+    assert evicted_at == [when for when, _, _ in world.log(trace_records.PodEvicted)]
 
 
 def test_what_happened_on_a_failed_node_is_seen_when_it_is_back(world):
@@ -115,7 +115,7 @@ def test_pulls_break_off_and_are_made_again():
     world.env.run()
 
     assert [(28.0, "pull-done", "web:1"), (28.5, "pod-started", "default/p")] == world.log(
-        records.PullDone, records.PodStarted
+        trace_records.PullDone, trace_records.PodStarted
     )
 
 
@@ -161,7 +161,7 @@ def test_a_pod_bound_to_a_failed_node_is_not_left_there_for_ever(world, bound_at
     world.at(bound_at, world.run_on, "n1", "p")
     world.env.run()
 
-    assert [(evicted_at, "pod-evicted", "default/p")] == world.log(records.PodEvicted)
+    assert [(evicted_at, "pod-evicted", "default/p")] == world.log(trace_records.PodEvicted)
 
 
 def test_a_pod_told_to_stop_on_a_failed_node_stops_when_the_node_is_back(world):
@@ -172,7 +172,7 @@ def test_a_pod_told_to_stop_on_a_failed_node_stops_when_the_node_is_back(world):
     world.env.run()
 
     assert [11.0] == [when for when, event in world.heard(events.PodSeen) if event.pod.deleting]
-    assert [(23.0, "pod-removed", "default/p")] == world.log(records.PodRemoved)
+    assert [(23.0, "pod-removed", "default/p")] == world.log(trace_records.PodRemoved)
 
 
 def test_a_pod_told_to_stop_before_its_failed_node_saw_it_is_gone_when_the_node_is_back(world):
@@ -182,7 +182,7 @@ def test_a_pod_told_to_stop_before_its_failed_node_saw_it_is_gone_when_the_node_
     world.at(20.0, world.cluster.recover, "n1")
     world.env.run()
 
-    assert [(20.0, "pod-removed", "default/p")] == world.log(records.PodRemoved)
+    assert [(20.0, "pod-removed", "default/p")] == world.log(trace_records.PodRemoved)
 
 
 def test_a_pod_can_be_removed_from_a_failed_node_by_force(world):
@@ -192,7 +192,7 @@ def test_a_pod_can_be_removed_from_a_failed_node_by_force(world):
     world.at(100.0, world.cluster.recover, "n1")
     world.env.run()
 
-    assert [(11.0, "pod-removed", "default/p")] == world.log(records.PodRemoved, records.PodFinished)
+    assert [(11.0, "pod-removed", "default/p")] == world.log(trace_records.PodRemoved, trace_records.PodFinished)
     assert 0 == world.cluster.nodes["n1"].used["cpu"]
 
 
@@ -239,7 +239,7 @@ def test_a_drained_node_is_cordoned_and_its_pods_stop_each_in_its_time(world):
     world.env.run()
 
     assert [(10.0, "pod-removed", "default/quick"), (18.0, "pod-removed", "default/slow")] == world.log(
-        records.PodRemoved
+        trace_records.PodRemoved
     )
     assert world.cluster.nodes["n1"].unschedulable
     assert [PodUid("daemon")] == list(world.cluster.nodes["n1"].pods)

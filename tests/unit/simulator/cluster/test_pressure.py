@@ -5,10 +5,10 @@ import pytest
 from lamina.model import events
 from lamina.model.resources import amounts
 from lamina.model.taints import NO_SCHEDULE, Taint
-from lamina.simulator.cluster.life import Stage
+from lamina.simulator.cluster.pod_lifecycle import LifecycleStage
 from lamina.simulator.pulls import DiskSpec, RuntimeSpec
 from lamina.testing import an_image
-from lamina.trace import records
+from lamina.trace import trace_records
 from tests.unit.simulator.cluster.world import WEB, World
 
 LOW_ON_MEMORY = "The node was low on resource: memory."
@@ -16,12 +16,12 @@ LOW_ON_DISK = "The node was low on resource: ephemeral-storage."
 PRESSURE = (Taint("node.kubernetes.io/disk-pressure", effect=NO_SCHEDULE),)
 
 
-def stages(*memory: str, seconds: float = 10.0) -> tuple[Stage, ...]:
-    return tuple(Stage(seconds, amounts({"memory": one})) for one in memory)
+def stages(*memory: str, seconds: float = 10.0) -> tuple[LifecycleStage, ...]:
+    return tuple(LifecycleStage(seconds, amounts({"memory": one})) for one in memory)
 
 
 def evicted(world: World) -> list[tuple[float, str]]:
-    return [(one.at, one.pod.partition("/")[2]) for one in world.records if isinstance(one, records.PodEvicted)]
+    return [(one.at, one.pod.partition("/")[2]) for one in world.records if isinstance(one, trace_records.PodEvicted)]
 
 
 @pytest.fixture
@@ -36,7 +36,9 @@ def world() -> World:
 
 def test_pods_use_what_their_stages_say_and_others_what_they_ask_for(world):
     world.run_on("n1", "steady", memory="1Gi")
-    world.run_on("n1", "changing", memory="1Gi", stages=(Stage(10.0, amounts({"cpu": "50m", "memory": "3Gi"})),))
+    world.run_on(
+        "n1", "changing", memory="1Gi", stages=(LifecycleStage(10.0, amounts({"cpu": "50m", "memory": "3Gi"})),)
+    )
     node = world.cluster.nodes["n1"]
     world.env.run(until=5.0)
 
@@ -93,7 +95,7 @@ def test_an_evicted_pod_has_failed_and_its_room_is_free(world):
     world.env.run()
     node = world.cluster.nodes["n1"]
 
-    assert records.PodEvicted(10.5, "default/p", "n1", LOW_ON_MEMORY) == world.records[-1]
+    assert trace_records.PodEvicted(10.5, "default/p", "n1", LOW_ON_MEMORY) == world.records[-1]
     assert ("failed", "Evicted", 10.5) == (world.pod("p").phase, world.pod("p").reason, world.pod("p").ended)
     assert world.heard(events.PodSeen)[-1][1].pod.finished
     assert ({"cpu": 0, "memory": 0, "pods": 0}, {}) == (node.used, node.usage(11.0))
@@ -146,13 +148,13 @@ def test_a_node_short_of_disk_is_tainted_and_evicts_the_last_pod_that_uses_an_im
     small.run_on("n1", "second", "other:1")  # 900 of 1000 bytes used, less than 15 % free.
     small.env.run()
 
-    ((when, reason),) = [(one.at, one.reason) for one in small.records if isinstance(one, records.PodEvicted)]
+    ((when, reason),) = [(one.at, one.reason) for one in small.records if isinstance(one, trace_records.PodEvicted)]
     assert LOW_ON_DISK == reason
     assert ("running", "failed") == (small.pod("first").phase, small.pod("second").phase)
     seen = [(at, event.node.taints) for at, event in small.heard(events.NodeSeen, since=0.1)]
     assert (when, PRESSURE) in seen
     assert () == seen[-1][1]
-    removed = [one for one in small.records if isinstance(one, records.ImagesRemoved)]
+    removed = [one for one in small.records if isinstance(one, trace_records.ImagesRemoved)]
     assert [("other:1",)] == [one.images for one in removed]
     # The taint stays for five minutes after the look at which there was room again.
     assert [0.0] == [seen[-1][0] - removed[0].at - 300.0]
@@ -165,7 +167,7 @@ def test_a_node_short_of_disk_refuses_pods(small):
     small.env.run()
 
     assert [(60.0, "Evicted")] == [
-        (one.at, one.reason) for one in small.records if isinstance(one, records.PodRejected)
+        (one.at, one.reason) for one in small.records if isinstance(one, trace_records.PodRejected)
     ]
 
 

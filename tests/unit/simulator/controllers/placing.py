@@ -5,13 +5,13 @@ from typing import Any
 from lamina.model.events import Event
 from lamina.model.pod import PodUid
 from lamina.model.resources import amounts
-from lamina.simulator.cluster import Cluster, Delays, NodeSpec
-from lamina.simulator.cluster.life import RUNS_ON, Life
-from lamina.simulator.controllers import Controllers, ControllerSpec
+from lamina.simulator.cluster import Delays, VirtualCluster, VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import RUNS_FOREVER, PodLifecycle
+from lamina.simulator.controllers import ControllerManager, ControllerSpec
 from lamina.simulator.engine import Environment
 from lamina.testing import a_pod, an_image
-from lamina.trace import records
-from lamina.trace.records import Record, type_of
+from lamina.trace import trace_records
+from lamina.trace.trace_records import TraceRecord, type_of
 
 IMAGES = [
     an_image("app:1", {"base": 600, "one": 200}),
@@ -19,13 +19,13 @@ IMAGES = [
     an_image("app:3", {"other": 900}),
 ]
 TOLD = (
-    records.PodArrived
-    | records.PodStarted
-    | records.PodRemoved
-    | records.PodEvicted
-    | records.PodFinished
-    | records.PodFailed
-    | records.PodRejected
+    trace_records.PodArrived
+    | trace_records.PodStarted
+    | trace_records.PodRemoved
+    | trace_records.PodEvicted
+    | trace_records.PodFinished
+    | trace_records.PodFailed
+    | trace_records.PodRejected
 )
 
 
@@ -34,9 +34,9 @@ class World:
 
     def __init__(self, *nodes: str, pods: int = 2) -> None:
         self.env = Environment()
-        self.records: list[Record] = []
-        self.cluster = Cluster(self.env, IMAGES, Delays(start=0.5), self)
-        self.controllers = Controllers(self.env, self.cluster)
+        self.records: list[TraceRecord] = []
+        self.cluster = VirtualCluster(self.env, IMAGES, Delays(start=0.5), self)
+        self.controllers = ControllerManager(self.env, self.cluster)
         self._pods = pods
         self._pending: dict[PodUid, None] = {}
         self._placing = False
@@ -45,9 +45,9 @@ class World:
 
     # -- a scheduler -------------------------------------------------------------------------------------------------
 
-    def note(self, record: Record) -> None:
+    def note(self, record: TraceRecord) -> None:
         self.records.append(record)
-        if isinstance(record, records.PodArrived):
+        if isinstance(record, trace_records.PodArrived):
             self._pending[PodUid(record.uid)] = None
 
     def tell(self, event: Event) -> None:
@@ -74,9 +74,9 @@ class World:
 
     def join(self, name: str) -> None:
         allocatable = amounts({"cpu": 100, "memory": "100Gi", "pods": self._pods})
-        self.cluster.join(NodeSpec(name=name, allocatable=allocatable, bandwidth=100.0))
+        self.cluster.join(VirtualNodeSpec(name=name, allocatable=allocatable, bandwidth=100.0))
 
-    def add(self, kind: str, life: Life = RUNS_ON, **more: Any) -> None:
+    def add(self, kind: str, life: PodLifecycle = RUNS_FOREVER, **more: Any) -> None:
         template = a_pod("t", 1, image="app:1")
         self.controllers.add(ControllerSpec(kind=kind, name="app", template=template, life=life, **more))
 

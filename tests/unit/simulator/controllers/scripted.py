@@ -6,9 +6,9 @@ from typing import Any
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import amounts
 from lamina.model.taints import Taint
-from lamina.simulator.cluster import NodeSpec
-from lamina.simulator.cluster.life import Life
-from lamina.simulator.controllers import Controllers, ControllerSpec
+from lamina.simulator.cluster import VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.simulator.controllers import ControllerManager, ControllerSpec
 from lamina.simulator.engine import Environment
 from lamina.testing import a_pod
 
@@ -20,7 +20,7 @@ class SeenPod:
     """What controllers look at of a pod."""
 
     pod: Pod
-    life: Life
+    life: PodLifecycle
     arrived: float
     phase: str = "pending"
     started: float | None = None
@@ -33,7 +33,7 @@ class SeenNode:
 
     name: str
     labels: dict[str, str]
-    spec: NodeSpec
+    spec: VirtualNodeSpec
 
 
 @dataclass
@@ -55,11 +55,11 @@ class Script:
     log: list[Line] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.controllers = Controllers(self.env, self, scheduler="default-scheduler")
+        self.controllers = ControllerManager(self.env, self, scheduler="default-scheduler")
 
     # -- what controllers do -----------------------------------------------------------------------------------------
 
-    def submit(self, pod: Pod, life: Life) -> None:
+    def submit(self, pod: Pod, life: PodLifecycle) -> None:
         assert pod.uid not in self.pods
         self.pods[pod.uid] = SeenPod(pod, life, self.env.now)
         self._say("made", pod.uid)
@@ -93,7 +93,7 @@ class Script:
 
     def join(self, name: str, *taints: Taint, **labels: str) -> None:
         allocatable = amounts({"cpu": 4, "memory": "8Gi", "pods": 10})
-        spec = NodeSpec(name=name, allocatable=allocatable, bandwidth=1.0, labels=labels, taints=taints)
+        spec = VirtualNodeSpec(name=name, allocatable=allocatable, bandwidth=1.0, labels=labels, taints=taints)
         self.nodes[name] = SeenNode(name, labels, spec)
         self.watchers[0].node_joined(self.nodes[name])
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from lamina.model.pod import Owner
-from lamina.simulator.cluster.life import Life
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from tests.unit.simulator.controllers.scripted import Script
 
 
@@ -26,13 +26,13 @@ def test_there_are_as_many_pods_as_asked_for_from_its_time_on(world):
 
 
 def test_its_pods_belong_to_a_replica_set_and_are_restarted_in_place(world):
-    world.add("Deployment", life=Life(seconds=60.0))
+    world.add("Deployment", life=PodLifecycle(seconds=60.0))
     world.run()
     pod = world.pods["app-1"]
 
     assert Owner("ReplicaSet", "app-1", "ReplicaSet/app-1") == pod.pod.owner
     assert ({"pod-template-hash": "1"}, "default-scheduler") == (pod.pod.labels, pod.pod.scheduler_name)
-    assert Life(seconds=60.0, restart="Always") == pod.life
+    assert PodLifecycle(seconds=60.0, restart="Always") == pod.life
 
 
 @pytest.mark.parametrize("phase", ["failed", "rejected", "removed", "finished"])

@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.model.errors import WiringError
-from lamina.simulator.cluster.life import Life
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from tests.unit.simulator.controllers.scripted import Script
 
 
@@ -86,7 +86,7 @@ def test_scaled_it_has_other_numbers_at_once_and_zero_suspends_it():
 )
 def test_pods_of_a_job_may_end(said, lives):
     world = Script()
-    world.add("Job", life=Life(seconds=5.0, restart=said))
+    world.add("Job", life=PodLifecycle(seconds=5.0, restart=said))
     world.run()
 
     assert lives == world.pods["app-1"].life.restart

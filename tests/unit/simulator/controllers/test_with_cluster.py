@@ -2,8 +2,8 @@
 
 import pytest
 
-from lamina.simulator.cluster.life import Life
-from lamina.trace.records import Record
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.trace.trace_records import TraceRecord
 from tests.unit.simulator.controllers.placing import World
 
 
@@ -40,7 +40,7 @@ def test_a_rollout_pulls_the_new_version_before_old_pods_go():
 
 def test_a_stateful_set_waits_until_a_pod_has_stopped():
     world = World("n1", "n2")
-    world.add("StatefulSet", Life(stopping=5.0), replicas=1)
+    world.add("StatefulSet", PodLifecycle(stopping=5.0), replicas=1)
     world.env.at(20.0, world.controllers.update, "app", "app:2")
 
     assert [
@@ -68,7 +68,7 @@ def test_a_daemon_set_follows_the_nodes_and_stays_through_a_drain():
 
 def test_a_job_goes_on_after_a_failure_until_it_is_done():
     world = World("n1", "n2")
-    world.add("Job", Life(seconds=10.0), replicas=2)
+    world.add("Job", PodLifecycle(seconds=10.0), replicas=2)
     world.env.at(15.0, world.cluster.drop, "n1")
 
     assert [
@@ -102,7 +102,7 @@ def test_pods_of_a_node_that_failed_are_replaced_when_they_are_given_up():
 def test_a_job_whose_pods_fail_at_first(restart, ends):
     """With ``Never`` each failure is a pod of its own; with ``OnFailure`` the same pod tries again."""
     world = World("n1")
-    world.add("Job", Life(seconds=1.0, failures=1, restart=restart), backoff_limit=1)
+    world.add("Job", PodLifecycle(seconds=1.0, failures=1, restart=restart), backoff_limit=1)
     told = [line for line in world.log() if line[1] in ("pod-failed", "pod-finished")]
 
     assert ends == told[-1][1]
@@ -110,9 +110,9 @@ def test_a_job_whose_pods_fail_at_first(restart, ends):
 
 
 def test_the_same_story_is_told_the_same_way_twice():
-    def story() -> list[Record]:
+    def story() -> list[TraceRecord]:
         world = World("n1", "n2", "n3")
-        world.add("Deployment", Life(stopping=3.0), replicas=4)
+        world.add("Deployment", PodLifecycle(stopping=3.0), replicas=4)
         world.env.at(9.0, world.controllers.update, "app", "app:2")
         world.env.at(11.0, world.cluster.drop, "n2")
         world.env.at(12.0, world.controllers.scale, "app", 3)

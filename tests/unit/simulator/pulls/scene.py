@@ -4,7 +4,15 @@ from dataclasses import dataclass
 
 from lamina.model.image import Image, Layer
 from lamina.simulator.engine import Environment, Network
-from lamina.simulator.pulls import DiskSpec, Pull, Puller, RuntimeSpec, Sources, Store, Why
+from lamina.simulator.pulls import (
+    DiskSpec,
+    ImagePullRequest,
+    LayerSources,
+    NodeImageStore,
+    Puller,
+    RemovalReason,
+    RuntimeSpec,
+)
 from lamina.testing import a_digest, an_image
 
 Log = list[tuple[str, str, float]]
@@ -41,19 +49,19 @@ class Scribe:
     def note(self, what: str, whom: str) -> None:
         self.log.append((what, whom, round(self.env.now, 6)))
 
-    def pull_began(self, pull: Pull, missing: tuple[Layer, ...]) -> None:
+    def pull_began(self, pull: ImagePullRequest, missing: tuple[Layer, ...]) -> None:
         self.note(f"began, {sum(layer.size for layer in missing)} bytes", pull.image.names[0])
 
     def layer_pulled(self, layer: Layer) -> None:
         self.note("layer", NAMES.get(layer.digest, layer.digest))
 
-    def pull_done(self, pull: Pull, *, news: bool) -> None:
+    def pull_done(self, pull: ImagePullRequest, *, news: bool) -> None:
         self.note("done" if news else "was there", pull.image.names[0])
 
-    def pull_failed(self, pull: Pull, reason: str, retry_at: float) -> None:
+    def pull_failed(self, pull: ImagePullRequest, reason: str, retry_at: float) -> None:
         self.note(f"failed until {retry_at:g}, {reason}", pull.image.names[0])
 
-    def images_removed(self, images: tuple[Image, ...], freed: int, why: Why) -> None:
+    def images_removed(self, images: tuple[Image, ...], freed: int, why: RemovalReason) -> None:
         self.note(f"{why}, {freed} bytes", " ".join(image.names[0] for image in images))
 
     def disk_pressure(self, on: bool) -> None:
@@ -69,22 +77,22 @@ class Node:
         runtime: RuntimeSpec | None = None,
         disk: DiskSpec | None = None,
         env: Environment | None = None,
-        sources: Sources | None = None,
+        sources: LayerSources | None = None,
         name: str = "n1",
     ) -> None:
         spec = runtime or RuntimeSpec()
         self.env = env or Environment()
         self.network = Network(self.env)
         self.scribe = Scribe(self.env)
-        self.store = Store(spec, disk, held)
-        self.sources = sources or Sources(self.network)
+        self.store = NodeImageStore(spec, disk, held)
+        self.sources = sources or LayerSources(self.network)
         source = self.sources.for_node(Described(name, spec))
         self.puller = Puller(self.env, self.network, self.store, spec, source, self.scribe)
 
-    def ask(self, image: Image, who: str = "pod") -> Pull:
+    def ask(self, image: Image, who: str = "pod") -> ImagePullRequest:
         return self.puller.ask(image, lambda: self.scribe.note("ready", who))
 
-    def ask_and_use(self, image: Image) -> Pull:
+    def ask_and_use(self, image: Image) -> ImagePullRequest:
         """Ask as a pod that keeps the image in use from then on."""
         return self.puller.ask(image, lambda: self.store.acquire(image, self.env.now))
 

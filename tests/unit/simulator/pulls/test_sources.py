@@ -5,7 +5,7 @@ import pytest
 from lamina.model.errors import WiringError
 from lamina.model.image import Image
 from lamina.simulator.engine import Environment, Network
-from lamina.simulator.pulls import Pull, Puller, RuntimeSpec, Sources, Store
+from lamina.simulator.pulls import ImagePullRequest, LayerSources, NodeImageStore, Puller, RuntimeSpec
 from tests.unit.simulator.pulls.scene import Described, Scribe, stack
 
 PEERS = RuntimeSpec(peers=True, slots=1)
@@ -18,17 +18,17 @@ class Town:
     def __init__(self, registry: float = 0.0, uplinks: dict[str, float] | None = None) -> None:
         self.env = Environment()
         self.network = Network(self.env)
-        self.sources = Sources(self.network, registry, uplinks)
+        self.sources = LayerSources(self.network, registry, uplinks)
         self.pullers: dict[str, Puller] = {}
 
     def join(self, name: str, *held: Image, uplink: str = "", runtime: RuntimeSpec | None = None) -> Puller:
         spec = runtime or RuntimeSpec(slots=1)
         source = self.sources.for_node(Described(name, spec, uplink=uplink))
-        store = Store(spec, None, held)
+        store = NodeImageStore(spec, None, held)
         puller = self.pullers[name] = Puller(self.env, self.network, store, spec, source, Scribe(self.env))
         return puller
 
-    def ask(self, name: str, image: Image = IMAGE) -> Pull:
+    def ask(self, name: str, image: Image = IMAGE) -> ImagePullRequest:
         return self.pullers[name].ask(image, lambda: None)
 
 

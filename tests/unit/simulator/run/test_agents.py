@@ -10,21 +10,21 @@ from collections.abc import Sequence
 import pytest
 
 from lamina.model.resources import amounts
-from lamina.scheduling.config.load import Configuration, load
-from lamina.scheduling.config.named import named
+from lamina.scheduling.config.loader import Configuration, load
+from lamina.scheduling.config.named_profiles import named
 from lamina.scheduling.plugins.in_tree import registry
-from lamina.simulator.cluster import Delays, NodeSpec, UsageSpec
-from lamina.simulator.cluster.life import RUNS_ON, Life, Stage
-from lamina.simulator.run import Result, simulate, summary
-from lamina.simulator.workloads import Arrival, Scenario
+from lamina.simulator.cluster import Delays, UsageSpec, VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import RUNS_FOREVER, LifecycleStage, PodLifecycle
+from lamina.simulator.run import SimulationResult, simulate, summary
+from lamina.simulator.workloads import PodArrival, Scenario
 from lamina.testing import a_pod, an_image
 
 WEB = an_image("web:1", {"web": 10})
 
 
-def a_node_spec(name: str, cpu: int = 8, **annotations: str) -> NodeSpec:
+def a_node_spec(name: str, cpu: int = 8, **annotations: str) -> VirtualNodeSpec:
     """A node with 4Gi for each cpu."""
-    return NodeSpec(
+    return VirtualNodeSpec(
         name=name,
         allocatable=amounts({"cpu": cpu, "memory": f"{4 * cpu}Gi", "pods": 110}),
         bandwidth=1000.0,
@@ -33,15 +33,17 @@ def a_node_spec(name: str, cpu: int = 8, **annotations: str) -> NodeSpec:
     )
 
 
-def arriving(at: float, name: str, cpu: float, life: Life = RUNS_ON, **more) -> Arrival:
+def arriving(at: float, name: str, cpu: float, life: PodLifecycle = RUNS_FOREVER, **more) -> PodArrival:
     """A pod that asks for 4Gi for each cpu; with *on* it is on a node when it comes."""
     asked = {"cpu": f"{round(1000 * cpu)}m", "memory": f"{round(4 * 1024 * cpu)}Mi"}
-    return Arrival(at, a_pod(name, asked["cpu"], asked["memory"], image="web:1", scheduler="", **more), life)
+    return PodArrival(at, a_pod(name, asked["cpu"], asked["memory"], image="web:1", scheduler="", **more), life)
 
 
-def using(*stages: tuple[float, float]) -> Life:
+def using(*stages: tuple[float, float]) -> PodLifecycle:
     """A life of (seconds, cpu) one after the other, with a little memory."""
-    return Life(stages=tuple(Stage(seconds, amounts({"cpu": cpu, "memory": "1Gi"})) for seconds, cpu in stages))
+    return PodLifecycle(
+        stages=tuple(LifecycleStage(seconds, amounts({"cpu": cpu, "memory": "1Gi"})) for seconds, cpu in stages)
+    )
 
 
 def profile(*plugins: str, alone: bool = False, args: str = "{}") -> Configuration:
@@ -63,14 +65,18 @@ KUBE_DEFAULT = named("kube-default", registry(entry_points=False))
 
 
 def run(
-    nodes: Sequence[NodeSpec], arrivals: Sequence[Arrival], configuration: Configuration, seed: int = 0, **more
-) -> Result:
+    nodes: Sequence[VirtualNodeSpec],
+    arrivals: Sequence[PodArrival],
+    configuration: Configuration,
+    seed: int = 0,
+    **more,
+) -> SimulationResult:
     more = {"delays": Delays(report=1.0), **more}
     scenario = Scenario(name="story", images=(WEB,), nodes=tuple(nodes), arrivals=tuple(arrivals), **more)
     return simulate(scenario, configuration, seed=seed)
 
 
-def placed(result: Result) -> list[tuple[str, str, float | None]]:
+def placed(result: SimulationResult) -> list[tuple[str, str, float | None]]:
     """Who went where, and when."""
     return [(pod.pod.removeprefix("default/"), pod.node, pod.bound) for pod in result.pods]
 

@@ -6,12 +6,12 @@ import io
 import pytest
 
 from lamina.model.errors import Mistake
-from lamina.scheduling.config.named import named
+from lamina.scheduling.config.named_profiles import named
 from lamina.scheduling.plugins.in_tree import registry
-from lamina.simulator.run import Result, simulate
+from lamina.simulator.run import SimulationResult, simulate
 from lamina.simulator.run.batsim_files import intervals, jobs_csv, schedule_csv
 from lamina.simulator.run.result import NodeOutcome, PodOutcome
-from lamina.simulator.workloads import Arrival, Scenario
+from lamina.simulator.workloads import PodArrival, Scenario
 from lamina.simulator.workloads.imports import ImportContext, ImportEntry, read
 from lamina.simulator.workloads.imports.batsim_job import BatsimJob
 from lamina.testing import a_pod, an_image
@@ -35,9 +35,9 @@ FINISHED = (
 )
 
 
-def a_result(*pods: PodOutcome, nodes: int = 4) -> Result:
+def a_result(*pods: PodOutcome, nodes: int = 4) -> SimulationResult:
     found = [NodeOutcome(node=f"n{number}", bytes_pulled=0, pulls=0, bytes_held=0, pods=0) for number in range(nodes)]
-    return Result(
+    return SimulationResult(
         scenario="story",
         profile="p",
         seed=0,
@@ -57,7 +57,7 @@ def an_outcome(name: str = "a", **more) -> PodOutcome:
 
 def a_scenario(*names: str, **annotations: dict[str, str]) -> Scenario:
     return Scenario(
-        name="story", arrivals=tuple(Arrival(0.0, a_pod(one, annotations=annotations[one])) for one in names)
+        name="story", arrivals=tuple(PodArrival(0.0, a_pod(one, annotations=annotations[one])) for one in names)
     )
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from lamina.model.errors import WiringError
 from lamina.model.events import Event, NodeSeen, PodSeen
-from lamina.scheduling.config.named import named
-from lamina.scheduling.framework.commands import Bind, Command
+from lamina.scheduling.config.named_profiles import named
+from lamina.scheduling.contract.commands import Bind, Command
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.run import simulate

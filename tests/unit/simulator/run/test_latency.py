@@ -7,16 +7,16 @@ import pytest
 
 from lamina.model.decision import Decision
 from lamina.model.events import Event
-from lamina.scheduling.config.named import named
-from lamina.scheduling.framework.commands import Bind, Command, TellPending, WakeAt
+from lamina.scheduling.config.named_profiles import named
+from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable, WakeAt
 from lamina.scheduling.plugins.in_tree import registry
-from lamina.simulator.cluster.lag import drawing
+from lamina.simulator.cluster.lag import lag_sampler
 from lamina.simulator.run import FREE, simulate, summary
-from lamina.simulator.run.latency import Latency, Thinking, measured, modelled, read_latency
-from lamina.simulator.workloads import Happening
+from lamina.simulator.run.latency import DecisionTimer, Latency, measured, modelled, read_latency
+from lamina.simulator.workloads import ScenarioEvent
 from lamina.testing import a_pod
-from lamina.trace import records
-from lamina.trace.writer import MemoryTrace
+from lamina.trace import trace_records
+from lamina.trace.trace_writer import MemoryTrace
 from tests.unit.simulator.test_run import a_node_spec, a_scenario, arriving, log
 
 
@@ -43,11 +43,11 @@ def bind(name: str) -> Bind:
     return Bind(a_pod(name), "n1")
 
 
-def pending(name: str) -> TellPending:
+def pending(name: str) -> ReportUnschedulable:
     decision = Decision(
         pod=name, uid=name, at=0.0, attempt=1, profile="x", outcome="unschedulable", nodes=0, feasible=0
     )
-    return TellPending(a_pod(name), decision)
+    return ReportUnschedulable(a_pod(name), decision)
 
 
 # --------------------------------------------------------------------------------------------------------------- reading
@@ -93,7 +93,7 @@ def test_a_lag_that_varies_is_named_by_its_ends():
     ],
 )
 def test_each_attempt_takes_its_time(answer, attempts, spans, seconds):
-    thought = Thinking(Scripted(answer, attempts), modelled(2.0), drawing(0)).feed([])
+    thought = DecisionTimer(Scripted(answer, attempts), modelled(2.0), lag_sampler(0)).feed([])
 
     assert (spans, seconds) == ([(began, done) for began, done, _ in thought.steps], thought.seconds)
     assert answer == [command for _, _, command in thought.steps]
@@ -105,7 +105,7 @@ def test_a_lag_that_varies_is_drawn_by_seed_and_pod():
 
     def spans(seed: int, shuffled: bool = False) -> dict[str, float]:
         order = random.Random(5).sample(answer, len(answer)) if shuffled else answer
-        thought = Thinking(Scripted(order, len(order)), modelled(values), drawing(seed)).feed([])
+        thought = DecisionTimer(Scripted(order, len(order)), modelled(values), lag_sampler(seed)).feed([])
         return {command.pod.uid: done - began for began, done, command in thought.steps}
 
     assert spans(1) == spans(1, shuffled=True)
@@ -122,7 +122,7 @@ def test_a_lag_that_varies_is_drawn_by_seed_and_pod():
 )
 def test_measured_time_is_what_the_clock_shows(answer, spans):
     clock = ticking(10.0, 13.0)
-    thought = Thinking(Scripted(answer, 2), measured(lambda: next(clock)), drawing(0)).feed([])
+    thought = DecisionTimer(Scripted(answer, 2), measured(lambda: next(clock)), lag_sampler(0)).feed([])
 
     assert (spans, 3.0) == ([(began, done) for began, done, _ in thought.steps], thought.seconds)
 
@@ -130,7 +130,9 @@ def test_measured_time_is_what_the_clock_shows(answer, spans):
 def test_a_clock_that_goes_back_gives_no_time():
     clock = ticking(10.0, 9.0)
 
-    assert 0.0 == Thinking(Scripted([bind("a")], 1), measured(lambda: next(clock)), drawing(0)).feed([]).seconds
+    assert (
+        0.0 == DecisionTimer(Scripted([bind("a")], 1), measured(lambda: next(clock)), lag_sampler(0)).feed([]).seconds
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------------ runs
@@ -153,7 +155,7 @@ def test_decisions_of_one_feed_come_one_after_the_other():
         (1.5, "pod-bound", "b"),
         (1.75, "decided: placed", "c"),
         (1.75, "pod-bound", "c"),
-    ] == log(trace, records.Decided, records.PodBound)
+    ] == log(trace, trace_records.PodDecided, trace_records.PodBound)
     # The others' attempts are its queue, its own is its decision.
     assert [(0.0, 0.25), (0.25, 0.25), (0.5, 0.25)] == [(pod.queue, pod.decision) for pod in result.pods]
 
@@ -163,13 +165,13 @@ def test_what_happens_while_the_scheduler_thinks_is_heard_when_it_has_thought():
     nodes = [a_node_spec("n1", 12, holds=["web"])]
     result, trace = run(a_scenario(nodes, [arriving(0.0, "a"), arriving(1.0, "b")]), modelled(4.0))
 
-    assert [(4.0, "pod-bound", "a"), (8.0, "pod-bound", "b")] == log(trace, records.PodBound)
+    assert [(4.0, "pod-bound", "a"), (8.0, "pod-bound", "b")] == log(trace, trace_records.PodBound)
     assert [(0.0, 4.0), (3.0, 4.0)] == [(pod.queue, pod.decision) for pod in result.pods]
 
 
 def test_a_decision_knows_what_had_happened_when_it_began():
     """A node with all the layers joins at 2: too late for the first pod's attempt (1 to 5), in time for the second's."""
-    better = Happening(2.0, "join", "n2", node=a_node_spec("n2", 16, holds=["web"]))
+    better = ScenarioEvent(2.0, "join", "n2", node=a_node_spec("n2", 16, holds=["web"]))
     pods = [arriving(1.0, "a"), arriving(1.5, "b")]
     result, _ = run(a_scenario([a_node_spec("n1", 16)], pods, happenings=(better,)), modelled(4.0))
 
@@ -190,7 +192,7 @@ def test_a_run_with_a_measured_latency_says_so():
 
     assert "measured" == summary(result)["latency"]
     # Nodes and images were fed first, at 0; the pod in the same instant, so that all of it took one tick.
-    assert [(1.0, "pod-bound", "a")] == log(trace, records.PodBound)
+    assert [(1.0, "pod-bound", "a")] == log(trace, trace_records.PodBound)
 
 
 def test_a_pod_that_fits_nowhere_does_not_keep_a_slow_scheduler_busy_for_ever():

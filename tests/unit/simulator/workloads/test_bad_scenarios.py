@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lamina.model.document import MAX_BYTES
 from lamina.model.errors import InputError
+from lamina.model.yaml_document import MAX_BYTES
 from lamina.simulator.workloads import load_scenario
-from lamina.simulator.workloads.files import MOST_FILES
+from lamina.simulator.workloads.scenario_files import MOST_FILES
 
 BAD = Path(__file__).resolve().parents[3] / "data" / "scenarios" / "bad"
 FILES = sorted(path.name for path in BAD.glob("*.yaml"))

@@ -7,9 +7,9 @@ import pytest
 from lamina.model.pod import SpreadConstraint
 from lamina.model.resources import amounts
 from lamina.model.selectors import LabelSelector
-from lamina.simulator.cluster.life import Life, Stage
-from lamina.simulator.controllers.spec import ControllerSpec
-from lamina.simulator.workloads import Happening, Scenario, load_scenario
+from lamina.simulator.cluster.pod_lifecycle import LifecycleStage, PodLifecycle
+from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.workloads import Scenario, ScenarioEvent, load_scenario
 
 IMAGES = "layers: {L1: 300MB, L2: 200MB}\nimages: {'web:1': [L1, L2], 'web:2': [L1]}\n"
 NODE = "nodes: [{name: n1, cpu: 4, memory: 16Gi}]\n"
@@ -110,25 +110,32 @@ deployments:
 @pytest.mark.parametrize(
     ("said", "life"),
     [
-        pytest.param("", Life(), id="nothing"),
-        pytest.param("duration: 5m", Life(seconds=300.0), id="a duration"),
+        pytest.param("", PodLifecycle(), id="nothing"),
+        pytest.param("duration: 5m", PodLifecycle(seconds=300.0), id="a duration"),
         pytest.param(
             "stages: [{seconds: 100ms, usage: {cpu: 2, memory: 1Gi}}, {seconds: 200ms}]",
-            Life(seconds=0.3, stages=(Stage(0.1, amounts({"cpu": 2, "memory": "1Gi"})), Stage(0.2))),
+            PodLifecycle(
+                seconds=0.3, stages=(LifecycleStage(0.1, amounts({"cpu": 2, "memory": "1Gi"})), LifecycleStage(0.2))
+            ),
             id="stages",
         ),
         pytest.param(
             "annotations: {simSpec: '[{seconds: 5, resourceUsage: {cpu: 100m, nvidia.com/gpu: 1}}, {seconds: 10}]'}",
-            Life(seconds=15.0, stages=(Stage(5.0, amounts({"cpu": "100m", "nvidia.com/gpu": 1})), Stage(10.0))),
+            PodLifecycle(
+                seconds=15.0,
+                stages=(LifecycleStage(5.0, amounts({"cpu": "100m", "nvidia.com/gpu": 1})), LifecycleStage(10.0)),
+            ),
             id="the annotation of k8s-cluster-simulator",
         ),
         pytest.param(
             "duration: 1s, restart: OnFailure, failures: 2, deadline: 1m",
-            Life(seconds=1.0, restart="OnFailure", failures=2, deadline=60.0),
+            PodLifecycle(seconds=1.0, restart="OnFailure", failures=2, deadline=60.0),
             id="failures",
         ),
         pytest.param(
-            "grace: 5s, stopping: 10s, unreachable: 0", Life(grace=5.0, stopping=10.0, unreachable=0.0), id="an end"
+            "grace: 5s, stopping: 10s, unreachable: 0",
+            PodLifecycle(grace=5.0, stopping=10.0, unreachable=0.0),
+            id="an end",
         ),
     ],
 )
@@ -176,16 +183,16 @@ events:
     )
 
     assert (
-        Happening(1.0, "cordon", "n1"),
-        Happening(2.0, "uncordon", "n1"),
-        Happening(3.0, "drain", "n1"),
-        Happening(4.0, "fail", "n1"),
-        Happening(4.5, "recover", "n1"),
-        Happening(5.0, "fail", "n1"),
-        Happening(6.0, "recover", "n1"),
-        Happening(7.0, "scale", "web", count=9),
-        Happening(8.0, "update", "web", image="web:2"),
-        Happening(9.0, "remove", "p"),
+        ScenarioEvent(1.0, "cordon", "n1"),
+        ScenarioEvent(2.0, "uncordon", "n1"),
+        ScenarioEvent(3.0, "drain", "n1"),
+        ScenarioEvent(4.0, "fail", "n1"),
+        ScenarioEvent(4.5, "recover", "n1"),
+        ScenarioEvent(5.0, "fail", "n1"),
+        ScenarioEvent(6.0, "recover", "n1"),
+        ScenarioEvent(7.0, "scale", "web", count=9),
+        ScenarioEvent(8.0, "update", "web", image="web:2"),
+        ScenarioEvent(9.0, "remove", "p"),
     ) == scenario.happenings
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lamina.model.errors import InputError
-from lamina.simulator.pulls.spec import DiskSpec
+from lamina.simulator.pulls.runtime_spec import DiskSpec
 from lamina.simulator.workloads import Scenario, load_scenario
 from lamina.simulator.workloads.runtimes import PRESETS
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lamina.simulator.pulls.spec import CONTAINERD, DiskSpec, RuntimeSpec
+from lamina.simulator.pulls.runtime_spec import CONTAINERD, DiskSpec, RuntimeSpec
 from lamina.simulator.workloads import Scenario, load_scenario
-from lamina.simulator.workloads.pull_schema import DiskEntry, RuntimeEntry
+from lamina.simulator.workloads.pull_schema import DiskEntry, ScenarioRuntimeEntry
 from lamina.simulator.workloads.runtimes import PRESETS
 
 GB = 1_000_000_000
@@ -96,7 +96,7 @@ nodes:
 
 def test_every_setting_of_runtimes_and_disks_can_be_said():
     """What the simulator can do and no scenario can ask for is of no use to anybody."""
-    assert set(RuntimeSpec.__struct_fields__) == set(RuntimeEntry.__struct_fields__) - {"preset"}
+    assert set(RuntimeSpec.__struct_fields__) == set(ScenarioRuntimeEntry.__struct_fields__) - {"preset"}
     assert set(DiskSpec.__struct_fields__) - {"capacity"} == set(DiskEntry.__struct_fields__) - {"size"}
 
 

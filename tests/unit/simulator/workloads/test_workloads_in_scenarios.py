@@ -1,4 +1,4 @@
-"""Catalogues and generated pods in scenario files, and what else a pod may say there."""
+"""Catalogs and generated pods in scenario files, and what else a pod may say there."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ ON_ARM = an_image("registry.example/arm:1", "arm", platform=Platform("linux", "a
 
 @pytest.fixture
 def load(tmp_path):
-    """Write a catalogue of three images and files by name; load the first of them."""
+    """Write a catalog of three images and files by name; load the first of them."""
     (tmp_path / "images.jsonl.gz").write_bytes(encode_catalog([WEB, API, ON_ARM], "images.jsonl.gz"))
 
     def load(seed: int = 0, **files: str) -> Scenario:
@@ -57,10 +57,10 @@ def told(load, tmp_path):
     return told
 
 
-# --------------------------------------------------------------------------------------------------------- catalogues
+# --------------------------------------------------------------------------------------------------------- catalogs
 
 
-def test_images_of_a_catalogue_are_used_by_name(load):
+def test_images_of_a_catalog_are_used_by_name(load):
     scenario = load(
         main="""
 catalog: images.jsonl.gz
@@ -85,7 +85,7 @@ def test_an_image_may_be_asked_for_by_digest(load):
     assert (pinned,) == scenario.arrivals[0].pod.images
 
 
-def test_a_generated_catalogue_is_the_same_in_every_run(load):
+def test_a_generated_catalog_is_the_same_in_every_run(load):
     text = "catalog: {generate: {images: 50, seed: 3}}\n" + NODES
 
     assert 50 == len(load(main=text).images)
@@ -93,7 +93,7 @@ def test_a_generated_catalogue_is_the_same_in_every_run(load):
     assert load(main=text).images != load(main=text.replace("seed: 3", "seed: 4")).images
 
 
-def test_catalogues_of_several_files_are_joined(load, tmp_path):
+def test_catalogs_of_several_files_are_joined(load, tmp_path):
     third = an_image("registry.example/third:1", "base", "third")
     (tmp_path / "more.jsonl").write_bytes(encode_catalog([WEB, third], "more.jsonl"))
     scenario = load(main="include: [other.yaml]\ncatalog: images.jsonl.gz\n" + NODES, other="catalog: more.jsonl\n")
@@ -101,7 +101,7 @@ def test_catalogues_of_several_files_are_joined(load, tmp_path):
     assert [WEB, third, API] == list(scenario.images)
 
 
-def test_a_catalogue_is_read_once_however_many_files_name_it(load):
+def test_a_catalog_is_read_once_however_many_files_name_it(load):
     scenario = load(
         main="include: [other.yaml]\ncatalog: images.jsonl.gz\n" + NODES, other="catalog: images.jsonl.gz\n"
     )
@@ -118,10 +118,10 @@ def test_a_catalogue_is_read_once_however_many_files_name_it(load):
             id="a file that is not there",
         ),
         pytest.param("catalog: /x.jsonl\n", "main.yaml:1: catalog: must be relative to this file", id="absolute"),
-        pytest.param("catalog: main.yaml\n", "main.yaml:1: is not a catalogue: the first line", id="no catalogue"),
+        pytest.param("catalog: main.yaml\n", "main.yaml:1: is not a catalog: the first line", id="no catalog"),
         pytest.param(
             "catalog: images.jsonl.gz\nimages: {'registry.example/web:1': {L: 5}}\n",
-            "main.yaml:2: images['registry.example/web:1']: is in the catalogue with other layers: leave it out",
+            "main.yaml:2: images['registry.example/web:1']: is in the catalog with other layers: leave it out",
             id="listed with other layers",
         ),
         pytest.param(
@@ -155,12 +155,12 @@ def test_a_catalogue_is_read_once_however_many_files_name_it(load):
         ),
     ],
 )
-def test_what_is_wrong_with_a_catalogue_is_told_once(told, text, words):
+def test_what_is_wrong_with_a_catalog_is_told_once(told, text, words):
     assert told(main=text + NODES).startswith(words)
     assert 1 == len(told(main=text + NODES).splitlines())
 
 
-def test_catalogues_that_contradict_each_other_are_told(told, tmp_path):
+def test_catalogs_that_contradict_each_other_are_told(told, tmp_path):
     other = Image(digest_of(b"other"), (Layer(digest_of(b"base"), 999),), ("registry.example/other:1",))
     (tmp_path / "more.jsonl").write_bytes(encode_catalog([other], "more.jsonl"))
 
@@ -223,7 +223,7 @@ def test_pods_of_a_workload_ask_for_cpu_and_memory_in_proportion(load):
     assert {"mine"} == {arrival.pod.scheduler_name for arrival in scenario.arrivals}
 
 
-def test_an_application_is_a_repository_and_its_versions_are_in_catalogue_order(load):
+def test_an_application_is_a_repository_and_its_versions_are_in_catalog_order(load):
     scenario = load(
         main=f"""
 layers: {{L: 5MB, M: 6MB, N: 7MB}}

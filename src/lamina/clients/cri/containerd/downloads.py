@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from lamina.clients.cri.containerd import contents, pulls
-from lamina.clients.cri.containerd.calls import Calls
-from lamina.clients.cri.containerd.documents import Documents, Known, UnusableError
-from lamina.clients.cri.containerd.ledger import Ledger
-from lamina.clients.cri.containerd.snapshots import Snapshots
-from lamina.clients.cri.rates import DownloadMeter, Rate
-from lamina.model.reports import Pull
+from lamina.clients.cri.containerd import content_store, pulls
+from lamina.clients.cri.containerd.containerd_client import ContainerdClient
+from lamina.clients.cri.containerd.event_log import ContainerdEventLog
+from lamina.clients.cri.containerd.image_documents import ContainerdDocuments, ContainerdImage, UnusableError
+from lamina.clients.cri.containerd.snapshots import ContainerdSnapshots
+from lamina.clients.cri.rate_estimates import DownloadMeter, RateEstimate
+from lamina.model.layer_report import ActivePull
 
 CANDIDATES: Final = 16
 """Manifests that one look reads to find out what a download belongs to."""
@@ -25,14 +25,20 @@ ATTEMPTS: Final = 3
 """Looks that search for the manifest of one download; some have none."""
 
 
-class Downloads:
+class DownloadTracker:
     """The downloads of one containerd."""
 
-    def __init__(self, calls: Calls, ledger: Ledger, documents: Documents, snapshots: Snapshots) -> None:
-        self.rate = Rate()
+    def __init__(
+        self,
+        calls: ContainerdClient,
+        ledger: ContainerdEventLog,
+        documents: ContainerdDocuments,
+        snapshots: ContainerdSnapshots,
+    ) -> None:
+        self.rate = RateEstimate()
         """Compressed bytes per second."""
         self._calls, self._ledger, self._documents, self._snapshots = calls, ledger, documents, snapshots
-        self._pulls = pulls.Pulls(ledger)
+        self._pulls = pulls.ContainerdPulls(ledger)
         self._meter = DownloadMeter(self.rate)
         self._tried: set[str] = set()
         self._attempts: Counter[str] = Counter()
@@ -41,7 +47,9 @@ class Downloads:
         """Manifests that must not be forgotten while something is pulled."""
         return self._tried | set(self._pulls.going)
 
-    async def look(self, images: Mapping[str, Known], names: Mapping[str, list[str]]) -> tuple[Pull, ...]:
+    async def look(
+        self, images: Mapping[str, ContainerdImage], names: Mapping[str, list[str]]
+    ) -> tuple[ActivePull, ...]:
         """Ask how far everything has come; *images* are those that have *names*, by what these stand for."""
         found = pulls.downloads(await self._calls.statuses(), time.time())
         self._meter_up(found)
@@ -55,11 +63,11 @@ class Downloads:
         self._pulls.progress(found, unpacked, now)
         if doubtful := self._pulls.doubtful():
             missing = {digest for going in doubtful for digest in going.missing}
-            here = await contents.survey(self._calls, (), missing)
+            here = await content_store.survey(self._calls, (), missing)
             self._pulls.drop_given_up(here.present, unpacked)
         return self._pulls.told(found, unpacked)
 
-    def _meter_up(self, found: Collection[pulls.Download]) -> None:
+    def _meter_up(self, found: Collection[pulls.ContainerdDownload]) -> None:
         begun = [*self._ledger.begun]
         self._ledger.begun.clear()
         if begun:
@@ -69,7 +77,10 @@ class Downloads:
         self._meter.seen({one.digest or one.ref: one.offset for one in found}, time.time())
 
     async def _explain(
-        self, found: list[pulls.Download], images: Mapping[str, Known], names: Mapping[str, list[str]]
+        self,
+        found: list[pulls.ContainerdDownload],
+        images: Mapping[str, ContainerdImage],
+        names: Mapping[str, list[str]],
     ) -> None:
         """Find the manifests of downloads that no pull explains: images that have a name, or else what is new."""
         named = ((image, min(names[target], default="")) for target, image in images.items())
@@ -80,7 +91,7 @@ class Downloads:
         if not fitting:
             return
         layers = {str(layer.digest) for image, _ in fitting for layer in image.layers}
-        present = (await contents.survey(self._calls, (), layers)).present
+        present = (await content_store.survey(self._calls, (), layers)).present
         coming = {download.digest for download in found}
         since = {digest: blob.since for digest, blob in present.items() if digest not in coming}
         for image, name in fitting:
@@ -88,9 +99,9 @@ class Downloads:
             start = min(download.started for download in found if download.digest in digests)
             self._pulls.begin(image, name, since, self._there(image), start)
 
-    async def _newest(self) -> list[tuple[Known, str]]:
+    async def _newest(self) -> list[tuple[ContainerdImage, str]]:
         """Read the newest manifests that were not read for this, and say where they came from."""
-        survey = await contents.survey(self._calls, (), manifests=True)
+        survey = await content_store.survey(self._calls, (), manifests=True)
         images = []
         for blob in [blob for blob in survey.manifests if blob.digest not in self._tried][:CANDIDATES]:
             self._tried.add(blob.digest)
@@ -100,7 +111,9 @@ class Downloads:
                 continue
         return images
 
-    def _fitting(self, images: Iterable[tuple[Known, str]], found: Iterable[pulls.Download]) -> list[tuple[Known, str]]:
+    def _fitting(
+        self, images: Iterable[tuple[ContainerdImage, str]], found: Iterable[pulls.ContainerdDownload]
+    ) -> list[tuple[ContainerdImage, str]]:
         """Those of *images* that are not there yet and that something *found* belongs to."""
         coming = {download.digest for download in found}
         return [
@@ -111,5 +124,5 @@ class Downloads:
             and not self._snapshots.holders(image.top)
         ]
 
-    def _there(self, image: Known) -> set[str]:
+    def _there(self, image: ContainerdImage) -> set[str]:
         return {chain for chain in image.chain() if self._snapshots.holders(chain)}

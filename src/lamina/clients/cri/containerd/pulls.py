@@ -17,11 +17,11 @@ from typing import Final
 
 import msgspec
 
-from lamina.clients.cri.containerd.documents import Known
-from lamina.clients.cri.containerd.ledger import Ledger
+from lamina.clients.cri.containerd.event_log import ContainerdEventLog
+from lamina.clients.cri.containerd.image_documents import ContainerdImage
 from lamina.clients.cri.protos import content_pb2
 from lamina.model.digest import Digest, DigestError, parse_digest
-from lamina.model.reports import Pull
+from lamina.model.layer_report import ActivePull
 
 STALLED: Final = 60.0
 """Seconds after which a download that does not grow is none: what failed stays in the store for a day."""
@@ -34,7 +34,7 @@ DOUBTFUL: Final = 2
 """Looks in a row that found no download of a pull; between two downloads there may be one."""
 
 
-class Download(msgspec.Struct, frozen=True, gc=False):
+class ContainerdDownload(msgspec.Struct, frozen=True, gc=False):
     """A blob that is being downloaded."""
 
     ref: str
@@ -50,10 +50,10 @@ class Download(msgspec.Struct, frozen=True, gc=False):
         return self.ref.startswith(LAYER)
 
 
-class Going(msgspec.Struct):
+class ContainerdPull(msgspec.Struct):
     """A pull whose manifest is known."""
 
-    image: Known
+    image: ContainerdImage
     name: str
     missing: dict[str, int]
     """Compressed sizes of the layers that were not there when it began."""
@@ -65,7 +65,7 @@ class Going(msgspec.Struct):
     """Looks in a row that found no download."""
 
 
-def downloads(statuses: Iterable[content_pb2.Status], now: float) -> list[Download]:
+def downloads(statuses: Iterable[content_pb2.Status], now: float) -> list[ContainerdDownload]:
     """Return what is really being downloaded, in the order of names."""
     going = []
     for status in statuses:
@@ -75,23 +75,27 @@ def downloads(statuses: Iterable[content_pb2.Status], now: float) -> list[Downlo
         started = status.started_at.seconds + status.started_at.nanos / 1e9
         # "layer-sha256:..." or, where the layer has a name of its own, "layer-name@sha256:..."
         digest = _digest(status.expected) or _digest(status.ref.partition("-")[2].rpartition("@")[2])
-        going.append(Download(status.ref[:NAME_LIMIT], digest, max(status.offset, 0), max(status.total, 0), started))
+        going.append(
+            ContainerdDownload(status.ref[:NAME_LIMIT], digest, max(status.offset, 0), max(status.total, 0), started)
+        )
     return sorted(going, key=lambda download: download.ref)
 
 
-class Pulls:
+class ContainerdPulls:
     """The pulls that are going on."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.going: dict[Digest, Going] = {}
+    def __init__(self, ledger: ContainerdEventLog) -> None:
+        self.going: dict[Digest, ContainerdPull] = {}
         self._ledger = ledger
 
-    def orphans(self, found: Iterable[Download]) -> list[Download]:
+    def orphans(self, found: Iterable[ContainerdDownload]) -> list[ContainerdDownload]:
         """Layers that no known pull explains."""
         explained = {digest for going in self.going.values() for digest in going.missing}
         return [download for download in found if download.is_layer and download.digest not in explained]
 
-    def begin(self, image: Known, name: str, here: Mapping[str, float], unpacked: set[str], start: float) -> None:
+    def begin(
+        self, image: ContainerdImage, name: str, here: Mapping[str, float], unpacked: set[str], start: float
+    ) -> None:
         """
         Take up the pull of *image*, which began at *start*.
 
@@ -106,9 +110,9 @@ class Pulls:
             old = one in unpacked and (span is None or span.end < start)
             if not old and here.get(layer.digest, start) >= start:
                 missing[str(layer.digest)] = layer.size
-        self.going[image.digest] = Going(image, name, missing, start, start)
+        self.going[image.digest] = ContainerdPull(image, name, missing, start, start)
 
-    def progress(self, found: Iterable[Download], unpacked: set[str], now: float) -> None:
+    def progress(self, found: Iterable[ContainerdDownload], unpacked: set[str], now: float) -> None:
         """Take over how far everything has come, and strike out what is at an end; *unpacked* are chain ids."""
         offsets = {download.digest: download.offset for download in found}
         given_up, self._ledger.given_up = self._ledger.given_up, set()
@@ -123,7 +127,7 @@ class Pulls:
             if unpacked_now or stopped or now - going.alive > FORGOTTEN:
                 del self.going[digest]
 
-    def doubtful(self) -> list[Going]:
+    def doubtful(self) -> list[ContainerdPull]:
         """Pulls of which nothing is downloading any more; either they are being unpacked, or they were given up."""
         return [going for going in self.going.values() if going.seen and going.quiet == DOUBTFUL]
 
@@ -134,7 +138,7 @@ class Pulls:
             if not all(digest in here or chain[digest] in unpacked for digest in going.missing):
                 del self.going[going.image.digest]
 
-    def told(self, found: Iterable[Download], unpacked: set[str]) -> tuple[Pull, ...]:
+    def told(self, found: Iterable[ContainerdDownload], unpacked: set[str]) -> tuple[ActivePull, ...]:
         """Return every pull, those of known images first."""
         found = list(found)
         by_digest = {download.digest: download for download in found}
@@ -143,15 +147,19 @@ class Pulls:
         for digest, going in sorted(self.going.items()):
             explained |= {going.image.config, going.image.digest, *going.missing}
             done = sum(self._done(going, unpacked, by_digest).values())
-            known.append(Pull(name=going.name, digest=digest, done=done, total=sum(going.missing.values())))
+            known.append(ActivePull(name=going.name, digest=digest, done=done, total=sum(going.missing.values())))
         others = [
-            Pull(name=download.ref, done=min(download.offset, download.total or download.offset), total=download.total)
+            ActivePull(
+                name=download.ref, done=min(download.offset, download.total or download.offset), total=download.total
+            )
             for download in found
             if download.digest not in explained
         ]
         return (*known, *others)[:PULL_LIMIT]
 
-    def _done(self, going: Going, unpacked: set[str], found: Mapping[str, Download]) -> dict[str, int]:
+    def _done(
+        self, going: ContainerdPull, unpacked: set[str], found: Mapping[str, ContainerdDownload]
+    ) -> dict[str, int]:
         done = {}
         for layer, chain in zip(going.image.layers, going.image.chain(), strict=True):
             digest = str(layer.digest)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from contextlib import aclosing
 from typing import Final
 
-from lamina.clients.cri.containerd.calls import AbsentError, AnswerTrouble, Calls
-from lamina.clients.cri.containerd.ledger import Change
+from lamina.clients.cri.containerd.containerd_client import AbsentError, ContainerdClient, RuntimeAnswerError
+from lamina.clients.cri.containerd.event_log import RuntimeSnapshotChange
 from lamina.clients.cri.protos import snapshots_pb2
 
 USUAL: Final = "overlayfs"
@@ -32,10 +32,10 @@ def counts_layers(snapshotter: str) -> bool:
     return snapshotter != COPYING and not is_lazy(snapshotter)
 
 
-class Snapshots:
+class ContainerdSnapshots:
     """The complete snapshots of every snapshotter that is in use."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: ContainerdClient) -> None:
         self.sizes: dict[str, int] = {}
         """Unpacked bytes, by chain id."""
         self._calls = calls
@@ -51,7 +51,7 @@ class Snapshots:
         self._there = there
         self._unmeasured.clear()
 
-    def apply(self, changes: Iterable[Change]) -> set[str]:
+    def apply(self, changes: Iterable[RuntimeSnapshotChange]) -> set[str]:
         """Take over what events said; the answer names snapshotters nobody has asked about yet."""
         unknown = set()
         for change in changes:
@@ -91,7 +91,7 @@ class Snapshots:
                 self.sizes[chain] = max(await self._calls.usage(holders[0], chain), 0)
             except AbsentError:
                 self._there[holders[0]].discard(chain)
-            except AnswerTrouble:
+            except RuntimeAnswerError:
                 self._unmeasured.add(chain)
         return False
 

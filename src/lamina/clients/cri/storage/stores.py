@@ -16,10 +16,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from lamina.clients.cri.storage import files, records
-from lamina.clients.cri.storage.files import Mark, Unsettled
-from lamina.clients.cri.storage.records import ImageRecord, LayerRecord
-from lamina.wire.oci import MANIFEST_LIMIT
+from lamina.clients.cri.storage import store_files, store_records
+from lamina.clients.cri.storage.store_files import FileState, UnsettledFileError
+from lamina.clients.cri.storage.store_records import ImageRecord, LayerRecord
+from lamina.wire.oci.manifest import MANIFEST_LIMIT
 
 DRIVERS: Final = ("overlay", "vfs", "btrfs", "zfs")
 """In the order in which they are looked for; CRI-O's own default comes first."""
@@ -31,14 +31,14 @@ LAYERS: Final = ("layers.json", "volatile-layers.json")
 T = TypeVar("T")
 
 
-class Marks(msgspec.Struct, frozen=True):
+class StoreState(msgspec.Struct, frozen=True):
     """The state of a store's lists."""
 
-    images: Mark | None
-    layers: tuple[Mark | None, ...]
+    images: FileState | None
+    layers: tuple[FileState | None, ...]
 
 
-class Store(msgspec.Struct, frozen=True):
+class ContainersStore(msgspec.Struct, frozen=True):
     """Where a store is, and by which driver."""
 
     root: Path
@@ -54,39 +54,39 @@ class Store(msgspec.Struct, frozen=True):
         """Relative to the root."""
         return f"{self.driver}-layers"
 
-    def marks(self) -> Marks:
+    def marks(self) -> StoreState:
         """The state of its lists, by their stamps alone. Raises OSError."""
-        with files.folder(str(self.root)) as root:
-            with files.folder(self.images_folder, root) as images:
-                mark = files.mark(IMAGES, images)
-            with files.folder(self.layers_folder, root) as layers:
-                return Marks(mark, tuple(files.mark(name, layers) for name in LAYERS))
+        with store_files.folder(str(self.root)) as root:
+            with store_files.folder(self.images_folder, root) as images:
+                mark = store_files.mark(IMAGES, images)
+            with store_files.folder(self.layers_folder, root) as layers:
+                return StoreState(mark, tuple(store_files.mark(name, layers) for name in LAYERS))
 
     def images(self) -> list[ImageRecord]:
         """All images, in the order in which they came. Raises `Refused` and OSError."""
-        with files.folder(str(self.root)) as root, files.folder(self.images_folder, root) as folder:
-            return _listed(IMAGES, folder, records.decode_images)
+        with store_files.folder(str(self.root)) as root, store_files.folder(self.images_folder, root) as folder:
+            return _listed(IMAGES, folder, store_records.decode_images)
 
     def layers(self) -> list[LayerRecord]:
         """All layers, those of containers too. Raises `Refused` and OSError."""
-        with files.folder(str(self.root)) as root, files.folder(self.layers_folder, root) as folder:
-            return [layer for name in LAYERS for layer in _listed(name, folder, records.decode_layers)]
+        with store_files.folder(str(self.root)) as root, store_files.folder(self.layers_folder, root) as folder:
+            return [layer for name in LAYERS for layer in _listed(name, folder, store_records.decode_layers)]
 
     def document(self, image: ImageRecord, name: str) -> bytes:
         """One of the documents that are kept for an image. Raises `Refused` and OSError."""
         with (
-            files.folder(str(self.root)) as root,
-            files.folder(self.images_folder, root) as images,
-            files.folder(image.id, images) as folder,
+            store_files.folder(str(self.root)) as root,
+            store_files.folder(self.images_folder, root) as images,
+            store_files.folder(image.id, images) as folder,
         ):
-            return files.read(records.document_file(name), folder, MANIFEST_LIMIT)
+            return store_files.read(store_records.document_file(name), folder, MANIFEST_LIMIT)
 
 
-def find_store(root: Path) -> Store | None:
+def find_store(root: Path) -> ContainersStore | None:
     """The store at *root*; None when there is none. Raises OSError when one cannot look."""
-    with files.folder(str(root)) as descriptor:
+    with store_files.folder(str(root)) as descriptor:
         for driver in DRIVERS:
-            store = Store(root, driver)
+            store = ContainersStore(root, driver)
             if all(_is_folder(name, descriptor) for name in (store.images_folder, store.layers_folder)):
                 return store
     return None
@@ -94,7 +94,7 @@ def find_store(root: Path) -> Store | None:
 
 def _is_folder(name: str, within: int) -> bool:
     try:
-        with files.folder(name, within):
+        with store_files.folder(name, within):
             return True
     except (FileNotFoundError, NotADirectoryError):
         return False
@@ -106,14 +106,14 @@ def _is_folder(name: str, within: int) -> bool:
 
 def _listed(name: str, folder: int, decode: Callable[[bytes], list[T]]) -> list[T]:
     try:
-        data = files.read(name, folder, LIST_LIMIT)
+        data = store_files.read(name, folder, LIST_LIMIT)
     except FileNotFoundError:
         # The first image makes the file.
         return []
     if not data:
-        raise Unsettled(name, "is empty")
+        raise UnsettledFileError(name, "is empty")
     try:
         return decode(data)
     except (ValueError, RecursionError) as error:
         # Half of a list is no list.
-        raise Unsettled(name, f"cannot be understood: {error}") from error
+        raise UnsettledFileError(name, f"cannot be understood: {error}") from error

@@ -14,22 +14,22 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 import numpy as np
 
-from lamina.layers.lacking import held_bytes
+from lamina.layers.not_held import held_bytes
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.columns import Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import MAX_SCORE, Reads
-from lamina.scheduling.framework.registry import Args
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.points import MAX_SCORE, Reads
+from lamina.scheduling.state.columns import Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "HotEdge"
 FLOOR: Final = 23e6
 CEILING: Final = 1e9
 
 
-class HotEdgeArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class HotEdgeArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of HotEdge."""
 
     load_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
@@ -43,7 +43,7 @@ class HotEdge:
     Args: ClassVar = HotEdgeArgs
     reads: ClassVar = Reads(rows=frozenset({Facet.LAYERS, Facet.RESOURCES}), whole=frozenset({Facet.CATALOG}))
 
-    def __init__(self, context: Context, args: HotEdgeArgs) -> None:
+    def __init__(self, context: PluginContext, args: HotEdgeArgs) -> None:
         """Look at the context's inventory and load."""
         self._inventory = context.inventory
         self._load = context.load

@@ -12,17 +12,17 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from lamina.layers.lacking import held_bytes
+from lamina.layers.not_held import held_bytes
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, MEMORY
-from lamina.scheduling.framework.columns import Floats, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import MAX_SCORE, Reads
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.status import SKIP, Status
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import MAX_SCORE, Reads
+from lamina.scheduling.contract.status import SKIP, Status
+from lamina.scheduling.state.columns import Floats, Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "LRScheduler"
 MATCHED: Final = 10e6
@@ -38,7 +38,7 @@ class LRScheduler:
     name: ClassVar = NAME
     reads: ClassVar = Reads(rows=frozenset({Facet.LAYERS, Facet.RESOURCES}), whole=frozenset({Facet.CATALOG}))
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Look at the context's inventory."""
         self._inventory = context.inventory
 

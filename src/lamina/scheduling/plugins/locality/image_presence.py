@@ -10,17 +10,17 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from lamina.layers.lacking import look
-from lamina.layers.wanted import WantedLayers
+from lamina.layers.layer_set import LayerSet
+from lamina.layers.not_held import update_rows
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.columns import Bools, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import MAX_SCORE, Reads
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.status import SKIP, Status
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import MAX_SCORE, Reads
+from lamina.scheduling.contract.status import SKIP, Status
+from lamina.scheduling.state.columns import Bools, Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "ImagePresence"
 
@@ -31,7 +31,7 @@ class ImagePresence:
     name: ClassVar = NAME
     reads: ClassVar = Reads(rows=frozenset({Facet.LAYERS, Facet.PULLS}), whole=frozenset({Facet.CATALOG}))
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Look at the context's inventory."""
         self._inventory = context.inventory
 
@@ -56,6 +56,6 @@ class ImagePresence:
             scores[there & self._complete(wanted, nodes)] = MAX_SCORE
         return scores
 
-    def _complete(self, wanted: WantedLayers, nodes: NodeView) -> Bools:
-        look(self._inventory.index, wanted, nodes.height)
+    def _complete(self, wanted: LayerSet, nodes: NodeView) -> Bools:
+        update_rows(self._inventory.index, wanted, nodes.height)
         return wanted.complete[: nodes.height][nodes.rows]

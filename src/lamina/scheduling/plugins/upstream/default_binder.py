@@ -3,10 +3,10 @@
 from typing import ClassVar, Final
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.commands import Bind
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.contract.commands import Bind
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.state.plugin_context import PluginContext
 
 NAME: Final = "DefaultBinder"
 
@@ -16,7 +16,7 @@ class DefaultBinder:
 
     name: ClassVar = NAME
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Need nothing."""
 
     def bind(self, state: CycleState, pod: Pod, node: str) -> Bind:

@@ -13,13 +13,13 @@ import numpy as np
 
 from lamina.model.pod import Pod
 from lamina.model.reference import locality_name
-from lamina.scheduling.framework.columns import Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import MAX_SCORE, Reads
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import MAX_SCORE, Reads
+from lamina.scheduling.state.columns import Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "ImageLocality"
 MIB: Final = 1024 * 1024
@@ -34,7 +34,7 @@ class ImageLocality:
     # How many nodes list an image enters every node's score. What others said does not depend on it.
     reads: ClassVar = Reads(others=frozenset({Facet.IMAGES}))
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Need nothing."""
 
     def sign(self, pod: Pod) -> Hashable:

@@ -11,15 +11,15 @@ import msgspec
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.columns import Bools
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState, StateKey
-from lamina.scheduling.framework.points import Reads, Verdicts
-from lamina.scheduling.framework.registry import Args
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.status import SKIP, Status
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState, StateKey
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.points import Reads, Verdicts
+from lamina.scheduling.contract.status import SKIP, Status
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.columns import Bools
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "InterPodAffinity"
 REASON_KEPT_AWAY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
@@ -27,7 +27,7 @@ REASON_KEPT_AWAY: Final = "node(s) didn't satisfy existing pods anti-affinity ru
 CLOSED: Final[StateKey[Bools]] = StateKey("inter-pod-affinity/closed")
 
 
-class InterPodAffinityArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of InterPodAffinity; both are about ranking, and have no effect yet."""
 
     hard_pod_affinity_weight: Annotated[int, msgspec.Meta(ge=0, le=100)] = 1
@@ -40,9 +40,11 @@ class InterPodAffinity:
     name: ClassVar = NAME
     Args: ClassVar = InterPodAffinityArgs
     reads: ClassVar = Reads(others=frozenset({Facet.REPULSION, Facet.LABELS}))
-    retry_on: ClassVar = frozenset({Change.POD_REMOVED, Change.NODE_ADDED, Change.NODE_REMOVED, Change.NODE_LABELS})
+    retry_on: ClassVar = frozenset(
+        {ChangeKind.POD_REMOVED, ChangeKind.NODE_ADDED, ChangeKind.NODE_REMOVED, ChangeKind.NODE_LABELS}
+    )
 
-    def __init__(self, context: Context, args: InterPodAffinityArgs) -> None:
+    def __init__(self, context: PluginContext, args: InterPodAffinityArgs) -> None:
         """Look up who keeps whom away in *context*."""
         self._repulsion = context.repulsion
 
@@ -68,6 +70,6 @@ class InterPodAffinity:
         closed = state[CLOSED][nodes.rows]
         return Verdicts(closed.copy(), lambda code: Refusal(NAME, (REASON_KEPT_AWAY,))) if closed.any() else None
 
-    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+    def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         """Say whether a pod left that kept this one away, or the domains changed."""
         return change.pod is None or self._repulsion.between(change.pod, pod)

@@ -7,13 +7,13 @@ import numpy as np
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.changes import Change
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Reads, Verdicts
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Reads, Verdicts
+from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "NodeName"
 REASON_OTHER_NODE: Final = "node(s) didn't match the requested node name"
@@ -24,9 +24,9 @@ class NodeName:
 
     name: ClassVar = NAME
     reads: ClassVar = Reads(rows=frozenset({Facet.LABELS}))
-    retry_on: ClassVar = frozenset({Change.NODE_ADDED})
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED})
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Need nothing."""
 
     def sign(self, pod: Pod) -> Hashable:

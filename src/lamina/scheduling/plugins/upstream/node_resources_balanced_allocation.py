@@ -16,14 +16,14 @@ import numpy as np
 
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from lamina.scheduling.framework.columns import LARGEST, Bools, Floats, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState, StateKey
-from lamina.scheduling.framework.points import MAX_SCORE, Reads
-from lamina.scheduling.framework.registry import Args
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.status import SKIP, Status
-from lamina.scheduling.framework.view import NodeRow, NodeView
+from lamina.scheduling.contract.cycle_state import CycleState, StateKey
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.points import MAX_SCORE, Reads
+from lamina.scheduling.contract.status import SKIP, Status
+from lamina.scheduling.state.columns import LARGEST, Bools, Floats, Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeRow, NodeView
 
 NAME: Final = "NodeResourcesBalancedAllocation"
 HALF: Final = MAX_SCORE // 2
@@ -41,7 +41,7 @@ class BalancedResource(msgspec.Struct, frozen=True):
     """0 means 1, as upstream has it, which takes nothing else."""
 
 
-class BalancedAllocationArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class BalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of NodeResourcesBalancedAllocation."""
 
     resources: tuple[BalancedResource, ...] = ()
@@ -62,11 +62,11 @@ class NodeResourcesBalancedAllocation:
     Args: ClassVar = BalancedAllocationArgs
     reads: ClassVar = Reads(rows=frozenset({Facet.RESOURCES}))
 
-    def __init__(self, context: Context, args: BalancedAllocationArgs) -> None:
+    def __init__(self, context: PluginContext, args: BalancedAllocationArgs) -> None:
         """Look at the resources *args* name."""
         self._context = context
         self._resources = tuple(one.name for one in args.resources) or (CPU, MEMORY)
-        self._usage = Usage(self._resources) if len(self._resources) == 2 else None
+        self._usage = ResourcePairUsage(self._resources) if len(self._resources) == 2 else None
 
     def sign(self, pod: Pod) -> Hashable:
         """Tell pods apart by their requests."""
@@ -112,7 +112,7 @@ class NodeResourcesBalancedAllocation:
         return HALF + (HALF + _balance(shares_with) - _balance(shares)) // 2
 
 
-class Usage:
+class ResourcePairUsage:
     """
     What is in use of two resources on every node, and how even that is: all of the usual case but the pod.
 
@@ -132,7 +132,7 @@ class Usage:
         # Rows without one of the two: alone a share is always even.
         self._lacking: Bools = np.zeros(0, dtype=np.bool_)
 
-    def refresh(self, nodes: NodeView, context: Context) -> bool:
+    def refresh(self, nodes: NodeView, context: PluginContext) -> bool:
         """Look at the rows that changed since the last time; False when that would be all, and *nodes* are only some."""
         rows = nodes.changed_since(Facet.RESOURCES, self._noted) if len(self._balance) == nodes.height else None
         if rows is None or len(rows) > nodes.height // 4:

@@ -16,14 +16,14 @@ import numpy as np
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.columns import LARGEST, NUDGE, Floats, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState, StateKey
-from lamina.scheduling.framework.points import MAX_SCORE, Reads, Verdicts
-from lamina.scheduling.framework.registry import Args
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.view import NodeRow, NodeView
+from lamina.scheduling.contract.cycle_state import CycleState, StateKey
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.points import MAX_SCORE, Reads, Verdicts
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.columns import LARGEST, NUDGE, Floats, Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeRow, NodeView
 
 NAME: Final = "NodeResourcesFit"
 REASON_TOO_MANY_PODS: Final = "Too many pods"
@@ -41,9 +41,9 @@ RATIO: Final = "RequestedToCapacityRatio"
 # Points of a shape are given as 0..10.
 SCALE: Final = MAX_SCORE // 10
 
-Asked = tuple[tuple[str, int, int], ...]
+RequestedAmounts = tuple[tuple[str, int, int], ...]
 """What a pod asks for: resource, its place among the well-known ones (-1: it is none of them), amount."""
-ASKED: Final[StateKey[Asked]] = StateKey("node-resources-fit/asked")
+ASKED: Final[StateKey[RequestedAmounts]] = StateKey("node-resources-fit/asked")
 RANKED: Final[StateKey[tuple[tuple[str, int, int], ...]]] = StateKey("node-resources-fit/ranked")
 """What a ranking looks at: resource, weight, amount the pod adds."""
 
@@ -95,7 +95,7 @@ class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
             raise ValueError(f"requestedToCapacityRatio goes with type {RATIO} only: change the type or remove it")
 
 
-class FitArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class FitArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of NodeResourcesFit."""
 
     scoring_strategy: ScoringStrategy = ScoringStrategy()
@@ -109,9 +109,9 @@ class NodeResourcesFit:
     name: ClassVar = NAME
     Args: ClassVar = FitArgs
     reads: ClassVar = Reads(rows=frozenset({Facet.RESOURCES}))
-    retry_on: ClassVar = frozenset({Change.NODE_ADDED, Change.NODE_ALLOCATABLE, Change.POD_REMOVED})
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.NODE_ALLOCATABLE, ChangeKind.POD_REMOVED})
 
-    def __init__(self, context: Context, args: FitArgs) -> None:
+    def __init__(self, context: PluginContext, args: FitArgs) -> None:
         """Rank as *args* say."""
         self._context = context
         self._args = args
@@ -242,7 +242,7 @@ class NodeResourcesFit:
             return (2 * total + weights) // (2 * weights) if weights else 0
         return total // weights if weights else 0
 
-    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+    def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         """Say whether the node that changed has room now."""
         if change.row < 0:
             return True
@@ -288,7 +288,7 @@ def _on_line(shape: Sequence[ShapePoint], used: int) -> int:
     return before.score * SCALE
 
 
-def _shortages(asked: Asked, node: NodeRow) -> int:
+def _shortages(asked: RequestedAmounts, node: NodeRow) -> int:
     code = 0
     free = node.free_all()
     for bit, (resource, column, amount) in enumerate(asked):
@@ -299,7 +299,7 @@ def _shortages(asked: Asked, node: NodeRow) -> int:
     return code
 
 
-def _tell(code: int, asked: Asked) -> Refusal:
+def _tell(code: int, asked: RequestedAmounts) -> Refusal:
     short = [resource for bit, (resource, _, _) in enumerate(asked) if code >> min(bit, LAST_BIT) & 1]
     reasons = [REASON_TOO_MANY_PODS if one == PODS else REASON_INSUFFICIENT.format(one) for one in short]
     return Refusal(NAME, tuple(reasons), final=bool(code & FINAL_BIT))

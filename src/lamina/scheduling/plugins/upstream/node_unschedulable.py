@@ -5,13 +5,13 @@ from typing import ClassVar, Final
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.model.taints import UNSCHEDULABLE_TAINT, tolerates
-from lamina.scheduling.framework.changes import Change
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Reads, Verdicts
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Reads, Verdicts
+from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "NodeUnschedulable"
 REASON_CORDONED: Final = "node(s) were unschedulable"
@@ -22,9 +22,9 @@ class NodeUnschedulable:
 
     name: ClassVar = NAME
     reads: ClassVar = Reads(rows=frozenset({Facet.TAINTS}))
-    retry_on: ClassVar = frozenset({Change.NODE_ADDED, Change.NODE_TAINTS})
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.NODE_TAINTS})
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Need nothing."""
 
     def sign(self, pod: Pod) -> bool:

@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Final
 
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.points import QueuedPod
-from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import QueuedPod
+from lamina.scheduling.state.plugin_context import PluginContext
 
 NAME: Final = "PrioritySort"
 
@@ -15,7 +15,7 @@ class PrioritySort:
     name: ClassVar = NAME
     changes_with_time: ClassVar = False
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Need nothing."""
 
     def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:

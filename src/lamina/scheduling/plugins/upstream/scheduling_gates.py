@@ -8,10 +8,10 @@ API server writes it. As upstream does, nothing is added to that.
 from typing import ClassVar, Final
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.changes import Change
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import Status, unresolvable
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.status import Status, unresolvable
+from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.plugin_context import PluginContext
 
 NAME: Final = "SchedulingGates"
 
@@ -20,9 +20,9 @@ class SchedulingGates:
     """Keeps gated pods out of the queue."""
 
     name: ClassVar = NAME
-    retry_on: ClassVar = frozenset({Change.POD_UPDATED})
+    retry_on: ClassVar = frozenset({ChangeKind.POD_UPDATED})
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Need nothing."""
 
     def pre_enqueue(self, pod: Pod) -> Status | None:

@@ -8,15 +8,15 @@ import numpy as np
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates, untolerated
-from lamina.scheduling.framework.changes import Change
-from lamina.scheduling.framework.columns import Bools, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.normalize import normalized
-from lamina.scheduling.framework.points import Reads, Verdicts
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.view import NodeRow, NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.normalize import normalized
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Reads, Verdicts
+from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.columns import Bools, Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeRow, NodeView
 
 NAME: Final = "TaintToleration"
 REASON_TAINTED: Final = "node(s) had untolerated taint(s)"
@@ -28,9 +28,9 @@ class TaintToleration:
 
     name: ClassVar = NAME
     reads: ClassVar = Reads(rows=frozenset({Facet.TAINTS}))
-    retry_on: ClassVar = frozenset({Change.NODE_ADDED, Change.NODE_TAINTS})
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.NODE_TAINTS})
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Need nothing."""
 
     def sign(self, pod: Pod) -> Hashable:

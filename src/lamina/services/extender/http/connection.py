@@ -20,15 +20,15 @@ from enum import Enum, auto
 from time import perf_counter
 from typing import Final
 
-from lamina.services.extender.http import refusals
-from lamina.services.extender.http.asking import ask, route
-from lamina.services.extender.http.desk import Desk
-from lamina.services.extender.http.head import Head
-from lamina.services.extender.http.incoming import Incoming, Progress
-from lamina.services.extender.http.line import Line
-from lamina.services.extender.http.outgoing import Outgoing
-from lamina.services.extender.http.refusals import Refusal, RefusedError
-from lamina.services.extender.http.reply import CONTINUE, portions, say
+from lamina.services.extender.http import rejections
+from lamina.services.extender.http.caller_transport import CallerTransport
+from lamina.services.extender.http.connection_table import ConnectionTable
+from lamina.services.extender.http.rejections import RequestRejectedError, RequestRejection
+from lamina.services.extender.http.request_dispatch import dispatch, route_label
+from lamina.services.extender.http.request_head import RequestHead
+from lamina.services.extender.http.request_reader import ReadProgress, RequestReader
+from lamina.services.extender.http.response import CONTINUE, portions, text_response
+from lamina.services.extender.http.response_writer import ResponseWriter
 
 LINGER: Final = 2.0
 """Seconds for a caller to read why it was refused, while what it still sends is thrown away."""
@@ -36,7 +36,7 @@ CLOSE: Final = "Connection: close\r\n"
 KEEP: Final = "Connection: keep-alive\r\n"
 
 
-class Stage(Enum):
+class ConnectionStage(Enum):
     """Where a connection is."""
 
     IDLE = auto()
@@ -47,21 +47,21 @@ class Stage(Enum):
     GONE = auto()
 
 
-class Connection(asyncio.BufferedProtocol):
+class HttpConnection(asyncio.BufferedProtocol):
     """One caller."""
 
-    def __init__(self, desk: Desk, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, desk: ConnectionTable, loop: asyncio.AbstractEventLoop) -> None:
         """Belong to *desk*."""
         self._desk, self._loop = desk, loop
         self._limits, self._watch = desk.limits, desk.watch
-        self._line: Line
-        self._incoming = Incoming(desk.limits)
-        self._outgoing: Outgoing
-        self._stage = Stage.IDLE
+        self._line: CallerTransport
+        self._incoming = RequestReader(desk.limits)
+        self._outgoing: ResponseWriter
+        self._stage = ConnectionStage.IDLE
         self.since = loop.time()
         """When it came to be where it is."""
         self._asked = self._retiring = self._seated = False
-        self._answering: Head | None = None
+        self._answering: RequestHead | None = None
         self._unread: Callable[[], None] | None = None
         self._discarded = 0
 
@@ -69,11 +69,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It stands, and its handshake is done."""
-        self._line = Line(transport)
-        self._outgoing = Outgoing(self._line.transport, self._loop, self._written)
+        self._line = CallerTransport(transport)
+        self._outgoing = ResponseWriter(self._line.transport, self._loop, self._written)
         refusal = self._desk.admit(transport)
         if refusal is None and not self._desk.find_seat():
-            refusal = refusals.too_many(self._limits.connections)
+            refusal = rejections.too_many(self._limits.connections)
         self._desk.enter(self, admitted=refusal is None)
         if refusal is not None:
             self._refuse(refusal)
@@ -84,9 +84,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         asked = self._answering or self._incoming.head
         if asked is not None:
-            self._watch.abandoned(route(self._desk.routes, asked))
+            self._watch.abandoned(route_label(self._desk.routes, asked))
         self._mourn()
-        self._stage = Stage.GONE
+        self._stage = ConnectionStage.GONE
         self._forget()
         self._desk.leave(self)
 
@@ -96,13 +96,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Read on."""
-        if self._stage is Stage.LINGERING:
+        if self._stage is ConnectionStage.LINGERING:
             self._discard(nbytes)
             return
         self._begin()
         try:
             self._follow(self._incoming.grow(nbytes))
-        except RefusedError as error:
+        except RequestRejectedError as error:
             self._refuse(error.refusal)
 
     def eof_received(self) -> bool:
@@ -120,15 +120,15 @@ class Connection(asyncio.BufferedProtocol):
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        if self._stage is Stage.IDLE:
-            self._stage = Stage.READING
+        if self._stage is ConnectionStage.IDLE:
+            self._stage = ConnectionStage.READING
             self.since = self._loop.time()
 
-    def _follow(self, progress: Progress) -> None:
+    def _follow(self, progress: ReadProgress) -> None:
         """Do what there is to do when so much has come."""
-        if progress is Progress.WHOLE:
+        if progress is ReadProgress.WHOLE:
             self._answer()
-        elif progress is Progress.LARGE:
+        elif progress is ReadProgress.LARGE:
             self._find_place()
         elif self._incoming.invite:
             self._incoming.invite = False
@@ -140,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._seated:
             self._follow(self._incoming.seat())
             return
-        self._stage = Stage.WAITING
+        self._stage = ConnectionStage.WAITING
         self.since = self._loop.time()
         self._line.hold()
 
@@ -150,15 +150,15 @@ class Connection(asyncio.BufferedProtocol):
         self._loop.call_soon(self._proceed)
 
     def _proceed(self) -> None:
-        if self._stage is not Stage.WAITING:
+        if self._stage is not ConnectionStage.WAITING:
             return
         # The caller could not send while we did not read: its time begins again.
-        self._stage = Stage.IDLE
+        self._stage = ConnectionStage.IDLE
         self._begin()
         self._line.release()
         try:
             self._follow(self._incoming.seat())
-        except RefusedError as error:
+        except RequestRejectedError as error:
             self._refuse(error.refusal)
 
     # -- answering ---------------------------------------------------------------------------------------------------
@@ -167,11 +167,11 @@ class Connection(asyncio.BufferedProtocol):
         """Ask whoever answers this, and begin to write."""
         head = self._answering = self._incoming.head
         assert head is not None, "there is a whole request"
-        self._stage = Stage.ANSWERING
+        self._stage = ConnectionStage.ANSWERING
         self._asked = True
         began = perf_counter()
         body = self._incoming.take()
-        reply, more = ask(self._desk.routes, head, body)
+        reply, more = dispatch(self._desk.routes, head, body)
         seconds = perf_counter() - began
         if not head.keep or self._retiring:
             self._retiring = True
@@ -180,7 +180,7 @@ class Connection(asyncio.BufferedProtocol):
             more += KEEP
         self._unread = reply.unread
         size = sum(map(len, reply.pieces))
-        name = route(self._desk.routes, head)
+        name = route_label(self._desk.routes, head)
         if self._line.hung_up():
             # It is answered all the same: it may have closed only its own direction.
             self._watch.abandoned(name)
@@ -188,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
             self._answering = None
         self.since = self._loop.time()
         self._outgoing.begin(portions(reply, size, more, bodiless=head.method == "HEAD"))
-        if self._stage is Stage.ANSWERING:
+        if self._stage is ConnectionStage.ANSWERING:
             self._line.hold()
         # Told when the answer is on its way, so that it does not have to wait for that.
         self._watch.served(name, reply.status, seconds, len(body), size)
@@ -196,7 +196,7 @@ class Connection(asyncio.BufferedProtocol):
     def _written(self) -> None:
         """An answer is out: begin again."""
         self._forget()
-        self._stage = Stage.IDLE
+        self._stage = ConnectionStage.IDLE
         self.since = self._loop.time()
         if self._retiring and self._incoming.ahead:
             self._linger()
@@ -210,13 +210,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _next(self) -> None:
         """Take up what was sent ahead."""
-        if self._stage is not Stage.IDLE or self._line.closing:
+        if self._stage is not ConnectionStage.IDLE or self._line.closing:
             return
         self._begin()
         self._line.release()
         try:
             self._follow(self._incoming.advance())
-        except RefusedError as error:
+        except RequestRejectedError as error:
             self._refuse(error.refusal)
 
     def _mourn(self) -> None:
@@ -237,11 +237,11 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- refusing and ending -----------------------------------------------------------------------------------------
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RequestRejection) -> None:
         """Say why, and end it when the caller has had time to read that."""
         self._watch.refused(refusal.why)
         self._forget()
-        reply = say(refusal.status, refusal.words)
+        reply = text_response(refusal.status, refusal.words)
         for portion in portions(reply, len(reply.pieces[0]), CLOSE):
             self._line.transport.write(portion)
         self._linger()
@@ -252,16 +252,16 @@ class Connection(asyncio.BufferedProtocol):
 
         Closing at once, with bytes unread, would take the answer away from the caller before it has read it.
         """
-        self._stage = Stage.LINGERING
+        self._stage = ConnectionStage.LINGERING
         self.since = self._loop.time()
-        self._incoming = Incoming(self._limits)
+        self._incoming = RequestReader(self._limits)
         self._line.end_sending()
         self._line.release()
         self._desk.dismiss(self)
 
     def _close(self) -> None:
         """End it in order; what comes while TLS says goodbye is thrown away."""
-        self._stage = Stage.LINGERING
+        self._stage = ConnectionStage.LINGERING
         self.since = self._loop.time()
         self._line.transport.close()
 
@@ -273,31 +273,31 @@ class Connection(asyncio.BufferedProtocol):
     def look(self, now: float) -> None:
         """Do what is due."""
         stage = self._stage
-        if stage is Stage.WAITING and self._line.hung_up():
+        if stage is ConnectionStage.WAITING and self._line.hung_up():
             self.abort()
         elif now < self.since + self._patience():
             return
-        elif stage is Stage.READING:
-            self._refuse(refusals.too_slow(self._limits.read_seconds))
-        elif stage is Stage.WAITING:
-            self._refuse(refusals.too_busy(self._limits.large_at_once))
-        elif stage is Stage.IDLE:
+        elif stage is ConnectionStage.READING:
+            self._refuse(rejections.too_slow(self._limits.read_seconds))
+        elif stage is ConnectionStage.WAITING:
+            self._refuse(rejections.too_busy(self._limits.large_at_once))
+        elif stage is ConnectionStage.IDLE:
             self._close()
         else:
-            if stage is Stage.ANSWERING:
+            if stage is ConnectionStage.ANSWERING:
                 self._answering = None
-                self._watch.refused(refusals.TOO_SLOW)
+                self._watch.refused(rejections.TOO_SLOW)
             self.abort()
 
     def _patience(self) -> float:
         """Say for how many seconds it may be where it is."""
         limits, stage = self._limits, self._stage
-        if stage is Stage.LINGERING:
+        if stage is ConnectionStage.LINGERING:
             return min(LINGER, limits.read_seconds)
-        if stage is Stage.ANSWERING:
+        if stage is ConnectionStage.ANSWERING:
             return limits.write_seconds
         # Who has never asked anything is no caller that comes back: it has no more time than for a request.
-        return limits.idle_seconds if stage is Stage.IDLE and self._asked else limits.read_seconds
+        return limits.idle_seconds if stage is ConnectionStage.IDLE and self._asked else limits.read_seconds
 
     def expire(self) -> None:
         """End after the next answer."""
@@ -306,13 +306,13 @@ class Connection(asyncio.BufferedProtocol):
     def retire(self) -> None:
         """Answer what has been asked and end."""
         self._retiring = True
-        if self._stage is Stage.IDLE and not self._incoming.ahead:
+        if self._stage is ConnectionStage.IDLE and not self._incoming.ahead:
             self._close()
 
     def give_way(self) -> None:
         """End for the sake of somebody else: in order if nothing is under way, as an answer may still be read."""
-        self._watch.refused(refusals.TOO_MANY)
-        if self._stage is Stage.IDLE:
+        self._watch.refused(rejections.TOO_MANY)
+        if self._stage is ConnectionStage.IDLE:
             self._close()
             return
         self._answering = None

@@ -20,8 +20,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from lamina.model.errors import InputError
-from lamina.services.extender.http.limits import Watch
-from lamina.services.extender.http.refusals import Refusal, bad_name, outdated
+from lamina.services.extender.http.rejections import RequestRejection, bad_name, outdated
+from lamina.services.extender.http.server_limits import ServerMetrics
 
 LARGEST: Final = 1024**2
 """Bytes that are read of a file."""
@@ -30,10 +30,10 @@ KEPT: Final = "new certificates cannot be used, the old ones are kept"
 log = logging.getLogger(__name__)
 
 Contents = tuple[bytes, bytes, bytes]
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
-class Tls(msgspec.Struct, frozen=True):
+class ServerTlsSettings(msgspec.Struct, frozen=True):
     """Which files, and which callers."""
 
     cert: str
@@ -47,10 +47,10 @@ class Tls(msgspec.Struct, frozen=True):
     """How often the files are looked at."""
 
 
-class Certificates:
+class ServerCertificates:
     """The context for connections that come now."""
 
-    def __init__(self, tls: Tls, watch: Watch) -> None:
+    def __init__(self, tls: ServerTlsSettings, watch: ServerMetrics) -> None:
         """Read the files. Raises `InputError`."""
         self._tls, self._watch = tls, watch
         self._names = frozenset(tls.client_names)
@@ -74,7 +74,7 @@ class Certificates:
                 self._watch.reload(ok=True)
                 changed()
 
-    def admit(self, transport: asyncio.BaseTransport) -> Refusal | None:
+    def admit(self, transport: asyncio.BaseTransport) -> RequestRejection | None:
         """Say whether the one on the other side may call; that its certificate is good has been seen in the handshake."""
         if transport.get_extra_info("sslcontext") is not self.context:
             return outdated()
@@ -90,13 +90,13 @@ class Certificates:
         self._complaint = problem
 
 
-async def _aside(work: Callable[[], Result]) -> Result:
+async def _aside(work: Callable[[], T]) -> T:
     """
     Do *work* in a thread of its own: the files may lie on something slow, or on something that never answers.
 
     The threads of `asyncio.to_thread` are waited for when the process ends. This one is not.
     """
-    done: Future[Result] = Future()
+    done: Future[T] = Future()
     done.set_running_or_notify_cancel()  # so that nobody can cancel it: who stops waiting does no more than that
 
     def run() -> None:
@@ -111,7 +111,7 @@ async def _aside(work: Callable[[], Result]) -> Result:
     return await asyncio.wrap_future(done)
 
 
-def _fresh(tls: Tls, seen: Contents) -> tuple[Contents, ssl.SSLContext] | None:
+def _fresh(tls: ServerTlsSettings, seen: Contents) -> tuple[Contents, ssl.SSLContext] | None:
     """Load what is new; None if nothing is, or if it changes at this moment."""
     found = _read(tls)
     if found == seen:
@@ -121,7 +121,7 @@ def _fresh(tls: Tls, seen: Contents) -> tuple[Contents, ssl.SSLContext] | None:
     return (found, context) if _read(tls) == found else None
 
 
-def _read(tls: Tls) -> Contents:
+def _read(tls: ServerTlsSettings) -> Contents:
     return _content(tls.cert), _content(tls.key), _content(tls.client_ca)
 
 
@@ -136,7 +136,7 @@ def _content(path: str) -> bytes:
     return content
 
 
-def _load(tls: Tls, contents: Contents) -> ssl.SSLContext:
+def _load(tls: ServerTlsSettings, contents: Contents) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED

@@ -7,8 +7,8 @@ Workloads that others wrote down: Batsim's files, published traces, manifests of
 with file, line and reason. Never imports the scenario's own loader, which calls it.
 """
 
-from lamina.simulator.workloads.imports.context import ImportContext, Imported
 from lamina.simulator.workloads.imports.dispatch import read
-from lamina.simulator.workloads.imports.entries import ImportEntry
+from lamina.simulator.workloads.imports.import_context import ImportContext, Imported
+from lamina.simulator.workloads.imports.import_schema import ImportEntry
 
 __all__ = ["ImportContext", "ImportEntry", "Imported", "read"]

@@ -19,15 +19,15 @@ import msgspec
 from lamina.model.pod import Owner, PodTerm
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Amounts
 from lamina.model.selectors import LabelSelector
-from lamina.simulator.cluster.life import Life
-from lamina.simulator.cluster.node import HOSTNAME
-from lamina.simulator.workloads.imports import building, reading
-from lamina.simulator.workloads.imports.building import Draft
-from lamina.simulator.workloads.imports.context import ImportContext, Imported
-from lamina.simulator.workloads.imports.entries import ImportEntry
-from lamina.simulator.workloads.imports.images import Shelf
-from lamina.simulator.workloads.imports.reading import Row
-from lamina.simulator.workloads.scenario import Arrival
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.simulator.cluster.virtual_node import HOSTNAME
+from lamina.simulator.workloads.imports import import_files, pod_drafts
+from lamina.simulator.workloads.imports.image_chooser import ImageChooser
+from lamina.simulator.workloads.imports.import_context import ImportContext, Imported
+from lamina.simulator.workloads.imports.import_files import TableRow
+from lamina.simulator.workloads.imports.import_schema import ImportEntry
+from lamina.simulator.workloads.imports.pod_drafts import PodDraft
+from lamina.simulator.workloads.scenario import PodArrival
 
 GPU: Final = "nvidia.com/gpu"
 RDMA: Final = "rdma/percent"
@@ -45,14 +45,14 @@ KNOWN: Final = ("cpu_limit", "gpu_limit", "rdma_limit", "memory_limit", "disk_li
 def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
     """Read the table an entry names."""
     assert entry.alibaba_dlrm is not None, "the entry is of this kind"
-    path = reading.located(context, folder, entry.alibaba_dlrm, "alibabaDlrm")
+    path = import_files.located(context, folder, entry.alibaba_dlrm, "alibabaDlrm")
     reader = _Instances(entry, str(path))
-    taken = reading.each(reading.rows(path, NEEDED, KNOWN), reader.take)
-    drafts = building.chosen((draft for draft in taken if draft is not None), entry)
-    nodes = building.equal_nodes(entry, context)
-    building.check_room(str(path), drafts, nodes, context, "instance")
-    images = Shelf(entry, folder, context).choose(building.applications(drafts))
-    arrivals = building.arrivals(drafts, images, entry)
+    taken = import_files.each(import_files.rows(path, NEEDED, KNOWN), reader.take)
+    drafts = pod_drafts.select_drafts((draft for draft in taken if draft is not None), entry)
+    nodes = pod_drafts.equal_nodes(entry, context)
+    pod_drafts.check_room(str(path), drafts, nodes, context, "instance")
+    images = ImageChooser(entry, folder, context).choose(pod_drafts.applications(drafts))
+    arrivals = pod_drafts.arrivals(drafts, images, entry)
     return Imported(nodes=nodes, arrivals=tuple(reader.apart(arrivals)), notes=tuple(reader.notes(str(path))))
 
 
@@ -60,20 +60,20 @@ class _Instances:
     """Turns rows into drafts of pods."""
 
     def __init__(self, entry: ImportEntry, source: str) -> None:
-        self._window = building.Window(entry)
-        self._names = building.Names()
+        self._window = pod_drafts.TraceWindow(entry)
+        self._names = pod_drafts.UniqueNames()
         self._source = source
         self._prefix = f"{entry.name}-" if entry.name else ""
         self._seen: dict[str, int] = {}
         self._alone: set[str] = set()
         self._crowded: set[str] = set()
 
-    def take(self, row: Row) -> Draft | None:
+    def take(self, row: TableRow) -> PodDraft | None:
         """Read one instance; None when it is outside the window."""
         name, application = row.text("instance_sn"), row.text("app_name")
         if (first := self._seen.setdefault(name, row.line)) != row.line:
             raise row.wrong("instance_sn", f"there is a second {name!r}, the first is on line {first}")
-        building.check_count(self._source, len(self._seen), row.line)
+        pod_drafts.check_count(self._source, len(self._seen), row.line)
         created, scheduled, deleted = (row.time(f"{what}_time") for what in ("creation", "scheduled", "deletion"))
         began = created if scheduled is None else scheduled
         if deleted is not None and deleted < (began or 0.0):
@@ -83,33 +83,33 @@ class _Instances:
         if placed is None:
             return None
         self._note_neighbours(row, application)
-        owner = f"{self._prefix}{building.plain_name(application)}"
-        return Draft(
+        owner = f"{self._prefix}{pod_drafts.plain_name(application)}"
+        return PodDraft(
             at=placed[0],
             application=application,
             name=self._names.fresh(f"{self._prefix}{name}"),
             owner=Owner("ReplicaSet", owner, owner),
-            asked=_asked(row),
-            life=Life(seconds=placed[1]),
+            asked=_requests(row),
+            life=PodLifecycle(seconds=placed[1]),
             labels={APPLICATION: owner, ROLE: row.optional("role").lower()},
             line=row.line,
         )
 
-    def _note_neighbours(self, row: Row, application: str) -> None:
+    def _note_neighbours(self, row: TableRow, application: str) -> None:
         # -1 stands for any number.
         if row.optional("max_instance_per_node") not in ("", "-1"):
             (self._alone if row.count("max_instance_per_node") == 1 else self._crowded).add(application)
 
-    def apart(self, arrivals: Iterable[Arrival]) -> Iterable[Arrival]:
+    def apart(self, arrivals: Iterable[PodArrival]) -> Iterable[PodArrival]:
         """Let pods of applications that have one instance per node keep away from each other."""
-        owners = {f"{self._prefix}{building.plain_name(one)}" for one in self._alone}
+        owners = {f"{self._prefix}{pod_drafts.plain_name(one)}" for one in self._alone}
         for arrival in arrivals:
             name = arrival.pod.labels[APPLICATION]
             if name not in owners:
                 yield arrival
                 continue
             term = PodTerm(HOSTNAME, LabelSelector(((APPLICATION, name),)))
-            yield Arrival(arrival.at, msgspec.structs.replace(arrival.pod, repels=(term,)), arrival.life)
+            yield PodArrival(arrival.at, msgspec.structs.replace(arrival.pod, repels=(term,)), arrival.life)
 
     def notes(self, source: str) -> Iterable[str]:
         """Say what was not taken as it stands."""
@@ -117,7 +117,7 @@ class _Instances:
             yield f"{source}: {len(self._crowded)} applications allow several, but not any number of, pods on a node; ignored"
 
 
-def _asked(row: Row) -> Amounts:
+def _requests(row: TableRow) -> Amounts:
     asked = {
         CPU: round(row.number("cpu_request") * 1000),
         MEMORY: round(row.number("memory_request") * GIB),

@@ -19,15 +19,15 @@ import msgspec
 from lamina.model.pod import Owner
 from lamina.model.resources import CPU, MEMORY, PODS, Amounts
 from lamina.model.selectors import IN, NodeSelector, NodeSelectorTerm, Requirement
-from lamina.simulator.cluster import NodeSpec
-from lamina.simulator.cluster.life import Life
-from lamina.simulator.workloads.imports import building, reading
-from lamina.simulator.workloads.imports.building import USUAL_PODS, Draft
-from lamina.simulator.workloads.imports.context import ImportContext, Imported
-from lamina.simulator.workloads.imports.entries import ImportEntry
-from lamina.simulator.workloads.imports.images import Shelf
-from lamina.simulator.workloads.imports.reading import Row
-from lamina.simulator.workloads.scenario import Arrival
+from lamina.simulator.cluster import VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.simulator.workloads.imports import import_files, pod_drafts
+from lamina.simulator.workloads.imports.image_chooser import ImageChooser
+from lamina.simulator.workloads.imports.import_context import ImportContext, Imported
+from lamina.simulator.workloads.imports.import_files import TableRow
+from lamina.simulator.workloads.imports.import_schema import ImportEntry
+from lamina.simulator.workloads.imports.pod_drafts import USUAL_PODS, PodDraft
+from lamina.simulator.workloads.scenario import PodArrival
 
 GPU_MILLI: Final = "alibabacloud.com/gpu-milli"
 MODEL: Final = "alibabacloud.com/gpu-model"
@@ -45,25 +45,25 @@ def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
     """Read the tables an entry names."""
     files = entry.alibaba_gpu
     assert files is not None, "the entry is of this kind"
-    nodes = building.equal_nodes(entry, context)
+    nodes = pod_drafts.equal_nodes(entry, context)
     if files.nodes is not None:
-        node_path = reading.located(context, folder, files.nodes, "alibabaGpu", "nodes")
+        node_path = import_files.located(context, folder, files.nodes, "alibabaGpu", "nodes")
         nodes = (*nodes, *_nodes(node_path, context))
-    path = reading.located(context, folder, files.pods, "alibabaGpu", "pods")
+    path = import_files.located(context, folder, files.pods, "alibabaGpu", "pods")
     reader = _Pods(entry, str(path))
-    taken = reading.each(reading.rows(path, POD_COLUMNS), reader.take)
-    drafts = building.chosen((draft for draft in taken if draft is not None), entry)
-    building.check_room(str(path), drafts, nodes, context)
-    images = Shelf(entry, folder, context).choose(building.applications(drafts))
-    arrivals = building.arrivals(drafts, images, entry)
+    taken = import_files.each(import_files.rows(path, POD_COLUMNS), reader.take)
+    drafts = pod_drafts.select_drafts((draft for draft in taken if draft is not None), entry)
+    pod_drafts.check_room(str(path), drafts, nodes, context)
+    images = ImageChooser(entry, folder, context).choose(pod_drafts.applications(drafts))
+    arrivals = pod_drafts.arrivals(drafts, images, entry)
     return Imported(nodes=nodes, arrivals=tuple(reader.bound_to_models(arrivals)), notes=tuple(reader.notes()))
 
 
-def _nodes(path: Path, context: ImportContext) -> list[NodeSpec]:
-    names = building.Names()
+def _nodes(path: Path, context: ImportContext) -> list[VirtualNodeSpec]:
+    names = pod_drafts.UniqueNames()
     seen: dict[str, int] = {}
 
-    def take(row: Row) -> NodeSpec:
+    def take(row: TableRow) -> VirtualNodeSpec:
         name = row.text("sn")
         if (first := seen.setdefault(name, row.line)) != row.line:
             raise row.wrong("sn", f"there is a second {name!r}, the first is on line {first}")
@@ -81,15 +81,15 @@ def _nodes(path: Path, context: ImportContext) -> list[NodeSpec]:
             labels={MODEL: model} if model else {},
         )
 
-    return reading.each(reading.rows(path, NODE_COLUMNS), take)
+    return import_files.each(import_files.rows(path, NODE_COLUMNS), take)
 
 
 class _Pods:
     """Turns rows into drafts of pods."""
 
     def __init__(self, entry: ImportEntry, source: str) -> None:
-        self._window = building.Window(entry)
-        self._names = building.Names()
+        self._window = pod_drafts.TraceWindow(entry)
+        self._names = pod_drafts.UniqueNames()
         self._source = source
         self._prefix = f"{entry.name}-" if entry.name else ""
         self._seen: dict[str, int] = {}
@@ -97,12 +97,12 @@ class _Pods:
         self._kinds: dict[Amounts, str] = {}
         self._pending = 0
 
-    def take(self, row: Row) -> Draft | None:
+    def take(self, row: TableRow) -> PodDraft | None:
         """Read one pod; None when it is outside the window."""
         name = row.text("name")
         if (first := self._seen.setdefault(name, row.line)) != row.line:
             raise row.wrong("name", f"there is a second {name!r}, the first is on line {first}")
-        building.check_count(self._source, len(self._seen), row.line)
+        pod_drafts.check_count(self._source, len(self._seen), row.line)
         created, scheduled, deleted = (row.time(f"{what}_time") for what in ("creation", "scheduled", "deletion"))
         began = (created or 0.0) if scheduled is None else scheduled
         if deleted is not None and deleted < began:
@@ -111,25 +111,25 @@ class _Pods:
         if placed is None:
             return None
         self._pending += scheduled is None
-        asked = _asked(row)
+        asked = _requests(row)
         application = self._kinds.setdefault(asked, f"kind-{len(self._kinds) + 1}")
         fresh = self._names.fresh(f"{self._prefix}{name}")
         if spec := row.optional("gpu_spec"):
             models = tuple(model.strip() for model in spec.split("|"))
             self._models[fresh] = NodeSelector((NodeSelectorTerm((Requirement(MODEL, IN, models),)),))
         owner = f"{self._prefix}{application}"
-        return Draft(
+        return PodDraft(
             at=placed[0],
             application=application,
             name=fresh,
             owner=Owner("ReplicaSet", owner, owner),
             asked=asked,
-            life=Life(seconds=placed[1], failures=-1 if row.optional("pod_phase") == "Failed" else 0),
+            life=PodLifecycle(seconds=placed[1], failures=-1 if row.optional("pod_phase") == "Failed" else 0),
             labels={APPLICATION: owner, "qos": row.optional("qos").lower()},
             line=row.line,
         )
 
-    def bound_to_models(self, arrivals: Iterable[Arrival]) -> Iterable[Arrival]:
+    def bound_to_models(self, arrivals: Iterable[PodArrival]) -> Iterable[PodArrival]:
         """Let pods that name models of GPUs ask for nodes that have one of them."""
         for arrival in arrivals:
             required = self._models.get(arrival.pod.name)
@@ -137,7 +137,7 @@ class _Pods:
                 yield arrival
             else:
                 pod = msgspec.structs.replace(arrival.pod, required_nodes=required)
-                yield Arrival(arrival.at, pod, arrival.life)
+                yield PodArrival(arrival.at, pod, arrival.life)
 
     def notes(self) -> Iterable[str]:
         """Say what was not taken as it stands."""
@@ -145,7 +145,7 @@ class _Pods:
             yield f"{self._source}: {self._pending} pods were never placed in the trace; they run as long as they waited"
 
 
-def _asked(row: Row) -> Amounts:
+def _requests(row: TableRow) -> Amounts:
     asked = {
         CPU: row.count("cpu_milli"),
         MEMORY: row.count("memory_mib") * MIB,

@@ -24,14 +24,14 @@ from lamina.model import resources
 from lamina.model.errors import InputError
 from lamina.model.pod import Owner
 from lamina.model.resources import CPU, MEMORY, Amounts
-from lamina.simulator.cluster.life import Life
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from lamina.simulator.workloads import units
-from lamina.simulator.workloads.imports import building, reading
-from lamina.simulator.workloads.imports.building import DECIMALS, Draft
-from lamina.simulator.workloads.imports.context import MOST_PODS, ImportContext, Imported
-from lamina.simulator.workloads.imports.entries import FunctionFiles, ImportEntry
-from lamina.simulator.workloads.imports.images import Shelf
-from lamina.simulator.workloads.imports.reading import Row
+from lamina.simulator.workloads.imports import import_files, pod_drafts
+from lamina.simulator.workloads.imports.image_chooser import ImageChooser
+from lamina.simulator.workloads.imports.import_context import MOST_PODS, ImportContext, Imported
+from lamina.simulator.workloads.imports.import_files import TableRow
+from lamina.simulator.workloads.imports.import_schema import FunctionFiles, ImportEntry
+from lamina.simulator.workloads.imports.pod_drafts import DECIMALS, PodDraft
 
 KEYS: Final = ("HashOwner", "HashApp", "HashFunction")
 PERCENTILES: Final = (0, 1, 25, 50, 75, 99, 100)
@@ -45,7 +45,7 @@ SHORTEST: Final = 0.001
 """Seconds of a call at least: the trace counts in whole milliseconds, and some took less than one."""
 
 
-class Function(msgspec.Struct, frozen=True):
+class AzureFunction(msgspec.Struct, frozen=True):
     """One function, with its calls in each minute."""
 
     key: str
@@ -59,11 +59,11 @@ def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
     files = entry.azure_functions
     assert files is not None, "the entry is of this kind"
     reader = _Tables(entry, folder, context, files)
-    drafts = building.chosen(reader.drafts(), entry)
-    nodes = building.equal_nodes(entry, context)
-    building.check_room(reader.source, drafts, nodes, context, "function")
-    images = Shelf(entry, folder, context).choose(building.applications(drafts))
-    return Imported(nodes=nodes, arrivals=building.arrivals(drafts, images, entry), notes=tuple(reader.notes))
+    drafts = pod_drafts.select_drafts(reader.drafts(), entry)
+    nodes = pod_drafts.equal_nodes(entry, context)
+    pod_drafts.check_room(reader.source, drafts, nodes, context, "function")
+    images = ImageChooser(entry, folder, context).choose(pod_drafts.applications(drafts))
+    return Imported(nodes=nodes, arrivals=pod_drafts.arrivals(drafts, images, entry), notes=tuple(reader.notes))
 
 
 class _Tables:
@@ -72,38 +72,40 @@ class _Tables:
     def __init__(self, entry: ImportEntry, folder: Path, context: ImportContext, files: FunctionFiles) -> None:
         self._entry, self._context = entry, context
         self.notes: list[str] = []
-        path = reading.located(context, folder, files.invocations, "azureFunctions", "invocations")
+        path = import_files.located(context, folder, files.invocations, "azureFunctions", "invocations")
         self.source = str(path)
         self._functions = self._sampled(path)
-        self._durations = _durations(reading.located(context, folder, files.durations, "azureFunctions", "durations"))
+        self._durations = _durations(
+            import_files.located(context, folder, files.durations, "azureFunctions", "durations")
+        )
         self._memory: dict[str, float] = {}
         if files.memory is not None:
-            self._memory = _memory(reading.located(context, folder, files.memory, "azureFunctions", "memory"))
+            self._memory = _memory(import_files.located(context, folder, files.memory, "azureFunctions", "memory"))
 
-    def _sampled(self, path: Path) -> list[Function]:
+    def _sampled(self, path: Path) -> list[AzureFunction]:
         """Read the functions, or draw as many of them as the entry says; in the order of the table."""
         most, dice = self._entry.functions, Random(f"imported functions {self._context.seed}")
-        kept: list[Function] = []
+        kept: list[AzureFunction] = []
         seen: dict[str, int] = {}
         minutes: list[str] = []
 
-        def take(row: Row) -> None:
+        def take(row: TableRow) -> None:
             minutes.extend(self._minutes(row) if not minutes else ())
             key = row.text("HashFunction")
             full = f"{row.optional('HashOwner')} {row.optional('HashApp')} {key}"
             if (first := seen.setdefault(full, row.line)) != row.line:
                 raise row.wrong("HashFunction", f"this function was there before, on line {first}")
-            function = Function(key, row.text("HashApp"), _calls(row, minutes), row.line)
+            function = AzureFunction(key, row.text("HashApp"), _calls(row, minutes), row.line)
             # Reservoir sampling: every function has the same chance, and only those that are kept are held.
             if most is None or len(kept) < most:
                 kept.append(function)
             elif (drawn := dice.randrange(len(seen))) < most:
                 kept[drawn] = function
 
-        reading.each(reading.rows(path, KEYS, open_ended=True), take)
+        import_files.each(import_files.rows(path, KEYS, open_ended=True), take)
         return sorted(kept, key=lambda function: function.line)
 
-    def _minutes(self, row: Row) -> list[str]:
+    def _minutes(self, row: TableRow) -> list[str]:
         """Find the columns of the minutes that are taken."""
         forms = ("minute_{}", "{}")
         form = next((form for form in forms if form.format(1) in row.columns), None)
@@ -119,13 +121,13 @@ class _Tables:
             raise InputError([self._context.entry.mistake(message, "minutes")])
         return columns
 
-    def drafts(self) -> Iterator[Draft]:
+    def drafts(self) -> Iterator[PodDraft]:
         """Draw the pods of all functions."""
         total = sum(sum(function.calls) for function in self._functions)
         if total > MOST_PODS:
             message = f"{total} calls are more than {MOST_PODS}: say functions or minutes to take fewer"
             raise InputError.one(self.source, message)
-        names = building.Names()
+        names = pod_drafts.UniqueNames()
         prefix = f"{self._entry.name}-" if self._entry.name else ""
         missing = [one for one in self._functions if one.key not in self._durations and any(one.calls)]
         if missing:
@@ -140,18 +142,18 @@ class _Tables:
             owner = names.fresh(f"{prefix}{function.key[:SHORT]}")
             asked, labels = self._asked(function), {"app": owner}
             for number, (begin, seconds) in enumerate(self._workers(function), 1):
-                yield Draft(
+                yield PodDraft(
                     at=round(at + begin, DECIMALS),
                     application=function.application,
                     name=names.fresh(f"{owner}-{number}"),
                     owner=Owner("ReplicaSet", owner, owner),
                     asked=asked,
-                    life=Life(seconds=round(seconds, DECIMALS)),
+                    life=PodLifecycle(seconds=round(seconds, DECIMALS)),
                     labels=labels,
                     line=function.line,
                 )
 
-    def _workers(self, function: Function) -> Iterator[tuple[float, float]]:
+    def _workers(self, function: AzureFunction) -> Iterator[tuple[float, float]]:
         """Say when pods of a function come and how long each runs."""
         calls = self._drawn(function)
         if self._entry.keep_alive is None:
@@ -171,13 +173,13 @@ class _Tables:
             heapq.heappush(free, (begin + seconds, number))
         yield from ((begin, end - begin + patience) for begin, end in workers)
 
-    def _drawn(self, function: Function) -> list[tuple[float, float]]:
+    def _drawn(self, function: AzureFunction) -> list[tuple[float, float]]:
         dice = Random(f"imported calls {self._context.seed} {function.key}")
         points = self._durations[function.key]
         moments = sorted(60 * minute + 60 * dice.random() for minute, n in enumerate(function.calls) for _ in range(n))
         return [(moment, max(SHORTEST, quantile(points, dice.random()) / 1000)) for moment in moments]
 
-    def _asked(self, function: Function) -> Amounts:
+    def _asked(self, function: AzureFunction) -> Amounts:
         memory: str | float | None = self._entry.memory
         if memory is None:
             megabytes = self._memory.get(function.application)
@@ -193,7 +195,7 @@ def quantile(points: tuple[float, ...], share: float) -> float:
     return points[above - 1] + (points[above] - points[above - 1]) * (percent - low) / (high - low)
 
 
-def _calls(row: Row, minutes: list[str]) -> tuple[int, ...]:
+def _calls(row: TableRow, minutes: list[str]) -> tuple[int, ...]:
     try:
         calls = tuple(map(int, row.fields(minutes)))
     except ValueError:
@@ -210,7 +212,7 @@ def _calls(row: Row, minutes: list[str]) -> tuple[int, ...]:
 def _durations(path: Path) -> dict[str, tuple[float, ...]]:
     columns = tuple(f"percentile_Average_{percent}" for percent in PERCENTILES)
 
-    def take(row: Row) -> tuple[str, tuple[float, ...]]:
+    def take(row: TableRow) -> tuple[str, tuple[float, ...]]:
         points = tuple(row.number(column) for column in columns)
         if list(points) != sorted(points):
             raise row.wrong(columns[0], "the percentiles do not rise from the 0th to the 100th")
@@ -219,7 +221,7 @@ def _durations(path: Path) -> dict[str, tuple[float, ...]]:
         return row.text("HashFunction"), points
 
     known = ("Average", "Count", "Minimum", "Maximum")
-    return dict(reading.each(reading.rows(path, (*KEYS, *columns), known), take))
+    return dict(import_files.each(import_files.rows(path, (*KEYS, *columns), known), take))
 
 
 def _memory(path: Path) -> dict[str, float]:
@@ -232,7 +234,7 @@ def _memory(path: Path) -> dict[str, float]:
     )
     known = (*known, *(f"AverageAllocatedMb_pct{n}" for n in (75, 95, 100)))
 
-    def take(row: Row) -> tuple[str, float]:
+    def take(row: TableRow) -> tuple[str, float]:
         return row.text("HashApp"), row.number(column)
 
-    return dict(reading.each(reading.rows(path, ("HashOwner", "HashApp", column), known), take))
+    return dict(import_files.each(import_files.rows(path, ("HashOwner", "HashApp", column), known), take))

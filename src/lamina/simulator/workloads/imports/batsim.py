@@ -19,21 +19,21 @@ from typing import Annotated
 import msgspec
 
 from lamina.model import resources
+from lamina.model.conversion import suggest
 from lamina.model.errors import InputError, Mistake
 from lamina.model.plain import shown
 from lamina.model.pod import Owner
 from lamina.model.resources import CPU, MEMORY, PODS, Amounts
-from lamina.model.schema import suggest
-from lamina.simulator.cluster import NodeSpec
-from lamina.simulator.cluster.life import Life
-from lamina.simulator.workloads.imports import building, reading
+from lamina.simulator.cluster import VirtualNodeSpec
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.simulator.workloads.imports import import_files, pod_drafts
 from lamina.simulator.workloads.imports.batsim_job import BatsimJob
-from lamina.simulator.workloads.imports.batsim_profiles import KINDS, Profile, Profiles
-from lamina.simulator.workloads.imports.building import Draft
-from lamina.simulator.workloads.imports.context import MOST_PODS, ImportContext, Imported
-from lamina.simulator.workloads.imports.entries import ImportEntry
-from lamina.simulator.workloads.imports.images import Shelf
+from lamina.simulator.workloads.imports.batsim_profiles import KINDS, BatsimProfile, BatsimProfiles
+from lamina.simulator.workloads.imports.image_chooser import ImageChooser
+from lamina.simulator.workloads.imports.import_context import MOST_PODS, ImportContext, Imported
+from lamina.simulator.workloads.imports.import_schema import ImportEntry
 from lamina.simulator.workloads.imports.json_file import JsonFile
+from lamina.simulator.workloads.imports.pod_drafts import PodDraft
 from lamina.simulator.workloads.imports.simgrid import read_platform
 from lamina.simulator.workloads.units import LONGEST
 
@@ -42,7 +42,7 @@ WORKLOAD = "w0"
 """What Batsim calls the first workload, and what ours is called when nobody says."""
 
 
-class Job(msgspec.Struct, frozen=True):
+class BatsimWorkloadJob(msgspec.Struct, frozen=True):
     """One job; other fields are the users' own."""
 
     id: str | int
@@ -52,7 +52,7 @@ class Job(msgspec.Struct, frozen=True):
     walltime: float | None = None
 
 
-class Workload(msgspec.Struct, frozen=True):
+class BatsimWorkload(msgspec.Struct, frozen=True):
     """A whole file; jobs and profiles are read one by one, so that all their mistakes can be told."""
 
     nb_res: Annotated[int, msgspec.Meta(ge=1)]
@@ -63,48 +63,50 @@ class Workload(msgspec.Struct, frozen=True):
 def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
     """Read the workload an entry names, and its platform if it names one."""
     assert entry.batsim is not None, "the entry is of this kind"
-    nodes, speed = building.equal_nodes(entry, context), entry.speed
+    nodes, speed = pod_drafts.equal_nodes(entry, context), entry.speed
     if entry.platform is not None:
         if entry.nodes is not None:
             raise InputError([context.entry.mistake("say nodes or platform, not both", "platform")])
-        platform = read_platform(reading.located(context, folder, entry.platform, "platform"), context)
+        platform = read_platform(import_files.located(context, folder, entry.platform, "platform"), context)
         nodes, speed = platform.nodes, speed or platform.speed
-    file = JsonFile(reading.located(context, folder, entry.batsim, "batsim"))
+    file = JsonFile(import_files.located(context, folder, entry.batsim, "batsim"))
     reader = _Jobs(file, entry, (*context.nodes, *nodes), speed)
     if entry.whole_nodes and not reader.nodes:
         raise InputError([context.entry.mistake("needs nodes to fill: say nodes or platform", "wholeNodes")])
-    drafts = building.chosen(reader.drafts(), entry)
-    building.check_room(file.source, drafts, nodes, context, "job")
-    images = Shelf(entry, folder, context).choose(building.applications(drafts))
-    return Imported(nodes=nodes, arrivals=building.arrivals(drafts, images, entry), notes=tuple(reader.notes()))
+    drafts = pod_drafts.select_drafts(reader.drafts(), entry)
+    pod_drafts.check_room(file.source, drafts, nodes, context, "job")
+    images = ImageChooser(entry, folder, context).choose(pod_drafts.applications(drafts))
+    return Imported(nodes=nodes, arrivals=pod_drafts.arrivals(drafts, images, entry), notes=tuple(reader.notes()))
 
 
 class _Jobs:
     """Turns the jobs of a file into drafts of pods."""
 
-    def __init__(self, file: JsonFile, entry: ImportEntry, nodes: tuple[NodeSpec, ...], speed: float | None) -> None:
+    def __init__(
+        self, file: JsonFile, entry: ImportEntry, nodes: tuple[VirtualNodeSpec, ...], speed: float | None
+    ) -> None:
         self.nodes = nodes
         self._file, self._entry = file, entry
-        self._workload = file.decode(Workload)
-        self._profiles = Profiles(file, self._workload.profiles, speed)
-        self._window = building.Window(entry)
-        self._names = building.Names()
+        self._workload = file.decode(BatsimWorkload)
+        self._profiles = BatsimProfiles(file, self._workload.profiles, speed)
+        self._window = pod_drafts.TraceWindow(entry)
+        self._names = pod_drafts.UniqueNames()
         self._name = entry.name or WORKLOAD
         self._room: dict[Amounts, int] = {}
         self._common: dict[str, tuple[Amounts, dict[str, str]]] = {}
         self._talking: set[str] = set()
         self._pods = 0
 
-    def drafts(self) -> list[Draft]:
+    def drafts(self) -> list[PodDraft]:
         """Read all jobs, and tell the mistakes of all of them together."""
-        found: list[Draft] = []
+        found: list[PodDraft] = []
         mistakes: dict[Mistake, None] = {}
         seen: dict[str, int] = {}
         jobs = self._workload.jobs
         for index, (raw, (start, line)) in enumerate(zip(jobs, self._file.places(jobs), strict=True)):
             path = f"jobs[{index}]"
             try:
-                job = self._file.decode(Job, raw, start, path)
+                job = self._file.decode(BatsimWorkloadJob, raw, start, path)
                 if str(job.id) in seen:
                     message = f"there is a second job {shown(str(job.id))}, the first is on line {seen[str(job.id)]}"
                     raise InputError.one(self._file.source, message, path=f"{path}.id", line=line)
@@ -112,10 +114,10 @@ class _Jobs:
                 found += self._pods_of(job, path, line)
             except InputError as error:
                 mistakes.update(dict.fromkeys(error.mistakes))
-                if len(mistakes) >= reading.MOST_MISTAKES:
+                if len(mistakes) >= import_files.MOST_MISTAKES:
                     break
         if mistakes:
-            raise InputError(list(mistakes)[: reading.MOST_MISTAKES])
+            raise InputError(list(mistakes)[: import_files.MOST_MISTAKES])
         return found
 
     def notes(self) -> Iterator[str]:
@@ -124,7 +126,7 @@ class _Jobs:
             names = ", ".join(sorted(self._talking)[:5])
             yield f"{self._file.source}: communication takes no time here (profiles {names})"
 
-    def _pods_of(self, job: Job, path: str, line: int) -> Iterator[Draft]:
+    def _pods_of(self, job: BatsimWorkloadJob, path: str, line: int) -> Iterator[PodDraft]:
         def wrong(message: str, field: str) -> InputError:
             return InputError.one(self._file.source, message, path=f"{path}.{field}", line=line)
 
@@ -150,14 +152,14 @@ class _Jobs:
         if placed is None:
             return
         self._pods += count
-        building.check_count(self._file.source, self._pods, line)
+        pod_drafts.check_count(self._file.source, self._pods, line)
         walltime = None if job.walltime is None or job.walltime == -1 else job.walltime
-        life = Life(seconds=placed[1], deadline=walltime, failures=-1 if course.fails else 0)
+        life = PodLifecycle(seconds=placed[1], deadline=walltime, failures=-1 if course.fails else 0)
         known = BatsimJob(self._name, str(job.id), job.profile, job.res, -1.0 if walltime is None else walltime)
         name = self._names.fresh(f"{self._name}-{job.id}")
         owner, annotations = Owner("Job", name, name), known.written()
         for number in range(1, count + 1):
-            yield Draft(
+            yield PodDraft(
                 at=placed[0],
                 application=job.profile,
                 name=name if count == 1 else self._names.fresh(f"{name}-{number}"),
@@ -173,10 +175,10 @@ class _Jobs:
         """Return what all jobs of a profile have in common."""
         if profile not in self._common:
             asked = self._asked(self._profiles.get(profile))
-            self._common[profile] = asked, {"app": building.plain_name(profile)}
+            self._common[profile] = asked, {"app": pod_drafts.plain_name(profile)}
         return self._common[profile]
 
-    def _asked(self, profile: Profile) -> Amounts:
+    def _asked(self, profile: BatsimProfile) -> Amounts:
         """Say what one resource of a job asks for: as the entry says, or as batkube writes it beside a delay."""
         cpu, memory = self._entry.cpu, self._entry.memory
         if KINDS[profile.type] == "delay":

@@ -15,9 +15,9 @@ from typing import Annotated, Final
 
 import msgspec
 
+from lamina.model.conversion import suggest
 from lamina.model.errors import InputError
 from lamina.model.plain import shown
-from lamina.model.schema import suggest
 from lamina.simulator.workloads.imports.json_file import JsonFile
 from lamina.simulator.workloads.units import LONGEST
 
@@ -40,18 +40,18 @@ KINDS: Final = {
 }
 """What each name of a type stands for."""
 
-Amount = Annotated[float, msgspec.Meta(ge=0)]
+BatsimAmount = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class Profile(msgspec.Struct, frozen=True, kw_only=True):
+class BatsimProfile(msgspec.Struct, frozen=True, kw_only=True):
     """One profile, as far as it matters; other fields are the users' own."""
 
     type: str
-    delay: Amount | None = None
-    cpu: Amount | str | tuple[Amount, ...] | None = None
+    delay: BatsimAmount | None = None
+    cpu: BatsimAmount | str | tuple[BatsimAmount, ...] | None = None
     """Operations; beside a delay, what batkube has there: the cores a pod asks for."""
-    com: Amount | tuple[Amount, ...] | None = None
-    memory: Amount | str | None = None
+    com: BatsimAmount | tuple[BatsimAmount, ...] | None = None
+    memory: BatsimAmount | str | None = None
     seq: tuple[str, ...] | None = None
     repeat: Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None = None
     nb: Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None = None
@@ -61,7 +61,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The exit code."""
 
 
-class Course(msgspec.Struct, frozen=True):
+class ProfileRun(msgspec.Struct, frozen=True):
     """How a run of a profile goes."""
 
     seconds: float
@@ -70,29 +70,29 @@ class Course(msgspec.Struct, frozen=True):
     """Whether it has communication, which takes no time here."""
 
 
-class Profiles:
+class BatsimProfiles:
     """The profiles of one workload."""
 
     def __init__(self, file: JsonFile, written: Mapping[str, msgspec.Raw], speed: float | None) -> None:
         """Keep what is *written*; it is looked at when a job needs it."""
         self._file, self._written, self._speed = file, written, speed
         self._start = max(file.data.find(b'"profiles"'), 0)
-        self._read: dict[str, Profile] = {}
-        self._courses: dict[tuple[str, int], Course] = {}
+        self._read: dict[str, BatsimProfile] = {}
+        self._courses: dict[tuple[str, int], ProfileRun] = {}
 
-    def get(self, name: str) -> Profile:
+    def get(self, name: str) -> BatsimProfile:
         """Read one profile."""
         if name not in self._read:
-            self._read[name] = self._file.decode(Profile, self._written[name], self._start, f"profiles.{name}")
+            self._read[name] = self._file.decode(BatsimProfile, self._written[name], self._start, f"profiles.{name}")
         return self._read[name]
 
-    def course(self, name: str, res: int, above: tuple[str, ...] = ()) -> Course:
+    def course(self, name: str, res: int, above: tuple[str, ...] = ()) -> ProfileRun:
         """Say how a job with *res* resources runs; *above* are the profiles it is part of."""
         if (name, res) not in self._courses:
             self._courses[name, res] = self._work_out(name, res, above)
         return self._courses[name, res]
 
-    def _work_out(self, name: str, res: int, above: tuple[str, ...]) -> Course:
+    def _work_out(self, name: str, res: int, above: tuple[str, ...]) -> ProfileRun:
         if name in above:
             raise self._wrong(above[-1], f"the profiles contain each other: {' → '.join((*above, name))}")
         if len(above) > DEEPEST:
@@ -107,14 +107,14 @@ class Profiles:
         elif kind == "delay":
             if profile.delay is None:
                 raise self._wrong(name, "a delay says how many seconds: add the field delay")
-            course = Course(profile.delay)
+            course = ProfileRun(profile.delay)
         else:
             course = self._computing(name, profile, res, kind)
         if not course.seconds <= LONGEST:
             raise self._wrong(name, f"{course.seconds:g} seconds are too long: at most ten years are simulated")
         return msgspec.structs.replace(course, fails=course.fails or profile.ret != 0)
 
-    def _composed(self, name: str, profile: Profile, res: int, above: tuple[str, ...]) -> Course:
+    def _composed(self, name: str, profile: BatsimProfile, res: int, above: tuple[str, ...]) -> ProfileRun:
         if not profile.seq:
             raise self._wrong(name, "has no parts: list profiles under seq")
         once, talks = 0.0, False
@@ -124,10 +124,10 @@ class Profiles:
             course = self.course(part, res, (*above, name))
             once, talks = once + course.seconds, talks or course.talks
             if course.fails:
-                return Course(once, True, talks)
-        return Course(once * (profile.repeat or profile.nb or 1), False, talks)
+                return ProfileRun(once, True, talks)
+        return ProfileRun(once * (profile.repeat or profile.nb or 1), False, talks)
 
-    def _computing(self, name: str, profile: Profile, res: int, kind: str) -> Course:
+    def _computing(self, name: str, profile: BatsimProfile, res: int, kind: str) -> ProfileRun:
         work, talks = profile.cpu, bool(profile.com) and profile.com != (0.0,) * len(_listed(profile.com))
         if kind == "parallel":
             if not isinstance(work, tuple) or len(work) != res:
@@ -141,7 +141,7 @@ class Profiles:
         if self._speed is None:
             raise self._wrong(name, "counts in operations: say speed, or name a platform, whose hosts have one")
         seconds = most / self._speed
-        return Course(seconds if math.isfinite(seconds) else math.inf, talks=talks)
+        return ProfileRun(seconds if math.isfinite(seconds) else math.inf, talks=talks)
 
     def _wrong(self, name: str, message: str) -> InputError:
         return InputError([self._file.mistake(message, self._written[name], self._start, f"profiles.{name}")])

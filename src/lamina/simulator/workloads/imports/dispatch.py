@@ -8,15 +8,15 @@ import msgspec
 
 from lamina.model.errors import InputError
 from lamina.simulator.workloads.imports import alibaba_dlrm, alibaba_gpu, azure_functions, batsim, manifests
-from lamina.simulator.workloads.imports.context import ImportContext, Imported
-from lamina.simulator.workloads.imports.entries import KINDS, ImportEntry
+from lamina.simulator.workloads.imports.import_context import ImportContext, Imported
+from lamina.simulator.workloads.imports.import_schema import KINDS, ImportEntry
 
-Reader = Callable[[ImportEntry, Path, ImportContext], Imported]
+ImportReader = Callable[[ImportEntry, Path, ImportContext], Imported]
 
 _ALWAYS: Final = ("name", "at", "scheduler", "limit", "nodes", "image", "popularity")
 _WINDOW: Final = ("from", "until")
 
-READERS: Final[dict[str, tuple[Reader, tuple[str, ...]]]] = {
+READERS: Final[dict[str, tuple[ImportReader, tuple[str, ...]]]] = {
     "batsim": (batsim.read, (*_ALWAYS, *_WINDOW, "platform", "cpu", "memory", "speed", "wholeNodes")),
     "alibabaDlrm": (alibaba_dlrm.read, (*_ALWAYS, *_WINDOW)),
     "alibabaGpu": (alibaba_gpu.read, (*_ALWAYS, *_WINDOW)),
@@ -32,14 +32,14 @@ def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
     if len(kinds) != 1:
         raise InputError([context.entry.mistake(f"say exactly one of {', '.join(KINDS)}")])
     reader, options = READERS[kinds[0]]
-    strange = [name for name in _said(entry) if name not in options and name not in KINDS]
+    strange = [name for name in _given_options(entry) if name not in options and name not in KINDS]
     if strange:
         hint = f"{kinds[0]} knows {', '.join(options)}"
         raise InputError([context.entry.mistake(f"means nothing here: {hint}", name) for name in strange])
     return reader(entry, folder, context)
 
 
-def _said(entry: ImportEntry) -> list[str]:
+def _given_options(entry: ImportEntry) -> list[str]:
     """List the options that are not as they are when nobody says anything."""
     fields = msgspec.structs.fields(ImportEntry)
     return [field.encode_name for field in fields if getattr(entry, field.name) != field.default]

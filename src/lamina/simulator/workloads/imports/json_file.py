@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from lamina.model.errors import InputError, Mistake
-from lamina.simulator.workloads.imports import reading
+from lamina.simulator.workloads.imports import import_files
 
 T = TypeVar("T")
 
@@ -22,8 +22,8 @@ class JsonFile:
     def __init__(self, path: Path) -> None:
         """Read it, decompressed."""
         self.source = str(path)
-        self.data = reading.content(path).removeprefix(b"\xef\xbb\xbf")
-        reading.text_of(self.data, self.source)
+        self.data = import_files.content(path).removeprefix(b"\xef\xbb\xbf")
+        import_files.text_of(self.data, self.source)
 
     def decode(self, kind: type[T], part: bytes | msgspec.Raw | None = None, start: int = 0, path: str = "") -> T:
         """Read all of it, or the *part* of it that stands at *start* or later, as a *kind*."""

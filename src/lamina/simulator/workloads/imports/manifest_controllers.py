@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from lamina.model.pod import Pod
-from lamina.simulator.controllers.spec import ControllerKind, ControllerSpec
-from lamina.simulator.workloads.imports.manifest_life import life_of
-from lamina.simulator.workloads.imports.manifest_objects import Found
-from lamina.wire.kube import decode_pod
-from lamina.wire.kube_meta import ObjectMeta, controller
+from lamina.simulator.controllers.controller_spec import ControllerKind, ControllerSpec
+from lamina.simulator.workloads.imports.manifest_lifecycle import manifest_lifecycle_of
+from lamina.simulator.workloads.imports.manifest_objects import ManifestObject
+from lamina.wire.kube.codec import decode_pod
+from lamina.wire.kube.meta import ObjectMeta, controller
 
 CONTROLLERS: Final[dict[str, ControllerKind]] = {
     "Deployment": "Deployment",
@@ -22,58 +22,58 @@ CONTROLLERS: Final[dict[str, ControllerKind]] = {
 """Kinds that are read, and what keeps their pods here."""
 HASH_LABEL: Final = "pod-template-hash"
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
-Share = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,3}%$")]
+ReplicaCount = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+RollingShare = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,3}%$")]
 
 
 class _Rolling(msgspec.Struct, frozen=True, rename="camel"):
-    max_surge: Share | None = None
-    max_unavailable: Share | None = None
+    max_surge: RollingShare | None = None
+    max_unavailable: RollingShare | None = None
 
 
 class _Strategy(msgspec.Struct, frozen=True, rename="camel"):
     rolling_update: _Rolling | None = None
 
 
-class _Template(msgspec.Struct, frozen=True):
+class _PodTemplateFields(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] | None = None  # Any: handed on to the reader of pods
     spec: dict[str, Any] | None = None  # Any: likewise
 
 
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    replicas: Count | None = None
-    completions: Count | None = None
-    parallelism: Count | None = None
-    backoff_limit: Count | None = None
+class _ControllerSpecFields(msgspec.Struct, frozen=True, rename="camel"):
+    replicas: ReplicaCount | None = None
+    completions: ReplicaCount | None = None
+    parallelism: ReplicaCount | None = None
+    backoff_limit: ReplicaCount | None = None
     active_deadline_seconds: float | None = None
     strategy: _Strategy | None = None
-    template: _Template | None = None
+    template: _PodTemplateFields | None = None
 
 
 class _Controller(msgspec.Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
-    spec: _Spec = _Spec()
+    spec: _ControllerSpecFields = _ControllerSpecFields()
 
 
-class KeptPod(msgspec.Struct, frozen=True):
+class ManifestController(msgspec.Struct, frozen=True):
     """A controller with the pod it makes copies of."""
 
-    found: Found
+    found: ManifestObject
     spec: ControllerSpec
     pod: Pod
 
 
-class Keeper:
+class ManifestControllers:
     """The controllers of a cluster."""
 
     def __init__(self) -> None:
         """Start without any."""
         self.passed: dict[str, int] = {}
-        self._kept: dict[tuple[str, str, str], KeptPod] = {}
+        self._kept: dict[tuple[str, str, str], ManifestController] = {}
         self._owned: dict[tuple[str, str, str], tuple[str, str, str]] = {}
         """Controllers that another one keeps, by kind, namespace and name."""
 
-    def take(self, found: Found) -> None:
+    def take(self, found: ManifestObject) -> None:
         """Read one controller."""
         try:
             read = msgspec.json.decode(found.data, type=_Controller)
@@ -90,12 +90,12 @@ class Keeper:
             self._owned[key] = (owner.kind, namespace, owner.name)
         self._kept[key] = self._read(found, read, namespace)
 
-    def _read(self, found: Found, read: _Controller, namespace: str) -> KeptPod:
+    def _read(self, found: ManifestObject, read: _Controller, namespace: str) -> ManifestController:
         spec, name, kind = read.spec, read.metadata.name, CONTROLLERS[found.kind]
-        template = spec.template or _Template()
+        template = spec.template or _PodTemplateFields()
         metadata = {**(template.metadata or {}), "name": name, "namespace": namespace}
         data = msgspec.json.encode({"kind": "Pod", "metadata": metadata, "spec": template.spec or {}})
-        pod, life = decode_pod(data), life_of(found, "spec.template", data)
+        pod, life = decode_pod(data), manifest_lifecycle_of(found, "spec.template", data)
         if not pod.containers:
             raise found.wrong("its pods have no container: add spec.template.spec.containers", "spec.template")
         rolling = (spec.strategy and spec.strategy.rolling_update) or _Rolling()
@@ -117,9 +117,9 @@ class Keeper:
             unavailable=_share(rolling.max_unavailable),
             backoff_limit=6 if spec.backoff_limit is None else spec.backoff_limit,
         )
-        return KeptPod(found, kept, pod)
+        return ManifestController(found, kept, pod)
 
-    def pods(self) -> Iterator[KeptPod]:
+    def pods(self) -> Iterator[ManifestController]:
         """Go through the controllers that no other one keeps, in the order they were found."""
         for key, one in self._kept.items():
             if self._owned.get(key) not in self._kept:

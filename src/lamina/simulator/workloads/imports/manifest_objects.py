@@ -2,7 +2,7 @@
 The Kubernetes objects in a file or folder, each as JSON and with its line, whatever they were wrapped in.
 
 YAML with several documents, JSON, and lists of objects as ``kubectl get -o yaml`` and ``-o json`` give them. YAML is read
-up to the bounds of `lamina.model.document`; a large cluster comes as JSON. Says nothing about what the objects mean.
+up to the bounds of `lamina.model.yaml_document`; a large cluster comes as JSON. Says nothing about what the objects mean.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from lamina.model.document import MAX_BYTES, Place, read_yaml_all
 from lamina.model.errors import InputError, Mistake
-from lamina.simulator.workloads.imports import reading
+from lamina.model.yaml_document import MAX_BYTES, YamlNode, read_yaml_all
+from lamina.simulator.workloads.imports import import_files
 from lamina.simulator.workloads.imports.json_file import JsonFile
 
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".json.gz", ".json.zst", ".yaml.gz", ".yaml.zst")
@@ -22,7 +22,7 @@ MOST_FILES: Final = 1_000
 MOST_OBJECTS: Final = 500_000
 
 
-class Found(msgspec.Struct, frozen=True):
+class ManifestObject(msgspec.Struct, frozen=True):
     """One object."""
 
     source: str
@@ -36,14 +36,14 @@ class Found(msgspec.Struct, frozen=True):
         return InputError([Mistake(self.source, message, path, self.line)])
 
 
-class _Shell(msgspec.Struct, frozen=True):
+class _ObjectKind(msgspec.Struct, frozen=True):
     """As much of an object as says what it is."""
 
     kind: str = ""
     items: list[msgspec.Raw] | None = None
 
 
-def objects(path: Path) -> Iterator[Found]:
+def objects(path: Path) -> Iterator[ManifestObject]:
     """Yield the objects of a file, or of all manifests in a folder, in the order of their names."""
     paths = [path]
     if path.is_dir():
@@ -62,7 +62,7 @@ def objects(path: Path) -> Iterator[Found]:
             yield found
 
 
-def _in_file(path: Path) -> Iterator[Found]:
+def _in_file(path: Path) -> Iterator[ManifestObject]:
     file = JsonFile(path)
     if file.data.lstrip()[:1] == b"{":
         yield from _in_json(file)
@@ -72,23 +72,23 @@ def _in_file(path: Path) -> Iterator[Found]:
             f"too large for YAML: at most {MAX_BYTES // 1024**2} MiB are read; write it as JSON (kubectl get -o json)"
         )
         raise InputError.one(file.source, message)
-    for document in read_yaml_all(reading.text_of(file.data, file.source), file.source):
+    for document in read_yaml_all(import_files.text_of(file.data, file.source), file.source):
         # Asked for, because it tells the mistakes there are.
         assert document.data is document.root.value, "a document without mistakes"
         yield from _in_yaml(file.source, document.root)
 
 
-def _in_json(file: JsonFile) -> Iterator[Found]:
-    shell = file.decode(_Shell)
+def _in_json(file: JsonFile) -> Iterator[ManifestObject]:
+    shell = file.decode(_ObjectKind)
     if not _is_list(shell.kind) or shell.items is None:
-        yield Found(file.source, 1, shell.kind, file.data)
+        yield ManifestObject(file.source, 1, shell.kind, file.data)
         return
     for raw, (start, line) in zip(shell.items, file.places(shell.items), strict=True):
-        one = file.decode(_Shell, raw, start)
-        yield Found(file.source, line, one.kind or shell.kind.removesuffix("List"), bytes(raw))
+        one = file.decode(_ObjectKind, raw, start)
+        yield ManifestObject(file.source, line, one.kind or shell.kind.removesuffix("List"), bytes(raw))
 
 
-def _in_yaml(source: str, place: Place) -> Iterator[Found]:
+def _in_yaml(source: str, place: YamlNode) -> Iterator[ManifestObject]:
     value: Any = place.value
     if not isinstance(value, dict):
         raise InputError.one(source, "is no Kubernetes object: one has apiVersion, kind and metadata", line=place.line)
@@ -99,7 +99,7 @@ def _in_yaml(source: str, place: Place) -> Iterator[Found]:
         for item in items.inside.values():
             yield from _in_yaml(source, item)
     else:
-        yield Found(source, place.line, kind, msgspec.json.encode(value))
+        yield ManifestObject(source, place.line, kind, msgspec.json.encode(value))
 
 
 def _is_list(kind: str) -> bool:

@@ -23,20 +23,20 @@ from lamina.model.plain import shown
 from lamina.model.pod import Container, Pod, PodUid
 from lamina.model.resources import PODS
 from lamina.model.taints import Taint
-from lamina.simulator.cluster import NodeSpec
-from lamina.simulator.controllers.spec import ControllerSpec
+from lamina.simulator.cluster import VirtualNodeSpec
+from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.workloads import units
-from lamina.simulator.workloads.imports import building, reading
-from lamina.simulator.workloads.imports.context import ImportContext, Imported
-from lamina.simulator.workloads.imports.entries import ImportEntry
-from lamina.simulator.workloads.imports.images import Shelf
-from lamina.simulator.workloads.imports.manifest_controllers import CONTROLLERS, Keeper, KeptPod
-from lamina.simulator.workloads.imports.manifest_life import life_of
-from lamina.simulator.workloads.imports.manifest_objects import Found, objects
-from lamina.simulator.workloads.room import Room
-from lamina.simulator.workloads.scenario import Arrival
+from lamina.simulator.workloads.imports import import_files, pod_drafts
+from lamina.simulator.workloads.imports.image_chooser import ImageChooser
+from lamina.simulator.workloads.imports.import_context import ImportContext, Imported
+from lamina.simulator.workloads.imports.import_schema import ImportEntry
+from lamina.simulator.workloads.imports.manifest_controllers import CONTROLLERS, ManifestController, ManifestControllers
+from lamina.simulator.workloads.imports.manifest_lifecycle import manifest_lifecycle_of
+from lamina.simulator.workloads.imports.manifest_objects import ManifestObject, objects
+from lamina.simulator.workloads.node_capacity import NodeCapacityCheck
+from lamina.simulator.workloads.scenario import PodArrival
 from lamina.wire.errors import WireError
-from lamina.wire.kube import decode_node, decode_pod
+from lamina.wire.kube.codec import decode_node, decode_pod
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 LINUX: Final = Platform()
@@ -45,33 +45,33 @@ LINUX: Final = Platform()
 def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
     """Read the manifests an entry names."""
     assert entry.manifests is not None, "the entry is of this kind"
-    path = reading.located(context, folder, entry.manifests, "manifests")
-    reader = _Cluster(entry, Shelf(entry, folder, context), context)
+    path = import_files.located(context, folder, entry.manifests, "manifests")
+    reader = _ManifestCluster(entry, ImageChooser(entry, folder, context), context)
     mistakes: list[Mistake] = []
     for found in objects(path):
         try:
             reader.take(found)
         except InputError as error:
             mistakes += error.mistakes
-            if len(mistakes) >= reading.MOST_MISTAKES:
+            if len(mistakes) >= import_files.MOST_MISTAKES:
                 break
     if mistakes:
-        raise InputError(mistakes[: reading.MOST_MISTAKES])
+        raise InputError(mistakes[: import_files.MOST_MISTAKES])
     return reader.imported(str(path))
 
 
-class _Cluster:
+class _ManifestCluster:
     """Collects what the manifests say."""
 
-    def __init__(self, entry: ImportEntry, shelf: Shelf, context: ImportContext) -> None:
+    def __init__(self, entry: ImportEntry, shelf: ImageChooser, context: ImportContext) -> None:
         self._entry, self._shelf, self._context = entry, shelf, context
-        self._nodes: dict[str, NodeSpec] = {}
-        self._pods: list[tuple[Found, Pod]] = []
-        self._keeper = Keeper()
+        self._nodes: dict[str, VirtualNodeSpec] = {}
+        self._pods: list[tuple[ManifestObject, Pod]] = []
+        self._keeper = ManifestControllers()
         self._passed: dict[str, int] = {}
-        self._names = building.Names()
+        self._names = pod_drafts.UniqueNames()
 
-    def take(self, found: Found) -> None:
+    def take(self, found: ManifestObject) -> None:
         """Read one object."""
         try:
             if found.kind == "Node":
@@ -90,7 +90,7 @@ class _Cluster:
         except WireError as error:
             raise found.wrong(str(error)) from error
 
-    def _node(self, found: Found) -> None:
+    def _node(self, found: ManifestObject) -> None:
         node = decode_node(found.data)
         if node.platform != LINUX:
             what = f"Node for {node.platform.os}/{node.platform.architecture}"
@@ -107,7 +107,7 @@ class _Cluster:
         self._nodes[node.name] = msgspec.structs.replace(
             self._context.like,
             name=node.name,
-            allocatable=resources.filled(node.allocatable, ((PODS, building.USUAL_PODS),)),
+            allocatable=resources.filled(node.allocatable, ((PODS, pod_drafts.USUAL_PODS),)),
             holds=tuple({image.digest: image for image in held if image is not None}.values()),
             labels=node.labels,
             annotations=node.annotations,
@@ -116,19 +116,19 @@ class _Cluster:
 
     def imported(self, source: str) -> Imported:
         """Put it together."""
-        nodes = (*building.equal_nodes(self._entry, self._context), *self._nodes.values())
+        nodes = (*pod_drafts.equal_nodes(self._entry, self._context), *self._nodes.values())
         kept = list(self._keeper.pods())
         single = [(found, pod) for found, pod in self._pods if not self._is_kept(pod)]
         images = self._images([*((one.found, one.pod) for one in kept), *single])
         at = units.seconds(self._entry.at)
-        arrivals: list[Arrival] = []
+        arrivals: list[PodArrival] = []
         for found, pod in single:
             name = self._names.fresh(pod.name, f"{pod.namespace}-{pod.name}")
-            arrivals.append(Arrival(at, self._placed(pod, name, at, images), life_of(found, "")))
+            arrivals.append(PodArrival(at, self._placed(pod, name, at, images), manifest_lifecycle_of(found, "")))
         controllers = tuple(self._controller(one, at, images) for one in kept)
         pods = [*zip((found for found, _ in single), (one.pod for one in arrivals), strict=True)]
         self._check_room([*pods, *((one.found, one.pod) for one in kept)], nodes)
-        building.check_count(source, len(arrivals) + sum(one.replicas for one in controllers))
+        pod_drafts.check_count(source, len(arrivals) + sum(one.replicas for one in controllers))
         return Imported(
             nodes=nodes, arrivals=tuple(arrivals), controllers=controllers, notes=tuple(self._notes(source))
         )
@@ -139,7 +139,7 @@ class _Cluster:
             return True
         return self._keeper.keeps(pod)
 
-    def _controller(self, one: KeptPod, at: float, images: dict[str, str]) -> ControllerSpec:
+    def _controller(self, one: ManifestController, at: float, images: dict[str, str]) -> ControllerSpec:
         name = self._names.fresh(one.spec.name, f"{one.pod.namespace}-{one.spec.name}")
         template = self._placed(one.pod, name, at, images)
         return msgspec.structs.replace(one.spec, name=name, at=at, template=template)
@@ -163,10 +163,10 @@ class _Cluster:
             created_at=at,
         )
 
-    def _images(self, pods: list[tuple[Found, Pod]]) -> dict[str, str]:
+    def _images(self, pods: list[tuple[ManifestObject, Pod]]) -> dict[str, str]:
         """Find an image for every name nothing has; refuse them unless the entry lets popularity decide."""
         missing: dict[str, int] = {}
-        where: dict[str, Found] = {}
+        where: dict[str, ManifestObject] = {}
         for found, pod in pods:
             for name in pod.images:
                 if self._shelf.find(name) is None:
@@ -176,23 +176,23 @@ class _Cluster:
             hint = "or say unknownImages: popularity"
             raise InputError(
                 mistake
-                for name, found in list(where.items())[: reading.MOST_MISTAKES]
+                for name, found in list(where.items())[: import_files.MOST_MISTAKES]
                 for mistake in found.wrong(
                     f"there is no image {shown(name)}: {self._shelf.what_to_try(name)} {hint}"
                 ).mistakes
             )
         return self._shelf.choose(missing) if missing else {}
 
-    def _check_room(self, pods: list[tuple[Found, Pod]], own: tuple[NodeSpec, ...]) -> None:
+    def _check_room(self, pods: list[tuple[ManifestObject, Pod]], own: tuple[VirtualNodeSpec, ...]) -> None:
         nodes = (*self._context.nodes, *own)
-        room = Room(nodes)
+        room = NodeCapacityCheck(nodes)
         mistakes = [
             Mistake(found.source, message, "", found.line)
             for found, pod in pods
             for _, message in (room.lacking(pod.requests) if nodes else ())
         ]
         if mistakes:
-            raise InputError(mistakes[: reading.MOST_MISTAKES])
+            raise InputError(mistakes[: import_files.MOST_MISTAKES])
 
     def _notes(self, source: str) -> Iterator[str]:
         for kind, count in {**self._passed, **self._keeper.passed}.items():

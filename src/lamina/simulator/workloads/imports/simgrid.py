@@ -21,10 +21,10 @@ from lamina.model import quantity, resources
 from lamina.model.errors import InputError
 from lamina.model.plain import shown
 from lamina.model.resources import CPU, MEMORY, PODS
-from lamina.simulator.cluster import NodeSpec
-from lamina.simulator.workloads.imports import reading
-from lamina.simulator.workloads.imports.building import USUAL_PODS, Names
-from lamina.simulator.workloads.imports.context import ImportContext
+from lamina.simulator.cluster import VirtualNodeSpec
+from lamina.simulator.workloads.imports import import_files
+from lamina.simulator.workloads.imports.import_context import ImportContext
+from lamina.simulator.workloads.imports.pod_drafts import USUAL_PODS, UniqueNames
 
 MOST_HOSTS: Final = 100_000
 DEEPEST: Final = 64
@@ -36,10 +36,10 @@ _UNITS: Final = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E
 _RADICAL: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
-class Platform(msgspec.Struct, frozen=True):
+class SimgridPlatform(msgspec.Struct, frozen=True):
     """The hosts of a file."""
 
-    nodes: tuple[NodeSpec, ...]
+    nodes: tuple[VirtualNodeSpec, ...]
     speed: float
     """Operations per second of the slowest."""
 
@@ -53,25 +53,25 @@ class _Element(msgspec.Struct):
     properties: dict[str, str] = {}
 
 
-def read_platform(path: Path, context: ImportContext) -> Platform:
+def read_platform(path: Path, context: ImportContext) -> SimgridPlatform:
     """Read the hosts of a platform file. Raises InputError with line and reason."""
-    reader = _Reader(str(path), context)
-    reader.read(reading.content(path))
+    reader = _HostReader(str(path), context)
+    reader.read(import_files.content(path))
     if not reader.nodes:
         raise InputError.one(str(path), "has no host that runs jobs: add <host> or <cluster> elements")
-    return Platform(tuple(reader.nodes), min(reader.speeds))
+    return SimgridPlatform(tuple(reader.nodes), min(reader.speeds))
 
 
-class _Reader:
+class _HostReader:
     """Turns elements into nodes."""
 
     def __init__(self, source: str, context: ImportContext) -> None:
         self.source, self.context = source, context
-        self.nodes: list[NodeSpec] = []
+        self.nodes: list[VirtualNodeSpec] = []
         self.speeds: list[float] = []
         self._open: list[_Element] = []
         self._depth = 0
-        self._names = Names()
+        self._names = UniqueNames()
         self._ids: dict[str, int] = {}
         self._parser = expat.ParserCreate()
         self._parser.StartElementHandler = self._start

@@ -2,19 +2,19 @@
 
 import pytest
 
-from lamina.clients.cri.containerd import calls, listening, rhythm
-from lamina.clients.cri.containerd.source import ContainerdSource
+from lamina.clients.cri.containerd import containerd_client, event_stream, poll_schedule
+from lamina.clients.cri.containerd.containerd_source import ContainerdSource
 from tests.unit.clients.cri.containerd import fake_containerd
 
 
 @pytest.fixture
 def unhurried(monkeypatch):
     """Without waiting: pace and rhythm have tests of their own."""
-    monkeypatch.setattr(calls, "ASKED_PER_SECOND", 10_000.0)
-    monkeypatch.setattr(calls, "READ_PER_SECOND", 10_000.0)
-    monkeypatch.setattr(rhythm, "QUIET", 0.05)
-    monkeypatch.setattr(rhythm, "UNFINISHED", 0.05)
-    monkeypatch.setattr(listening, "SOON", 0.05)
+    monkeypatch.setattr(containerd_client, "ASKED_PER_SECOND", 10_000.0)
+    monkeypatch.setattr(containerd_client, "READ_PER_SECOND", 10_000.0)
+    monkeypatch.setattr(poll_schedule, "QUIET", 0.05)
+    monkeypatch.setattr(poll_schedule, "UNFINISHED", 0.05)
+    monkeypatch.setattr(event_stream, "SOON", 0.05)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from lamina.clients.cri.source import RuntimeTrouble
+from lamina.clients.cri.runtime_source import RuntimeSourceError
 
 
 async def settle(fake):
@@ -18,5 +18,5 @@ async def answered(source):
         while True:
             try:
                 return await source.look()
-            except RuntimeTrouble:
+            except RuntimeSourceError:
                 await asyncio.sleep(0.2)

@@ -3,13 +3,13 @@
 import pytest
 
 from lamina.clients.cri.containerd import pulls
-from lamina.clients.cri.containerd.documents import Known
-from lamina.clients.cri.containerd.ledger import Ledger, Span
-from lamina.clients.cri.containerd.pulls import FORGOTTEN, STALLED, Download, Pulls
+from lamina.clients.cri.containerd.event_log import ContainerdEventLog, UnpackSpan
+from lamina.clients.cri.containerd.image_documents import ContainerdImage
+from lamina.clients.cri.containerd.pulls import FORGOTTEN, STALLED, ContainerdDownload, ContainerdPulls
 from lamina.clients.cri.protos import content_pb2
 from lamina.model.digest import chain_ids, digest_of
 from lamina.model.image import Layer, Platform
-from lamina.model.reports import Pull
+from lamina.model.layer_report import ActivePull
 
 NOW = 1_000_000.0
 BASE, MIDDLE, TOP = digest_of(b"base"), digest_of(b"middle"), digest_of(b"top")
@@ -19,11 +19,11 @@ CHAIN = chain_ids(DIFFS)
 LAYERS = tuple(
     Layer(digest, size, diff) for digest, size, diff in zip((BASE, MIDDLE, TOP), (100, 50, 20), DIFFS, strict=True)
 )
-IMAGE = Known(digest_of(b"image"), "", b"", CONFIG, Platform(), LAYERS, CHAIN[-1])
+IMAGE = ContainerdImage(digest_of(b"image"), "", b"", CONFIG, Platform(), LAYERS, CHAIN[-1])
 
 
 def a_download(digest, offset=0, total=100, started=NOW):
-    return Download(f"layer-{digest}", digest, offset, total, started)
+    return ContainerdDownload(f"layer-{digest}", digest, offset, total, started)
 
 
 def a_status(ref, updated=NOW, **fields):
@@ -34,12 +34,12 @@ def a_status(ref, updated=NOW, **fields):
 
 @pytest.fixture
 def ledger():
-    return Ledger()
+    return ContainerdEventLog()
 
 
 @pytest.fixture
 def going(ledger):
-    return Pulls(ledger)
+    return ContainerdPulls(ledger)
 
 
 def told(going, found, unpacked=frozenset(), now=NOW):
@@ -77,7 +77,7 @@ def test_a_pull_counts_all_layers_that_were_missing(going):
     going.begin(IMAGE, "web", {}, set(), NOW)
     found = [a_download(BASE, 30), a_download(MIDDLE, 10)]
 
-    assert (Pull("web", IMAGE.digest, done=40, total=170),) == told(going, found)
+    assert (ActivePull("web", IMAGE.digest, done=40, total=170),) == told(going, found)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_what_was_there_before_is_not_missing(going, here, unpacked, total):
 def test_a_layer_this_pull_has_unpacked_was_missing(going, ledger):
     """The pull began when its first layer was prepared, before the download that is seen now."""
     ledger.prepared[CHAIN[0]] = NOW - 20
-    ledger.spans[CHAIN[0]] = Span(NOW - 10, NOW - 5)
+    ledger.spans[CHAIN[0]] = UnpackSpan(NOW - 10, NOW - 5)
     going.begin(IMAGE, "web", {BASE: NOW - 12}, {CHAIN[0]}, NOW)
 
-    assert (Pull("web", IMAGE.digest, done=105, total=170),) == told(going, [a_download(MIDDLE, 5)], {CHAIN[0]})
+    assert (ActivePull("web", IMAGE.digest, done=105, total=170),) == told(going, [a_download(MIDDLE, 5)], {CHAIN[0]})
 
 
 def test_what_was_downloading_and_is_not_any_longer_has_come(going):
@@ -144,12 +144,12 @@ def test_what_no_manifest_explains_is_told_by_its_own_name(going):
     stray = a_download(digest_of(b"stray"), 5, 9)
 
     assert [stray] == going.orphans([stray])
-    assert (Pull(stray.ref, None, done=5, total=9),) == told(going, [stray])
+    assert (ActivePull(stray.ref, None, done=5, total=9),) == told(going, [stray])
 
 
 def test_documents_of_a_known_pull_are_not_told_again(going):
     going.begin(IMAGE, "web", {}, set(), NOW)
-    found = [a_download(TOP, 5), Download(f"config-{CONFIG}", CONFIG, 1, 2, NOW)]
+    found = [a_download(TOP, 5), ContainerdDownload(f"config-{CONFIG}", CONFIG, 1, 2, NOW)]
 
     assert [IMAGE.digest] == [pull.digest for pull in told(going, found)]
     assert [] == going.orphans(found)

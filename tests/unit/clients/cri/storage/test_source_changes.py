@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from lamina.clients.cri.source import RuntimeTrouble
-from lamina.clients.cri.storage import files, source, stores
-from lamina.clients.cri.storage.source import StorageSource
+from lamina.clients.cri.runtime_source import RuntimeSourceError
+from lamina.clients.cri.storage import storage_source, store_files, stores
+from lamina.clients.cri.storage.storage_source import StorageSource
 from tests.unit.clients.cri.storage.written import Disk, Written, put
 
 BASE = Written("base", 100, 300)
@@ -28,7 +28,7 @@ def look(root):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(source, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(storage_source, "POLL_SECONDS", 0.01)
 
 
 async def is_waiting(waiting: asyncio.Task[None]) -> bool:
@@ -68,7 +68,7 @@ async def test_what_changed_after_the_look_began_is_not_missed(disk, quick):
 
 
 async def test_it_looks_again_after_a_while_though_nothing_changed(disk, quick, monkeypatch):
-    monkeypatch.setattr(source, "FULL_LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(storage_source, "FULL_LOOK_SECONDS", 0.2)
     disk.save()
     one = StorageSource(disk.root)
     await one.look()
@@ -95,13 +95,13 @@ async def test_waiting_can_be_given_up_and_begun_again(disk, quick):
     ("times", "looks"),
     [
         pytest.param(2, 3, id="it comes to rest"),
-        pytest.param(99, 1 + len(source.PAUSES), id="it never rests, and what was read is whole all the same"),
+        pytest.param(99, 1 + len(storage_source.PAUSES), id="it never rests, and what was read is whole all the same"),
     ],
 )
 def test_a_list_that_is_replaced_while_others_are_read_is_noticed(disk, monkeypatch, times, looks):
     digest = disk.pull("example.com/app:1", [BASE])
     disk.save()
-    layers, seen = stores.Store.layers, []
+    layers, seen = stores.ContainersStore.layers, []
 
     def replaced_meanwhile(store):
         seen.append(store)
@@ -109,7 +109,7 @@ def test_a_list_that_is_replaced_while_others_are_read_is_noticed(disk, monkeypa
             disk.save()
         return layers(store)
 
-    monkeypatch.setattr(stores.Store, "layers", replaced_meanwhile)
+    monkeypatch.setattr(stores.ContainersStore, "layers", replaced_meanwhile)
 
     assert [digest] == [image.digest for image in look(disk.root).images]
     assert looks == len(seen)
@@ -154,7 +154,7 @@ def test_what_is_read_while_somebody_writes_without_care_is_right_or_not_told(di
                 try:
                     assert right == asyncio.run(one.look()).images
                     outcomes["right"] += 1
-                except RuntimeTrouble:
+                except RuntimeSourceError:
                     outcomes["trouble"] += 1
         finally:
             writer.kill()
@@ -169,7 +169,7 @@ def test_a_list_that_stays_in_pieces_is_given_up_within_seconds(disk, monkeypatc
     rests: list[float] = []
     monkeypatch.setattr(time, "sleep", rests.append)
 
-    with pytest.raises(RuntimeTrouble, match="each time it was read"):
+    with pytest.raises(RuntimeSourceError, match="each time it was read"):
         look(disk.root)
     # Between looks; a file that was written just now is left to rest besides.
-    assert list(source.PAUSES) == [rest for rest in rests if rest > files.REST]
+    assert list(storage_source.PAUSES) == [rest for rest in rests if rest > store_files.REST]

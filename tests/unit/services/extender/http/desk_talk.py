@@ -4,9 +4,9 @@ import asyncio
 import socket
 from collections.abc import Iterable
 
-from lamina.services.extender.http.connection import Connection
-from lamina.services.extender.http.desk import Desk
-from lamina.services.extender.http.limits import Limits
+from lamina.services.extender.http.connection import HttpConnection
+from lamina.services.extender.http.connection_table import ConnectionTable
+from lamina.services.extender.http.server_limits import ServerLimits
 from tests.unit.services.extender.http.visiting import Notebook, routes
 
 TURNS = 10_000
@@ -54,13 +54,13 @@ class Line:
     abort = close
 
 
-async def _talk(pieces: Iterable[bytes], limits: Limits) -> tuple[bytes, Notebook]:
+async def _talk(pieces: Iterable[bytes], limits: ServerLimits) -> tuple[bytes, Notebook]:
     notes = Notebook()
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     with ours, theirs:
         line = Line(ours)
-        connection = Connection(Desk(routes(), limits, notes), loop)
+        connection = HttpConnection(ConnectionTable(routes(), limits, notes), loop)
         connection.connection_made(line)
         for piece in pieces:
             await _hand_over(connection, line, piece)
@@ -73,7 +73,7 @@ async def _talk(pieces: Iterable[bytes], limits: Limits) -> tuple[bytes, Noteboo
     return bytes(line.written), notes
 
 
-async def _hand_over(connection: Connection, line: Line, piece: bytes) -> None:
+async def _hand_over(connection: HttpConnection, line: Line, piece: bytes) -> None:
     while piece:
         for _ in range(TURNS):
             if line.reading or not line.open:
@@ -94,6 +94,6 @@ async def _hand_over(connection: Connection, line: Line, piece: bytes) -> None:
     raise AssertionError("it reads no more, and nothing is to be waited for")
 
 
-def talk(pieces: Iterable[bytes], limits: Limits | None = None) -> tuple[bytes, Notebook]:
+def talk(pieces: Iterable[bytes], limits: ServerLimits | None = None) -> tuple[bytes, Notebook]:
     """Say *pieces* one after the other; return everything that was answered, and what was told."""
-    return asyncio.run(_talk(pieces, limits or Limits()))
+    return asyncio.run(_talk(pieces, limits or ServerLimits()))

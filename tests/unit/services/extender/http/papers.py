@@ -6,7 +6,7 @@ from pathlib import Path
 
 import trustme
 
-from lamina.services.extender.http.tls import Tls
+from lamina.services.extender.http.tls import ServerTlsSettings
 from tests.unit.services.extender.http.visiting import get
 
 LOOKS = 0.02
@@ -34,8 +34,8 @@ class Files:
     def trust(self, *authorities: trustme.CA) -> None:
         replace(self.ca, b"".join(authority.cert_pem.bytes() for authority in authorities))
 
-    def tls(self, *names: str) -> Tls:
-        return Tls(str(self.cert), str(self.key), str(self.ca), names, look_seconds=LOOKS)
+    def tls(self, *names: str) -> ServerTlsSettings:
+        return ServerTlsSettings(str(self.cert), str(self.key), str(self.ca), names, look_seconds=LOOKS)
 
 
 def replace(path: Path, content: bytes) -> None:

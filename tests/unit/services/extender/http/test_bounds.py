@@ -4,18 +4,18 @@ import asyncio
 
 import pytest
 
-from lamina.services.extender.http.limits import Limits
-from lamina.services.extender.http.refusals import TOO_BUSY, TOO_LARGE, TOO_MANY, TOO_SLOW
-from lamina.services.extender.http.reply import Reply
+from lamina.services.extender.http.rejections import TOO_BUSY, TOO_LARGE, TOO_MANY, TOO_SLOW
+from lamina.services.extender.http.response import HttpResponse
+from lamina.services.extender.http.server_limits import ServerLimits
 from tests.unit.services.extender.http.visiting import PAGE, PATIENCE, Caller, chunks, get, post, serving, until
 
 SOON = 0.2
 """Seconds; short, for bounds in time that are to be reached."""
-SMALL = Limits(header=300, small_body=1_000, large_body=5_000, large_at_once=1)
+SMALL = ServerLimits(header=300, small_body=1_000, large_body=5_000, large_at_once=1)
 
 
 def test_the_bounds_are_what_is_promised():
-    limits = Limits()
+    limits = ServerLimits()
 
     assert (8 * 1024, 4 * 1024**2, 96 * 1024**2) == (limits.header, limits.small_body, limits.large_body)
     assert (2, 64) == (limits.large_at_once, limits.connections)
@@ -101,7 +101,7 @@ async def test_a_large_body_waits_for_a_place_and_small_ones_do_not(chunked):
 @pytest.mark.realtime
 async def test_who_waits_for_a_place_is_not_read():
     """The caller's own writes stop: what waits is held by its kernel, not by us."""
-    limits = Limits(small_body=1_000, large_body=64 * 1024**2, large_at_once=1)
+    limits = ServerLimits(small_body=1_000, large_body=64 * 1024**2, large_at_once=1)
     async with serving(limits) as server, server.call() as first, server.call() as second:
         await first.send(post("/echo", b"x" * 2_000)[:-1])
         await asyncio.sleep(0.05)
@@ -118,9 +118,9 @@ async def test_who_waits_for_a_place_is_not_read():
 async def test_places_are_given_in_the_order_they_were_asked_for():
     order: list[bytes] = []
 
-    def note(body) -> Reply:
+    def note(body) -> HttpResponse:
         order.append(bytes(body[:1]))
-        return Reply()
+        return HttpResponse()
 
     async with serving(SMALL, note=note) as server:
         first = await server.connect()
@@ -140,8 +140,8 @@ async def test_places_are_given_in_the_order_they_were_asked_for():
 
 @pytest.mark.realtime
 async def test_a_place_is_held_until_the_answer_is_out():
-    limits = Limits(small_body=1_000, large_body=5_000, large_at_once=1)
-    async with serving(limits, long=lambda body: Reply(pieces=(b"x" * 1024**2,) * 32)) as server:
+    limits = ServerLimits(small_body=1_000, large_body=5_000, large_at_once=1)
+    async with serving(limits, long=lambda body: HttpResponse(pieces=(b"x" * 1024**2,) * 32)) as server:
         first, second = await server.connect(limit=1024), await server.connect()
         await first.send(post("/long", b"x" * 2_000))
         await first.reader.readuntil(b"\r\n\r\n")
@@ -156,7 +156,9 @@ async def test_a_place_is_held_until_the_answer_is_out():
 @pytest.mark.realtime
 @pytest.mark.parametrize("how", ["leaves", "is too slow", "is refused"])
 async def test_who_had_a_place_and_is_gone_gives_it_back(how):
-    limits = Limits(small_body=1_000, large_body=5_000, large_at_once=1, read_seconds=SOON if "slow" in how else 10)
+    limits = ServerLimits(
+        small_body=1_000, large_body=5_000, large_at_once=1, read_seconds=SOON if "slow" in how else 10
+    )
     async with serving(limits) as server:
         first, second = await server.connect(), await server.connect()
         await first.send(chunks(b"x" * 2_000, b"x" * 2_000)[:-10])
@@ -172,7 +174,7 @@ async def test_who_had_a_place_and_is_gone_gives_it_back(how):
 
 @pytest.mark.realtime
 async def test_who_waits_for_a_place_too_long_is_told_so():
-    async with serving(Limits(small_body=1_000, large_body=5_000, large_at_once=1, read_seconds=SOON)) as server:
+    async with serving(ServerLimits(small_body=1_000, large_body=5_000, large_at_once=1, read_seconds=SOON)) as server:
         callers = [await server.connect() for _ in range(3)]
         await callers[0].send(post("/long", b"64" + b" " * 2_000))
         await until(lambda: server.notes.counts[-1] == 3)
@@ -187,7 +189,7 @@ async def test_who_waits_for_a_place_too_long_is_told_so():
 
 @pytest.mark.realtime
 async def test_who_gives_up_waiting_is_noticed_although_nobody_reads():
-    limits = Limits(small_body=1_000, large_body=5_000, large_at_once=1, read_seconds=60, idle_seconds=SOON)
+    limits = ServerLimits(small_body=1_000, large_body=5_000, large_at_once=1, read_seconds=60, idle_seconds=SOON)
     async with serving(limits) as server:
         first, second = await server.connect(), await server.connect()
         await first.send(post("/echo", b"x" * 2_000)[:-1])
@@ -206,7 +208,7 @@ async def test_who_gives_up_waiting_is_noticed_although_nobody_reads():
 
 
 async def test_a_connection_too_many_is_told_so_and_the_others_go_on():
-    async with serving(Limits(connections=2)) as server:
+    async with serving(ServerLimits(connections=2)) as server:
         first, second, third = [await server.connect() for _ in range(3)]
         answer = await third.ask(get())
 
@@ -243,7 +245,7 @@ SLOW = [
 @pytest.mark.realtime
 @pytest.mark.parametrize("part", SLOW)
 async def test_a_request_that_is_not_whole_in_time_is_given_up(part):
-    async with serving(Limits(read_seconds=SOON)) as server, server.call() as caller:
+    async with serving(ServerLimits(read_seconds=SOON)) as server, server.call() as caller:
         answer = await caller.ask(part)
 
         assert (408, b"the request was not whole within 0.2 seconds; send it at once\n") == (answer.status, answer.body)
@@ -255,7 +257,7 @@ async def test_a_request_that_is_not_whole_in_time_is_given_up(part):
 @pytest.mark.parametrize("part", SLOW[:4])
 async def test_a_byte_now_and_then_is_not_enough(part):
     """The time is that of the whole request: sending something does not begin it anew."""
-    async with serving(Limits(read_seconds=SOON)) as server, server.call() as caller:
+    async with serving(ServerLimits(read_seconds=SOON)) as server, server.call() as caller:
         await caller.send(part[:1])
         answering = asyncio.create_task(caller.answer())
         for byte in part[1:60]:
@@ -269,7 +271,7 @@ async def test_a_byte_now_and_then_is_not_enough(part):
 
 @pytest.mark.realtime
 async def test_the_time_of_a_request_begins_with_its_first_byte():
-    async with serving(Limits(read_seconds=SOON)) as server, server.call() as caller:
+    async with serving(ServerLimits(read_seconds=SOON)) as server, server.call() as caller:
         for _ in range(3):
             await asyncio.sleep(SOON * 0.75)
             assert 200 == (await caller.ask(get())).status
@@ -277,7 +279,7 @@ async def test_the_time_of_a_request_begins_with_its_first_byte():
 
 @pytest.mark.realtime
 async def test_an_idle_connection_is_closed_without_a_word():
-    async with serving(Limits(idle_seconds=SOON)) as server, server.call() as caller:
+    async with serving(ServerLimits(idle_seconds=SOON)) as server, server.call() as caller:
         await caller.ask(get())
 
         assert b"" == await caller.rest()
@@ -286,7 +288,7 @@ async def test_an_idle_connection_is_closed_without_a_word():
 
 @pytest.mark.realtime
 async def test_who_has_not_asked_anything_has_the_time_of_a_request_to_begin():
-    async with serving(Limits(read_seconds=SOON, idle_seconds=600)) as server:
+    async with serving(ServerLimits(read_seconds=SOON, idle_seconds=600)) as server:
         silent, known = await server.connect(), await server.connect()
         await known.ask(get())
 
@@ -297,7 +299,7 @@ async def test_who_has_not_asked_anything_has_the_time_of_a_request_to_begin():
 
 @pytest.mark.realtime
 async def test_a_caller_that_does_not_read_its_answer_is_cut_off():
-    async with serving(Limits(write_seconds=SOON)) as server, server.call(limit=1024) as caller:
+    async with serving(ServerLimits(write_seconds=SOON)) as server, server.call(limit=1024) as caller:
         await caller.send(post("/long", b"64"))
         await until(lambda: server.notes.refusals)
 
@@ -307,7 +309,7 @@ async def test_a_caller_that_does_not_read_its_answer_is_cut_off():
 
 @pytest.mark.realtime
 async def test_a_caller_that_reads_a_little_now_and_then_is_cut_off_too():
-    async with serving(Limits(write_seconds=SOON)) as server, server.call(limit=1024) as caller:
+    async with serving(ServerLimits(write_seconds=SOON)) as server, server.call(limit=1024) as caller:
         await caller.send(post("/long", b"64"))
         while not server.notes.refusals:
             await caller.reader.read(10_000)
@@ -318,7 +320,7 @@ async def test_a_caller_that_reads_a_little_now_and_then_is_cut_off_too():
 
 @pytest.mark.realtime
 async def test_a_caller_that_keeps_sending_after_a_refusal_is_cut_off():
-    async with serving(Limits(read_seconds=SOON)) as server, server.call() as caller:
+    async with serving(ServerLimits(read_seconds=SOON)) as server, server.call() as caller:
         await caller.send(b"hello\r\n\r\n")
         assert 400 == (await caller.answer()).status
         with pytest.raises(ConnectionError):

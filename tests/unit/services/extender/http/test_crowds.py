@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from lamina.services.extender.http.desk import SPARE
-from lamina.services.extender.http.limits import Limits
-from lamina.services.extender.http.refusals import TOO_MANY
-from lamina.services.extender.http.reply import Reply
+from lamina.services.extender.http.connection_table import SPARE
+from lamina.services.extender.http.rejections import TOO_MANY
+from lamina.services.extender.http.response import HttpResponse
+from lamina.services.extender.http.server_limits import ServerLimits
 from tests.unit.services.extender.http.visiting import PAGE, get, post, serving, until
 
-OPEN = Limits(connections=3, newcomers_first=True, read_seconds=600, idle_seconds=600, write_seconds=600)
+OPEN = ServerLimits(connections=3, newcomers_first=True, read_seconds=600, idle_seconds=600, write_seconds=600)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ async def test_who_asks_now_and_then_stays_and_who_is_silent_goes():
 
 
 async def test_an_answer_can_still_be_read_by_who_had_to_make_room():
-    async with serving(Limits(connections=1, newcomers_first=True)) as server, server.call() as first:
+    async with serving(ServerLimits(connections=1, newcomers_first=True)) as server, server.call() as first:
         await first.send(get())
         await until(lambda: server.notes.answers)
         async with server.call() as second:
@@ -63,10 +63,10 @@ async def test_an_answer_can_still_be_read_by_who_had_to_make_room():
 async def test_who_made_an_answer_hears_that_its_reader_had_to_make_room():
     heard: list[str] = []
 
-    def long(body) -> Reply:
-        return Reply(pieces=(bytes(64 * 1024**2),), unread=lambda: heard.append("unread"))
+    def long(body) -> HttpResponse:
+        return HttpResponse(pieces=(bytes(64 * 1024**2),), unread=lambda: heard.append("unread"))
 
-    async with serving(Limits(connections=1, newcomers_first=True), more=long) as server:
+    async with serving(ServerLimits(connections=1, newcomers_first=True), more=long) as server:
         deaf = await server.connect(limit=1024)
         await deaf.send(post("/more", b""))
         await until(lambda: server.notes.answers)
@@ -77,7 +77,7 @@ async def test_who_made_an_answer_hears_that_its_reader_had_to_make_room():
 
 
 async def test_however_many_come_too_many_each_is_told_so():
-    async with serving(Limits(connections=1)) as server:
+    async with serving(ServerLimits(connections=1)) as server:
         first = await server.connect()
         await first.ask(get())
         for _ in range(3 * SPARE):

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.services.extender.http.bodies import Chunked
-from lamina.services.extender.http.incoming import SCRATCH
-from lamina.services.extender.http.limits import Limits
-from lamina.services.extender.http.refusals import REASONS, RefusedError
-from lamina.services.extender.http.reply import FEW, PORTION, Reply, portions
+from lamina.services.extender.http.rejections import REASONS, RequestRejectedError
+from lamina.services.extender.http.request_body import ChunkedBody
+from lamina.services.extender.http.request_reader import SCRATCH
+from lamina.services.extender.http.response import FEW, PORTION, HttpResponse, portions
+from lamina.services.extender.http.server_limits import ServerLimits
 from tests.unit.services.extender.http.desk_talk import talk
 from tests.unit.services.extender.http.visiting import PAGE, chunks, get, post, serving
 
-SMALL = Limits(small_body=1_000, large_body=5_000, large_at_once=1)
+SMALL = ServerLimits(small_body=1_000, large_body=5_000, large_at_once=1)
 """So that bodies of a few bytes are large."""
 
 
@@ -169,14 +169,14 @@ CHUNK_WORDS = st.sampled_from(
 def test_a_chunked_body_that_is_read_is_read_by_others_in_the_same_way(words, places):
     """We may refuse what others read. What we read, they read too, and it ends in the same place."""
     data = b"".join(words)
-    chunked = Chunked(Limits())
+    chunked = ChunkedBody(ServerLimits())
     rest = taken = b""
     try:
         for piece in cut(data, places):
             rest += piece
             count = chunked.feed(memoryview(rest))
             taken, rest = taken + rest[:count], rest[count:]
-    except RefusedError:
+    except RequestRejectedError:
         return
     if not chunked.done:
         return
@@ -200,7 +200,7 @@ SIZES = st.lists(st.one_of(st.integers(0, 300), st.integers(FEW - 2, FEW + 2), s
 def test_an_answer_is_written_whole_and_in_portions(sizes):
     pieces = tuple(bytes([number]) * size for number, size in enumerate(sizes))
     size = sum(sizes)
-    cuts = list(portions(Reply(pieces=pieces), size))
+    cuts = list(portions(HttpResponse(pieces=pieces), size))
 
     head, _, body = b"".join(cuts).partition(b"\r\n\r\n")
     assert head.endswith(b"Content-Length: %d" % size)
@@ -213,11 +213,11 @@ def test_an_answer_is_written_whole_and_in_portions(sizes):
 def test_large_pieces_are_not_copied():
     piece = b"x" * 3 * PORTION
 
-    views = [one for one in portions(Reply(pieces=(piece,)), len(piece)) if isinstance(one, memoryview)]
+    views = [one for one in portions(HttpResponse(pieces=(piece,)), len(piece)) if isinstance(one, memoryview)]
     assert [PORTION] * 3 == [len(view) for view in views]
     assert all(view.obj is piece for view in views)
 
 
 @pytest.mark.parametrize("status", [200, 418, 599])
 def test_any_status_can_be_answered(status):
-    assert b"".join(portions(Reply(status=status), 0)).startswith(b"HTTP/1.1 %d " % status)
+    assert b"".join(portions(HttpResponse(status=status), 0)).startswith(b"HTTP/1.1 %d " % status)

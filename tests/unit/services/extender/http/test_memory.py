@@ -16,9 +16,9 @@ NODES = 5_000  # 56 MB
 
 SERVER = """
 import asyncio
-from lamina.services.extender.http.limits import Limits
-from lamina.services.extender.http.listening import Listener
-from lamina.services.extender.http.reply import Reply, Routes
+from lamina.services.extender.http.server_limits import Limits
+from lamina.services.extender.http.http_server import Listener
+from lamina.services.extender.http.response import Reply, Routes
 from tests.unit.services.extender.http.visiting import Notebook
 
 def nodes(body):

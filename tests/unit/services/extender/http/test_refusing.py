@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.services.extender.http.refusals import BAD_REQUEST, TOO_LARGE
+from lamina.services.extender.http.rejections import BAD_REQUEST, TOO_LARGE
 from tests.unit.services.extender.http.visiting import chunks, get, post, serving
 
 

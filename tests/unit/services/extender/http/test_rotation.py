@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives import serialization
 
 from lamina.model.errors import InputError
 from lamina.services.extender.http import tls
-from lamina.services.extender.http.limits import Limits
-from lamina.services.extender.http.listening import Listener
-from lamina.services.extender.http.refusals import BAD_HANDSHAKE
-from lamina.services.extender.http.tls import Tls
+from lamina.services.extender.http.http_server import HttpServer
+from lamina.services.extender.http.rejections import BAD_HANDSHAKE
+from lamina.services.extender.http.server_limits import ServerLimits
+from lamina.services.extender.http.tls import ServerTlsSettings
 from tests.unit.services.extender.http.papers import LOOKS, OURS, THEIRS, Files, context, replace, turned_away
 from tests.unit.services.extender.http.visiting import (
     EITHER_LOOP,
@@ -134,7 +134,9 @@ async def test_a_projected_volume_is_replaced_by_its_link(tmp_path):
     (tmp_path / "..data").symlink_to("..1")
     for name in ("tls.crt", "tls.key", "ca.crt"):
         (tmp_path / name).symlink_to(f"..data/{name}")
-    given = Tls(str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"), str(tmp_path / "ca.crt"), look_seconds=LOOKS)
+    given = ServerTlsSettings(
+        str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"), str(tmp_path / "ca.crt"), look_seconds=LOOKS
+    )
     async with serving(tls=given) as server:
         assert not await turned_away(server, context(server=OURS))
         (tmp_path / "..data_tmp").symlink_to("..2")
@@ -233,7 +235,7 @@ async def test_files_that_are_as_they_were_are_not_loaded_again(files):
 async def test_what_cannot_be_used_at_the_start_is_said_in_a_line(files, name):
     (files.folder / name).unlink()
     with pytest.raises(InputError) as caught:
-        await Listener(routes(), Limits(), Notebook()).start("127.0.0.1", 0, files.tls())
+        await HttpServer(routes(), ServerLimits(), Notebook()).start("127.0.0.1", 0, files.tls())
 
     assert f"{files.folder / name}: cannot be read: No such file or directory" == str(caught.value)
 
@@ -247,6 +249,6 @@ async def test_an_encrypted_key_is_refused_without_asking_the_terminal(files):
     )
     replace(files.key, locked)
     with pytest.raises(InputError) as caught:
-        await Listener(routes(), Limits(), Notebook()).start("127.0.0.1", 0, files.tls())
+        await HttpServer(routes(), ServerLimits(), Notebook()).start("127.0.0.1", 0, files.tls())
 
     assert "the key is encrypted, and nobody is there to ask for the password" in str(caught.value)

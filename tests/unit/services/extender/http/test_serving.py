@@ -8,10 +8,10 @@ import time
 import pytest
 
 from lamina.model.errors import InputError
-from lamina.services.extender.http.asking import FAILED
-from lamina.services.extender.http.limits import Limits, is_loopback
-from lamina.services.extender.http.listening import Listener
-from lamina.services.extender.http.reply import Reply
+from lamina.services.extender.http.http_server import HttpServer
+from lamina.services.extender.http.request_dispatch import FAILED
+from lamina.services.extender.http.response import HttpResponse
+from lamina.services.extender.http.server_limits import ServerLimits, is_loopback
 from tests.unit.services.extender.http.visiting import (
     EITHER_LOOP,
     PAGE,
@@ -74,9 +74,9 @@ async def test_a_body_stays_as_it_was_when_the_next_request_comes():
     """An answer may be made of pieces of its question, and be written while the next question is read."""
     kept = []
 
-    def keep(body) -> Reply:
+    def keep(body) -> HttpResponse:
         kept.append(body)
-        return Reply()
+        return HttpResponse()
 
     async with serving(keep=keep) as server, server.call() as caller:
         for letter in (b"a", b"b"):
@@ -101,10 +101,10 @@ async def test_requests_sent_ahead_wait_while_nobody_reads_the_answers():
     """What is not read yet stays with the caller: the server holds one answer, however much was asked for."""
     asked = 0
 
-    def long(body) -> Reply:
+    def long(body) -> HttpResponse:
         nonlocal asked
         asked += 1
-        return Reply(pieces=(PIECE,) * 32)
+        return HttpResponse(pieces=(PIECE,) * 32)
 
     async with serving(more=long) as server, server.call(limit=1024) as caller:
         await caller.send(post("/more", b"x") * 50)
@@ -251,11 +251,11 @@ async def test_a_handler_that_fails_costs_one_request_and_leaves_a_trace(caplog)
 def test_the_seconds_of_an_answer_are_those_its_handler_took_however_few(loop):
     few = 0.0003
 
-    def busy(body) -> Reply:
+    def busy(body) -> HttpResponse:
         end = time.perf_counter() + few
         while time.perf_counter() < end:
             pass
-        return Reply()
+        return HttpResponse()
 
     async def story() -> list[float]:
         async with serving(busy=busy) as server, server.call() as caller:
@@ -285,9 +285,9 @@ async def test_the_seconds_of_an_answer_end_with_its_first_byte():
 async def test_a_caller_that_hung_up_while_it_was_answered_is_counted():
     with socket.socket() as caller:
 
-        def slow(body) -> Reply:
+        def slow(body) -> HttpResponse:
             caller.close()  # its time is up while the handler works
-            return Reply(pieces=(b"late",))
+            return HttpResponse(pieces=(b"late",))
 
         async with serving(slow=slow) as server:
             caller.connect(("127.0.0.1", server.listener.port))
@@ -300,9 +300,11 @@ async def test_a_caller_that_hung_up_while_it_was_answered_is_counted():
 async def test_who_made_an_answer_hears_once_that_nobody_read_it_and_only_then():
     heard: list[str] = []
 
-    def answer(body) -> Reply:
+    def answer(body) -> HttpResponse:
         name = bytes(body).decode()
-        return Reply(pieces=(bytes(64 * MIB) if name == "long" else b"short",), unread=lambda: heard.append(name))
+        return HttpResponse(
+            pieces=(bytes(64 * MIB) if name == "long" else b"short",), unread=lambda: heard.append(name)
+        )
 
     async with serving(tell=answer) as server:
         reader, leaver = await server.connect(), await server.connect()
@@ -388,7 +390,7 @@ def test_only_loopback_addresses_and_localhost_are_near(host, near):
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "127.0.0.1", "localhost", "::1", "::"])
 async def test_it_listens_where_it_is_told(host):
-    listener = Listener(routes(), Limits(), Notebook())
+    listener = HttpServer(routes(), ServerLimits(), Notebook())
     await listener.start(host, 0)
     try:
         _, writer = await asyncio.open_connection("::1" if host == "::1" else "127.0.0.1", listener.port)
@@ -402,7 +404,7 @@ async def test_it_listens_where_it_is_told(host):
 async def test_where_it_cannot_listen_is_said_in_a_line(host):
     async with serving() as server:
         with pytest.raises(InputError) as caught:
-            await Listener(routes(), Limits(), Notebook()).start(host, server.listener.port)
+            await HttpServer(routes(), ServerLimits(), Notebook()).start(host, server.listener.port)
 
         assert str(caught.value).startswith(f"{host}:{server.listener.port}: cannot be listened at: ")
         assert str(caught.value).endswith("; try another address or port")
@@ -412,7 +414,7 @@ async def test_where_it_cannot_listen_is_said_in_a_line(host):
 
 
 async def test_who_never_started_can_be_stopped():
-    await Listener(routes(), Limits(), Notebook()).stop(0)
+    await HttpServer(routes(), ServerLimits(), Notebook()).stop(0)
 
 
 async def test_stopping_lets_nobody_in_and_closes_idle_connections():

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lamina.services.extender.http.desk import SPARE
-from lamina.services.extender.http.limits import Limits
-from lamina.services.extender.http.refusals import BAD_HANDSHAKE, BAD_NAME, TOO_MANY, TOO_SLOW
+from lamina.services.extender.http.connection_table import SPARE
+from lamina.services.extender.http.rejections import BAD_HANDSHAKE, BAD_NAME, TOO_MANY, TOO_SLOW
+from lamina.services.extender.http.server_limits import ServerLimits
 from tests.unit.services.extender.http.papers import OURS, SCHEDULER, THEIRS, context, turned_away
 from tests.unit.services.extender.http.visiting import (
     EITHER_LOOP,
@@ -135,13 +135,13 @@ async def test_a_caller_that_speaks_plain_http_is_not_let_in(files):
 
 
 async def test_a_handshake_that_takes_too_long_is_given_up(files):
-    async with serving(Limits(read_seconds=0.2), tls=files.tls()) as server, server.call() as mute:
+    async with serving(ServerLimits(read_seconds=0.2), tls=files.tls()) as server, server.call() as mute:
         assert b"" == await mute.rest()
         assert [BAD_HANDSHAKE] == server.notes.refusals
 
 
 async def test_strangers_that_begin_handshakes_keep_nobody_out(files):
-    async with serving(Limits(connections=3, read_seconds=600), tls=files.tls()) as server:
+    async with serving(ServerLimits(connections=3, read_seconds=600), tls=files.tls()) as server:
         strangers = [await server.connect() for _ in range(50)]
         async with server.call(context()) as caller:
             assert PAGE == (await caller.ask(get())).body
@@ -154,7 +154,7 @@ def test_no_more_handshakes_are_under_way_than_connections_are_allowed(files, lo
     """Also when many begin in the same moment: each that is one too many ends another one."""
 
     async def story() -> list[str]:
-        async with serving(Limits(connections=3, read_seconds=600), tls=files.tls()) as server:
+        async with serving(ServerLimits(connections=3, read_seconds=600), tls=files.tls()) as server:
             # All of them are there before the first is accepted.
             strangers = [socket.create_connection(("127.0.0.1", server.listener.port)) for _ in range(50)]
             await until(lambda: len(server.notes.refusals) >= 50 - 3)
@@ -176,7 +176,7 @@ def test_no_more_handshakes_are_under_way_than_connections_are_allowed(files, lo
 
 async def test_callers_with_a_wrong_name_keep_nobody_out(files):
     wrong = context(OURS.issue_cert("somebody.else"))
-    async with serving(Limits(connections=2), tls=files.tls("system:kube-scheduler")) as server:
+    async with serving(ServerLimits(connections=2), tls=files.tls("system:kube-scheduler")) as server:
         # They stay, as nobody tells them to hurry.
         crowd = [await server.connect(wrong) for _ in range(2 + SPARE + 5)]
         async with server.call(context()) as caller:
@@ -187,7 +187,7 @@ async def test_callers_with_a_wrong_name_keep_nobody_out(files):
 
 
 async def test_a_connection_too_many_is_told_so_over_tls_too(files):
-    async with serving(Limits(connections=1), tls=files.tls()) as server, server.call(context()) as first:
+    async with serving(ServerLimits(connections=1), tls=files.tls()) as server, server.call(context()) as first:
         await first.ask(get())
         async with server.call(context()) as second:
             assert 503 == (await second.ask(get())).status
@@ -197,7 +197,7 @@ async def test_a_connection_too_many_is_told_so_over_tls_too(files):
 
 
 async def test_slow_callers_are_cut_off_over_tls_too(files):
-    limits = Limits(read_seconds=0.3, write_seconds=0.3)
+    limits = ServerLimits(read_seconds=0.3, write_seconds=0.3)
     async with serving(limits, files.tls()) as server:
         mute, deaf = await server.connect(context()), await server.connect(context(), limit=1024)
         await mute.send(post("/echo", b"body")[:-1])

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lamina.services.extender.http.limits import Limits
-from lamina.services.extender.http.listening import Listener
-from lamina.services.extender.http.loops import new_loop
-from lamina.services.extender.http.reply import Body, Reply, Routes
-from lamina.services.extender.http.tls import Tls
+from lamina.services.extender.http.event_loop import new_loop
+from lamina.services.extender.http.http_server import HttpServer
+from lamina.services.extender.http.response import Body, HttpResponse, Routes
+from lamina.services.extender.http.server_limits import ServerLimits
+from lamina.services.extender.http.tls import ServerTlsSettings
 
 PATIENCE = 20.0
 """Seconds after which a test gives up on an answer; far more than any takes."""
@@ -64,11 +64,11 @@ class Notebook:
         self.reloads.append(ok)
 
 
-def echo(body: Body) -> Reply:
-    return Reply(pieces=(bytes(body),))
+def echo(body: Body) -> HttpResponse:
+    return HttpResponse(pieces=(bytes(body),))
 
 
-def fail(body: Body) -> Reply:
+def fail(body: Body) -> HttpResponse:
     raise ZeroDivisionError("on purpose")
 
 
@@ -78,10 +78,10 @@ def routes(**posts) -> Routes:
         posts={
             "/echo": echo,
             "/fail": fail,
-            "/long": lambda body: Reply(pieces=(PIECE,) * int(bytes(body))),
+            "/long": lambda body: HttpResponse(pieces=(PIECE,) * int(bytes(body))),
             **{f"/{name}": handler for name, handler in posts.items()},
         },
-        gets={"/page": lambda: Reply(pieces=(PAGE[:4], PAGE[4:]))},
+        gets={"/page": lambda: HttpResponse(pieces=(PAGE[:4], PAGE[4:]))},
     )
 
 
@@ -157,7 +157,7 @@ class Caller:
 class Server:
     """A listener and its notebook."""
 
-    listener: Listener
+    listener: HttpServer
     notes: Notebook
     callers: list[Caller] = field(default_factory=list)
 
@@ -181,10 +181,12 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(limits: Limits | None = None, tls: Tls | None = None, **posts) -> AsyncIterator[Server]:
+async def serving(
+    limits: ServerLimits | None = None, tls: ServerTlsSettings | None = None, **posts
+) -> AsyncIterator[Server]:
     """Run a server for as long as the block lasts."""
     notes = Notebook()
-    server = Server(Listener(routes(**posts), limits or Limits(), notes), notes)
+    server = Server(HttpServer(routes(**posts), limits or ServerLimits(), notes), notes)
     await server.listener.start("127.0.0.1", 0, tls)
     try:
         yield server

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from lamina.simulator.cluster.life import Life
+from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from lamina.simulator.workloads.imports.batsim_job import BatsimJob, job_of
-from lamina.simulator.workloads.imports.entries import NodesEntry
+from lamina.simulator.workloads.imports.import_schema import NodesEntry
 from tests.unit.simulator.workloads.imports.desk import SHORT, a_job, a_workload, around, bring, put, refused
 
 BESIDE = Path(__file__).resolve().parents[6] / "shared" / "data"
@@ -32,7 +32,7 @@ def test_a_job_becomes_a_pod_with_its_times(tmp_path):
 
     (arrival,) = brought(tmp_path, a_workload(job, short=SHORT)).arrivals
 
-    assert (2.5, "w0-7", Life(seconds=10.0, deadline=60.0)) == (arrival.at, arrival.pod.name, arrival.life)
+    assert (2.5, "w0-7", PodLifecycle(seconds=10.0, deadline=60.0)) == (arrival.at, arrival.pod.name, arrival.life)
     assert (("cpu", 1000),) == arrival.pod.requests
     assert BatsimJob("w0", "7", "short", 1, 60.0) == job_of(arrival.pod.annotations)
 
@@ -118,7 +118,7 @@ def test_how_long_a_profile_runs(tmp_path, profile, seconds, failures):
 
     arrivals = brought(tmp_path, text, speed=1e6).arrivals
 
-    assert [Life(seconds=seconds, failures=failures)] * 2 == [one.life for one in arrivals]
+    assert [PodLifecycle(seconds=seconds, failures=failures)] * 2 == [one.life for one in arrivals]
 
 
 def test_communication_takes_no_time_and_that_is_noted(tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lamina.model.resources import amounts
-from lamina.simulator.cluster.life import Life, Stage
+from lamina.simulator.cluster.pod_lifecycle import LifecycleStage, PodLifecycle
 from tests.unit.simulator.workloads.imports.desk import around, bring, put, refused
 
 POD = """
@@ -57,7 +57,7 @@ def test_a_pod_is_taken_as_it_is_and_placed_anew(tmp_path):
     pod = arrival.pod
     assert (10.0, "one", "shop", "", ("web:1",)) == (arrival.at, pod.name, pod.namespace, pod.node_name, pod.images)
     assert (("cpu", 250),) == pod.requests
-    assert Life(restart="OnFailure", grace=5.0, deadline=60.0) == arrival.life
+    assert PodLifecycle(restart="OnFailure", grace=5.0, deadline=60.0) == arrival.life
 
 
 def test_a_node_has_what_it_says_and_the_images_the_scenario_knows(tmp_path):
@@ -169,7 +169,7 @@ def test_stages_say_how_long_a_pod_runs_and_what_it_uses(tmp_path):
 
     (arrival,) = of(tmp_path, pod).arrivals
 
-    expected = (Stage(5.0, (("cpu", 1000), ("memory", 2 * 1024**3))), Stage(10.0))
+    expected = (LifecycleStage(5.0, (("cpu", 1000), ("memory", 2 * 1024**3))), LifecycleStage(10.0))
     assert (15.0, expected, "Never") == (arrival.life.seconds, arrival.life.stages, arrival.life.restart)
 
 

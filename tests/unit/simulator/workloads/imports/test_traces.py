@@ -6,7 +6,7 @@ import pytest
 
 from lamina.model.resources import amounts
 from lamina.simulator.workloads.imports.azure_functions import quantile
-from lamina.simulator.workloads.imports.entries import FunctionFiles, GpuFiles, NodesEntry
+from lamina.simulator.workloads.imports.import_schema import FunctionFiles, GpuFiles, NodesEntry
 from tests.unit.simulator.workloads.imports.desk import bring, put, refused
 
 GIB = 1024**3

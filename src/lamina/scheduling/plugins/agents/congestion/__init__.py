@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from lamina.scheduling.framework.agent import Agent
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgent
 from lamina.scheduling.plugins.agents.congestion.plugin import NAME, Congestion, CongestionArgs, environment
 
-AGENT: Final = Agent(
+AGENT: Final = SchedulingAgent(
     name="congestion",
     summary="Prefers nodes whose annotation `congestion-factor` is low.",
     plugins=(Congestion,),

@@ -21,15 +21,15 @@ import msgspec
 import numpy as np
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.agent import Settings
-from lamina.scheduling.framework.columns import Bools, Floats, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState, StateKey
-from lamina.scheduling.framework.normalize import unscored
-from lamina.scheduling.framework.points import MAX_SCORE, Reads
-from lamina.scheduling.framework.registry import Args
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState, StateKey
+from lamina.scheduling.contract.normalize import unscored
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.points import MAX_SCORE, Reads
+from lamina.scheduling.contract.scheduling_agent import AgentSettings
+from lamina.scheduling.state.columns import Bools, Floats, Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "Congestion"
 ANNOTATION: Final = "congestion-factor"
@@ -41,17 +41,17 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,64}")
 _LARGEST_WHOLE: Final = 2**63 - 1
 
 
-class Told(msgspec.Struct, frozen=True):
+class CongestionReadings(msgspec.Struct, frozen=True):
     """What nodes say, in points, and how far it is believed: from 1 down to 0, where they say nothing."""
 
     points: Floats
     trust: Floats
 
 
-TOLD: Final[StateKey[Told]] = StateKey("congestion/told")
+READINGS: Final[StateKey[CongestionReadings]] = StateKey("congestion/told")
 
 
-class CongestionArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class CongestionArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of Congestion."""
 
     factor_max: Annotated[int, msgspec.Meta(ge=1, le=LARGEST)] = 100
@@ -67,7 +67,7 @@ class Congestion:
     Args: ClassVar = CongestionArgs
     reads: ClassVar = Reads(rows=frozenset({Facet.ANNOTATIONS}))
 
-    def __init__(self, context: Context, args: CongestionArgs) -> None:
+    def __init__(self, context: PluginContext, args: CongestionArgs) -> None:
         """Count factors up to the largest."""
         self._usage = context.usage
         self._most = float(args.factor_max)
@@ -85,14 +85,14 @@ class Congestion:
         factors = nodes.floats(ANNOTATION)
         known = np.isfinite(factors)
         trust = np.where(known, self._usage.dated(nodes, STAMP), 0.0)
-        state[TOLD] = Told(self._points(np.where(known, factors, 0.0)), trust)
+        state[READINGS] = CongestionReadings(self._points(np.where(known, factors, 0.0)), trust)
         return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
         """Count nodes as the mean of the feasible ones, as far as they are not believed."""
         if self._compatible:
             return scores
-        told = state[TOLD]
+        told = state[READINGS]
         weights = np.where(feasible, told.trust, 0.0)
         total = float(weights.sum())
         # Where nobody tells anything, all are alike.
@@ -110,7 +110,7 @@ def _whole(text: str | None) -> float:
     return float(factor) if abs(factor) <= _LARGEST_WHOLE else 0.0
 
 
-def environment(variables: Mapping[str, str]) -> Settings:
+def environment(variables: Mapping[str, str]) -> AgentSettings:
     """Read CONGESTION_FACTOR_MAX; what is no positive whole number is told, and counts as not set."""
     said = variables.get("CONGESTION_FACTOR_MAX", "").strip()
     if not said:

@@ -7,10 +7,10 @@ An agent is two things: plugins (in `plugin.py`), and an `AGENT` that says under
 
 from typing import Final
 
-from lamina.scheduling.framework.agent import Agent
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgent
 from lamina.scheduling.plugins.agents.foo.plugin import NAME, Foo
 
-AGENT: Final = Agent(
+AGENT: Final = SchedulingAgent(
     name="foo",
     summary="Does nothing, as a template: every node passes, and all get level 1.",
     plugins=(Foo,),

@@ -6,12 +6,12 @@ from typing import ClassVar, Final
 import numpy as np
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.columns import Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Reads, Verdicts
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Reads, Verdicts
+from lamina.scheduling.state.columns import Ints
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "Foo"
 # Points go from 0 to 100. The extender answers with levels from 0 to 10; ten points are one level.
@@ -26,7 +26,7 @@ class Foo:
     # about a node whose labels have changed.
     reads: ClassVar = Reads()
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Take no arguments. *context* is the cluster, for plugins that look at layers, load or usage."""
 
     def sign(self, pod: Pod) -> Hashable:

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from lamina.scheduling.framework.agent import Agent
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgent
 from lamina.scheduling.plugins.agents.pigeon.args import NAME, PigeonHolingArgs, environment
 from lamina.scheduling.plugins.agents.pigeon.plugin import PigeonHoling
 
-AGENT: Final = Agent(
+AGENT: Final = SchedulingAgent(
     name="pigeon",
     summary="Balances, consolidates or adaptively packs the cluster as a whole.",
     plugins=(PigeonHoling,),

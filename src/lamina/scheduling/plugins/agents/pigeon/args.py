@@ -10,8 +10,8 @@ from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
-from lamina.scheduling.framework.agent import Settings
-from lamina.scheduling.framework.registry import Args
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.scheduling_agent import AgentSettings
 
 NAME: Final = "PigeonHoling"
 MOST_RESOURCES: Final = 5
@@ -19,7 +19,7 @@ MOST_RESOURCES: Final = 5
 Objective = Literal["A_BINPACK", "LOAD_BALANCE", "CONSOLIDATE"]
 
 
-class PigeonHolingArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class PigeonHolingArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of PigeonHoling."""
 
     objective: Objective = "A_BINPACK"
@@ -46,7 +46,7 @@ class PigeonHolingArgs(Args, frozen=True, kw_only=True, rename="camel"):
             )
 
 
-def environment(variables: Mapping[str, str]) -> Settings:
+def environment(variables: Mapping[str, str]) -> AgentSettings:
     """Read NUM_RESOURCES and POLICY_OBJECTIVE; what cannot be used is told, and counts as not set."""
     told: dict[str, object] = {}
     complaints: list[str] = []

@@ -15,12 +15,12 @@ nearly alike, and noise is stretched over the whole scale of scores.
 
 import numpy as np
 
-from lamina.scheduling.framework.columns import Floats, Ints
-from lamina.scheduling.plugins.agents.pigeon.cluster import Cluster
-from lamina.scheduling.plugins.agents.pigeon.demand import Demand
+from lamina.scheduling.plugins.agents.pigeon.cluster_resources import ClusterResources
+from lamina.scheduling.plugins.agents.pigeon.demand_statistics import DemandStatistics
+from lamina.scheduling.state.columns import Floats, Ints
 
 
-def load_balance(cluster: Cluster, asked: Floats, prime: int) -> Floats:
+def load_balance(cluster: ClusterResources, asked: Floats, prime: int) -> Floats:
     """Return the standard deviation of the nodes' shares."""
     shares, added = cluster.shares(prime, float(asked[prime]))
     count = _count(cluster)
@@ -30,7 +30,7 @@ def load_balance(cluster: Cluster, asked: Floats, prime: int) -> Floats:
     return deviation
 
 
-def consolidate(cluster: Cluster, asked: Floats, prime: int) -> Floats:
+def consolidate(cluster: ClusterResources, asked: Floats, prime: int) -> Floats:
     """
     Return how far nodes are from being either empty or full.
 
@@ -62,7 +62,7 @@ def consolidate(cluster: Cluster, asked: Floats, prime: int) -> Floats:
     return np.where(sensible, 1.0 - np.sqrt(tension / count), 0.0)
 
 
-def adaptive_bin_packing(cluster: Cluster, asked: Floats, demand: Demand) -> Floats:
+def adaptive_bin_packing(cluster: ClusterResources, asked: Floats, demand: DemandStatistics) -> Floats:
     """
     Return how differently nodes vary in use and pods in demand (Tantawi and Steinder, ICAC 2019).
 
@@ -83,7 +83,7 @@ def adaptive_bin_packing(cluster: Cluster, asked: Floats, demand: Demand) -> Flo
     return np.abs(supply - demand_variation(cluster, demand))
 
 
-def demand_variation(cluster: Cluster, demand: Demand) -> float:
+def demand_variation(cluster: ClusterResources, demand: DemandStatistics) -> float:
     """Return the coefficient of variation of what pods ask for, as shares of a mean node."""
     capacity = cluster.mean_capacity()
     unit = np.divide(1.0, capacity, out=np.zeros(len(capacity)), where=capacity > 0)
@@ -104,11 +104,11 @@ def _variation(varied: Floats, squared_mean: Floats) -> Floats:
     return np.where(some, np.sqrt(np.maximum(varied, 0.0)) / np.where(some, squared_mean, 1.0), 0.0)
 
 
-def _count(cluster: Cluster) -> int:
+def _count(cluster: ClusterResources) -> int:
     return int(np.count_nonzero(cluster.counted))
 
 
-def _off(shares: Floats, cluster: Cluster, count: int) -> Floats:
+def _off(shares: Floats, cluster: ClusterResources, count: int) -> Floats:
     """Return how far each share is off the mean; 0 for what does not count."""
     off: Floats = (shares - float(shares.dot(cluster.counted)) / count) * cluster.counted
     return off

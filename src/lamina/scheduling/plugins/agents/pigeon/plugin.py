@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.columns import Bools, Floats, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState, StateKey
-from lamina.scheduling.framework.normalize import unscored
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState, StateKey
+from lamina.scheduling.contract.normalize import unscored
 from lamina.scheduling.plugins.agents.pigeon import objectives
 from lamina.scheduling.plugins.agents.pigeon.args import NAME, PigeonHolingArgs
-from lamina.scheduling.plugins.agents.pigeon.cluster import Cluster, look
-from lamina.scheduling.plugins.agents.pigeon.demand import Demand, asked
+from lamina.scheduling.plugins.agents.pigeon.cluster_resources import ClusterResources, read_cluster
+from lamina.scheduling.plugins.agents.pigeon.demand_statistics import DemandStatistics, asked
+from lamina.scheduling.state.columns import Bools, Floats, Ints
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeView
 
 HIGHEST: Final = 10
 POINTS: Final = 10
@@ -34,7 +34,7 @@ ALIKE: Final = 1e-12
 # A half that was lost on the way is still a half.
 HAIR: Final = 1e-9
 
-CLUSTER: Final[StateKey[Cluster]] = StateKey("pigeon-holing/cluster")
+CLUSTER: Final[StateKey[ClusterResources]] = StateKey("pigeon-holing/cluster")
 ROWS: Final[StateKey[slice | npt.NDArray[np.intp]]] = StateKey("pigeon-holing/rows")
 """The rows that are scored."""
 
@@ -45,14 +45,14 @@ class PigeonHoling:
     name: ClassVar = NAME
     Args: ClassVar = PigeonHolingArgs
 
-    def __init__(self, context: Context, args: PigeonHolingArgs) -> None:
+    def __init__(self, context: PluginContext, args: PigeonHolingArgs) -> None:
         """Start with no demand."""
         self._args = args
-        self._demand = Demand(args.num_resources)
+        self._demand = DemandStatistics(args.num_resources)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> None:
         """Look at the whole cluster."""
-        state[CLUSTER] = look(nodes, self._args.num_resources, annotations=self._args.usage == "annotations")
+        state[CLUSTER] = read_cluster(nodes, self._args.num_resources, annotations=self._args.usage == "annotations")
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Note which nodes are asked about; what they are worth depends on which of them are feasible."""
@@ -72,7 +72,7 @@ class PigeonHoling:
         values = self._values(cluster, pod, amounts)
         return POINTS * levels(values[rows], feasible & cluster.fits(amounts)[rows])
 
-    def _values(self, cluster: Cluster, pod: Pod, amounts: Floats) -> Floats:
+    def _values(self, cluster: ClusterResources, pod: Pod, amounts: Floats) -> Floats:
         """Return what the cluster would be like with the pod on each node; lower is better."""
         match self._args.objective:
             case "LOAD_BALANCE":

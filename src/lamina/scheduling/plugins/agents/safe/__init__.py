@@ -2,8 +2,13 @@
 
 from typing import Final
 
-from lamina.scheduling.framework.agent import Agent
-from lamina.scheduling.plugins.agents.safe import balance, over_commitment, overload, packing
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgent
+from lamina.scheduling.plugins.agents.safe import (
+    low_risk_over_commitment,
+    safe_balance,
+    safe_overload,
+    target_load_packing,
+)
 from lamina.scheduling.plugins.agents.safe.args import (
     BalanceArgs,
     OverCommitmentArgs,
@@ -11,21 +16,21 @@ from lamina.scheduling.plugins.agents.safe.args import (
     PackingArgs,
     environment,
 )
-from lamina.scheduling.plugins.agents.safe.balance import SafeBalance
-from lamina.scheduling.plugins.agents.safe.over_commitment import LowRiskOverCommitment
-from lamina.scheduling.plugins.agents.safe.overload import SafeOverload
-from lamina.scheduling.plugins.agents.safe.packing import TargetLoadPacking
+from lamina.scheduling.plugins.agents.safe.low_risk_over_commitment import LowRiskOverCommitment
+from lamina.scheduling.plugins.agents.safe.safe_balance import SafeBalance
+from lamina.scheduling.plugins.agents.safe.safe_overload import SafeOverload
+from lamina.scheduling.plugins.agents.safe.target_load_packing import TargetLoadPacking
 
-AGENT: Final = Agent(
+AGENT: Final = SchedulingAgent(
     name="safe",
     summary="Keeps nodes from being overloaded, going by the mean and the deviation of their use.",
     plugins=(SafeOverload, SafeBalance, LowRiskOverCommitment, TargetLoadPacking),
-    predicates={"safe-overload": overload.NAME},
+    predicates={"safe-overload": safe_overload.NAME},
     priorities={
-        "safe-overload": overload.NAME,
-        "safe-balance": balance.NAME,
-        "low-risk-overcommitment": over_commitment.NAME,
-        "target-load-packing": packing.NAME,
+        "safe-overload": safe_overload.NAME,
+        "safe-balance": safe_balance.NAME,
+        "low-risk-overcommitment": low_risk_over_commitment.NAME,
+        "target-load-packing": target_load_packing.NAME,
     },
     environment=environment,
 )

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from lamina.scheduling.framework.agent import Settings
-from lamina.scheduling.framework.registry import Args
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.scheduling_agent import AgentSettings
 
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -23,7 +23,7 @@ VARIABLES: Final = {
 TABLE: Final = "SAFEPRINTTABLE"
 
 
-class StatisticsArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class StatisticsArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Where the use of nodes is read from."""
 
     source: Source = "auto"
@@ -64,7 +64,7 @@ class LimitWeights(msgspec.Struct, frozen=True, kw_only=True):
     memory: Share = 0.5
 
 
-class OverCommitmentArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class OverCommitmentArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of LowRiskOverCommitment."""
 
     smoothing_window_size: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 5
@@ -75,7 +75,7 @@ class OverCommitmentArgs(Args, frozen=True, kw_only=True, rename="camel"):
     """As upstream has it: a node of which nothing is known scores nothing."""
 
 
-class PackingArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class PackingArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of TargetLoadPacking."""
 
     target_utilization: Annotated[float, msgspec.Meta(gt=0, lt=100)] = 40.0
@@ -89,7 +89,7 @@ class PackingArgs(Args, frozen=True, kw_only=True, rename="camel"):
     """As upstream has it: a node of which nothing is known scores nothing."""
 
 
-def environment(variables: Mapping[str, str]) -> Settings:
+def environment(variables: Mapping[str, str]) -> AgentSettings:
     """Read the variables kube-safe-scheduler had; whatever is wrong with one, its argument keeps its default."""
     found: dict[str, object] = {}
     complaints: list[str] = []

@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from lamina.scheduling.framework.columns import Bools, Floats
+from lamina.scheduling.state.columns import Bools, Floats
 
 # Both parameters above this: a bell. The tail of one is integrated to within 2e-12 in this way (measured).
 LARGE: Final = 100.0

@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from lamina.scheduling.framework.columns import Floats
 from lamina.scheduling.plugins.agents.safe import beta
+from lamina.scheduling.state.columns import Floats
 
 # Of the largest variance there can be; the number is that of LowRiskOverCommitment upstream.
 MOST: Final = 0.99

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from lamina.layers.rates import DOWNLOAD, UNPACK
-from lamina.scheduling.framework.registry import Args
+from lamina.layers.pull_rates import DOWNLOAD, UNPACK
+from lamina.scheduling.contract.plugin_registry import PluginArgs
 
 ANNOTATION: Final = "lamina.dev/layer-locality"
 OFF: Final = "off"
@@ -37,7 +37,7 @@ class Barrier(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A large pod takes at least this share of a node, however small the recent ones were."""
 
 
-class LayerLocalityArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class LayerLocalityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of LayerLocality."""
 
     mode: Literal["seconds", "bytes", "original"] = "seconds"

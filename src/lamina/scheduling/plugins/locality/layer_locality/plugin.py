@@ -20,21 +20,26 @@ from typing import ClassVar, Final
 import msgspec
 import numpy as np
 
-from lamina.layers.readiness import Readiness
-from lamina.model.layer_story import LocalityStory
+from lamina.layers.readiness_estimator import Readiness
+from lamina.model.locality_explanation import LocalityExplanation
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.columns import Bools, Floats, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState, StateKey
-from lamina.scheduling.framework.normalize import unscored
-from lamina.scheduling.framework.pod_counts import owner_key
-from lamina.scheduling.framework.points import MAX_SCORE, Reads
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.status import SKIP, Status
-from lamina.scheduling.framework.view import NodeView
-from lamina.scheduling.plugins.locality.layer_locality import original, story
+from lamina.scheduling.contract.cycle_state import CycleState, StateKey
+from lamina.scheduling.contract.normalize import unscored
+from lamina.scheduling.contract.points import MAX_SCORE, Reads
+from lamina.scheduling.contract.status import SKIP, Status
+from lamina.scheduling.plugins.locality.layer_locality import explanation_part, ryax_formula
 from lamina.scheduling.plugins.locality.layer_locality.args import FULL, LayerLocalityArgs, wish
-from lamina.scheduling.plugins.locality.layer_locality.guard import Crowd, barrier, crowded, look
+from lamina.scheduling.plugins.locality.layer_locality.crowding_guard import (
+    NodeCrowding,
+    barrier,
+    crowded,
+    read_crowding,
+)
+from lamina.scheduling.state.columns import Bools, Floats, Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.pod_counts import owner_key
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "LayerLocality"
 # What is taken off a score before it is rounded up: what rounds it up, to the nearest number, and down. Whole numbers stay.
@@ -43,7 +48,7 @@ NEAREST: Final = 0.5
 DOWN: Final = 1.0 - 1e-9
 
 
-class Judged(msgspec.Struct, frozen=True):
+class LocalityScores(msgspec.Struct, frozen=True):
     """What is known of all nodes before it is clear which of them are feasible."""
 
     seconds: Floats
@@ -51,10 +56,10 @@ class Judged(msgspec.Struct, frozen=True):
     trust: Floats | None
     """How far that is believed, from 0 (nothing is known) to 1; None where all of it is."""
     rounding: Floats
-    crowd: Crowd
+    crowd: NodeCrowding
 
 
-JUDGED: Final[StateKey[Judged]] = StateKey("layer-locality/judged")
+SCORES: Final[StateKey[LocalityScores]] = StateKey("layer-locality/judged")
 PRICED: Final[StateKey[tuple[Floats | None, Bools | None]]] = StateKey("layer-locality/priced")
 """What crowding costs each node in seconds, and which are out of the question."""
 
@@ -71,7 +76,7 @@ class LayerLocality:
 
     among_asked: ClassVar = True
 
-    def __init__(self, context: Context, args: LayerLocalityArgs) -> None:
+    def __init__(self, context: PluginContext, args: LayerLocalityArgs) -> None:
         """Look at the context's inventory and load."""
         self._inventory = context.inventory
         self._wants = context.inventory.wants
@@ -98,7 +103,7 @@ class LayerLocality:
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Find out what each node costs; what that is worth is up to `normalize`, which knows the feasible nodes."""
         if self._args.mode == "original":
-            scores = original.score(self._inventory, pod, nodes).astype(np.float64)
+            scores = ryax_formula.score(self._inventory, pod, nodes).astype(np.float64)
             return np.rint(self._weighed(pod, scores)).astype(np.int64)
         ready = self._ready(pod)
         assert ready is not None, "asked for pods with known images only"
@@ -109,14 +114,16 @@ class LayerLocality:
             if unknown is not None:
                 trust[unknown] = 0.0
             rounding = np.where(trust < 1, NEAREST, rounding)
-        state[JUDGED] = Judged(seconds, trust, rounding, look(self._load, self._args.replica_share, pod, nodes))
+        state[SCORES] = LocalityScores(
+            seconds, trust, rounding, read_crowding(self._load, self._args.replica_share, pod, nodes)
+        )
         return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
         """Score; nodes of which little is known count as the mean of the feasible ones, as far as they are not believed."""
         if self._args.mode == "original":
             return scores
-        judged = state[JUDGED]
+        judged = state[SCORES]
         seconds = judged.seconds
         if judged.trust is not None:
             seconds = judged.trust * seconds + (1.0 - judged.trust) * self._mean(judged, judged.trust, feasible)
@@ -129,7 +136,7 @@ class LayerLocality:
         if ready is None:
             return [{}] * len(nodes)
         self._wants.look(ready, nodes.height)
-        return story.facts(self._inventory, ready, nodes, *(state.get(PRICED) or (None, None)))
+        return explanation_part.facts(self._inventory, ready, nodes, *(state.get(PRICED) or (None, None)))
 
     def explain(
         self,
@@ -140,13 +147,13 @@ class LayerLocality:
         feasible: Bools,
         *,
         full: bool = True,
-    ) -> LocalityStory | None:
+    ) -> LocalityExplanation | None:
         """Tell layer by layer what the chosen node has, and what choosing it saves."""
         ready = self._ready(pod)
         if ready is None:
             return None
         self._wants.look(ready, nodes.height)
-        return story.story(self._inventory, ready, nodes, best, feasible, layers=full)
+        return explanation_part.story(self._inventory, ready, nodes, best, feasible, layers=full)
 
     # -- parts of the score ------------------------------------------------------------------------------------------
 
@@ -200,14 +207,14 @@ class LayerLocality:
             return np.full(len(price), NEAREST)
         return np.where(price > self._args.neutral, DOWN, UP)
 
-    def _mean(self, judged: Judged, trust: Floats, feasible: Bools) -> float:
+    def _mean(self, judged: LocalityScores, trust: Floats, feasible: Bools) -> float:
         """Return the seconds that are worth as much as the mean of the feasible nodes, each as far as it is believed."""
         half, weights = self._args.half_score, np.where(feasible, trust, 0.0)
         total = float(weights.sum())
         worth = float(np.dot(half / (half + judged.seconds), weights))
         return half * total / worth - half if total > 0 else 0.0
 
-    def _guard(self, pod: Pod, crowd: Crowd, feasible: Bools) -> tuple[Floats | None, Bools | None]:
+    def _guard(self, pod: Pod, crowd: NodeCrowding, feasible: Bools) -> tuple[Floats | None, Bools | None]:
         price, out = None, None
         if self._args.barrier is not None:
             price, out = barrier(self._args.barrier, self._load, pod, crowd, feasible)

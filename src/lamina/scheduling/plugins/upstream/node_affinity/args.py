@@ -7,7 +7,7 @@ import msgspec
 
 from lamina.model.pod import PreferredNodes
 from lamina.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
-from lamina.scheduling.framework.registry import Args
+from lamina.scheduling.contract.plugin_registry import PluginArgs
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -62,7 +62,7 @@ class AddedAffinity(msgspec.Struct, frozen=True, kw_only=True):
     preferred: tuple[AddedPreference, ...] = msgspec.field(default=(), name=PREFERRED)
 
 
-class NodeAffinityArgs(Args, frozen=True, kw_only=True, rename="camel"):
+class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of NodeAffinity."""
 
     added_affinity: AddedAffinity | None = None

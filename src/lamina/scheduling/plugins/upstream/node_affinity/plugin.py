@@ -14,17 +14,17 @@ from lamina.model.decision import Refusal
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PreferredNodes
 from lamina.model.selectors import NodeSelector
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.columns import Bools, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.normalize import normalized
-from lamina.scheduling.framework.points import Narrowed, Reads, Verdicts
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.status import SKIP, Status, failed, unresolvable
-from lamina.scheduling.framework.topology import named_nodes, selects
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.normalize import normalized
+from lamina.scheduling.contract.points import PreFilterResult, Reads, Verdicts
+from lamina.scheduling.contract.status import SKIP, Status, failed, unresolvable
 from lamina.scheduling.plugins.upstream.node_affinity.args import NodeAffinityArgs
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.columns import Bools, Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.topology import named_nodes, selects
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "NodeAffinity"
 REASON_POD: Final = "node(s) didn't match Pod's node affinity/selector"
@@ -43,9 +43,9 @@ class NodeAffinity:
     name: ClassVar = NAME
     Args: ClassVar = NodeAffinityArgs
     reads: ClassVar = Reads(rows=frozenset({Facet.LABELS}))
-    retry_on: ClassVar = frozenset({Change.NODE_ADDED, Change.NODE_LABELS})
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.NODE_LABELS})
 
-    def __init__(self, context: Context, args: NodeAffinityArgs) -> None:
+    def __init__(self, context: PluginContext, args: NodeAffinityArgs) -> None:
         """Require and prefer of every node what *args* add."""
         self._context = context
         self._required = args.required
@@ -57,14 +57,14 @@ class NodeAffinity:
 
     # -- what is required --------------------------------------------------------------------------------------------
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | Narrowed | None:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | PreFilterResult | None:
         """Name the nodes, if the pod does."""
         if not pod.node_selector and pod.required_nodes is None and self._required is None:
             return SKIP
         names = named_nodes(pod.required_nodes)
         if names is None:
             return None
-        return Narrowed(names) if names else unresolvable(REASON_CONFLICT)
+        return PreFilterResult(names) if names else unresolvable(REASON_CONFLICT)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
         """Refuse what the configuration's affinity leaves out, then what the pod's own does."""
@@ -102,7 +102,7 @@ class NodeAffinity:
 
     # -- another look ------------------------------------------------------------------------------------------------
 
-    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+    def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         """Say whether the node is one the pod can have now and could not before."""
         node = self._context.node(change.row).node
         if node is None:

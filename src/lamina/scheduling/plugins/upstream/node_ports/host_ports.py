@@ -11,7 +11,7 @@ from typing import Final
 
 from lamina.model.node import Node
 from lamina.model.pod import ANY_IP, HostPort, Pod
-from lamina.scheduling.framework.facts import Placements
+from lamina.scheduling.state.node_facts import Placements
 
 Where = dict[int, int]
 """Row → how many pods hold the port there; more than one if another scheduler placed them without asking."""

@@ -7,14 +7,14 @@ import numpy as np
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.points import Reads, Verdicts
-from lamina.scheduling.framework.registry import NoArgs
-from lamina.scheduling.framework.status import SKIP, Status
-from lamina.scheduling.framework.view import NodeRow, NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.points import Reads, Verdicts
+from lamina.scheduling.contract.status import SKIP, Status
 from lamina.scheduling.plugins.upstream.node_ports.host_ports import HostPorts, clash
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.view import NodeRow, NodeView
 
 NAME: Final = "NodePorts"
 REASON_TAKEN: Final = "node(s) didn't have free ports for the requested pod ports"
@@ -24,9 +24,9 @@ class NodePorts:
     """Refuses nodes where another pod holds one of the ports; evicting that pod would help."""
 
     name: ClassVar = NAME
-    retry_on: ClassVar = frozenset({Change.NODE_ADDED, Change.POD_REMOVED})
+    retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.POD_REMOVED})
 
-    def __init__(self, context: Context, args: NoArgs) -> None:
+    def __init__(self, context: PluginContext, args: NoArgs) -> None:
         """Keep books of who holds which port."""
         self._ports = context.register(HostPorts())
         self.reads = Reads(rows=frozenset({self._ports.facet}))
@@ -50,7 +50,7 @@ class NodePorts:
         """Say the same of one node."""
         return int(node.fact(self._ports).taken_on(node.row, pod.host_ports))
 
-    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+    def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         """Say whether a pod that left held one of the ports, or a node came."""
         if change.pod is None:
             return True

@@ -9,15 +9,15 @@ import numpy as np
 from lamina.model.pod import Pod
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, untolerated
-from lamina.scheduling.framework.columns import Bools, Floats, Ints
-from lamina.scheduling.framework.topology import EMPTY, MISSING
-from lamina.scheduling.framework.view import NodeView
-from lamina.scheduling.plugins.upstream.pod_topology_spread.rules import Rule
+from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_rules import SpreadRule
+from lamina.scheduling.state.columns import Bools, Floats, Ints
+from lamina.scheduling.state.topology import EMPTY, MISSING
+from lamina.scheduling.state.view import NodeView
 
 HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 
-class Spread(msgspec.Struct, frozen=True):
+class DomainSpread(msgspec.Struct, frozen=True):
     """How the pods one rule counts are spread."""
 
     of_row: Ints
@@ -36,7 +36,7 @@ class Spread(msgspec.Struct, frozen=True):
         return flags
 
 
-def labelled(rules: Iterable[Rule], nodes: NodeView) -> Bools:
+def labelled(rules: Iterable[SpreadRule], nodes: NodeView) -> Bools:
     """Say which nodes have all the labels the rules go by."""
     flags = nodes.alive.copy()
     for key in dict.fromkeys(rule.key for rule in rules):
@@ -44,7 +44,7 @@ def labelled(rules: Iterable[Rule], nodes: NodeView) -> Bools:
     return flags
 
 
-def _counted(rule: Rule, pod: Pod, nodes: NodeView) -> Ints:
+def _counted(rule: SpreadRule, pod: Pod, nodes: NodeView) -> Ints:
     """Count the pods of one rule on each node."""
     if rule.counted is None:
         return np.zeros(len(nodes), dtype=np.int64)
@@ -53,7 +53,7 @@ def _counted(rule: Rule, pod: Pod, nodes: NodeView) -> Ints:
     return nodes.owned(rule.counted)
 
 
-def spread(rule: Rule, pod: Pod, nodes: NodeView, among: Bools | None) -> Spread:
+def spread(rule: SpreadRule, pod: Pod, nodes: NodeView, among: Bools | None) -> DomainSpread:
     """Count the pods of one rule in each domain, on those nodes *among* (None: all of them) which count for this pod."""
     of_row, counting = nodes.domains(rule.key), _counting(rule, pod, nodes, among)
     counts = _counted(rule, pod, nodes)
@@ -62,16 +62,16 @@ def spread(rule: Rule, pod: Pod, nodes: NodeView, among: Bools | None) -> Spread
     pods: Floats = np.bincount(of_row, counts.astype(np.float64), nodes.domain_count(rule.key)).astype(np.float64)
     # Where nodes without the label count at all, upstream takes them for nodes with an empty one.
     pods[EMPTY] += pods[MISSING]
-    return Spread(of_row, pods, counting)
+    return DomainSpread(of_row, pods, counting)
 
 
-def by_node(rule: Rule, pod: Pod, nodes: NodeView) -> Spread:
+def by_node(rule: SpreadRule, pod: Pod, nodes: NodeView) -> DomainSpread:
     """Count the pods of one rule on each node; upstream does so whether or not the pod could go there."""
     counts = _counted(rule, pod, nodes).astype(np.float64)
-    return Spread(nodes.domains(rule.key), counts, everywhere=nodes.labelled(rule.key) == nodes.total)
+    return DomainSpread(nodes.domains(rule.key), counts, everywhere=nodes.labelled(rule.key) == nodes.total)
 
 
-def _counting(rule: Rule, pod: Pod, nodes: NodeView, among: Bools | None) -> Bools | None:
+def _counting(rule: SpreadRule, pod: Pod, nodes: NodeView, among: Bools | None) -> Bools | None:
     """Say which nodes count: only those make up domains that the pod could go to, as far as the rule wants to know."""
     if rule.honors_affinity and (pod.node_selector or pod.required_nodes is not None):
         selected = nodes.selected((pod.node_selector, pod.required_nodes))

@@ -18,20 +18,25 @@ import numpy as np
 from lamina.model.decision import Refusal
 from lamina.model.node import Node
 from lamina.model.pod import Pod
-from lamina.scheduling.framework.changes import Change, Changed
-from lamina.scheduling.framework.columns import Bools, Floats, Ints
-from lamina.scheduling.framework.context import Context
-from lamina.scheduling.framework.cycle_state import CycleState, StateKey
-from lamina.scheduling.framework.normalize import unscored
-from lamina.scheduling.framework.pod_counts import owner_key
-from lamina.scheduling.framework.points import MAX_SCORE, Reads, Verdicts
-from lamina.scheduling.framework.rowlog import Facet
-from lamina.scheduling.framework.status import SKIP, Status
-from lamina.scheduling.framework.topology import EMPTY, MISSING, selects
-from lamina.scheduling.framework.view import NodeView
-from lamina.scheduling.plugins.upstream.pod_topology_spread.domains import Spread, by_node, labelled, spread
+from lamina.scheduling.contract.cycle_state import CycleState, StateKey
+from lamina.scheduling.contract.normalize import unscored
+from lamina.scheduling.contract.points import MAX_SCORE, Reads, Verdicts
+from lamina.scheduling.contract.status import SKIP, Status
+from lamina.scheduling.plugins.upstream.pod_topology_spread.domains import DomainSpread, by_node, labelled, spread
 from lamina.scheduling.plugins.upstream.pod_topology_spread.logarithm import logarithm
-from lamina.scheduling.plugins.upstream.pod_topology_spread.rules import HOSTNAME, Rule, Rules, SpreadArgs
+from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_rules import (
+    HOSTNAME,
+    SpreadArgs,
+    SpreadRule,
+    SpreadRules,
+)
+from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.columns import Bools, Floats, Ints
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.scheduling.state.pod_counts import owner_key
+from lamina.scheduling.state.topology import EMPTY, MISSING, selects
+from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "PodTopologySpread"
 REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"
@@ -45,17 +50,17 @@ LABEL, SKEW = REFUSALS
 NO_DOMAIN: Final = 2**31 - 1
 
 
-class Ranked(msgspec.Struct, frozen=True):
+class SpreadRanking(msgspec.Struct, frozen=True):
     """What scores are made from, once the feasible nodes are known."""
 
-    counted: tuple[tuple[Rule, Spread], ...]
+    counted: tuple[tuple[SpreadRule, DomainSpread], ...]
     """Of nodes that are domains of their own, *pods* is for each row."""
     complete: Bools | None
     """The nodes with all labels, others are not ranked; None: all are ranked, by the labels they have."""
 
 
 REFUSED: Final[StateKey[Ints]] = StateKey("pod-topology-spread/refused")
-RANKED: Final[StateKey[Ranked]] = StateKey("pod-topology-spread/ranked")
+RANKED: Final[StateKey[SpreadRanking]] = StateKey("pod-topology-spread/ranked")
 
 
 class PodTopologySpread:
@@ -66,19 +71,19 @@ class PodTopologySpread:
     reads: ClassVar = Reads(others=frozenset({Facet.PODS, Facet.LABELS, Facet.TAINTS}))
     retry_on: ClassVar = frozenset(
         {
-            Change.NODE_ADDED,
-            Change.NODE_REMOVED,
-            Change.NODE_LABELS,
-            Change.NODE_TAINTS,
-            Change.POD_PLACED,
-            Change.POD_REMOVED,
+            ChangeKind.NODE_ADDED,
+            ChangeKind.NODE_REMOVED,
+            ChangeKind.NODE_LABELS,
+            ChangeKind.NODE_TAINTS,
+            ChangeKind.POD_PLACED,
+            ChangeKind.POD_REMOVED,
         }
     )
 
-    def __init__(self, context: Context, args: SpreadArgs) -> None:
+    def __init__(self, context: PluginContext, args: SpreadArgs) -> None:
         """Give pods without constraints those that *args* name."""
         self._context = context
-        self._rules = Rules(args)
+        self._rules = SpreadRules(args)
 
     def sign(self, pod: Pod) -> Hashable:
         """Tell pods apart by the rules that apply to them, and by the nodes these leave out."""
@@ -127,7 +132,7 @@ class PodTopologySpread:
                 if nodes.labelled(rule.key)
             ]
         )
-        state[RANKED] = Ranked(counted, complete)
+        state[RANKED] = SpreadRanking(counted, complete)
         return None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
@@ -172,7 +177,7 @@ class PodTopologySpread:
 
     # -- another look ------------------------------------------------------------------------------------------------
 
-    def worth_retrying(self, pod: Pod, change: Changed) -> bool:
+    def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         """Say whether a pod that counts came or went, or the domains changed."""
         rules = self._rules.hard(pod)
         if change.pod is not None:
@@ -187,7 +192,7 @@ class PodTopologySpread:
         return _domains_changed(keys, pod, change.before, node)
 
 
-def _too_many(rule: Rule, counted: Spread) -> Bools:
+def _too_many(rule: SpreadRule, counted: DomainSpread) -> Bools:
     """Say which domains would have too many pods with this one."""
     pods = counted.pods[counted.there()]
     fewest = 0 if len(pods) < rule.min_domains else int(pods.min(initial=NO_DOMAIN))
@@ -195,7 +200,7 @@ def _too_many(rule: Rule, counted: Spread) -> Bools:
     return too_many
 
 
-def _crowding(rule: Rule, counted: Spread, ranked: Bools, count: int) -> Floats:
+def _crowding(rule: SpreadRule, counted: DomainSpread, ranked: Bools, count: int) -> Floats:
     """Return what one rule adds to the raw score of each of *count* ranked nodes; every step as upstream takes it."""
     if rule.key == HOSTNAME:
         crowding = counted.pods * logarithm(count + 2)

@@ -6,15 +6,15 @@ import pytest
 
 from lamina.model import events
 from lamina.model.node import Node
-from lamina.scheduling.framework.agent import LINEAR, agent_faults
-from lamina.scheduling.framework.columns import Bools
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.view import NodeView, only
-from lamina.scheduling.loop.panel import Panel
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.scheduling_agent import LINEAR, agent_faults
+from lamina.scheduling.loop.extender_core import ExtenderCore
 from lamina.scheduling.plugins.agents.congestion import AGENT, Congestion, CongestionArgs
 from lamina.scheduling.plugins.agents.congestion.plugin import STAMP, environment
+from lamina.scheduling.state.columns import Bools
+from lamina.scheduling.state.view import NodeView, only
 from lamina.services.annotator import congestion_values
-from lamina.testing import Desk, a_loop, a_node, a_pod
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 from tests.unit.scheduling.bench import Bench
 
 POD = a_pod()
@@ -152,7 +152,7 @@ def test_the_stamp_is_the_one_that_is_written():
 
 def test_answers_follow_factors_that_grow_old():
     """Of equals the first is taken, and the second is not congested while that is believed."""
-    desk = Desk(a_loop(["PrioritySort", "NodeName", "Congestion", "DefaultBinder"]))
+    desk = LoopHarness(a_loop(["PrioritySort", "NodeName", "Congestion", "DefaultBinder"]))
     desk.at(12 * 3600.0)
     desk.tell(events.NodeSeen(a_node("n0", annotations={"congestion-factor": "50"})))
     desk.tell(events.NodeSeen(dated("11:59", "0")))
@@ -168,7 +168,7 @@ def test_answers_follow_factors_that_grow_old():
 
 def test_answers_are_kept_until_an_annotation_changes():
     loop = a_loop(["PrioritySort", "NodeName", "Congestion", "DefaultBinder"])
-    desk = Desk(loop)
+    desk = LoopHarness(loop)
     desk.tell(*(events.NodeSeen(node) for node in nodes("10", "20").columns.nodes))
     desk.see(a_pod("p1"), a_pod("p2"))
     desk.tell(events.NodeSeen(a_node("n0", annotations={"congestion-factor": "30"})))
@@ -182,7 +182,7 @@ def test_answers_are_kept_until_an_annotation_changes():
 
 
 def test_an_extender_answers_about_the_nodes_it_was_asked_about():
-    panel = Panel([AGENT])
+    panel = ExtenderCore([AGENT])
     panel.take(*(events.NodeSeen(node) for node in nodes("10", None, "65", "80").columns.nodes))
 
     # Of n1 nothing is known: half of 90 and 20 together, that is 55 points.

@@ -1,10 +1,10 @@
 """Foo, the template: it lets every node pass and prefers none."""
 
 from lamina.model import events
-from lamina.scheduling.framework.agent import agent_faults
-from lamina.scheduling.framework.registry import NoArgs
+from lamina.scheduling.contract.plugin_registry import NoArgs
+from lamina.scheduling.contract.scheduling_agent import agent_faults
 from lamina.scheduling.plugins.agents.foo import AGENT, Foo
-from lamina.testing import Desk, a_loop, a_node, a_pod
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 from tests.unit.scheduling.bench import Bench, refused, scored
 
 
@@ -29,7 +29,7 @@ def test_a_cluster_without_nodes_is_no_problem():
 
 
 def test_it_takes_part_in_a_profile():
-    desk = Desk(a_loop(["PrioritySort", "Foo", "DefaultBinder"]))
+    desk = LoopHarness(a_loop(["PrioritySort", "Foo", "DefaultBinder"]))
     desk.tell(events.NodeSeen(a_node("n1")))
     desk.see(a_pod("p1"))
 

@@ -4,23 +4,23 @@ import numpy as np
 import pytest
 
 from lamina.scheduling.plugins.agents.pigeon import objectives
-from lamina.scheduling.plugins.agents.pigeon.cluster import Cluster
-from lamina.scheduling.plugins.agents.pigeon.demand import Demand
+from lamina.scheduling.plugins.agents.pigeon.cluster_resources import ClusterResources
+from lamina.scheduling.plugins.agents.pigeon.demand_statistics import DemandStatistics
 
 PRECISION = 1e-5  # as published
 
 
-def cluster(capacity: list[list[float]], usage: list[list[float]]) -> Cluster:
+def cluster(capacity: list[list[float]], usage: list[list[float]]) -> ClusterResources:
     """Build a cluster from a row for each node."""
-    return Cluster(np.array(capacity).T, np.array(usage).T, np.ones(len(capacity), dtype=np.bool_))
+    return ClusterResources(np.array(capacity).T, np.array(usage).T, np.ones(len(capacity), dtype=np.bool_))
 
 
 PUBLISHED = cluster([[4000, 8192]] * 3, [[2000, 2048], [1000, 4096], [0, 0]])
 POD = np.array([500.0, 1024.0])
 
 
-def demand(*pods: tuple[float, float]) -> Demand:
-    noted = Demand(2)
+def demand(*pods: tuple[float, float]) -> DemandStatistics:
+    noted = DemandStatistics(2)
     for number, pod in enumerate(pods):
         noted.note(f"p{number}", np.array(pod))
     return noted
@@ -76,7 +76,7 @@ def test_a_node_without_the_resource_is_full_and_stays_so():
 
 def test_one_resource_varies_by_its_deviation_over_its_mean():
     one = cluster([[10.0], [10.0]], [[2.0], [4.0]])
-    nothing = Demand(1)
+    nothing = DemandStatistics(1)
 
     # Shares .4 and .4: 0. Shares .2 and .6: .2/.4.
     assert pytest.approx([0.0, 0.5]) == objectives.adaptive_bin_packing(one, np.array([2.0]), nothing)
@@ -86,7 +86,10 @@ def test_more_than_all_in_use_counts_as_all():
     """A share of 1.3 counts as 1; with the pod the other is at .3: .35/.65."""
     over = cluster([[10.0], [10.0]], [[13.0], [2.0]])
 
-    assert pytest.approx(0.53846, abs=PRECISION) == objectives.adaptive_bin_packing(over, np.array([1.0]), Demand(1))[1]
+    assert (
+        pytest.approx(0.53846, abs=PRECISION)
+        == objectives.adaptive_bin_packing(over, np.array([1.0]), DemandStatistics(1))[1]
+    )
 
 
 def test_demand_is_compared_with_what_a_node_has_that_has_any():
@@ -103,7 +106,7 @@ def test_demand_is_compared_with_what_a_node_has_that_has_any():
 
 def test_where_no_node_has_a_resource_demand_for_it_does_not_count():
     none = cluster([[10.0, 0.0], [10.0, 0.0]], [[2.0, 0.0], [4.0, 0.0]])
-    first = Demand(1)
+    first = DemandStatistics(1)
     for number, amount in enumerate((1.0, 3.0)):
         first.note(f"p{number}", np.array([amount]))
     both = demand((1, 7), (3, 9))

@@ -6,13 +6,13 @@ import pytest
 from lamina.model import events
 from lamina.model.pod import Container, Pod, total_requests
 from lamina.model.resources import amounts
-from lamina.scheduling.framework.agent import agent_faults
-from lamina.scheduling.framework.columns import Floats
-from lamina.scheduling.framework.registry import faults
-from lamina.scheduling.loop.panel import Panel
+from lamina.scheduling.contract.plugin_registry import faults
+from lamina.scheduling.contract.scheduling_agent import agent_faults
+from lamina.scheduling.loop.extender_core import ExtenderCore
 from lamina.scheduling.plugins.agents.pigeon import AGENT, PigeonHoling, PigeonHolingArgs
 from lamina.scheduling.plugins.agents.pigeon.args import environment
-from lamina.testing import Desk, a_loop, a_node, a_pod
+from lamina.scheduling.state.columns import Floats
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 from tests.unit.scheduling.bench import Bench, final
 
 OBJECTIVES = ("A_BINPACK", "LOAD_BALANCE", "CONSOLIDATE")
@@ -268,7 +268,7 @@ def placed(pods: list[Pod], nodes: int = 4, **args: object) -> dict[str, list[st
         weights={"PigeonHoling": 1000},
         args={"PigeonHoling": msgspec.convert(args, PigeonHolingArgs)},
     )
-    desk = Desk(loop)
+    desk = LoopHarness(loop)
     desk.tell(*(events.NodeSeen(a_node(f"n{number}", 4, "8Gi")) for number in range(nodes)))
     desk.see(*pods)
     by_node: dict[str, list[str]] = {}
@@ -300,7 +300,7 @@ def test_balancing_spreads_and_consolidating_packs():
 
 
 def test_an_extender_answers_the_published_levels_and_retries_change_nothing():
-    panel = Panel([AGENT])
+    panel = ExtenderCore([AGENT])
     panel.take(*(events.NodeSeen(a_node(name, 4, "8Gi")) for name in "abc"))
     panel.take(events.PodSeen(a_pod("on-a", 2, "2Gi", on="a")), events.PodSeen(a_pod("on-b", 1, "4Gi", on="b")))
     for earlier in (a_pod("p1", "500m", "1Gi"), a_pod("p2", "1", "512Mi")):

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from lamina.model import events
+from lamina.model.node_usage import NodeUsage, ResourceUsage
 from lamina.model.pod import PodUid
-from lamina.model.usage import Load, NodeUsage
-from lamina.scheduling.framework.agent import Agents, agent_faults
-from lamina.scheduling.framework.registry import Args
-from lamina.scheduling.loop.panel import Panel, Victims
+from lamina.scheduling.contract.plugin_registry import PluginArgs
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgentRegistry, agent_faults
+from lamina.scheduling.loop.extender_core import ExtenderCore, NodeVictims
 from lamina.scheduling.plugins.agents.safe import (
     AGENT,
     BalanceArgs,
@@ -16,13 +16,13 @@ from lamina.scheduling.plugins.agents.safe import (
     OverloadArgs,
     PackingArgs,
 )
-from lamina.testing import Desk, a_loop, a_node, a_pod
+from lamina.testing import LoopHarness, a_loop, a_node, a_pod
 from tests.unit.scheduling.plugins.agents.safe.usage import annotated, measured, plain
 
 
 def test_it_can_be_served():
     assert [] == agent_faults(AGENT)
-    assert AGENT is Agents(AGENT)["safe"]
+    assert AGENT is SchedulingAgentRegistry(AGENT)["safe"]
 
 
 def test_its_verbs_are_those_of_the_original_and_two_more():
@@ -84,7 +84,7 @@ def test_arguments_are_written_as_upstream_writes_its_own(args, written):
     ],
     ids=str,
 )
-def test_arguments_out_of_range_are_refused(kind: type[Args], written):
+def test_arguments_out_of_range_are_refused(kind: type[PluginArgs], written):
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(written, kind)
 
@@ -109,7 +109,7 @@ def test_variables_set_what_they_set_before():
 
 def test_what_they_set_can_be_set():
     settings, _ = read(SAFEUTILIZATION="80", SAFEPERCENTILE="5", SAFEFORECASTWEIGHT="10")
-    args: dict[str, type[Args]] = {"SafeOverload": OverloadArgs, "SafeBalance": BalanceArgs}
+    args: dict[str, type[PluginArgs]] = {"SafeOverload": OverloadArgs, "SafeBalance": BalanceArgs}
 
     made = {plugin: msgspec.convert(values, args[plugin]) for plugin, values in settings.items()}
 
@@ -143,7 +143,7 @@ def test_the_table_is_no_more():
 
 
 def test_a_pod_waits_while_every_node_would_risk_overload_and_goes_when_one_does_not():
-    desk = Desk(a_loop(["PrioritySort", "NodeResourcesFit", "SafeOverload", "SafeBalance", "DefaultBinder"]))
+    desk = LoopHarness(a_loop(["PrioritySort", "NodeResourcesFit", "SafeOverload", "SafeBalance", "DefaultBinder"]))
     desk.tell(events.NodeSeen(plain("n1")), events.NodeSeen(plain("n2")))
     desk.tell(events.UsageReported((measured("n1", (0.85, 0.10)), measured("n2", (0.85, 0.10)))))
 
@@ -173,7 +173,7 @@ BUSY = a_pod("busy", cpu="500m", on="n1", started=True)
 )
 def test_a_pod_that_was_refused_is_tried_again_when(happened):
     said = isinstance(happened[0], events.NodeSeen) and happened[0].node.annotations
-    desk = Desk(a_loop(JUDGES))
+    desk = LoopHarness(a_loop(JUDGES))
     desk.at(10.0)
     desk.tell(events.NodeSeen(annotated("n1", (0.85, 0.0)) if said else plain("n1")), events.PodSeen(BUSY))
     if not said:
@@ -191,7 +191,7 @@ def test_a_pod_that_was_refused_is_tried_again_when(happened):
 
 def test_a_pod_that_was_refused_is_tried_again_when_its_node_is_not_believed_any_more():
     """Due after 60 s, and believed in full for 120."""
-    desk = Desk(a_loop(JUDGES))
+    desk = LoopHarness(a_loop(JUDGES))
     desk.at(10.0)
     desk.tell(events.NodeSeen(plain("n1")), events.UsageReported((measured("n1", (0.95, 0.0), until=10.0, renews=60),)))
     desk.see(a_pod("web", cpu="10m"))
@@ -205,11 +205,11 @@ def test_a_pod_that_was_refused_is_tried_again_when_its_node_is_not_believed_any
 
 def test_nobody_is_evicted_for_what_one_that_may_be_idle_asked_for():
     """Two of four cores are in use, by one pod or the other: with one of them gone it may be one, and there is none for 3."""
-    panel = Panel([AGENT])
+    panel = ExtenderCore([AGENT])
     panel.take(events.TimePassed(100.0), events.NodeSeen(a_node("n1")))
     panel.take(*(events.PodSeen(a_pod(name, cpu=2, on="n1", started=True)) for name in ("idle", "busy")))
-    panel.take(events.UsageReported((NodeUsage("n1", cpu=Load(2000.0), since=0.0, until=100.0),)))
-    victims = [Victims("n1", ("idle",))]
+    panel.take(events.UsageReported((NodeUsage("n1", cpu=ResourceUsage(2000.0), since=0.0, until=100.0),)))
+    victims = [NodeVictims("n1", ("idle",))]
 
     assert [] == panel.preempt("safe-overload", a_pod("p", cpu=3), victims)
     assert ["n1"] == panel.preempt("safe-overload", a_pod("p", cpu="2500m"), victims)
@@ -217,7 +217,7 @@ def test_nobody_is_evicted_for_what_one_that_may_be_idle_asked_for():
 
 def test_pods_that_are_not_measured_yet_are_counted():
     """Two nodes alike: what was just placed on one counts there before it is measured, so the next goes to the other."""
-    desk = Desk(a_loop(["PrioritySort", "NodeResourcesFit", "SafeOverload", "SafeBalance", "DefaultBinder"]))
+    desk = LoopHarness(a_loop(["PrioritySort", "NodeResourcesFit", "SafeOverload", "SafeBalance", "DefaultBinder"]))
     desk.tell(events.NodeSeen(plain("n1")), events.NodeSeen(plain("n2")))
     desk.tell(events.UsageReported((measured("n1", (0.3, 0.05)), measured("n2", (0.3, 0.05)))))
 

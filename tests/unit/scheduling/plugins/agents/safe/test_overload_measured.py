@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from lamina.model.node import Node
-from lamina.model.usage import Load, NodeUsage
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.evaluation import Evaluation
-from lamina.scheduling.framework.usage import ANNOTATED_WITHIN
+from lamina.model.node_usage import NodeUsage, ResourceUsage
+from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.plugins.agents.safe import OverloadArgs, SafeOverload
-from lamina.scheduling.plugins.agents.safe.observed import STAMP
-from lamina.services.annotator import planning, usage_values
+from lamina.scheduling.plugins.agents.safe.utilization import STAMP
+from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
+from lamina.scheduling.state.cluster_usage import ANNOTATED_WITHIN
+from lamina.services.annotator import annotation_plan, usage_values
 from lamina.testing import a_node, a_pod, a_profile
 from tests.unit.scheduling.bench import Bench, refused
 from tests.unit.scheduling.plugins.agents.safe.usage import annotated, measured, plain, points
@@ -134,7 +134,7 @@ def test_what_was_measured_counts_more_than_what_was_annotated(source, want):
 )
 def test_a_forecast_counts_as_much_as_is_set(weight, want):
     bench = Bench(plain())
-    bench.context.usage.report((NodeUsage("n1", cpu=Load(900.0, forecast=950.0)),))
+    bench.context.usage.report((NodeUsage("n1", cpu=ResourceUsage(900.0, forecast=950.0)),))
 
     assert {"n1": want} == points(plugin(bench, forecast_weight=weight), bench)
 
@@ -235,7 +235,7 @@ def stamped(name: str, use: tuple[float, float], at: str) -> Node:
 
 def test_the_stamp_is_the_one_that_is_written_and_renewed_as_often():
     assert usage_values.STAMP == STAMP
-    assert planning.REFRESH == ANNOTATED_WITHIN
+    assert annotation_plan.REFRESH == ANNOTATED_WITHIN
 
 
 @pytest.mark.parametrize("source", ["auto", "annotations"])
@@ -301,14 +301,14 @@ def test_a_kept_evaluation_follows_what_is_measured():
     bench = a_bench("silent", **{f"n{number}": (0.5, number / 100) for number in range(20)})
     profile = a_profile(bench.context, ["PrioritySort", "DefaultBinder", "SafeOverload"])
     pod = a_pod(cpu="100m")
-    kept = Evaluation(profile, bench.columns, pod)
+    kept = ShapeEvaluation(profile, bench.columns, pod)
     for name, use in (("n3", POOR), ("n5", FINE), ("silent", FAIR)):
         bench.context.usage.report((measured(name, use),))
         assert kept.refresh(pod)
-        assert told_by(Evaluation(profile, bench.columns, pod)) == told_by(kept)
+        assert told_by(ShapeEvaluation(profile, bench.columns, pod)) == told_by(kept)
 
 
-def told_by(evaluation: Evaluation) -> tuple[list[float], list[bool]]:
+def told_by(evaluation: ShapeEvaluation) -> tuple[list[float], list[bool]]:
     return evaluation.totals.tolist(), evaluation.feasible.tolist()
 
 
@@ -317,17 +317,17 @@ def test_a_kept_evaluation_follows_what_is_annotated_and_how_old_that_is():
     bench.context.usage.pass_time(NOON)
     profile = a_profile(bench.context, ["PrioritySort", "DefaultBinder", "SafeOverload"])
     pod = a_pod(cpu="100m")
-    kept = Evaluation(profile, bench.columns, pod)
+    kept = ShapeEvaluation(profile, bench.columns, pod)
     seen = [told_by(kept)]
     for node in (stamped("n3", POOR, "11:45"), stamped("n5", POOR, "11:59"), annotated("silent", FAIR)):
         bench.put(node)
         assert kept.refresh(pod)
-        assert told_by(Evaluation(profile, bench.columns, pod)) == told_by(kept)
+        assert told_by(ShapeEvaluation(profile, bench.columns, pod)) == told_by(kept)
         seen.append(told_by(kept))
     for later in (600.0, 1200.0, 7200.0):
         bench.context.usage.pass_time(NOON + later)
         assert kept.refresh(pod)
-        assert told_by(Evaluation(profile, bench.columns, pod)) == told_by(kept)
+        assert told_by(ShapeEvaluation(profile, bench.columns, pod)) == told_by(kept)
         seen.append(told_by(kept))
 
     assert all(before != after for before, after in pairwise(seen))

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from lamina.model.node import Node
+from lamina.model.node_usage import NodeUsage, ResourceUsage
 from lamina.model.pod import Pod
-from lamina.model.usage import Load, NodeUsage
-from lamina.scheduling.framework.cycle_state import CycleState
-from lamina.scheduling.framework.status import Code
-from lamina.scheduling.framework.view import NodeView
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.status import Code
+from lamina.scheduling.state.view import NodeView
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench
 
@@ -38,9 +38,9 @@ def plain(name: str = "n1", **more: Any) -> Node:
     return a_node(name, cpu=1, memory=str(WHOLE), **more)
 
 
-def load(use: Use) -> Load | None:
+def load(use: Use) -> ResourceUsage | None:
     """The use of one resource of such a node."""
-    return None if use is None else Load(WHOLE * use[0], WHOLE * use[1])
+    return None if use is None else ResourceUsage(WHOLE * use[0], WHOLE * use[1])
 
 
 def measured(node: str, cpu: Use = None, memory: Use = None, *, until: float = 0.0, renews: float = 0.0) -> NodeUsage:

@@ -1,0 +1,1 @@
+"""`lamina catalog`: build, show and generate image catalogs."""

@@ -1,0 +1,111 @@
+"""What a cluster knows of images: ImageLayers say what they consist of, NodeLayers what nodes call them."""
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from lamina.clients.kube import paged_list
+from lamina.clients.kube.access import load_access
+from lamina.clients.kube.errors import ApiError
+from lamina.clients.kube.transport import KubeClient
+from lamina.layers.catalog import Catalog
+from lamina.model.errors import InputError
+from lamina.model.image import Image, Platform
+from lamina.model.reference import ReferenceFormatError, parse_reference
+from lamina.wire.custom_resources.api_group import API_VERSION
+from lamina.wire.custom_resources.image_layers import decode_image_layers
+from lamina.wire.custom_resources.node_layers import decode_node_layers
+from lamina.wire.errors import WireError
+from lamina.wire.kube.codec import decode_node, decode_pod
+
+NOT_FOUND: Final = 404
+UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class ClusterImages(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster knows."""
+
+    images: tuple[Image, ...]
+    """With the names nodes have for them."""
+    unknown: tuple[str, ...] = ()
+    """Images that pods want and nobody has told about."""
+    registries: tuple[str, ...] = ()
+    """Registries that nodes have pulled from."""
+    platforms: tuple[Platform, ...] = ()
+    """Of the nodes."""
+    mistakes: tuple[str, ...] = ()
+    """Objects that could not be read, a line each."""
+
+
+def query_cluster(kubeconfig: Path | None, context: str, *, pods: bool) -> ClusterImages:
+    """Ask a cluster what it knows, and if *pods* what they want beyond that."""
+    return asyncio.run(_query_cluster(kubeconfig, context, pods))
+
+
+async def _query_cluster(kubeconfig: Path | None, context: str, pods: bool) -> ClusterImages:
+    client = KubeClient(load_access(kubeconfig, context), connections=2, user_agent="lamina-catalog")
+    try:
+        return await _collect(client, pods)
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            hint = "install Lamina's kinds first (deploy/crds), and agents that fill them"
+            raise InputError.one("the cluster", f"does not know ImageLayers and NodeLayers: {hint}") from error
+        raise
+    finally:
+        await client.close()
+
+
+async def _collect(client: KubeClient, pods: bool) -> ClusterImages:
+    mistakes: list[WireError] = []
+    catalog = Catalog()
+    async for image in paged_list.list_objects(
+        client, f"/apis/{API_VERSION}/imagelayers", decode_image_layers, refused=mistakes
+    ):
+        catalog.learn(image)
+    platform_of = {
+        node.name: node.platform
+        async for node in paged_list.list_objects(client, "/api/v1/nodes", decode_node, refused=mistakes)
+    }
+    names: dict[tuple[str, Platform], None] = {}
+    async for report in paged_list.list_objects(
+        client, f"/apis/{API_VERSION}/nodelayers", decode_node_layers, refused=mistakes
+    ):
+        platform = platform_of.get(report.node) or report.platform or Platform()
+        catalog.claim(platform, (), report.images)
+        names.update(dict.fromkeys((name, platform) for held in report.images for name in held.names))
+    platforms = tuple(sorted(set(platform_of.values()), key=msgspec.structs.astuple)) or (Platform(),)
+    unknown: dict[str, None] = {}
+    if pods:
+        selector = {"fieldSelector": UNFINISHED}
+        async for pod in paged_list.list_objects(
+            client, "/api/v1/pods", decode_pod, selectors=selector, refused=mistakes
+        ):
+            unknown.update(dict.fromkeys(pod.images))
+    wanted = (name for name in unknown if any(catalog.find(name, platform) is None for platform in platforms))
+    return ClusterImages(
+        images=tuple(_named(catalog, names)),
+        unknown=tuple(sorted(name for name in wanted if _registry(name))),
+        registries=tuple(sorted({host for name, _ in names if (host := _registry(name))})),
+        platforms=platforms,
+        mistakes=tuple(map(str, mistakes)),
+    )
+
+
+def _named(catalog: Catalog, names: dict[tuple[str, Platform], None]) -> list[Image]:
+    """Give every image the names that most nodes have for it."""
+    named: dict[str, dict[str, None]] = {image.digest: {} for image in catalog}
+    for name, platform in sorted(names, key=lambda one: (one[0], msgspec.structs.astuple(one[1]))):
+        image = catalog.find(name, platform) if _registry(name) else None
+        if image is not None:
+            named[image.digest][name] = None
+    ordered = sorted(catalog, key=lambda image: image.digest)
+    return [msgspec.structs.replace(image, names=(*image.names, *named[image.digest])) for image in ordered]
+
+
+def _registry(name: str) -> str:
+    try:
+        return parse_reference(name).registry
+    except ReferenceFormatError:
+        return ""

@@ -1,0 +1,118 @@
+"""
+Images asked for at their registries, one answer after the other, for commands that a person runs.
+
+Who names a registry on the command line has allowed it to be asked: that is what the rules are for. On a private address
+it is asked only with leave, and without TLS as well.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from lamina.clients.oci.hosts import HUB
+from lamina.clients.oci.keyring import Keyring
+from lamina.clients.oci.lookup_results import ImageNotFound, ResolvedImages
+from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings, load_registry_config
+from lamina.clients.oci.registry_endpoints import spelled
+from lamina.clients.oci.resolver import RegistryResolver
+from lamina.model.image import Platform
+from lamina.model.reference import ReferenceFormatError, parse_reference
+
+AT_A_TIME: Final = 4
+
+RegistryAnswer = tuple[str, ResolvedImages | ImageNotFound]
+
+
+class RegistryQueryOptions(msgspec.Struct, frozen=True):
+    """How registries are asked."""
+
+    registries: Path | None = None
+    docker_config: Path | None = None
+    plain_http: bool = False
+    private: bool = False
+
+    def rules(self, named: Iterable[str], *, from_nodes: bool = False) -> RegistryConfig:
+        """Allow the registries of these references beside those of the file. Raises InputError."""
+        rules = RegistryConfig() if self.registries is None else load_registry_config(self.registries)
+        # In one spelling: an entry for Registry.Example is one for registry.example.
+        entries = {spelled(one.host): one for one in rules.registries}
+        for host in sorted({spelled(parse_reference(reference).registry) for reference in named}):
+            entry = entries.get(host, RegistrySettings(host))
+            entries[host] = msgspec.structs.replace(
+                entry,
+                plain_http=entry.plain_http or (self.plain_http and host != HUB),
+                private=entry.private or self.private,
+            )
+        return msgspec.structs.replace(
+            rules, registries=tuple(entries.values()), from_nodes=rules.from_nodes and from_nodes
+        )
+
+    def keyring(self) -> Keyring | None:
+        """Read the credentials. Raises InputError."""
+        return None if self.docker_config is None else Keyring.from_file(self.docker_config)
+
+
+def query_registries(
+    references: Sequence[str],
+    platforms: Collection[Platform],
+    rules: RegistryConfig,
+    keyring: Keyring | None,
+    on_nodes: Collection[str] = (),
+) -> Iterator[RegistryAnswer]:
+    """Yield what is known about each reference, as answers come."""
+    with asyncio.Runner() as runner:
+        questions = runner.run(_begin(references, platforms, rules, keyring, on_nodes))
+        try:
+            for _ in references:
+                yield runner.run(questions.next())
+        finally:
+            runner.run(questions.close())
+
+
+async def _begin(
+    references: Sequence[str],
+    platforms: Collection[Platform],
+    rules: RegistryConfig,
+    keyring: Keyring | None,
+    on_nodes: Collection[str],
+) -> "_PendingQueries":
+    resolver = RegistryResolver(rules, keyring)
+    resolver.seen_on_nodes(on_nodes)
+    return _PendingQueries(resolver, references, platforms)
+
+
+class _PendingQueries:
+    """What is being asked; lives on one event loop that runs whenever somebody waits for an answer."""
+
+    def __init__(self, resolver: RegistryResolver, references: Sequence[str], platforms: Collection[Platform]) -> None:
+        self._resolver = resolver
+        self._platforms = platforms
+        self._answers: asyncio.Queue[RegistryAnswer] = asyncio.Queue()
+        self._turns = asyncio.Semaphore(AT_A_TIME)
+        self._tasks = [asyncio.create_task(self._ask(reference)) for reference in references]
+
+    async def next(self) -> RegistryAnswer:
+        return await self._answers.get()
+
+    async def _ask(self, reference: str) -> None:
+        async with self._turns:
+            answer = await self._resolver.find(reference, self._platforms)
+        self._answers.put_nowait((reference, answer))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._resolver.close()
+
+
+def reference_problem(reference: str) -> str:
+    """Say why this is no reference; empty when it is one."""
+    try:
+        parse_reference(reference)
+    except ReferenceFormatError as error:
+        return str(error)
+    return ""

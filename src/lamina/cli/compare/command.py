@@ -1,0 +1,194 @@
+"""``lamina compare``: one scenario under several profiles and seeds; a table with confidence intervals."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from lamina.evaluation.comparison import ProfileComparison
+    from lamina.model.errors import Mistake
+
+EXAMPLES: Final = """\b
+Examples:
+  lamina compare examples/classic/scenario.yaml --profiles kube-default,image-locality,lamina-balanced
+  lamina compare my.yaml --profiles kube-default,my-scheduler-config.yaml --seeds 20 --out /tmp/study
+  lamina compare my.yaml --profiles lamina-balanced,kube-default --baseline kube-default -o csv
+  lamina compare my.yaml --profiles kube-default,lamina-balanced --metrics not_started,evictions,startup_p99
+"""
+
+RESULTS: Final = "results.jsonl"
+COMPARISON: Final = "comparison.json"
+MOST_SEEDS: Final = 10_000
+
+
+class MetricListCommand(click.Command):
+    """A command whose help ends with the list of metrics."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the metrics with their units, then the examples."""
+        from lamina.evaluation.run_metrics import METRICS
+
+        with formatter.section("Metrics (* are rows of every table, + if they are not 0 or differ)"):
+            marks = {"always": "*", "non-zero": "+", "differs": "+", "on request": ""}
+            formatter.write_dl([(f"{one.name}{marks[one.shown]}", f"{one.title} ({one.label})") for one in METRICS])
+        super().format_epilog(ctx, formatter)
+
+
+@click.command(cls=MetricListCommand, epilog=EXAMPLES)
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option(
+    "--profiles",
+    required=True,
+    multiple=True,
+    metavar="FILE|NAME,...",
+    help="Scheduler configurations, separated by commas; may be given more than once.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, MOST_SEEDS),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Run each profile under the seeds 1 to N; intervals need two or more.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder with the files that the scenario imports; default: its own folder.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many runs side by side; default: one per core. The result does not depend on it.",
+)
+@click.option("--baseline", metavar="FILE|NAME", help="What the others are compared to; default: the first profile.")
+@click.option(
+    "--metrics",
+    multiple=True,
+    metavar="NAME,...",
+    help="Rows to show, in this order, separated by commas; default: see the list below. JSON, YAML and CSV: all.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False, writable=True),
+    help=f"Folder for {RESULTS} (a line per run) and {COMPARISON}.",
+)
+@click.option("-o", "output", type=click.Choice(["table", "json", "yaml", "csv"]), default="table", show_default=True)
+def compare(  # noqa: PLR0913, PLR0917 - one for each option
+    scenario: Path,
+    profiles: tuple[str, ...],
+    seeds: int,
+    data: Path | None,
+    jobs: int | None,
+    baseline: str | None,
+    metrics: tuple[str, ...],
+    out: Path | None,
+    output: str,
+) -> None:
+    """Run SCENARIO (a YAML file) under several profiles and seeds, and say which differences are more than luck."""
+    from lamina.cli.compare import run_pool
+    from lamina.evaluation import comparison
+    from lamina.evaluation.run_metrics import METRICS, chosen
+    from lamina.model.errors import InputError
+
+    names = [name.strip() for listed in profiles for name in listed.split(",")]
+    rows = [name.strip() for listed in metrics for name in listed.split(",")]
+    mistakes = [*_wrong_scenario(scenario, data), *_wrong_profiles(names, baseline), *_wrong_metrics(rows)]
+    if mistakes:
+        raise InputError(mistakes)
+    if out is not None:
+        _make(out)
+    # Seed by seed, so that a process finds the scenario it has just loaded.
+    tasks = [run_pool.RunTask(scenario, name, seed, data) for seed in range(1, seeds + 1) for name in names]
+    with run_pool.RunPoolProgress(len(tasks)) as waiting:
+        summaries = run_pool.run_all(tasks, jobs or run_pool.cores(), waiting.done)
+    runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, summaries, strict=True)]
+    compared = comparison.compare(runs, baseline or names[0], chosen(rows, "--metrics") if rows else METRICS)
+    if out is not None:
+        _write(out, summaries, compared)
+    _print(compared, output, out, every_row=bool(rows))
+
+
+# -- what is checked before anything runs --------------------------------------------------------------------------------
+
+
+def _wrong_scenario(scenario: Path, data: Path | None) -> Iterable["Mistake"]:
+    from lamina.cli.compare.run_pool import scenario_for
+    from lamina.model.errors import InputError
+
+    try:
+        scenario_for(scenario, 1, data)
+    except InputError as error:
+        return error.mistakes
+    return ()
+
+
+def _wrong_profiles(names: Sequence[str], baseline: str | None) -> Iterable["Mistake"]:
+    from lamina.cli.options.scheduler_profile import configuration
+    from lamina.model.conversion import suggest
+    from lamina.model.errors import InputError, Mistake
+
+    for name in dict.fromkeys(names):
+        if not name:
+            yield Mistake("--profiles", "an empty name: write the profiles with one comma between them")
+            continue
+        if names.count(name) > 1:
+            yield Mistake("--profiles", f"{name!r} is listed {names.count(name)} times: once is enough")
+        try:
+            configuration(name)
+        except InputError as error:
+            for one in error.mistakes:
+                # The rest of the house knows this option in the singular.
+                yield msgspec.structs.replace(one, source="--profiles") if one.source == "--profile" else one
+    if baseline is not None and baseline not in names:
+        yield Mistake("--baseline", f"{baseline!r} is not among the profiles: {suggest(baseline, filter(None, names))}")
+
+
+def _wrong_metrics(names: Sequence[str]) -> Iterable["Mistake"]:
+    from lamina.evaluation.run_metrics import chosen
+    from lamina.model.errors import InputError
+
+    try:
+        chosen(names, "--metrics")
+    except InputError as error:
+        return error.mistakes
+    return ()
+
+
+def _make(folder: Path) -> None:
+    """Make the folder before the runs: who waited for hours wants to keep what came out."""
+    from lamina.model.errors import InputError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError.one("--out", f"{folder} cannot be made: {error.strerror}") from error
+
+
+# -- what comes out ------------------------------------------------------------------------------------------------------
+
+
+def _write(out: Path, summaries: Sequence[dict[str, Any]], compared: "ProfileComparison") -> None:
+    from lamina.trace.trace_writer import atomic_write
+
+    atomic_write(out / RESULTS, b"".join(msgspec.json.encode(one) + b"\n" for one in summaries))
+    atomic_write(out / COMPARISON, msgspec.json.format(msgspec.json.encode(compared), indent=2) + b"\n")
+
+
+def _print(compared: "ProfileComparison", output: str, out: Path | None, *, every_row: bool) -> None:
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(compared), indent=2))
+    elif output == "yaml":
+        click.echo(msgspec.yaml.encode(compared), nl=False)
+    elif output == "csv":
+        from lamina.cli.compare.comparison_table import as_csv
+
+        click.echo(as_csv(compared), nl=False)
+    else:
+        from lamina.cli.compare.comparison_table import print_comparison
+
+        print_comparison(compared, out, every_row=every_row)

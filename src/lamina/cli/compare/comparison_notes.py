@@ -1,0 +1,78 @@
+"""What stands below a comparison's tables: how to read the signs, which pods the figures cover, which seeds are missing."""
+
+from collections.abc import Iterator, Sequence
+
+from lamina.cli.output.screen import Screen, literal
+from lamina.evaluation.comparison import ComparisonRow, Population, ProfileComparison
+from lamina.evaluation.intervals import Ratio
+from lamina.evaluation.run_metrics import BY_NAME, Metric
+
+
+def notes(
+    screen: Screen, compared: ProfileComparison, metrics: Sequence[Metric], others: Sequence[str]
+) -> Iterator[str]:
+    """Return the lines, each with markup: about intervals and signs, about pods, about seeds without a ratio."""
+    rows = [compared.row(profile, metric.name) for profile in compared.profiles for metric in metrics]
+    yield from _about_intervals(screen, compared, rows, others)
+    yield from _about_pods(compared, rows)
+    for row in rows:
+        if row.basis == "ratio" and row.against is not None and row.against.left_out:
+            yield f"{literal(row.profile)}, {BY_NAME[row.metric].title}: {_left_out(row.against)}"
+
+
+def _about_intervals(
+    screen: Screen, compared: ProfileComparison, rows: Sequence[ComparisonRow], others: Sequence[str]
+) -> Iterator[str]:
+    percent = f"{compared.confidence:.0%}"
+    by_difference = any(row.basis == "difference" for row in rows)
+    if len(compared.seeds) == 1:
+        yield "one seed tells nothing about luck: intervals need --seeds 2 or more"
+    else:
+        neither = any(BY_NAME[row.metric].better == "neither" for row in rows)
+        less = "less is better (started: neither)" if neither else "less is better everywhere"
+        yield f"{more_or_less(screen)} and ranges are {percent} confidence intervals over the seeds; {less}"
+        if others:
+            equality = "1 (of a difference: 0)" if by_difference else "1"
+            yield f"< and >: the whole interval lies below or above {equality}; no sign: these seeds do not tell the two apart"
+        if all(row.estimate is None or not row.estimate.half_width for row in compared.rows):
+            yield "all seeds gave the same: nothing here depends on them, and the intervals say nothing about luck"
+    if by_difference:
+        yield "difference: this profile minus the baseline, because a figure of 0 has no ratio"
+
+
+def _about_pods(compared: ProfileComparison, rows: Sequence[ComparisonRow]) -> Iterator[str]:
+    """Name the profiles under which pods did not start, and the rows that therefore have no verdict."""
+    if any(not row.comparable for row in rows):
+        counts = ", ".join(f"{literal(one.profile)} {_started(one)}" for one in compared.populations)
+        yield f"[yellow]?[/yellow]: no verdict, the two figures do not cover the same pods. Pods started a run: {counts}"
+    elif any(one.not_started for one in compared.populations):
+        counts = ", ".join(f"{literal(one.profile)} {_started(one)}" for one in compared.populations)
+        yield f"[yellow]not all pods started[/yellow], and start times are of those that did: {counts}"
+        if len(compared.populations) > 1 and len({one.started for one in compared.populations}) == 1:
+            yield "as many pods under every profile, but not necessarily the same ones"
+
+
+def _started(population: Population) -> str:
+    if population.started is None or population.total is None:
+        return "unknown"
+    return f"{population.started:,.1f} of {population.total:,.1f}"
+
+
+def _left_out(against: Ratio) -> str:
+    pairs = against.runs + against.left_out
+    return f"{against.left_out} of {several(pairs, 'seed')} left out of the ratio, because one of the two figures is 0 or missing"
+
+
+def more_or_less(screen: Screen) -> str:
+    """Return the sign before half an interval."""
+    return "±" if signs(screen) else "+-"
+
+
+def signs(screen: Screen) -> bool:
+    """Whether the screen can show signs beyond ASCII."""
+    return screen.is_terminal and screen.console.encoding.startswith("utf")
+
+
+def several(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural if need be."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,1 @@
+"""`lamina demo`: the guided tour."""

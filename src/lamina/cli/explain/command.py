@@ -1,0 +1,111 @@
+"""``lamina explain``: why this node, per plugin, runner-up, how close; or why pending, in kube-scheduler's words."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from lamina.model.decision import Decision
+
+EXAMPLES: Final = """\b
+Examples:
+  lamina explain web-0 -n shop
+  lamina explain shop/web-0 --scheduler http://127.0.0.1:10259
+  lamina simulate examples/founding/scenario.yaml --detail full --out /tmp/founding
+  lamina explain p3 --trace /tmp/founding
+  lamina explain default/p3 --trace /tmp/founding/trace.jsonl.zst --attempt 1 -o json
+
+On a cluster the pod itself says why: its scheduler writes it down with the binding. The scheduler knows more while it
+remembers; its pages are served to loopback, so forward its port and name it with --scheduler.
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("pod")
+@click.option(
+    "--trace", type=click.Path(path_type=Path), help="A trace, or the folder `lamina simulate --out` wrote it to."
+)
+@click.option("--attempt", type=click.IntRange(min=1), help="Which attempt of a trace to tell of; default: the last.")
+@click.option("-n", "--namespace", default="", help="Of a pod on a cluster; default: the context's.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Which context of the kubeconfig.")
+@click.option("--scheduler", "url", default="", help="Address of a scheduler's pages, to be told every detail.")
+@click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    pod: str,
+    trace: Path | None,
+    attempt: int | None,
+    namespace: str,
+    kubeconfig: Path | None,
+    context: str,
+    url: str,
+    output: str,
+) -> None:
+    """Tell why POD (name, or namespace/name) went where it went, or why it waits."""
+    from lamina.model.errors import InputError
+
+    if trace is not None:
+        _show(_from_trace(pod, trace, attempt, namespace), output)
+        return
+    if attempt is not None:
+        raise InputError.one("--attempt", "only a trace keeps earlier attempts: name one with --trace")
+    from lamina.cli.explain.live_lookup import query_pod, query_scheduler
+
+    told = query_pod(pod, namespace, kubeconfig, context)
+    decision = query_scheduler(url, told.pod) if url else None
+    if decision is not None:
+        _show(decision, output, "a scheduler started with -v 10 remembers every node and every layer")
+    elif output == "table":
+        from lamina.cli.explain.pod_status_text import print_pod_status
+
+        print_pod_status(told)
+        if url:
+            click.echo(f"{url} remembers no decision about it", err=True)
+    else:
+        _print(told, output)
+
+
+def _from_trace(pod: str, trace: Path, attempt: int | None, namespace: str) -> "Decision":
+    from lamina.cli.simulate.command import TRACE
+    from lamina.model.conversion import suggest
+    from lamina.model.errors import InputError
+    from lamina.trace.trace_reader import read_trace
+    from lamina.trace.trace_records import PodArrived, PodDecided
+
+    path = trace / TRACE if trace.is_dir() else trace
+    key = pod if "/" in pod else f"{namespace or 'default'}/{pod}"
+    known: set[str] = set()
+    told = []
+    for record in read_trace(path):
+        if isinstance(record, PodArrived):
+            known.add(record.pod)
+        elif isinstance(record, PodDecided) and record.decision.pod == key:
+            told.append(record.decision)
+    if key not in known:
+        hint = suggest(key, sorted(known)) if known else "there are no pods in it"
+        raise InputError.one(str(path), f"there is no pod {key!r} in this trace: {hint}")
+    if not told:
+        raise InputError.one(str(path), f"no decision about {key} is in this trace: it was never looked at")
+    chosen = [one for one in told if attempt in (None, one.attempt)]
+    if not chosen:
+        attempts = ", ".join(str(one.attempt) for one in told)
+        raise InputError.one("--attempt", f"{key} has no attempt {attempt}; told are: {attempts}")
+    return chosen[-1]
+
+
+def _show(decision: "Decision", output: str, more: str = "") -> None:
+    if output == "table":
+        from lamina.cli.explain.decision_table import print_decision
+
+        print_decision(decision, more=more) if more else print_decision(decision)
+    else:
+        _print(decision, output)
+
+
+def _print(found: object, output: str) -> None:
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+    else:
+        click.echo(msgspec.yaml.encode(found), nl=False)

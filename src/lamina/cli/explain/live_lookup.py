@@ -1,0 +1,81 @@
+"""`lamina explain` on a cluster: from the pod itself, and from the scheduler while it remembers."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from lamina.clients.kube.access import load_access
+from lamina.clients.kube.errors import ApiError, one_line
+from lamina.clients.kube.transport import KubeClient
+from lamina.model.decision import Decision
+from lamina.model.errors import InputError
+from lamina.model.plain import shown
+from lamina.wire.kube.pod_placement import PodPlacement, decode_pod_placement
+
+LARGEST: Final = 16 * 1024 * 1024
+"""Bytes of a decision in full detail, for more nodes than clusters have."""
+TIMEOUT: Final = 10.0
+NOT_FOUND: Final = 404
+LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+
+
+def query_pod(pod: str, namespace: str, kubeconfig: Path | None, context: str) -> PodPlacement:
+    """Ask the API server about a pod."""
+    return asyncio.run(_query_pod(pod, namespace, kubeconfig, context))
+
+
+async def _query_pod(pod: str, namespace: str, kubeconfig: Path | None, context: str) -> PodPlacement:
+    access = load_access(kubeconfig, context)
+    where, _, name = pod.rpartition("/")
+    where = where or namespace or access.namespace
+    _check_names(where, name)
+    client = KubeClient(access, connections=1)
+    try:
+        return decode_pod_placement(
+            await client.request("GET", f"/api/v1/namespaces/{where}/pods/{name}", timeout=TIMEOUT)
+        )
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            hint = "name its namespace with -n, or a trace with --trace"
+            raise InputError.one("POD", f"there is no pod {where}/{name} in this cluster: {hint}") from error
+        raise
+    finally:
+        await client.close()
+
+
+def _check_names(namespace: str, name: str) -> None:
+    """Let nothing into a path that would make it another one."""
+    if not LABEL.fullmatch(namespace) or len(namespace) > 63:
+        raise InputError.one("-n", f"{shown(namespace)} cannot be a namespace: use a-z, 0-9 and - between")
+    if not all(LABEL.fullmatch(part) for part in name.split(".")) or len(name) > 253:
+        raise InputError.one("POD", f"{shown(name)} cannot be the name of a pod: use a-z, 0-9, with - or . between")
+
+
+def query_scheduler(url: str, pod: str) -> Decision | None:
+    """Ask a scheduler what it remembers about ``namespace/name``; None when it remembers nothing."""
+    return asyncio.run(_query_scheduler(url, pod))
+
+
+async def _query_scheduler(url: str, pod: str) -> Decision | None:
+    patience = aiohttp.ClientTimeout(total=TIMEOUT)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=patience) as session,
+            session.get(f"{url.rstrip('/')}/debug/decisions/{pod}", allow_redirects=False) as response,
+        ):
+            if response.status == NOT_FOUND:
+                return None
+            body = b""
+            while len(body) <= LARGEST and (piece := await response.content.read(LARGEST)):
+                body += piece
+            if response.status != 200 or len(body) > LARGEST:
+                said = one_line(body[:200].decode(errors="replace"))
+                raise InputError.one("--scheduler", f"{url} answered {response.status}: {said}")
+            return msgspec.json.decode(body, type=Decision)
+    except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError) as error:
+        hint = "forward its port first: kubectl -n lamina-system port-forward deploy/lamina-scheduler 10259"
+        raise InputError.one("--scheduler", f"{url} does not tell: {str(error) or 'no answer'}; {hint}") from error

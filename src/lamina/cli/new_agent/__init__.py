@@ -1,0 +1,1 @@
+"""`lamina new-agent`: write the project of a new scheduling agent."""

@@ -1,0 +1,38 @@
+"""``lamina new-agent``: a package folder for a scheduling agent of one's own, ready to install, test and deploy."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+EXAMPLES: Final = """\b
+Examples:
+  lamina new-agent quiet-nodes
+  lamina new-agent quiet-nodes --out ~/projects
+  cd quiet-nodes && pip install -e '.[dev]' && pytest && lamina extender --agents quiet-nodes --state body
+"""
+
+
+@click.command("new-agent", epilog=EXAMPLES)
+@click.argument("name")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    metavar="DIR",
+    help="Where to put the folder NAME.  [default: here]",
+)
+def new_agent(name: str, out: Path) -> None:
+    """
+    Write a folder NAME with a scheduling agent of that name.
+
+    It has a predicate and a priority that do something small, tests that pass, entry points by which Lamina finds it, a
+    manifest, and a README with the steps from there. NAME has small letters, digits and dashes.
+    """
+    from lamina.cli.new_agent.folder import check_name, files, write
+
+    check_name(name)
+    folder = out / name
+    written = files(name)
+    write(folder, written)
+    click.echo(f"{folder}: {len(written)} files. Next: cd {folder}, and follow README.md")

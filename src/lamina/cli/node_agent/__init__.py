@@ -1,0 +1,1 @@
+"""`lamina node-agent`: inventory the layers of this node."""

@@ -1,0 +1,186 @@
+"""``lamina agent``: tell the cluster which image layers this node holds, or tell whoever asks."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from lamina.clients.cri.runtime_source import RuntimeSource
+    from lamina.services.node_agent.pipe_receiver import ReaderChannel
+    from lamina.services.node_agent.runtime_reader import OpenSource
+
+EXAMPLES: Final = """\b
+Examples:
+  lamina agent --once
+  lamina agent --once -o json --runtime crio --storage /var/lib/containers/storage
+  lamina agent --watch --socket /run/containerd/containerd.sock
+  lamina agent --kubeconfig ~/.kube/config --node n1 --node-uid 5cf3f9c7-...
+\b
+As two containers of one pod, so that who sees the runtime has neither token nor network:
+  lamina agent --role reader --pipe /run/lamina/pipe
+  lamina agent --role publisher --pipe /run/lamina/pipe
+
+Nothing is ever written to the runtime, and no port is opened. See docs/node-agent.md.
+"""
+CHILD_FD_PREFIX: Final = "fd:"
+
+
+@click.command(epilog=EXAMPLES)
+@click.option("--once", is_flag=True, help="Print what this node holds, and end. Needs no cluster.")
+@click.option(
+    "--watch", is_flag=True, help="Print it whenever it changes. Needs no cluster; a reader logs what comes and goes."
+)
+@click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--runtime",
+    type=click.Choice(["auto", "containerd", "crio", "cri"]),
+    default="auto",
+    show_default=True,
+    help="How to look: containerd's own API, CRI-O's files, or what any runtime tells a kubelet.",
+)
+@click.option("--socket", type=click.Path(path_type=Path), help="Of the runtime; default: where runtimes have it.")
+@click.option("--storage", type=click.Path(path_type=Path), help="CRI-O's storage folder.")
+@click.option("--disk", type=click.Path(path_type=Path), help="A folder on the file system that images are on.")
+@click.option(
+    "--role",
+    type=click.Choice(["both", "reader", "publisher"]),
+    default="both",
+    show_default=True,
+    help="Which half to be.",
+)
+@click.option("--pipe", help="The named pipe between the two halves.")
+@click.option("--node", default="", help="This node's name; default: what the token says.")
+@click.option("--node-uid", default="", help="This node's uid; default: what the token says.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Which context of the kubeconfig.")
+@click.option(
+    "--heartbeat",
+    type=click.FloatRange(10, 36_000),
+    default=600.0,
+    show_default=True,
+    help="Seconds between two reports when nothing changes.",
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-v", "verbosity", type=click.IntRange(0, 10), default=0, show_default=True, help="How much to say.")
+def node_agent(  # noqa: PLR0913, PLR0917 - one argument for each option
+    once: bool,
+    watch: bool,
+    output: str,
+    runtime: str,
+    socket: Path | None,
+    storage: Path | None,
+    disk: Path | None,
+    role: str,
+    pipe: str | None,
+    node: str,
+    node_uid: str,
+    kubeconfig: Path | None,
+    context: str,
+    heartbeat: float,
+    log_format: str,
+    verbosity: int,
+) -> None:
+    """Report which image layers this node holds."""
+    from lamina.services.node_agent import logs, wiring
+
+    _check(once, watch, role, pipe)
+    logs.set_up(verbosity, "json" if log_format == "json" else "text")
+
+    async def open_source() -> "RuntimeSource":
+        from lamina.clients.cri.runtime_discovery import find_source
+
+        return await find_source(runtime, socket=socket, storage=storage, disk=disk)
+
+    if once or (watch and role != "reader"):
+        _print(open_source, node, watch=watch, output=output)
+    elif role == "reader":
+        _read(open_source, pipe or "", watch=watch)
+    else:
+        from lamina.clients.kube.access import load_access
+        from lamina.services.node_agent.reader_channels import ChildProcessChannel, NamedPipeChannel
+
+        options = {"--runtime": runtime, "--socket": socket, "--storage": storage, "--disk": disk}
+        saying = ["-v", str(verbosity), "--log-format", log_format]
+        looking = [f"{name}={value}" for name, value in options.items() if value is not None]
+        door: ReaderChannel = (
+            NamedPipeChannel(Path(pipe or ""))
+            if role == "publisher"
+            else ChildProcessChannel(lambda one: _child(one, looking + saying))
+        )
+        access = load_access(kubeconfig, context)
+        wiring.run(wiring.serve_publisher(access, door, node=node, node_uid=node_uid, heartbeat=heartbeat))
+
+
+def _check(once: bool, watch: bool, role: str, pipe: str | None) -> None:
+    from lamina.model.errors import InputError
+
+    if once and watch:
+        raise InputError.one("--once", "not together with --watch: choose one")
+    if once and (role != "both" or pipe is not None):
+        raise InputError.one("--once", "not together with --role or --pipe: it prints, alone")
+    if watch and role == "publisher":
+        raise InputError.one("--watch", "is for the reader: the publisher sees no runtime")
+    if watch and role == "both" and pipe is not None:
+        raise InputError.one("--watch", "not together with --pipe: it prints, alone")
+    if role == "both" and pipe is not None:
+        raise InputError.one("--pipe", "belongs to --role reader or --role publisher")
+    if role != "both" and not pipe:
+        raise InputError.one("--role", f"{role} needs --pipe: the named pipe between reader and publisher")
+    if role == "publisher" and pipe is not None and pipe.startswith(CHILD_FD_PREFIX):
+        raise InputError.one("--pipe", "a publisher needs a path")
+
+
+def _child(number: int, words: list[str]) -> list[str]:
+    import sys
+
+    return [
+        sys.executable,
+        "-m",
+        "lamina.cli.main",
+        "agent",
+        "--role=reader",
+        f"--pipe={CHILD_FD_PREFIX}{number}",
+        *words,
+    ]
+
+
+def _read(open_source: "OpenSource", pipe: str, *, watch: bool) -> None:
+    import os
+
+    from lamina.model.errors import InputError
+    from lamina.services.node_agent import wiring
+    from lamina.services.node_agent.pipe_sender import open_fifo
+
+    if not pipe.startswith(CHILD_FD_PREFIX):
+        wiring.refuse_token()
+        wiring.confined()
+        wiring.run(wiring.serve_reader(open_source, lambda: open_fifo(Path(pipe)), watch=watch))
+        return
+    # Started by an agent that is both: its pipe is open already, and there will be no other.
+    number = pipe.removeprefix(CHILD_FD_PREFIX)
+    try:
+        os.set_blocking(int(number), False)
+    except (ValueError, OSError):
+        raise InputError.one("--pipe", f"{pipe!r:.40} is no open pipe: name a path") from None
+    wiring.confined()
+    wiring.run(wiring.serve_reader(open_source, lambda: int(number), once=True))
+
+
+def _print(open_source: "OpenSource", node: str, *, watch: bool, output: str) -> None:
+    import os
+
+    from lamina.cli.node_agent.node_inventory import InventoryPrinter, look_once, watch_runtime
+    from lamina.clients.cri.runtime_source import RuntimeSourceError
+    from lamina.services.node_agent import wiring
+
+    wiring.confined()
+    printer = InventoryPrinter(node or os.uname().nodename, output)
+    if watch:
+        wiring.run(watch_runtime(open_source, printer))
+        return
+    try:
+        wiring.run(look_once(open_source, printer))
+    except RuntimeSourceError as trouble:
+        click.echo(str(trouble), err=True)
+        click.get_current_context().exit(1)

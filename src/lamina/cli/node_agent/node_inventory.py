@@ -1,0 +1,109 @@
+"""What a node holds, as data: the answer of ``lamina agent --once`` and ``--watch``."""
+
+import asyncio
+import random
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from lamina.model.holdings import StoredImage
+from lamina.services.node_agent.inventory_frames import InventoryFrameBuilder, is_measured
+from lamina.wire.node_agent_frames import InventoryFrame
+
+if TYPE_CHECKING:
+    from lamina.services.node_agent.runtime_reader import OpenSource
+
+SIZES_WITHIN: Final = 15.0
+"""Seconds that whoever asks once waits for the sizes of unpacked layers, which may come later than the rest."""
+
+
+class InventoryPrinter:
+    """Prints what it is told, if it is something else than before."""
+
+    def __init__(self, node: str, output: str) -> None:
+        """Print for *node*, as a ``table`` or as ``json``."""
+        self._node, self._output = node, output
+        self._before: InventoryFrame | None = None
+        self.lines = False
+        """Whether each answer is one line."""
+
+    def tell(self, look: InventoryFrame, images: tuple[StoredImage, ...]) -> None:
+        """Print a look."""
+        before, self._before = self._before, look
+        if before is not None and msgspec.structs.replace(before, observed_at=look.observed_at) == look:
+            return
+        told = inventory(self._node, look, images)
+        if self._output == "json":
+            text = msgspec.json.encode(told)
+            click.echo(text if self.lines else msgspec.json.format(text, indent=2))
+            return
+        from lamina.cli.node_agent.inventory_text import print_inventory
+
+        print_inventory(told)
+
+    def tell_trouble(self, problem: str) -> None:
+        """The log says it; what was printed before stays true as far as anybody knows."""
+
+
+def inventory(node: str, look: InventoryFrame, images: tuple[StoredImage, ...]) -> dict[str, Any]:
+    """Put together all there is to say; docs/node-agent.md promises these names."""
+    return {
+        "node": node,
+        "observed_at": datetime.fromtimestamp(look.observed_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "runtime": {"name": look.runtime, "version": look.version},
+        "platform": None if look.platform is None else "/".join(filter(None, msgspec.structs.astuple(look.platform))),
+        "reuse": look.reuse,
+        "totals": {"images": len(images), "layers": look.layers, "bytes": look.size},
+        "disk": {"bytes": look.disk, "free": look.disk_free},
+        "rates": {"download": round(look.download_rate), "unpack": round(look.unpack_rate)},
+        "pulling": [msgspec.structs.asdict(pull) for pull in look.pulling],
+        "images": [_image(image) for image in sorted(images, key=lambda one: (-one.size, one.digest))],
+    }
+
+
+def _image(image: StoredImage) -> dict[str, Any]:
+    known = [layer.unpacked for layer in image.layers if layer.unpacked is not None]
+    return {
+        "digest": image.digest,
+        "names": list(image.names),
+        "bytes": image.size,
+        "unpacked_bytes": sum(known) if image.layers and len(known) == len(image.layers) else None,
+        "lazy": image.lazy,
+        "layers": [
+            {"digest": one.digest, "bytes": one.size, "diff_id": one.diff_id, "unpacked_bytes": one.unpacked}
+            for one in image.layers
+        ],
+    }
+
+
+async def look_once(open_source: "OpenSource", printer: InventoryPrinter) -> None:
+    """Look until everything is known or enough time has passed, and print that. Raises `RuntimeTrouble`."""
+    source = await open_source()
+    try:
+        ends = asyncio.get_running_loop().time() + SIZES_WITHIN
+        while True:
+            observed_at = time.time()
+            holdings = await source.look()
+            left = ends - asyncio.get_running_loop().time()
+            if left <= 0 or all(is_measured(image) for image in holdings.images):
+                break
+            try:
+                async with asyncio.timeout(left):
+                    await source.changed()
+            except TimeoutError:
+                break
+        printer.tell(InventoryFrameBuilder().of(holdings, observed_at), holdings.images)
+    finally:
+        await source.close()
+
+
+async def watch_runtime(open_source: "OpenSource", printer: InventoryPrinter) -> None:
+    """Print whenever something changes, until asked to stop."""
+    from lamina.services.node_agent.runtime_reader import RuntimeReader
+    from lamina.services.node_agent.wiring import until_stopped
+
+    printer.lines = True
+    await until_stopped(RuntimeReader(open_source, printer, random.Random()).run())

@@ -1,0 +1,22 @@
+"""``--prometheus URL``: the address of a server that knows what nodes are used for."""
+
+from lamina.clients.prometheus.server import checked_url
+from lamina.model.errors import InputError
+from lamina.model.plain import shown
+from lamina.services.informers.usage.usage_settings import PrometheusEntry
+
+
+def prometheus(url: str) -> PrometheusEntry:
+    """Make of an address whoever is asked there. Raises InputError; what may be a password is not repeated."""
+    try:
+        return PrometheusEntry(url=checked_url(url))
+    except ValueError as error:
+        raise InputError.one("--prometheus", _wrong(url, str(error))) from None
+
+
+def _wrong(url: str, told: str) -> str:
+    if "@" in url:
+        return "has a user or a password in it: leave them off, and name them beside `url` in a file, as docs/scheduling-agents-data.md shows"
+    if told.startswith("is no address"):
+        told = "is no address: write it as http://prometheus.monitoring:9090"
+    return f"{shown(url)} {told}"

@@ -1,0 +1,34 @@
+"""``--profile FILE|NAME``: a configuration file, or one of the profiles that come with Lamina."""
+
+from pathlib import Path
+from typing import Final
+
+from lamina.model.errors import InputError
+from lamina.scheduling.config.loader import Configuration, load
+from lamina.scheduling.config.named_profiles import NAMED, named
+from lamina.scheduling.plugins.in_tree import registry
+
+MOST_BYTES: Final = 1024 * 1024
+
+
+def configuration(profile: str) -> Configuration:
+    """Find what *profile* means: a name first, then a file."""
+    plugins = registry()
+    path = Path(profile)
+    if profile in NAMED or not (path.suffix or "/" in profile or path.exists()):
+        return named(profile, plugins)
+    return load(read_text(path, MOST_BYTES), profile, plugins)
+
+
+def read_text(path: Path, most: int) -> str:
+    """Read a file that a person named, within bounds."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise InputError.one(str(path), f"larger than {most} bytes: is this the right file?")
+        return data.decode()
+    except OSError as error:
+        raise InputError.one(str(path), f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError.one(str(path), "is not a text file (UTF-8)") from error

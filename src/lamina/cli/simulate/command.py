@@ -1,0 +1,217 @@
+"""``lamina simulate``: a scenario in; a trace, a summary and Batsim's tables out."""
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from lamina.cli.output.run_progress import RunProgress
+    from lamina.cli.simulate.live_view import LiveView
+    from lamina.simulator.run import Latency, SimulationResult
+    from lamina.simulator.workloads import Scenario
+    from lamina.trace.trace_writer import AtomicFile
+
+EXAMPLES: Final = """\b
+Examples:
+  lamina simulate examples/founding/scenario.yaml
+  lamina simulate examples/classic/scenario.yaml --profile kube-default --out /tmp/classic
+  lamina simulate my.yaml --profile my-scheduler-config.yaml --seed 7 -o json
+  lamina simulate examples/churn/scenario.yaml --live --latency 5ms --until 10m
+"""
+
+TRACE: Final = "trace.jsonl.zst"
+SUMMARY: Final = "summary.json"
+JOBS: Final = "jobs.csv"
+SCHEDULE: Final = "schedule.csv"
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option("--profile", metavar="FILE|NAME", help="Scheduler configuration; default: what the scenario asks for.")
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    help="Decides between nodes of equal score, and draws what the scenario leaves to luck.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder with the files that the scenario imports; default: its own folder.",
+)
+@click.option(
+    "--until", metavar="DURATION", help="End the run then at the latest, whatever the scenario says: 90s, 2h."
+)
+@click.option(
+    "--latency",
+    default="free",
+    show_default=True,
+    metavar="free|measured|DURATION",
+    help="What deciding costs in virtual time: nothing, what it really takes, or so much for each attempt (5ms).",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help=f"Folder for {TRACE}, {SUMMARY}, {JOBS} and {SCHEDULE}.",
+)
+@click.option("--live", is_flag=True, help="Show the run while it runs, if standard error is a terminal.")
+@click.option("--live-always", is_flag=True, help="The same wherever standard error goes.")
+@click.option(
+    "--detail",
+    type=click.Choice(["brief", "full"]),
+    default="brief",
+    show_default=True,
+    help="How much of each decision is written to the trace: the two best nodes, or every node.",
+)
+@click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+def simulate(  # noqa: PLR0913, PLR0917 - one for each option
+    scenario: Path,
+    profile: str | None,
+    seed: int,
+    data: Path | None,
+    until: str | None,
+    latency: str,
+    out: Path | None,
+    live: bool,
+    live_always: bool,
+    detail: Any,
+    output: str,
+) -> None:
+    """Run SCENARIO (a YAML file) in virtual time under a scheduler profile."""
+    from lamina.cli.options.scheduler_profile import configuration
+    from lamina.scheduling.config.named_profiles import DEFAULT
+    from lamina.simulator.run import simulate as run
+    from lamina.simulator.run import summary
+    from lamina.simulator.workloads import load_scenario
+
+    costs, end = _latency(latency), _until(until)
+    loaded = load_scenario(scenario, seed, data)
+    for note in loaded.notes:
+        click.echo(f"note: {note}", err=True)
+    if end is not None:
+        loaded = msgspec.structs.replace(loaded, until=end)
+    chosen = profile or loaded.profile or DEFAULT
+    loaded = loaded.under(chosen)
+    config = configuration(chosen)
+    with _watching(loaded, live, live_always) as watching, _RunFolder(out) as folder:
+        result = run(
+            loaded,
+            config,
+            seed=seed,
+            detail=detail,
+            trace=folder.trace,
+            observer=watching.observe,
+            latency=costs,
+        )
+        figures = summary(result)
+        folder.fill(result, loaded, figures)
+    _print(figures, output, out)
+
+
+class _RunFolder:
+    """The folder of a run: all its files when the run has come to its end, and none of them otherwise."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Begin the trace, under a name of its own; without *path* there is no folder."""
+        from lamina.trace.trace_writer import TraceWriter
+
+        self._path = path
+        self._drafts: list[AtomicFile] = []
+        self.trace: TraceWriter | None = None
+        if path is not None:
+            _make(path)
+            self.trace = TraceWriter(path / TRACE)
+
+    def fill(self, result: "SimulationResult", scenario: "Scenario", figures: dict[str, Any]) -> None:
+        """Write what is known at the end, and only when everything is written give all of it its final names."""
+        if self._path is None or self.trace is None:
+            return
+        from lamina.simulator.run.batsim_files import jobs_csv, schedule_csv
+        from lamina.trace.trace_writer import AtomicFile
+
+        files = {
+            JOBS: jobs_csv(result, scenario),
+            SCHEDULE: schedule_csv(result, scenario),
+            SUMMARY: _json(figures),
+        }
+        for name, content in files.items():
+            draft = AtomicFile(self._path / name)
+            self._drafts.append(draft)
+            draft.write(content)
+        self.trace.close()
+        while self._drafts:
+            self._drafts[0].keep()
+            del self._drafts[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave nothing that is not whole; a trace that was closed is."""
+        if self.trace is not None:
+            self.trace.discard()
+        for draft in self._drafts:
+            draft.discard()
+
+
+def _json(figures: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(figures), indent=2) + b"\n"
+
+
+def _latency(text: str) -> "Latency":
+    from lamina.model.errors import InputError
+    from lamina.simulator.run.latency import read_latency
+
+    try:
+        return read_latency(text, time.perf_counter)
+    except ValueError as error:
+        raise InputError.one("--latency", str(error)) from error
+
+
+def _until(text: str | None) -> float | None:
+    from lamina.model.duration import seconds
+    from lamina.model.errors import InputError
+
+    if text is None:
+        return None
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise InputError.one("--until", str(error)) from error
+
+
+def _watching(scenario: "Scenario", live: bool, always: bool) -> "LiveView | RunProgress":
+    from rich.console import Console
+
+    from lamina.cli.output.run_progress import RunProgress, is_interactive
+    from lamina.cli.simulate.live_view import LiveView
+
+    if always:
+        return LiveView(Console(stderr=True, force_terminal=True))
+    return LiveView(Console(stderr=True)) if live and is_interactive() else RunProgress(scenario)
+
+
+def _print(figures: dict[str, Any], output: str, out: Path | None) -> None:
+    if output == "json":
+        click.echo(_json(figures), nl=False)
+    elif output == "yaml":
+        click.echo(msgspec.yaml.encode(figures), nl=False)
+    else:
+        from lamina.cli.simulate.summary_text import print_summary
+
+        print_summary(figures, out)
+
+
+def _make(folder: Path) -> None:
+    from lamina.model.errors import InputError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError.one("--out", f"{folder} cannot be made: {error.strerror}") from error

@@ -1,0 +1,138 @@
+"""A run's summary as a page of text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from rich import box
+from rich.table import Table
+
+from lamina.cli.output.screen import Screen, literal
+from lamina.model.quantity import human_bytes
+
+NODES: Final = 20
+PENDING: Final = 10
+"""How many there is room for; of the others only the number is told."""
+
+NEVER_STARTED: Final = {
+    "pending": "pending without a node",
+    "pulling": "still pulling",
+    "starting": "still starting",
+    "stopping": "stopping",
+    "rejected": "rejected by their node",
+    "failed": "failed or evicted",
+    "removed": "removed",
+}
+"""How far pods came that never started, in words."""
+
+SPANS: Final = {
+    "queue": "waiting to be tried",
+    "decision": "decided and bound",
+    "pull_queue": "waiting for its pulls",
+    "download": "downloading",
+    "unpack": "unpacking",
+    "start": "starting",
+    "total": "arrival to running",
+}
+"""What a start consists of, in words; the last is all of it."""
+
+
+def print_summary(figures: dict[str, Any], out: Path | None) -> None:
+    """Print what a run came to, and where the files are."""
+    screen = Screen()
+    pods = figures["pods"]
+    screen.say(
+        f"[bold]{literal(figures['scenario'])}[/bold] under [bold]{literal(figures['profile'])}[/bold], "
+        f"seed {figures['seed']}: "
+        f"{pods['started']} of {pods['total']} pods started in {figures['virtual_seconds']:,.1f} virtual seconds"
+    )
+    for line in _lines(figures):
+        screen.say(line)
+    screen.say()
+    screen.console.print(_seconds(screen, figures["startup_seconds"]))
+    screen.console.print(_nodes(screen, figures["nodes"]))
+    if len(figures["nodes"]) > NODES:
+        screen.say(f"and {len(figures['nodes']) - NODES} more nodes")
+    for pending in pods["pending"][:PENDING]:
+        screen.say(f"[yellow]pending[/yellow] {literal(pending['pod'])}: {literal(pending['message'])}")
+    if len(pods["pending"]) > PENDING:
+        screen.say(f"and {len(pods['pending']) - PENDING} more pending pods")
+    if out is not None:
+        screen.say(literal(f"\ntrace, summary and tables are in {out}; next: lamina explain POD --trace {out}"))
+
+
+def _lines(figures: dict[str, Any]) -> Iterator[str]:
+    """Say in a line each what there is to say, and nothing of what did not happen."""
+    never = figures["pods"]["not_started"]
+    if never["total"]:
+        parts = ", ".join(f"{never[phase]} {what}" for phase, what in NEVER_STARTED.items() if never[phase])
+        yield f"[yellow]{never['total']} pods not started[/yellow]: {parts}; start times are of the others"
+    share = "" if figures["hits"] is None else f", {figures['hits']:.0%} of what was wanted"
+    yield (
+        f"{figures['pulls']} image pulls, {human_bytes(figures['bytes_pulled'])} downloaded, "
+        f"{human_bytes(figures['bytes_hit'])} found in place{share}"
+    )
+    if figures["heating"] is not None:
+        yield (
+            f"requested cpu: the busiest node had {figures['heating']:.2f} times the mean, "
+            f"coefficient of variation {figures['balance']:.2f}"
+        )
+    utilisation = figures["utilisation"]
+    if utilisation["requested"] is not None:
+        yield f"of all cpu {utilisation['requested']:.0%} was asked for and {utilisation['used']:.0%} used"
+    if figures.get("overload_seconds") is not None:
+        yield f"nodes used more than 90 % of their cpu or memory for {figures['overload_seconds']:,.0f} node-seconds"
+    if figures["slowdown"]["mean"] is not None:
+        slowdown = figures["slowdown"]
+        yield f"bounded slowdown: {slowdown['mean']:.2f} on average, {slowdown['p95']:.2f} at p95"
+    gc = figures["gc"]
+    if gc["images"]:
+        yield (
+            f"{gc['images']} images cleared away, {human_bytes(gc['bytes'])}; "
+            f"{gc['pressure_images']} of them because a disk was nearly full"
+        )
+    troubles = [
+        f"{number} {what}"
+        for number, what in (
+            (figures["evictions"], "pods evicted"),
+            (figures["failures"], "pods failed"),
+            (figures["restarts"], "restarts"),
+            (figures["pull_failures"], "pulls that failed and were tried again"),
+        )
+        if number
+    ]
+    if troubles:
+        yield ", ".join(troubles)
+    if figures["latency"] == "measured":
+        yield "deciding cost what it took on this machine: another run will give other figures"
+    elif figures["latency"] != "free":
+        yield f"deciding cost {figures['latency']} for each attempt"
+
+
+def _seconds(screen: Screen, startup: dict[str, dict[str, float | None]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD if screen.is_terminal else box.ASCII2, pad_edge=False)
+    table.add_column("seconds")
+    for column in startup["total"]:
+        table.add_column(column, justify="right")
+    for name, what in SPANS.items():
+        if name == "total":
+            table.add_section()
+        table.add_row(what, *("-" if value is None else f"{value:,.2f}" for value in startup[name].values()))
+    return table
+
+
+def _nodes(screen: Screen, nodes: list[dict[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD if screen.is_terminal else box.ASCII2, pad_edge=False)
+    for column in ("node", "pods", "pulls", "downloaded"):
+        table.add_column(column, justify="left" if column == "node" else "right")
+    table.add_column("")
+    busiest = max((node["bytes_pulled"] for node in nodes), default=0)
+    for node in nodes[:NODES]:
+        table.add_row(
+            literal(node["node"]),
+            str(node["pods"]),
+            str(node["pulls"]),
+            human_bytes(node["bytes_pulled"]),
+            screen.bar(node["bytes_pulled"], busiest, 20),
+        )
+    return table

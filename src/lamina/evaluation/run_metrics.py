@@ -1,0 +1,126 @@
+"""
+The metrics of a run: name, title, unit, and where each stands in a summary.
+
+A summary is plain data, as `lamina simulate` and `lamina compare` write it. This is the only place that knows its keys.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from lamina.model.conversion import suggest
+from lamina.model.errors import InputError, Mistake
+
+Unit = Literal["bytes", "seconds", "count", "times"]
+Shown = Literal["always", "non-zero", "differs", "on request"]
+"""When a table without a choice of metrics has a row: non-zero or different under any profile."""
+Better = Literal["lower", "neither"]
+
+Path = tuple[str, ...]
+
+STARTED: Final[Path] = ("pods", "started")
+FINISHED: Final[Path] = ("pods", "finished")
+NOT_STARTED: Final[Path] = ("pods", "not_started", "total")
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """One figure of a summary."""
+
+    name: str
+    unit: Unit
+    path: Path
+    """Where it stands in a summary; a list counts by its length."""
+    title: str
+    """What a table calls it."""
+    label: str
+    """What it is counted in, as a table's head says it."""
+    shown: Shown = "on request"
+    population: Path | None = None
+    """
+    Which count of pods must be equal for two runs to be comparable; None: always comparable.
+
+    Start times cover started pods only. Downloads lack what pods that never started would have pulled, and so does every
+    other figure of nodes that those pods would have loaded.
+    """
+    grows: bool = False
+    """
+    Whether more started pods can only mean more of it: a profile that has less of it although it left no more pods without
+    a start is better, even if the numbers differ. Evictions and overload may be why pods of the other never started.
+    """
+    better: Better = "lower"
+
+    def read(self, summary: Mapping[str, Any]) -> float | None:
+        """Return the figure of a summary; None if the run has no such figure, or is older than the metric."""
+        return figure(summary, self.path)
+
+
+def figure(summary: Mapping[str, Any], path: Path) -> float | None:
+    """Return what stands at *path* of a summary; the length of a list; None if there is nothing."""
+    value: Any = summary
+    for step in path:
+        if step not in value:
+            return None
+        value = value[step]
+    if isinstance(value, list | tuple):
+        return float(len(value))
+    return None if value is None else float(value)
+
+
+def _never(phase: str) -> Path:
+    return ("pods", "not_started", phase)
+
+
+def _total(part: str, which: str) -> Path:
+    return ("startup_seconds", part, which)
+
+
+METRICS: Final = (
+    Metric("bytes_pulled", "bytes", ("bytes_pulled",), "downloaded", "bytes", "always", NOT_STARTED),
+    Metric("startup_mean", "seconds", _total("total", "mean"), "start mean", "s", "always", STARTED),
+    Metric("startup_p50", "seconds", _total("total", "p50"), "start p50", "s", "always", STARTED),
+    Metric("startup_p95", "seconds", _total("total", "p95"), "start p95", "s", "always", STARTED),
+    Metric("startup_p99", "seconds", _total("total", "p99"), "start p99", "s", "always", STARTED),
+    Metric("heating", "times", ("heating",), "heating", "max/mean", "always", NOT_STARTED),
+    Metric("balance", "times", ("balance",), "balance", "sd/mean", "always", NOT_STARTED),
+    Metric("started", "count", STARTED, "started", "pods", "differs", better="neither"),
+    Metric("not_started", "count", NOT_STARTED, "not started", "pods", "non-zero"),
+    Metric("pending", "count", ("pods", "pending"), "still pending", "pods", "non-zero"),
+    Metric("pulling", "count", _never("pulling"), "still pulling", "pods", "non-zero"),
+    Metric("starting", "count", _never("starting"), "still starting", "pods", "non-zero"),
+    Metric("stopping", "count", _never("stopping"), "stopped before start", "pods", "non-zero"),
+    Metric("failed_before_start", "count", _never("failed"), "failed before start", "pods", "non-zero"),
+    Metric("removed_before_start", "count", _never("removed"), "removed before start", "pods", "non-zero"),
+    Metric("rejected", "count", ("pods", "rejected"), "rejected", "pods", "non-zero"),
+    Metric("failures", "count", ("failures",), "failed", "pods", "non-zero", NOT_STARTED, grows=True),
+    Metric("evictions", "count", ("evictions",), "evicted", "pods", "non-zero", NOT_STARTED, grows=True),
+    Metric(
+        "overload_seconds", "seconds", ("overload_seconds",), "overload", "node-s", "non-zero", NOT_STARTED, grows=True
+    ),
+    Metric("pulls", "count", ("pulls",), "pulls", "images", "non-zero", NOT_STARTED),
+    Metric("waiting_mean", "seconds", _total("waiting", "mean"), "waiting mean", "s", population=STARTED),
+    Metric("download_mean", "seconds", _total("download", "mean"), "download mean", "s", population=STARTED),
+    Metric("unpack_mean", "seconds", _total("unpack", "mean"), "unpack mean", "s", population=STARTED),
+    Metric("slowdown_mean", "times", ("slowdown", "mean"), "slowdown mean", "ratio", population=FINISHED),
+    Metric("cleared_bytes", "bytes", ("gc", "bytes"), "cleared", "bytes", population=NOT_STARTED, grows=True),
+    Metric("restarts", "count", ("restarts",), "restarts", "times", population=NOT_STARTED, grows=True),
+    Metric("pull_failures", "count", ("pull_failures",), "failed pulls", "pulls", population=NOT_STARTED, grows=True),
+)
+
+BY_NAME: Final = {metric.name: metric for metric in METRICS}
+
+
+def chosen(names: Iterable[str], source: str) -> tuple[Metric, ...]:
+    """Return the metrics of these names, in their order; *source* is the option or field that a mistake names."""
+    wanted = tuple(names)
+    mistakes = []
+    for name in dict.fromkeys(wanted):
+        if not name:
+            mistakes.append(Mistake(source, "an empty name: write the metrics with one comma between them"))
+        elif name not in BY_NAME:
+            mistakes.append(Mistake(source, f"there is no metric {name!r}: {suggest(name, BY_NAME)}"))
+        elif wanted.count(name) > 1:
+            mistakes.append(Mistake(source, f"{name!r} is listed {wanted.count(name)} times: once is enough"))
+    if mistakes:
+        raise InputError(mistakes)
+    return tuple(BY_NAME[name] for name in wanted)

@@ -1,0 +1,188 @@
+"""
+From a document to our own types, with every mistake at once: where it stands, what is wrong, what to try.
+
+Whoever reads a scenario or a configuration describes it as msgspec structs and calls `convert`. The description is
+walked beside the data; only data without a mistake is handed to msgspec, which builds the structs. Three rules go
+beyond msgspec's: unknown fields are always mistakes, ``.nan`` is no number, and a field may bring its own reader::
+
+    bandwidth: Annotated[str, msgspec.Meta(extra={"reads": quantity.whole})]
+
+The reader is called with the value; if it raises ValueError, that message is the mistake. The value stays as written.
+Types that the walk does not know (dates, custom types) are judged by msgspec alone, which stops at its first mistake.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from lamina.model import plain, shapes
+from lamina.model.errors import InputError, Mistake
+from lamina.model.plain import Path, Plain
+from lamina.model.yaml_document import YamlDocument
+
+T = TypeVar("T")
+
+MOST_NAMES: Final = 12
+"""How many valid names are listed when none is near."""
+
+
+def convert(document: YamlDocument, kind: type[T], path: Path = ()) -> T:
+    """Build a *kind* from the document, or from what stands at *path* in it. Raises InputError with all mistakes."""
+    mistakes = [*document.mistakes, *_Walk(document).mistakes(kind, path)]
+    if not mistakes:
+        try:
+            return msgspec.convert(document.at(path).value, kind)
+        except msgspec.ValidationError as error:
+            mistakes = [_afterthought(document, path, str(error))]
+    raise InputError(_in_order(mistakes))
+
+
+def mistakes_in(document: YamlDocument, kind: type[object], path: Path = ()) -> list[Mistake]:
+    """
+    List what is wrong with what stands at *path*, in the order of the lines.
+
+    Mistakes of the document as YAML are listed only with the whole document, so that lists of its parts can be joined.
+    """
+    found = _Walk(document).mistakes(kind, path)
+    return _in_order(found if path else [*document.mistakes, *found])
+
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """Find the valid name that was probably meant; case, ``_`` and ``-`` do not count."""
+    simple = {re.sub("[-_]", "", one).lower(): one for one in valid}
+    near = difflib.get_close_matches(re.sub("[-_]", "", name[:100]).lower(), simple, n=1)
+    return simple[near[0]] if near else None
+
+
+def suggest(name: str, valid: Iterable[str]) -> str:
+    """Say what to try instead of *name*: the nearest valid name or, if none is near, the first twelve."""
+    names = list(valid)
+    if near := nearest(name, names):
+        return f"did you mean {plain.shown(near)}?"
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"choose from {', '.join(names[:MOST_NAMES])}{more}" if names else "nothing can be chosen here"
+
+
+def _in_order(mistakes: Iterable[Mistake]) -> list[Mistake]:
+    return sorted(mistakes, key=lambda mistake: mistake.line)
+
+
+def _afterthought(document: YamlDocument, path: Path, told: str) -> Mistake:
+    """Place what msgspec found after the walk had found nothing."""
+    message, _, where = " ".join(told.split()).rpartition(" - at ")
+    steps = re.findall(r"\.([^.\[`]+)|\[(\d+)\]", where.partition("[...]")[0]) if message else []
+    full = (*path, *(name or int(position) for name, position in steps))
+    return Mistake(document.source, message or where, plain.written_path(full), document.line(full))
+
+
+class _Walk:
+    """Goes through data and description side by side."""
+
+    def __init__(self, document: YamlDocument) -> None:
+        self.document = document
+
+    def mistakes(self, kind: type[object], path: Path) -> list[Mistake]:
+        place = self.document.root
+        for step in path:
+            place = place.inside[step]
+        told = {(mistake.path, mistake.line) for mistake in self.document.mistakes}
+        found = self.check(inspect.type_info(kind), place.value, path)
+        return [mistake for mistake in found if (mistake.path, mistake.line) not in told]
+
+    def mistake(self, path: Path, message: str) -> Mistake:
+        return Mistake(self.document.source, message, plain.written_path(path), self.document.line(path))
+
+    def check(self, kind: inspect.Type, value: Plain, path: Path) -> Iterator[Mistake]:
+        """Find what is wrong with one value and with all inside it."""
+        match kind:
+            case inspect.Metadata():
+                inner = list(self.check(kind.type, value, path))
+                yield from inner or self.reading(kind, value, path)
+            case inspect.UnionType():
+                yield from self.union(kind, value, path)
+            case _ if not shapes.fits(kind, value):
+                yield self.misfit(kind, value, path)
+            case inspect.LiteralType() | inspect.EnumType():
+                if not shapes.fits(kind, value, exactly=True):
+                    yield self.choice(path, value, shapes.choices(kind))
+            case _:
+                for message in shapes.broken_limits(kind, value):
+                    yield self.mistake(path, message)
+                yield from self.inside(kind, value, path)
+
+    def inside(self, kind: inspect.Type, value: Plain, path: Path) -> Iterator[Mistake]:
+        match kind, value:
+            case inspect.CollectionType(), list():
+                for position, item in enumerate(value):
+                    yield from self.check(kind.item_type, item, (*path, position))
+            case inspect.TupleType(), list():
+                for position, (item_kind, item) in enumerate(zip(kind.item_types, value, strict=False)):
+                    yield from self.check(item_kind, item, (*path, position))
+            case inspect.DictType(), dict():
+                for name, item in value.items():
+                    yield from self.check(kind.key_type, name, (*path, name))
+                    yield from self.check(kind.value_type, item, (*path, name))
+            case inspect.StructType(array_like=False), dict():
+                yield from self.struct(kind, value, path)
+
+    def misfit(self, kind: inspect.Type, value: Plain, path: Path) -> Mistake:
+        written = self.document.at(path).written
+        return self.mistake(path, f"expected {shapes.expected(kind)}, found {shapes.found(kind, value, written)}")
+
+    def choice(self, path: Path, value: Plain, valid: Iterable[object]) -> Mistake:
+        names = [str(one) for one in valid if one is not None]
+        return self.mistake(path, f"{plain.shown(value)} is not allowed: {suggest(str(value), names)}")
+
+    def reading(self, kind: inspect.Metadata, value: Plain, path: Path) -> Iterator[Mistake]:
+        """Try the reader that the field brings along."""
+        reads = (kind.extra or {}).get("reads")
+        if reads is not None and value is not None:
+            try:
+                reads(value)
+            except ValueError as error:
+                yield self.mistake(path, " ".join(str(error).split()) or f"{plain.shown(value)} cannot be read")
+
+    def union(self, kind: inspect.UnionType, value: Plain, path: Path) -> Iterator[Mistake]:
+        fitting = [one for one in kind.types if shapes.fits(one, value)]
+        structs = [one for one in fitting if isinstance(one, inspect.StructType)]
+        if not fitting:
+            yield self.misfit(kind, value, path)
+        elif len(structs) > 1 and isinstance(value, dict):
+            yield from self.tagged(structs, value, path)
+        else:
+            yield from min((list(self.check(one, value, path)) for one in fitting), key=len)
+
+    def tagged(self, kinds: list[inspect.StructType], value: dict[str, Plain], path: Path) -> Iterator[Mistake]:
+        """Let the tag say which of several structs is meant."""
+        tag_field = str(kinds[0].tag_field)
+        chosen = [one for one in kinds if tag_field in value and one.tag == value[tag_field]]
+        if chosen:
+            yield from self.struct(chosen[0], value, path)
+        elif tag_field in value:
+            yield self.choice((*path, tag_field), value[tag_field], [one.tag for one in kinds])
+        else:
+            known = dict.fromkeys([tag_field, *(field.encode_name for one in kinds for field in one.fields)])
+            for name in (name for name in value if name not in known):
+                yield self.mistake((*path, name), f"unknown field {plain.shown(name)}: {suggest(name, known)}")
+            tags = ", ".join(str(one.tag) for one in kinds)
+            yield self.mistake((*path, tag_field), f"required field is missing: choose from {tags}")
+
+    def struct(self, kind: inspect.StructType, value: dict[str, Plain], path: Path) -> Iterator[Mistake]:
+        fields = {one.encode_name: one for one in kind.fields}
+        valid = [*fields, *([kind.tag_field] if kind.tag_field else [])]
+        meant = set()
+        for name, item in value.items():
+            if name in fields:
+                yield from self.check(fields[name].type, item, (*path, name))
+            elif name not in valid:
+                meant.add(nearest(name, valid))
+                yield self.mistake((*path, name), f"unknown field {plain.shown(name)}: {suggest(name, valid)}")
+            elif item != kind.tag:
+                yield self.choice((*path, name), item, [kind.tag])
+        for name, one in fields.items():
+            if one.required and name not in value and name not in meant:
+                yield self.mistake((*path, name), "required field is missing")

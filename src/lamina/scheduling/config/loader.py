@@ -1,0 +1,240 @@
+"""From a configuration's text to something a loop can be made from; or everything that is wrong with it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from lamina.model.conversion import convert, mistakes_in, suggest
+from lamina.model.duration import seconds
+from lamina.model.errors import InputError, Mistake, WiringError
+from lamina.model.plain import Path, written_path
+from lamina.model.pod import DEFAULT_SCHEDULER
+from lamina.model.yaml_document import YamlDocument, YamlNode, read_yaml
+from lamina.scheduling.config.merge import ALL, ALWAYS, NOT_IN_TREE, ProfilePlugins, choose
+from lamina.scheduling.config.schema import KubeSchedulerConfiguration, LeaderElection, ProfileConfig
+from lamina.scheduling.contract.plugin_registry import POINTS, PluginArgs, PluginRegistry, points_of
+from lamina.scheduling.contract.points import Plugin
+from lamina.scheduling.loop.scheduling_queue import PodBackoff
+from lamina.scheduling.runtime.profile import Profile
+from lamina.scheduling.state.plugin_context import PluginContext
+
+STAYS: Final = (
+    f"plugin {ALWAYS!r} is in every profile: it holds back pods that ask for what is not implemented here yet, which would "
+    "be placed as if they had not asked; remove this entry"
+)
+NO_EXTENDERS: Final = "foreign extenders are not called by this version: remove the list"
+
+JITTER: Final = 1.2
+"""How much later than said an instance may come round to renewing its lease."""
+
+FOREIGN_POINTS: Final = ("placementGenerate", "placementScore")
+
+
+class Configuration:
+    """A configuration that was found to be right."""
+
+    def __init__(self, config: KubeSchedulerConfiguration, registry: PluginRegistry) -> None:
+        """Keep the configuration and the plugins it names."""
+        self.config = config
+        self._registry = registry
+
+    @property
+    def backoff(self) -> PodBackoff:
+        """How long pods rest after an attempt."""
+        return PodBackoff(float(self.config.pod_initial_backoff_seconds), float(self.config.pod_max_backoff_seconds))
+
+    def called(self, scheduler_name: str) -> "Configuration":
+        """Return the same under another scheduler name; there has to be one profile only."""
+        if len(self.config.profiles) != 1:
+            raise WiringError("only a configuration with one profile can be given another scheduler name")
+        profiles = (msgspec.structs.replace(self.config.profiles[0], scheduler_name=scheduler_name),)
+        return Configuration(msgspec.structs.replace(self.config, profiles=profiles), self._registry)
+
+    def profiles(self, context: PluginContext) -> Mapping[str, Profile]:
+        """Make the profiles, one per scheduler name."""
+        return {
+            one.scheduler_name: make_profile(one, _chosen(one, self._registry), self._registry, context)
+            for one in self.config.profiles
+        }
+
+
+def load(text: str, source: str, registry: PluginRegistry) -> Configuration:
+    """Read a configuration. Raises InputError with every mistake in it."""
+    document = read_yaml(text, source)
+    mistakes = [*mistakes_in(document, KubeSchedulerConfiguration), *_ConfigurationChecker(document, registry).check()]
+    if not mistakes:
+        config = convert(document, KubeSchedulerConfiguration)
+        mistakes = _fit_together(document, config, registry)
+        if not mistakes:
+            return Configuration(config, registry)
+    raise InputError(sorted(mistakes, key=lambda mistake: mistake.line))
+
+
+def make_profile(
+    config: ProfileConfig, chosen: ProfilePlugins, registry: PluginRegistry, context: PluginContext
+) -> Profile:
+    """Make one profile; a plugin that stands at several points is made once."""
+    args = {one.name: msgspec.convert(one.args, registry.args_of(one.name)) for one in config.plugin_config}
+    made: dict[str, Plugin] = {}
+    by_point: dict[str, list[Plugin]] = {}
+    for point, names in chosen.by_point.items():
+        for name in names:
+            if name not in made:
+                made[name] = registry.make(name, context, args.get(name))
+            by_point.setdefault(point, []).append(made[name])
+    return Profile(config.scheduler_name, by_point, chosen.weights)
+
+
+def _chosen(profile: ProfileConfig, registry: PluginRegistry) -> ProfilePlugins:
+    return choose(profile.plugins, lambda name: points_of(registry[name]) if name in registry else ())
+
+
+class _ConfigurationChecker:
+    """
+    Looks for what the shape alone does not show.
+
+    Goes by the document as written, not by what was made of it: with a misspelt field in one place a wrong plugin name
+    in another must still be told.
+    """
+
+    def __init__(self, document: YamlDocument, registry: PluginRegistry) -> None:
+        self.document = document
+        self.registry = registry
+        self.mistakes: list[Mistake] = []
+
+    def check(self) -> list[Mistake]:
+        if self.inside(("extenders",)):
+            self.mistake(("extenders",), NO_EXTENDERS)
+        seen: set[object] = set()
+        for index in self.inside(("profiles",)):
+            path = ("profiles", index)
+            name = str(self.value((*path, "schedulerName")) or DEFAULT_SCHEDULER)
+            if name in seen:
+                self.mistake((*path, "schedulerName"), f"two profiles for schedulerName {name!r}: rename one")
+            seen.add(name)
+            self.plugin_set((*path, "plugins", "multiPoint"))
+            for point in (*POINTS, *FOREIGN_POINTS):
+                self.plugin_set((*path, "plugins", point), point=point)
+            self.arguments((*path, "pluginConfig"))
+        return self.mistakes
+
+    def plugin_set(self, path: Path, *, point: str = "") -> None:
+        seen: set[str] = set()
+        for here, name in self.names((*path, "enabled")):
+            self.plugin(name, here, point=point)
+            if name in seen:
+                self.mistake(here, f"plugin {name!r} is enabled twice")
+            seen.add(name)
+        for here, name in self.names((*path, "disabled")):
+            if name == ALWAYS:
+                self.mistake(here, STAYS)
+            elif name != ALL and name not in NOT_IN_TREE:
+                self.plugin(name, here)
+
+    def arguments(self, path: Path) -> None:
+        seen: set[str] = set()
+        for here, name in self.names(path):
+            args = (*here[:-1], "args")
+            if name in seen:
+                self.mistake(here, f"arguments for plugin {name!r} are given twice: keep one of them")
+            seen.add(name)
+            if name not in self.registry:
+                self.plugin(name, here)
+            elif isinstance(self.value(args), dict):
+                self.mistakes.extend(self.wrong(self.registry.args_of(name), args))
+
+    def wrong(self, kind: type[PluginArgs], path: Path) -> list[Mistake]:
+        """List what is wrong with arguments; if each is right, what is wrong with them together."""
+        found = mistakes_in(self.document, kind, path)
+        if not found and not self.document.mistakes:
+            try:
+                convert(self.document, kind, path)
+            except InputError as error:
+                found = list(error.mistakes)
+        return found
+
+    def plugin(self, name: str, path: Path, *, point: str = "") -> None:
+        if name not in self.registry:
+            if name in NOT_IN_TREE:
+                self.mistake(path, f"plugin {name!r} is kube-scheduler's and not implemented here yet")
+            else:
+                self.mistake(path, f"there is no plugin {name!r}: {suggest(name, self.registry)}")
+        elif point and point not in (implemented := points_of(self.registry[name])):
+            self.mistake(path, f"plugin {name!r} does not extend {point}: it extends {', '.join(implemented)}")
+
+    def names(self, path: Path) -> Iterator[tuple[Path, str]]:
+        for index in self.inside(path):
+            here = (*path, index, "name")
+            name = self.value(here)
+            if isinstance(name, str):
+                yield here, name
+
+    def inside(self, path: Path) -> dict[str | int, YamlNode]:
+        place: YamlNode | None = self.document.root
+        for step in path:
+            place = place.inside.get(step) if place is not None else None
+        return {} if place is None else place.inside
+
+    def value(self, path: Path) -> object:
+        here = self.inside(path[:-1]).get(path[-1])
+        return None if here is None else here.value
+
+    def mistake(self, path: Path, message: str) -> None:
+        self.mistakes.append(Mistake(self.document.source, message, written_path(path), self.document.line(path)))
+
+
+def _fit_together(
+    document: YamlDocument, config: KubeSchedulerConfiguration, registry: PluginRegistry
+) -> list[Mistake]:
+    """Check what only shows when the parts are put together."""
+    checker = _ConfigurationChecker(document, registry)
+    if config.pod_max_backoff_seconds < config.pod_initial_backoff_seconds:
+        longest = config.pod_max_backoff_seconds
+        if checker.value(("podMaxBackoffSeconds",)) is None:
+            checker.mistake(
+                ("podInitialBackoffSeconds",), f"must not be more than podMaxBackoffSeconds, which is {longest}"
+            )
+        else:
+            checker.mistake(("podMaxBackoffSeconds",), "must not be less than podInitialBackoffSeconds")
+    _check_leader_election(checker, config.leader_election)
+    if not config.profiles:
+        checker.mistake(("profiles",), "at least one profile is needed: leave the field out for the default one")
+    sorts: set[tuple[str, ...]] = set()
+    for index, profile in enumerate(config.profiles):
+        chosen = _chosen(profile, registry)
+        sorts.add(chosen.by_point["queueSort"])
+        path = ("profiles", index, "plugins")
+        if len(chosen.by_point["queueSort"]) != 1:
+            checker.mistake(path, "exactly one queueSort plugin is needed, e.g. PrioritySort")
+        if not chosen.by_point["bind"]:
+            checker.mistake(path, "at least one bind plugin is needed, e.g. DefaultBinder")
+    if len(sorts) > 1:
+        checker.mistake(("profiles",), "all profiles share one queue and must use the same queueSort plugin")
+    return checker.mistakes
+
+
+def _check_leader_election(checker: _ConfigurationChecker, election: LeaderElection) -> None:
+    """Check the times of leader election, one by one and together; upstream's rules, which hold if there is any."""
+    if not election.leader_elect:
+        return
+    if election.resource_lock != "leases":
+        checker.mistake(("leaderElection", "resourceLock"), "only leases are used: leave the field out")
+    times: dict[str, float] = {}
+    for name, value in (
+        ("leaseDuration", election.lease_duration),
+        ("renewDeadline", election.renew_deadline),
+        ("retryPeriod", election.retry_period),
+    ):
+        try:
+            times[name] = seconds(value)
+        except ValueError as error:
+            checker.mistake(("leaderElection", name), str(error))
+    if len(times) < 3:
+        return
+    if times["leaseDuration"] <= times["renewDeadline"]:
+        checker.mistake(("leaderElection", "leaseDuration"), "must be longer than renewDeadline")
+    if times["renewDeadline"] <= JITTER * times["retryPeriod"]:
+        checker.mistake(("leaderElection", "renewDeadline"), f"must be longer than {JITTER} times retryPeriod")
+    if times["retryPeriod"] <= 0:
+        checker.mistake(("leaderElection", "retryPeriod"), "must be more than 0")

@@ -1,0 +1,157 @@
+"""The profiles that come with Lamina, by name. Each is an ordinary configuration: print one and change it."""
+
+from typing import Final
+
+from lamina.model.conversion import suggest
+from lamina.model.errors import InputError
+from lamina.scheduling.config.loader import Configuration, load
+from lamina.scheduling.contract.plugin_registry import PluginRegistry
+
+_HEAD: Final = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+"""
+
+_BESIDE_DEFAULTS: Final = (
+    _HEAD
+    + """\
+profiles:
+- plugins:
+    multiPoint:
+      disabled:
+      - name: ImageLocality
+      enabled:
+      - name: LayerLocality
+        weight: {weight}
+{more}  pluginConfig:
+  - name: LayerLocality
+    args:
+      mode: seconds
+{knowledge}      barrier:
+        begin: {begin}
+        width: {width}
+        seconds: {seconds}
+        floor: {floor}
+      replicaShare: 0.2
+"""
+)
+
+_ALONE: Final = (
+    _HEAD
+    + """\
+profiles:
+- plugins:
+    score:
+      disabled:
+      - name: "*"
+      enabled:
+"""
+)
+
+
+def _lamina(weight: int, barrier: tuple[float, float, float, float], *, more: str = "", knowledge: str = "") -> str:
+    begin, width, seconds, floor = barrier
+    return _BESIDE_DEFAULTS.format(
+        weight=weight, begin=begin, width=width, seconds=seconds, floor=floor, more=more, knowledge=knowledge
+    )
+
+
+NAMED: Final[dict[str, tuple[str, str]]] = {
+    "lamina-balanced": (
+        "soonest start, nodes kept within a large pod of the mean load; the default",
+        _lamina(5, (0.5, 0.8, 5, 0.10)),
+    ),
+    "lamina-even": (
+        "soonest start as far as it costs no balance",
+        _lamina(2, (0.0, 1.2, 10, 0.03)),
+    ),
+    "lamina-roomy": (
+        "soonest start, nodes may run ahead of the mean by up to two large pods",
+        _lamina(5, (0.8, 1.2, 5, 0.10)),
+    ),
+    "lamina-local": (
+        "fewest downloads, for metered or slow registries and spare capacity",
+        _lamina(5, (1.0, 2.0, 5, 0.10), more="      - name: ImagePresence\n        weight: 2\n"),
+    ),
+    "lamina-images": (
+        "lamina-balanced knowing whole images only: to see what layers are worth",
+        _lamina(5, (0.5, 0.8, 5, 0.10), knowledge="      knowledge: images\n"),
+    ),
+    "kube-default": (
+        "kube-scheduler's defaults, as far as they are in tree",
+        _HEAD,
+    ),
+    "image-locality": (
+        "ImageLocality alone",
+        _ALONE + "      - name: ImageLocality\n",
+    ),
+    "original": (
+        "kube-scheduler's defaults and the original layer formula beside them",
+        _HEAD
+        + """\
+profiles:
+- plugins:
+    multiPoint:
+      enabled:
+      - name: LayerLocality
+        weight: 1
+  pluginConfig:
+  - name: LayerLocality
+    args:
+      mode: original
+""",
+    ),
+    "hotedge": (
+        "layer bytes and free room, as in HotEdge 2020",
+        _ALONE
+        + """\
+      - name: HotEdge
+  pluginConfig:
+  - name: HotEdge
+    args:
+      loadShare: 0.2
+""",
+    ),
+    "lrscheduler": (
+        "layer sharing weighed by idleness, as in LRScheduler",
+        _ALONE
+        + """\
+      - name: LRScheduler
+        weight: 2
+      - name: NodeResourcesBalancedAllocation
+        weight: 1
+""",
+    ),
+    "random": (
+        "any node that fits",
+        _ALONE.removesuffix("      enabled:\n"),
+    ),
+    "least-allocated": (
+        "the emptiest node, whatever it holds",
+        _ALONE + "      - name: NodeResourcesFit\n",
+    ),
+    "most-allocated": (
+        "the fullest node that fits, whatever it holds",
+        _ALONE
+        + """\
+      - name: NodeResourcesFit
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: MostAllocated
+        resources:
+        - name: cpu
+        - name: memory
+""",
+    ),
+}
+
+DEFAULT: Final = "lamina-balanced"
+
+
+def named(name: str, registry: PluginRegistry) -> Configuration:
+    """Return the configuration of that name; an InputError names the nearest one there is."""
+    if name not in NAMED:
+        raise InputError.one("--profile", f"there is no profile {name!r} and no such file: {suggest(name, NAMED)}")
+    return load(NAMED[name][1], f"profile {name}", registry)

@@ -1,0 +1,204 @@
+"""
+The plugins there are, each verified when it is registered.
+
+A plugin is a class with a `name`, optionally an `PluginArgs` struct, and a constructor ``(context, args)``. What it can do is
+seen from its methods. Plugins of other distributions are found by the entry point group ``lamina.plugins``; one that cannot
+be used is in nobody's way until somebody names it.
+"""
+
+import importlib.metadata
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from lamina.model.errors import LaminaError, WiringError
+from lamina.scheduling.contract import points
+from lamina.scheduling.contract.points import Plugin, Reads
+from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.plugin_context import PluginContext
+
+ENTRY_POINTS: Final = "lamina.plugins"
+LONGEST: Final = 300
+"""How much of an error is told, in characters."""
+
+# Extension point as configuration spells it → the protocol, and the method that makes a plugin one of them.
+POINTS: Final[dict[str, tuple[type, str]]] = {
+    "preEnqueue": (points.PreEnqueuePlugin, "pre_enqueue"),
+    "queueSort": (points.QueueSortPlugin, "sort_key"),
+    "place": (points.PlacePlugin, "place"),
+    "preFilter": (points.PreFilterPlugin, "pre_filter"),
+    "filter": (points.FilterPlugin, "filter"),
+    "postFilter": (points.PostFilterPlugin, "post_filter"),
+    "preScore": (points.PreScorePlugin, "pre_score"),
+    "score": (points.ScorePlugin, "score"),
+    "reserve": (points.ReservePlugin, "reserve"),
+    "permit": (points.PermitPlugin, "permit"),
+    "preBind": (points.PreBindPlugin, "pre_bind"),
+    "bind": (points.BindPlugin, "bind"),
+    "postBind": (points.PostBindPlugin, "post_bind"),
+}
+# Methods that belong to a point without being one.
+COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
+    (points.NormalizePlugin, "normalize", "score"),
+    (points.FilterNodePlugin, "filter_node", "filter"),
+    (points.ScoreNodePlugin, "score_node", "score"),
+    (points.FactsPlugin, "facts", "score"),
+    (points.ExplainPlugin, "explain", "score"),
+    (points.NotesPlugin, "notes", ""),
+    (points.ReservePlugin, "unreserve", "reserve"),
+    (points.SignPlugin, "sign", ""),
+    (points.QueueingHintPlugin, "worth_retrying", ""),
+    (points.TimedPlugin, "wake", ""),
+    (points.PodFollower, "pod_seen", ""),
+    (points.PodFollower, "pod_gone", ""),
+    (points.AmountHintPlugin, "needs", ""),
+    (points.AmountHintPlugin, "offers", ""),
+    (points.RetryTimePlugin, "retry_at", ""),
+)
+
+
+class PluginArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What every plugin's arguments may carry, as upstream writes them in ``pluginConfig``."""
+
+    api_version: str = ""
+    kind: str = ""
+
+
+class NoArgs(PluginArgs, frozen=True, kw_only=True):
+    """Arguments of a plugin that takes none."""
+
+
+PluginClass = type[Any]  # Any: a plugin is known by its methods, it has no base class
+
+
+def points_of(plugin: object) -> tuple[str, ...]:
+    """List the extension points a plugin (or its class) implements, as configuration spells them."""
+    return tuple(point for point, (_, method) in POINTS.items() if callable(getattr(plugin, method, None)))
+
+
+def _parameters(owner: type, method: str) -> list[str]:
+    """Name what a method is called with, without the instance, whatever that is called."""
+    names = list(inspect.signature(getattr(owner, method)).parameters)
+    return names if isinstance(inspect.getattr_static(owner, method), staticmethod) else names[1:]
+
+
+def faults(plugin: PluginClass) -> list[str]:
+    """List everything that is wrong with a plugin class; empty when it can be used."""
+    wrong: list[str] = []
+    name = getattr(plugin, "name", None)
+    if not isinstance(name, str) or not name:
+        wrong.append("has no `name`")
+    implemented = points_of(plugin)
+    if not implemented:
+        wrong.append(f"implements no extension point (one of: {', '.join(method for _, method in POINTS.values())})")
+    return [*wrong, *_method_faults(plugin, implemented), *_attribute_faults(plugin, implemented)]
+
+
+def _method_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iterator[str]:
+    expected = list(POINTS.values())
+    for protocol, method, owner in COMPANIONS:
+        if owner and callable(getattr(plugin, method, None)) and owner not in implemented:
+            yield f"has `{method}` but not `{POINTS[owner][1]}`"
+        expected.append((protocol, method))
+    for protocol, method in expected:
+        if not callable(getattr(plugin, method, None)):
+            continue
+        want, have = _parameters(protocol, method), _parameters(plugin, method)
+        if len(want) != len(have):
+            yield f"`{method}` takes ({', '.join(have)}), the framework calls it with ({', '.join(want)})"
+    if "reserve" in implemented and not callable(getattr(plugin, "unreserve", None)):
+        yield "has `reserve` but no `unreserve`"
+
+
+def _attribute_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iterator[str]:
+    if "queueSort" in implemented and not isinstance(getattr(plugin, "changes_with_time", None), bool):
+        yield "has `sort_key` but does not say whether it `changes_with_time` (True or False)"
+    if "place" in implemented and not isinstance(getattr(plugin, "batch", None), int):
+        yield "has `place` but no `batch` (a number of pods)"
+    if callable(getattr(plugin, "pod_seen", None)) != callable(getattr(plugin, "pod_gone", None)):
+        yield "has only one of `pod_seen` and `pod_gone`; a plugin that follows pods needs both"
+    if hasattr(plugin, "normalize") and hasattr(plugin, "score_node"):
+        yield "has both `normalize` and `score_node`; a normalised score cannot be given for one node alone"
+    reads = getattr(plugin, "reads", None)
+    if reads is not None and not isinstance(reads, Reads):
+        yield "has `reads` that is not a Reads"
+    retry_on = getattr(plugin, "retry_on", None)
+    if retry_on is not None and not (
+        isinstance(retry_on, frozenset) and all(isinstance(change, ChangeKind) for change in retry_on)
+    ):
+        yield "has `retry_on` that is not a frozenset of Change"
+    if retry_on is None and callable(getattr(plugin, "worth_retrying", None)):
+        yield "has `worth_retrying` but no `retry_on` (the changes it is asked about)"
+    args = getattr(plugin, "Args", NoArgs)
+    if not (isinstance(args, type) and issubclass(args, PluginArgs)):
+        yield "has `PluginArgs` that do not derive from registry.Args"
+
+
+def from_entry_points(group: str, register: Callable[[Any], None]) -> dict[str, str]:  # Any: whatever they lead to
+    """Register what other installed distributions declare; of those that cannot be used, say by name what to do."""
+    broken: dict[str, str] = {}
+    for entry in sorted(importlib.metadata.entry_points(group=group), key=lambda entry: entry.name):
+        name: object = entry.name
+        try:
+            found = entry.load()
+            name = getattr(found, "name", None)
+            register(found)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module runs here, and may do anything
+            owner = entry.dist.name if entry.dist is not None else "an unknown distribution"
+            why = " ".join(str(error).split())[:LONGEST]
+            why = why if isinstance(error, LaminaError) else f"{type(error).__name__}: {why}"
+            broken[name if isinstance(name, str) else entry.name] = (
+                f"entry point {entry.name!r} ({entry.value}) of {owner} cannot be used: {why}: fix or uninstall it"
+            )
+    return broken
+
+
+class PluginRegistry:
+    """Plugin classes by name."""
+
+    def __init__(self, *plugins: PluginClass) -> None:
+        """Register these."""
+        self._classes: dict[str, PluginClass] = {}
+        self._broken: dict[str, str] = {}
+        for plugin in plugins:
+            self.register(plugin)
+
+    def register(self, plugin: PluginClass) -> None:
+        """Take a plugin in, or say everything that is wrong with it."""
+        wrong = faults(plugin)
+        label = f"plugin {getattr(plugin, 'name', None) or getattr(plugin, '__qualname__', plugin)!r}"
+        if not wrong and plugin.name in self._classes:
+            wrong = ["is registered twice"]
+        if wrong:
+            raise WiringError(f"{label} {'; '.join(wrong)}")
+        self._classes[plugin.name] = plugin
+
+    def load_entry_points(self) -> None:
+        """Register what other installed distributions declare under ``lamina.plugins``."""
+        self._broken.update(from_entry_points(ENTRY_POINTS, self.register))
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether there is a plugin of this name, be it a broken one."""
+        return name in self._classes or name in self._broken
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of those that can be used, in the order of registration."""
+        return iter(self._classes)
+
+    def __getitem__(self, name: str) -> PluginClass:
+        """Return the class of that name. Raises WiringError if it is broken, with what to do."""
+        if name in self._broken:
+            raise WiringError(self._broken[name])
+        return self._classes[name]
+
+    def args_of(self, name: str) -> type[PluginArgs]:
+        """Return the struct that describes the plugin's arguments."""
+        args: type[PluginArgs] = getattr(self[name], "Args", NoArgs)
+        return args
+
+    def make(self, name: str, context: PluginContext, args: PluginArgs | None = None) -> Plugin:
+        """Make a plugin; without *args* it gets its defaults."""
+        plugin: Plugin = self[name](context, self.args_of(name)() if args is None else args)
+        return plugin

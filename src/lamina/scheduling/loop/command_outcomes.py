@@ -1,0 +1,50 @@
+"""From the loop's commands to outcomes, for recordings and for whatever compares two runs."""
+
+import msgspec
+
+from lamina.model.command_outcome import CommandOutcome
+from lamina.model.decision import Decision
+from lamina.scheduling.contract.commands import (
+    Bind,
+    Command,
+    DoWork,
+    Evict,
+    Nominate,
+    ReportPluginError,
+    ReportUnschedulable,
+    WakeAt,
+)
+
+
+def outcome(command: Command) -> CommandOutcome:
+    """Say in few words what a command is about."""
+    match command:
+        case Bind(pod, node, decision):
+            return _decided(CommandOutcome(kind="bind", pod=pod.key, uid=pod.uid, node=node), decision)
+        case ReportUnschedulable(pod, decision):
+            return _decided(CommandOutcome(kind="pending", pod=pod.key, uid=pod.uid), decision)
+        case DoWork(pod, node, plugin, attempt):
+            return CommandOutcome(kind="work", pod=pod.key, uid=pod.uid, node=node, plugin=plugin, attempt=attempt)
+        case Evict(pod, preemptor, node):
+            return CommandOutcome(kind="evict", pod=pod.key, uid=pod.uid, node=node, message=f"for {preemptor.key}")
+        case Nominate(pod, node):
+            return CommandOutcome(kind="nominate", pod=pod.key, uid=pod.uid, node=node)
+        case ReportPluginError(plugin, point, message, pod_or_none):
+            key, uid = ("", "") if pod_or_none is None else (pod_or_none.key, pod_or_none.uid)
+            return CommandOutcome(kind="plugin-error", pod=key, uid=uid, plugin=f"{plugin}.{point}", message=message)
+        case WakeAt(at):
+            return CommandOutcome(kind="wake", at=at)
+
+
+def _decided(outcome: CommandOutcome, decision: Decision | None) -> CommandOutcome:
+    if decision is None:
+        return outcome
+    return msgspec.structs.replace(
+        outcome,
+        attempt=decision.attempt,
+        total=None if decision.chosen is None else decision.chosen.total,
+        tied=decision.tied,
+        feasible=decision.feasible,
+        nodes=decision.nodes,
+        message=decision.message,
+    )

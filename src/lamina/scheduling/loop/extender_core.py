@@ -1,0 +1,270 @@
+"""
+The core of an extender: what is known of a cluster, and agents that are asked about pods somebody else places.
+
+Told what happened by the same events as the loop; nothing is queued, decided or assumed. Every question names a verb, a
+pod and nodes, and is answered at once from what is known. A node nobody has told of yet is never refused, and counts as the
+mean of those that were asked about with it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Final, Generic, TypeVar, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from lamina.model.decision import Refusal
+from lamina.model.events import ClusterEvent, Event
+from lamina.model.pod import Pod, PodUid
+from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.plugin_registry import PluginArgs, PluginRegistry
+from lamina.scheduling.contract.points import MAX_SCORE, FilterPlugin, Plugin, PreFilterResult, ScorePlugin, Verdicts
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgent
+from lamina.scheduling.contract.status import Code, Status
+from lamina.scheduling.runtime.plugin_results import PluginResultCache
+from lamina.scheduling.runtime.pod_followers import PodFollowers
+from lamina.scheduling.runtime.profile import FilterPart, ScorePart
+from lamina.scheduling.state.cluster_state import ClusterState
+from lamina.scheduling.state.columns import Ints
+from lamina.scheduling.state.hypothesis import as_if
+from lamina.scheduling.state.view import NodeView, everything
+
+UNKNOWN: Final = -1
+"""The row of a node nobody has told of."""
+MOST_TRIED: Final = 500
+"""Nodes that victims are taken off one after the other, for a filter that looks at more than one node; others stay."""
+NARROWED_OUT: Final = ("node(s) didn't satisfy the agent",)
+
+Rows = npt.NDArray[np.intp]
+Part = TypeVar("Part")
+
+
+class AgentError(Exception):
+    """An agent's plugin raised, or answered what makes no sense."""
+
+
+class ExtenderVerb(Generic[Part]):
+    """One address: a plugin, looked over once, and how its points become levels."""
+
+    __slots__ = ("among", "levels", "name", "part")
+
+    def __init__(self, name: str, part: Part, plugin: Plugin, levels: tuple[int, ...]) -> None:
+        """Look at the plugin's ways."""
+        self.name = name
+        self.part = part
+        self.levels: Ints = np.array(levels, dtype=np.int64)
+        self.among = bool(getattr(plugin, "among_asked", False))
+        """Whether it suffices to ask it about the nodes in question."""
+
+
+class NodeVictims(msgspec.Struct, frozen=True):
+    """The pods that would be evicted from one node, by uid."""
+
+    node: str
+    uids: tuple[str, ...]
+
+
+class ExtenderCore:
+    """Agents, and the cluster they look at."""
+
+    def __init__(self, agents: Sequence[SchedulingAgent], args: Mapping[str, PluginArgs] | None = None) -> None:
+        """Make the plugins of *agents*; *args* are theirs by name, without them they get their defaults."""
+        self.cluster = ClusterState()
+        self._answers = PluginResultCache(self.cluster.columns)
+        self.unknown = 0
+        """How many of the nodes that were asked about last nobody has told of."""
+        registry = PluginRegistry(*dict.fromkeys(plugin for agent in agents for plugin in agent.plugins))
+        context = self.cluster.context
+        made = {name: registry.make(name, context, (args or {}).get(name)) for name in registry}
+        self._followers = PodFollowers(made.values(), self._plugin_raised)
+        self.cluster.columns.fact_raised = self._fact_raised
+        self.plugin_errors: Counter[str] = Counter()
+        """How often each plugin raised while it followed pods, and each fact while it was kept in step."""
+        self.predicates: dict[str, ExtenderVerb[FilterPart]] = {}
+        self.priorities: dict[str, ExtenderVerb[ScorePart]] = {}
+        for agent in agents:
+            for verb, name in agent.predicates.items():
+                filters = FilterPart(cast("FilterPlugin", made[name]))
+                self.predicates[verb] = ExtenderVerb(verb, filters, made[name], agent.levels)
+            for verb, name in agent.priorities.items():
+                scores = ScorePart(cast("ScorePlugin", made[name]), 1)
+                self.priorities[verb] = ExtenderVerb(verb, scores, made[name], agent.levels)
+
+    def take(self, *happened: Event) -> None:
+        """Take events in; what became of a loop's commands is nothing the cluster knows of."""
+        for event in happened:
+            if isinstance(event, ClusterEvent):
+                self._followers.notice(event, self.cluster.now)
+                self.cluster.apply(event)
+
+    def _plugin_raised(self, pod: Pod | None, plugin: str, point: str, status: Status) -> None:
+        self.plugin_errors[plugin] += 1
+
+    def _fact_raised(self, fact: str, method: str, error: Exception) -> None:
+        self.plugin_errors[fact] += 1
+
+    # -- filtering ---------------------------------------------------------------------------------------------------
+
+    def filter(self, verb: str, pod: Pod, names: Sequence[str]) -> list[tuple[int, Refusal]]:
+        """List the places of *names* that are refused, and why."""
+        rows = self._rows(names)
+        try:
+            return self._refused(self.predicates[verb].part, pod, rows)
+        except Exception as error:
+            raise AgentError(f"predicate {verb!r} raised {type(error).__name__}: {error}") from error
+
+    def _refused(
+        self, part: FilterPart, pod: Pod, rows: Rows, supposed: NodeView | None = None
+    ) -> list[tuple[int, Refusal]]:
+        """List the places of *rows* that a filter refuses, in the cluster as it is or as is *supposed*."""
+        state, nodes = CycleState(), supposed or everything(self.cluster.columns)
+        known = rows >= 0
+        if not known.any():
+            return []
+        left_out: list[tuple[int, Refusal]] = []
+        if part.prepares is not None:
+            said = part.prepares.pre_filter(state, pod, nodes)
+            if isinstance(said, PreFilterResult):
+                left_out = self._left_out(part.name, said.nodes, rows)
+                known[[place for place, _ in left_out]] = False
+            elif said is not None and said.code is Code.SKIP:
+                return []
+            elif said is not None and not said.ok:
+                _no_error(said)
+                refusal = _worded(Refusal(part.name, said.reasons, said.code is Code.UNRESOLVABLE))
+                return [(place, refusal) for place in np.flatnonzero(known).tolist()]
+        ask = self._answers.filter if supposed is None else _ask
+        verdicts = ask(part, state, pod, nodes)
+        if verdicts is None:
+            return left_out
+        codes = np.where(known, verdicts.codes[rows], 0)
+        places = np.flatnonzero(codes)
+        words = {code: _worded(verdicts.tell(code)) for code in set(codes[places].tolist())}
+        refused = [(place, words[codes.item(place)]) for place in places.tolist()]
+        return sorted([*left_out, *refused], key=itemgetter(0)) if left_out else refused
+
+    def _left_out(self, plugin: str, left: frozenset[str], rows: Rows) -> list[tuple[int, Refusal]]:
+        inside = {self.cluster.columns.rows.get(name, UNKNOWN) for name in left}
+        refusal = Refusal(plugin, NARROWED_OUT, final=True)
+        return [(place, refusal) for place, row in enumerate(rows.tolist()) if row >= 0 and row not in inside]
+
+    # -- scoring -----------------------------------------------------------------------------------------------------
+
+    def prioritize(self, verb: str, pod: Pod, names: Sequence[str]) -> list[int]:
+        """Return a level from 0 to 10 for each of *names*; an agent without an opinion gives the same to all."""
+        rows = self._rows(names)
+        if not len(rows):
+            return []
+        asked = self.priorities[verb]
+        known = rows >= 0
+        complete = not self.unknown
+        try:
+            points = self._points(asked, pod, rows if complete else rows[known])
+            levels: Ints | None = None if points is None else asked.levels.take(points)
+        except Exception as error:
+            raise AgentError(f"priority {verb!r} raised {type(error).__name__}: {error}") from error
+        if levels is None:
+            return [0] * len(rows)
+        if not complete:
+            mean = int(levels.mean() + 0.5) if len(levels) else 0
+            every = np.full(len(rows), mean, dtype=np.int64)
+            every[known] = levels
+            levels = every
+        answer: list[int] = levels.tolist()
+        return answer
+
+    def _points(self, asked: ExtenderVerb[ScorePart], pod: Pod, rows: Rows) -> Ints | None:
+        """Return 0 to 100 points for each row; None when the plugin has nothing to say."""
+        part, columns, state = asked.part, self.cluster.columns, CycleState()
+        places: Rows | slice = slice(None)
+        if asked.among:
+            among = np.zeros(columns.size, dtype=np.bool_)
+            among[rows] = True
+            if np.count_nonzero(among) < len(rows):
+                # A node that was named twice is there once, and counts once for what others are compared with.
+                rows, places = np.unique(rows, return_inverse=True)
+        nodes = NodeView(columns, rows, len(rows)) if asked.among else everything(columns)
+        if part.prepares is not None:
+            said = part.prepares.pre_score(state, pod, nodes)
+            if said is not None and said.code is Code.SKIP:
+                return None
+            if said is not None:
+                _no_error(said)
+        points = part.plugin.score(state, pod, nodes) if asked.among else self._answers.score(part, state, pod, nodes)
+        if part.normalizer is not None:
+            feasible = np.zeros(len(nodes), dtype=np.bool_)
+            feasible[slice(None) if asked.among else rows] = True
+            points = part.normalizer.normalize(state, pod, points, feasible)
+        if points.shape != (len(nodes),):
+            raise ValueError(f"points of shape {points.shape} for {len(nodes)} nodes")
+        points = points[places] if asked.among else points[rows]
+        if len(points) and not (points.min() >= 0 and points.max() <= MAX_SCORE):
+            raise ValueError(f"points outside 0..{MAX_SCORE}")
+        return points
+
+    # -- making room -------------------------------------------------------------------------------------------------
+
+    def preempt(self, verb: str, pod: Pod, candidates: Sequence[NodeVictims]) -> list[str]:
+        """
+        List the nodes of *candidates* that stay worth evicting their victims from.
+
+        An agent that only scores minds none of them. One that filters is asked again with the victims gone: whom it would
+        refuse even then, nobody should be evicted for.
+        """
+        asked = self.predicates.get(verb)
+        if asked is None:
+            return [one.node for one in candidates]
+        # Where a node is judged by itself, all can be tried at once.
+        single = bool(asked.part.as_one)
+        groups = [[one] for one in candidates[:MOST_TRIED]] if single else [candidates]
+        untried = [one.node for one in candidates[MOST_TRIED:]] if single else []
+        try:
+            return [node for group in groups for node in self._accepting(asked.part, pod, group)] + untried
+        except Exception as error:
+            raise AgentError(f"predicate {verb!r} raised {type(error).__name__}: {error}") from error
+
+    def _accepting(self, part: FilterPart, pod: Pod, candidates: Sequence[NodeVictims]) -> list[str]:
+        """List those of *candidates* that would take the pod with all their victims gone."""
+        rows = self._rows([one.node for one in candidates])
+        supposed = as_if(self.cluster.columns, gone=list(self._victims(candidates)))
+        refused = {place for place, _ in self._refused(part, pod, rows, supposed.view())}
+        return [one.node for place, one in enumerate(candidates) if place not in refused]
+
+    def _victims(self, candidates: Sequence[NodeVictims]) -> Iterator[tuple[int, Pod]]:
+        """Go through the victims that are where they are said to be, each once, with their rows."""
+        seen: set[str] = set()
+        for one in candidates:
+            for uid in one.uids:
+                placed = self.cluster.cache.get(PodUid(uid))
+                row = self.cluster.row(one.node)
+                if placed is not None and placed.node == one.node and row >= 0 and uid not in seen:
+                    seen.add(uid)
+                    yield row, placed.pod
+
+    def _rows(self, names: Sequence[str]) -> Rows:
+        known = self.cluster.columns.rows
+        self.unknown = 0
+        try:
+            return np.fromiter(map(known.__getitem__, names), np.intp, len(names))
+        except KeyError:
+            rows = [known.get(name, UNKNOWN) for name in names]
+            self.unknown = rows.count(UNKNOWN)
+            return np.array(rows, dtype=np.intp)
+
+
+def _ask(part: FilterPart, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+    """Ask a filter, and keep nothing."""
+    return part.plugin.filter(state, pod, nodes)
+
+
+def _worded(refusal: Refusal) -> Refusal:
+    """Make sure that whoever is told why can be told."""
+    ", ".join(refusal.reasons)
+    return refusal
+
+
+def _no_error(status: Status) -> None:
+    if status.code is Code.ERROR:
+        raise ValueError(status.message)

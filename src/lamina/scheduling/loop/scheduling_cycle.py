@@ -1,0 +1,203 @@
+"""One pod after another: evaluate, choose, assume, and send on its way; or say why not."""
+
+from collections.abc import Callable
+
+from lamina.model.pod import Pod
+from lamina.scheduling.contract.commands import Evict
+from lamina.scheduling.contract.points import Placement, PostFilterResult
+from lamina.scheduling.contract.status import Code, Status, raised
+from lamina.scheduling.loop.binding_cycle import BindingCycle
+from lamina.scheduling.loop.loop_state import LoopState
+from lamina.scheduling.loop.nominated_room import still_fits, withheld_from
+from lamina.scheduling.loop.scheduling_queue import QueuedPodInfo
+from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
+from lamina.scheduling.runtime.explanation import Attempt, broken, explain, groups
+from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
+from lamina.scheduling.state.view import everything
+
+
+class SchedulingCycle:
+    """Takes pods from the queue and decides."""
+
+    def __init__(self, state: LoopState, pick: Callable[[int], int]) -> None:
+        """Decide on *state*; *pick* breaks ties."""
+        self._state = state
+        self._pick = pick
+        self._evaluations = {
+            name: EvaluationCache(profile, state.cluster.columns) for name, profile in state.profiles.items()
+        }
+        self.unfinished = False
+        """Whether pods are ready that `run` had no time for."""
+        self.tried: list[str] = []
+        """The profiles of the pods the last `run` looked at, one after the other."""
+
+    def run(self, limit: int) -> None:
+        """Decide up to *limit* pods (0: all that are ready)."""
+        done = 0
+        self.tried.clear()
+        while limit == 0 or done < limit:
+            queued = self._state.queue.pop()
+            if queued is None:
+                self.unfinished = False
+                return
+            self.tried.append(queued.profile.name)
+            many = queued.profile.place and queued.unsorted is None
+            done += self._place_many(queued) if many else self._guarded(queued, self._decide)
+        self.unfinished = len(self._state.queue) > 0
+
+    def _guarded(self, queued: QueuedPodInfo, attempt: Callable[[QueuedPodInfo], object]) -> int:
+        """Make an attempt; a plugin that raises costs this pod the attempt, and nobody a pod."""
+        if queued.unsorted is not None:
+            self._fail(queued, queued.unsorted)
+            return 1
+        try:
+            attempt(queued)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pod's owner
+            self._fail(queued, raised(error))
+        return 1
+
+    def _fail(self, queued: QueuedPodInfo, status: Status) -> None:
+        state, pod = self._state, queued.pod
+        underway = state.bindings.get(pod.uid)
+        if underway is not None:
+            state.bindings.abandon(underway, status)
+        elif state.queue.get(pod.uid) is None:
+            state.cluster.forget(pod)
+            self._review_nomination(queued, broke=True)
+            state.queue.put_back(queued, frozenset(), broke=True)
+            state.tell(pod, broken(pod, status, at=state.now, attempt=queued.attempts, profile=queued.profile.name))
+
+    # -- one pod -----------------------------------------------------------------------------------------------------
+
+    def _decide(self, queued: QueuedPodInfo) -> None:
+        pod = queued.pod
+        evaluation = self._evaluate(queued)
+        row, tied = (-1, 0) if evaluation.stop is not None else self._choose(evaluation, pod)
+        if row < 0:
+            self._refuse(queued, evaluation)
+        else:
+            self._send(queued, evaluation, row, tied)
+
+    def _evaluate(self, queued: QueuedPodInfo) -> ShapeEvaluation:
+        if queued.edition != queued.profile.edition:
+            queued.sign()
+        evaluations, pod = self._evaluations[queued.profile.name], queued.pod
+        evaluation = evaluations.of(queued.shape, pod)
+        if not self._state.cluster.nominations.nodes:
+            return evaluation
+        withheld = withheld_from(self._state.cluster, queued.profile, pod, evaluation)
+        return evaluations.without(withheld, pod) if withheld else evaluation
+
+    def _choose(self, evaluation: ShapeEvaluation, pod: Pod) -> tuple[int, int]:
+        nominated = self._state.cluster.nominations.nodes.get(pod.uid)
+        if nominated is not None:
+            # Room was made for it there: that node first, if it fits now.
+            row = self._state.cluster.row(nominated)
+            if row >= 0 and evaluation.feasible[row]:
+                return row, 1
+        return evaluation.choose(self._pick)
+
+    def _send(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation, row: int, tied: int) -> None:
+        state, pod = self._state, queued.pod
+        attempt = Attempt(state.now, queued.attempts, row, tied)
+        decision = explain(evaluation, pod, attempt, state.settings.detail)
+        assert decision.chosen is not None, "a row was chosen"
+        node = decision.chosen.node
+        state.react(state.cluster.assume(pod, node))
+        state.queue.placed(queued)
+        underway = BindingCycle(queued, node, evaluation.state.copy(), decision, state.changes)
+        state.do(*state.bindings.start(underway))
+
+    def _refuse(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation) -> None:
+        state, pod = self._state, queued.pod
+        stop = evaluation.stop
+        broke = stop is not None and stop.code is Code.ERROR
+        after = "" if broke else self._make_room(queued, evaluation)
+        self._review_nomination(queued, broke=broke)
+        attempt = Attempt(state.now, queued.attempts, after=after)
+        decision = explain(evaluation, pod, attempt, state.settings.detail)
+        # What nominations have to do with it holds for this pod alone, whatever its shape: others may be let in.
+        alone = bool(evaluation.withheld) or pod.uid in state.cluster.nominations.nodes
+        state.queue.put_back(queued, _refused_by(evaluation), broke=broke, alone=alone)
+        state.tell(pod, decision)
+
+    def _make_room(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation) -> str:
+        """Ask the post-filter plugins, in order, until one finds a way; return what they had to say."""
+        plugins = queued.profile.post_filter
+        columns = self._state.cluster.columns
+        if not plugins or columns.count == 0:
+            return ""
+        nodes = everything(columns)
+        resolvable = nodes.alive.copy()
+        for flags, refusal in groups(evaluation):
+            if refusal.final:
+                resolvable &= ~flags
+        if evaluation.stop is not None:
+            resolvable[:] = evaluation.stop.code is not Code.UNRESOLVABLE
+        said: list[str] = []
+        evaluation.state.now = self._state.now
+        for plugin in plugins:
+            answer = plugin.post_filter(evaluation.state, queued.pod, nodes, resolvable)
+            if isinstance(answer, PostFilterResult):
+                self._state.do(*(Evict(victim, queued.pod, answer.node) for victim in answer.victims))
+                self._state.nominate(queued.pod, answer.node, answer.victims)
+                return ""
+            if answer.reasons:
+                said.append(answer.message)
+        return " ".join(said)
+
+    def _review_nomination(self, queued: QueuedPodInfo, *, broke: bool = False) -> None:
+        """End a nomination after an attempt that broke, or for a node that would not take the pod any more."""
+        state, pod = self._state, queued.pod
+        if pod.uid not in state.cluster.nominations.nodes:
+            return
+        if broke or not still_fits(state.cluster, queued.profile, pod):
+            state.end_nomination(pod)
+
+    # -- many pods ---------------------------------------------------------------------------------------------------
+
+    def _place_many(self, first: QueuedPodInfo) -> int:
+        """Collect pods of one profile and let its place plugin choose; what it leaves is decided one by one."""
+        state, profile = self._state, first.profile
+        plugin = profile.place[0]
+        batch = [first]
+        others: list[QueuedPodInfo] = []
+        while len(batch) < plugin.batch and (queued := state.queue.pop()) is not None:
+            (batch if queued.profile is profile and queued.unsorted is None else others).append(queued)
+        try:
+            placement = plugin.place([queued.pod for queued in batch], everything(state.cluster.columns))
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pods' owners
+            placement = Placement({}, {queued.pod.uid: raised(error) for queued in batch})
+        for queued in batch:
+            self._guarded(queued, lambda one: self._follow(one, placement, plugin.name))
+        for queued in others:
+            self._guarded(queued, self._decide)
+        return len(batch) + len(others)
+
+    def _follow(self, queued: QueuedPodInfo, placement: Placement, plugin: str) -> None:
+        uid = queued.pod.uid
+        if uid in placement.refused:
+            self._refuse_placed(queued, placement.refused[uid].of(plugin))
+            return
+        row = placement.nodes.get(uid, -1)
+        evaluation = self._evaluate(queued)
+        if evaluation.stop is None and 0 <= row < len(evaluation.feasible) and evaluation.feasible[row]:
+            self._send(queued, evaluation, row, 1)
+        else:
+            # Not placed, or not possible any more: it still may go anywhere else.
+            self._decide(queued)
+
+    def _refuse_placed(self, queued: QueuedPodInfo, status: Status) -> None:
+        state = self._state
+        attempt = Attempt(state.now, queued.attempts, stop=status)
+        decision = explain(self._evaluate(queued), queued.pod, attempt, state.settings.detail)
+        broke = status.code is Code.ERROR
+        self._review_nomination(queued, broke=broke)
+        self._state.queue.put_back(queued, frozenset([status.plugin]), broke=broke, alone=True)
+        self._state.tell(queued.pod, decision)
+
+
+def _refused_by(evaluation: ShapeEvaluation) -> frozenset[str]:
+    if evaluation.stop is not None:
+        return frozenset([evaluation.stop.plugin])
+    return frozenset(refusal.plugin for _, refusal in groups(evaluation))

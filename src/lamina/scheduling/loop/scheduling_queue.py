@@ -1,0 +1,489 @@
+"""
+Pods that wait for a decision.
+
+             pre_enqueue says no
+    arrives ──────────────────────> gated ──(pod or cluster changes)──┐
+       │                                                              │
+       └──────────> active <──────────────────────────────────────────┘
+                    │    ^  ^
+              popped│    │  └─(back-off over, or nothing else to do)── backoff <─┐
+                    v    │                                                       │
+                 decided ┴─(refused)─> unschedulable ──(a change that helps)─────┘
+                    └──(something broke)──────────────────────────────> backoff (always waits it out)
+
+Orders, back-off (1 s doubling to 10 s) and the five-minute flush are kube-scheduler's; so is popping from the back-off
+queue when the active one is empty. Back-offs of refused pods end in windows of one second: a pod stays in the back-off
+queue until the second in which its back-off ends is over, and inside a window the queueSort order decides which pod is
+popped early. A pod whose attempt broke is never popped early, and rests exactly as long as its back-off.
+
+Pods of one shape that fit nowhere wait as a group: a change is weighed once for all of them and wakes one; if that one
+finds a place the next is woken, and if it does not, neither would the others. So room for one pod costs one attempt,
+however many wait for it. Which groups a change may help is looked up in an index (`retry_index.py`).
+
+A plugin that refused a pod may name a time at which to try again (`RetryTime`); its group is then woken once, by time.
+"""
+
+import math
+from collections.abc import Hashable, Iterable, Iterator
+from numbers import Real
+from typing import Final, TypeGuard, TypeVar
+
+import msgspec
+
+from lamina.model.pod import Pod, PodUid
+from lamina.scheduling.contract.status import failed, raised
+from lamina.scheduling.loop.lazy_heap import LazyHeap
+from lamina.scheduling.loop.queue_snapshot import QueueSnapshot, ShapeNumbers
+from lamina.scheduling.loop.queued_pod import GroupKey, Place, QueuedGroup, QueuedPodInfo, key_of, label_of, restored
+from lamina.scheduling.loop.retry_index import RetryIndex
+from lamina.scheduling.runtime.profile import Profile
+from lamina.scheduling.state.cluster_changes import ClusterChange
+
+__all__ = ["PodBackoff", "QueuedPodInfo", "SchedulingQueue"]
+
+FIRST_BACKOFF: Final = 1.0
+LONGEST_BACKOFF: Final = 10.0
+FLUSH_AFTER: Final = 300.0
+# kube-scheduler's backoffQOrderingWindowDuration, in seconds.
+WINDOW: Final = 1.0
+# How soon a plugin may have a pod tried again, in seconds: also without a back-off, time must pass between attempts.
+SOONEST_RETRY: Final = 1.0
+FIRST: Final[Place] = ()
+"""The place before all others."""
+# The usual ones first: asking an abstract class takes longer than everything else about a push.
+NUMBERS: Final = (int, float, Real)
+Waiting = TypeVar("Waiting", bound=Hashable)
+
+
+class PodBackoff(msgspec.Struct, frozen=True):
+    """How long a pod rests after an attempt."""
+
+    first: float = FIRST_BACKOFF
+    longest: float = LONGEST_BACKOFF
+
+    def after(self, attempts: int) -> float:
+        """Return the rest after so many attempts."""
+        # Past 2**32 the cap has long been reached; a larger exponent would only make floats overflow.
+        return min(self.longest, self.first * float(2 ** min(max(attempts, 1) - 1, 32)))
+
+
+class SchedulingQueue:
+    """The active, back-off and unschedulable queues, and the gated pods."""
+
+    def __init__(self, backoff: PodBackoff) -> None:
+        """Start empty, at time 0."""
+        self.now = 0.0
+        self._backoff_rule = backoff
+        self._pods: dict[PodUid, QueuedPodInfo] = {}
+        self._active: LazyHeap[PodUid, Place] = LazyHeap()
+        self._sorted_at = 0.0
+        self._time_ordered = False
+        self._resting: LazyHeap[PodUid, tuple[float, int]] = LazyHeap()
+        """All resting pods, by when to look at them again."""
+        self._early: LazyHeap[PodUid, tuple[float, Place, int]] = LazyHeap()
+        """Of the resting pods, those that may be tried early: refused at an earlier time than now."""
+        self._just_refused: dict[PodUid, None] = {}
+        """Of the resting pods, those that were refused in this very instant."""
+        self._groups: dict[GroupKey, QueuedGroup] = {}
+        self._index = RetryIndex()
+        self._flush: LazyHeap[PodUid, tuple[float, int]] = LazyHeap()
+        self._timers: LazyHeap[GroupKey | PodUid, tuple[float, int]] = LazyHeap()
+        """Groups and gated pods that a plugin wants tried at a time."""
+        self._serial = 0
+
+    def __len__(self) -> int:
+        """Count the pods that wait."""
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        """Go through the pods that wait, in order of arrival."""
+        return iter(self._pods.values())
+
+    def get(self, uid: PodUid) -> QueuedPodInfo | None:
+        """Return a pod if it waits."""
+        return self._pods.get(uid)
+
+    def counts(self) -> dict[str, int]:
+        """Count the pods in each queue."""
+        counts = {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
+        for queued in self._pods.values():
+            counts[queued.place] += 1
+        return counts
+
+    @property
+    def trying(self) -> bool:
+        """Whether a pod is ready, backs off, or is to be tried at a time that a plugin named."""
+        return len(self._active) + len(self._resting) + len(self._timers) > 0
+
+    @property
+    def retried_at(self) -> float | None:
+        """When the next pod is tried for which a plugin named a time."""
+        first = self._timers.first()
+        return None if first is None else first[0][0]
+
+    # -- in ----------------------------------------------------------------------------------------------------------
+
+    def add(self, pod: Pod, profile: Profile) -> QueuedPodInfo:
+        """Take a new pod in."""
+        self._serial += 1
+        self._time_ordered = self._time_ordered or profile.queue_sort.changes_with_time
+        queued = QueuedPodInfo(pod, profile, None, self.now, self.now, self._serial)
+        queued.sign()
+        self._pods[pod.uid] = queued
+        self._admit(queued)
+        return queued
+
+    def update(self, pod: Pod) -> None:
+        """Take over how a waiting pod is now; a refused one is tried again, since it may have been changed to fit."""
+        queued = self._pods[pod.uid]
+        before, queued.pod = queued.pod, pod
+        queued.sign()
+        if queued.place == "gated":
+            self._leave_gate(queued)
+            self._admit(queued)
+        elif queued.place == "unschedulable" and before != pod:
+            self._leave_group(queued)
+            self._ready(queued)
+        elif queued.place == "active":
+            self._push_active(queued)
+        elif pod.uid in self._early:
+            self._push_early(queued)
+
+    def put_back(
+        self,
+        queued: QueuedPodInfo,
+        refused_by: frozenset[str],
+        *,
+        broke: bool = False,
+        stale: bool = False,
+        alone: bool = False,
+    ) -> None:
+        """
+        Take a pod back after an attempt that did not place it.
+
+        *broke*: it was not refused, something failed. *stale*: the cluster changed after the decision it failed on, so
+        waiting for another change would be wrong. *alone*: what happened says nothing about other pods of its shape.
+        """
+        queued.refused_by = refused_by
+        queued.broke = broke
+        queued.queued_at = self.now
+        queued.backoff_until = self.now + self._backoff_rule.after(queued.attempts)
+        self._pods[queued.pod.uid] = queued
+        if broke or stale:
+            self._rest(queued)
+            self._wake_next(queued)
+            return
+        queued.place = "unschedulable"
+        woken_from = queued.group
+        self._join_group(queued, alone=alone)
+        if woken_from is not None and woken_from != queued.group:
+            # It was woken for its group and did not answer for it: alone, or changed since.
+            self._wake(woken_from)
+        self._flush.put(queued.pod.uid, (self.now + FLUSH_AFTER, queued.serial))
+
+    def remove(self, uid: PodUid) -> QueuedPodInfo | None:
+        """Take a pod out."""
+        queued = self._pods.pop(uid, None)
+        if queued is None:
+            return None
+        if queued.place == "unschedulable":
+            self._leave_group(queued)
+        elif queued.place == "gated":
+            self._leave_gate(queued)
+        else:
+            self._active.discard(uid)
+            self._stop_resting(uid)
+            self._wake_next(queued)
+        return queued
+
+    def placed(self, queued: QueuedPodInfo) -> None:
+        """Hear that a pod that was popped found a node: there may be room for another of its group."""
+        self._wake_next(queued)
+
+    # -- out ---------------------------------------------------------------------------------------------------------
+
+    def pop(self) -> QueuedPodInfo | None:
+        """
+        Take the next pod out for an attempt; None when no pod is ready.
+
+        With nothing active, a refused pod need not sit its back-off out: no other pod is held up by trying it. But no pod
+        is tried twice in one instant, or two that wake each other would keep the loop busy for ever.
+        """
+        if not self._pods:
+            return None
+        self._reorder()
+        uid = self._active.pop()
+        if uid is None:
+            uid = self._early.pop()
+            if uid is None:
+                return None
+            self._resting.discard(uid)
+        queued = self._pods.pop(uid)
+        queued.attempts += 1
+        return queued
+
+    # -- what happens meanwhile --------------------------------------------------------------------------------------
+
+    def pass_time(self, now: float) -> None:
+        """Move on in time: back-offs end; pods that waited very long are tried again, in case a change was missed."""
+        self.now = now
+        just_refused, self._just_refused = self._just_refused, {}
+        for uid in just_refused:
+            self._push_early(self._pods[uid])
+        for uid in _due(self._resting, now):
+            queued = self._pods[uid]
+            if self._backing_off(queued):
+                self._resting.put(uid, (_window(queued.backoff_until) + WINDOW, queued.serial))
+            else:
+                self._early.discard(uid)
+                self._push_active(queued)
+        for uid in _due(self._flush, now):
+            waiting = self._pods[uid]
+            self._leave_group(waiting, awake=True)
+            self._ready(waiting)
+        for one in _due(self._timers, now):
+            if isinstance(one, tuple):
+                self._wake(one)
+            else:
+                self._look_at_gate(self._pods[one])
+
+    def react(self, change: ClusterChange) -> None:
+        """Wake what *change* may help: one pod of each group, which makes room for the next if it finds a place."""
+        self._wake_all(self._index.helped(change))
+
+    def retry(self, plugin: str) -> None:
+        """Wake what *plugin* refused, as `react` does after a change."""
+        self._wake_all(self._index.refused_by(plugin))
+
+    def next_time(self) -> float | None:
+        """When time alone will change something."""
+        if not self._pods:
+            return None
+        first = (self._resting.first(), self._flush.first(), self._timers.first())
+        return min([due[0][0] for due in first if due is not None], default=None)
+
+    def _wake_all(self, waiting: Iterable[QueuedGroup | QueuedPodInfo]) -> None:
+        for one in waiting:
+            if isinstance(one, QueuedGroup):
+                self._wake(one.key)
+            else:
+                self._look_at_gate(one)
+
+    # -- gates -------------------------------------------------------------------------------------------------------
+
+    def _admit(self, queued: QueuedPodInfo) -> None:
+        for plugin in queued.profile.pre_enqueue:
+            try:
+                answer = plugin.pre_enqueue(queued.pod)
+            except Exception as error:  # noqa: BLE001 - a gate that breaks stays shut until something changes
+                answer = raised(error)
+            if answer is not None and not answer.ok:
+                queued.place = "gated"
+                queued.refused_by = frozenset([plugin.name])
+                queued.gated_as = self._next_serial()
+                self._index.gate(queued, plugin.name)
+                self._set_timer(queued.pod.uid, queued, self.now)
+                return
+        self._push_active(queued)
+
+    def _leave_gate(self, queued: QueuedPodInfo) -> None:
+        (plugin,) = queued.refused_by
+        self._index.ungate(queued, plugin)
+        self._timers.discard(queued.pod.uid)
+
+    def _look_at_gate(self, queued: QueuedPodInfo) -> None:
+        self._leave_gate(queued)
+        self._admit(queued)
+
+    # -- active and back-off -----------------------------------------------------------------------------------------
+
+    def _ready(self, queued: QueuedPodInfo) -> None:
+        if self._backing_off(queued):
+            self._rest(queued)
+        else:
+            self._push_active(queued)
+
+    def _backing_off(self, queued: QueuedPodInfo) -> bool:
+        """Say whether a pod still rests: one that was refused does so until its window is over."""
+        if queued.backoff_until > self.now:
+            return True
+        rests = queued.backoff_until > queued.queued_at
+        return rests and not queued.broke and _window(queued.backoff_until) == _window(self.now)
+
+    def _push_active(self, queued: QueuedPodInfo) -> None:
+        queued.place = "active"
+        queued.serial = self._next_serial()
+        self._reorder()
+        self._active.put(queued.pod.uid, self._key(queued))
+
+    def _push_early(self, queued: QueuedPodInfo) -> None:
+        self._early.put(queued.pod.uid, self._early_key(queued))
+
+    def _early_key(self, queued: QueuedPodInfo) -> tuple[float, Place, int]:
+        return _window(queued.backoff_until), self._key(queued), queued.serial
+
+    def _key(self, queued: QueuedPodInfo) -> Place:
+        """Ask for a pod's place; one that cannot be told comes first, so that its attempt fails and no other waits for it."""
+        sort = queued.profile.queue_sort
+        queued.unsorted = None
+        try:
+            key: object = sort.sort_key(queued, self.now)
+            if _is_place(key):
+                return key
+            queued.unsorted = failed(f"sort_key returned {type(key).__name__}, not a tuple of numbers").of(sort.name)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pod's owner
+            queued.unsorted = raised(error).of(sort.name)
+        return FIRST
+
+    def _rest(self, queued: QueuedPodInfo) -> None:
+        queued.place = "backoff"
+        queued.serial = self._next_serial()
+        until = queued.backoff_until
+        due = until if until > self.now else _window(until) + WINDOW
+        self._resting.put(queued.pod.uid, (due, queued.serial))
+        if queued.broke:
+            return
+        if queued.queued_at < self.now:
+            self._push_early(queued)
+        else:
+            self._just_refused[queued.pod.uid] = None
+
+    def _stop_resting(self, uid: PodUid) -> None:
+        self._resting.discard(uid)
+        self._early.discard(uid)
+        self._just_refused.pop(uid, None)
+
+    def _reorder(self) -> None:
+        """Sort anew if the order depends on time and time has passed since."""
+        if not self._time_ordered or self._sorted_at == self.now:
+            return
+        self._sorted_at = self.now
+        self._active.sort_anew(lambda uid: self._key(self._pods[uid]))
+        self._early.sort_anew(lambda uid: self._early_key(self._pods[uid]))
+
+    # -- groups ------------------------------------------------------------------------------------------------------
+
+    def _wake(self, key: GroupKey) -> None:
+        """Let one pod of a group be tried: the first in order of those that were not tried in this very instant."""
+        group = self._groups.get(key)
+        if group is None:
+            return
+        first = group.first(self.now, self._key, time_ordered=self._time_ordered)
+        self._leave_group(first, awake=True)
+        self._ready(first)
+
+    def _wake_next(self, queued: QueuedPodInfo) -> None:
+        key, queued.group = queued.group, None
+        if key is not None:
+            self._wake(key)
+
+    def _join_group(self, queued: QueuedPodInfo, *, alone: bool = False) -> None:
+        shape = queued.pod.uid if alone or queued.shape is None else queued.shape
+        queued.group = key = (shape, queued.profile)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = QueuedGroup(key, self._next_serial())
+        group.add(queued)
+        # What the last of them was told holds for all: they are alike.
+        self._index.put(group, queued.refused_by)
+        self._set_timer(key, queued, queued.backoff_until)
+
+    def _set_timer(self, waiting: GroupKey | PodUid, queued: QueuedPodInfo, soonest: float) -> None:
+        """Ask the plugins that refused a pod when to try again."""
+        at = queued.profile.retry_at(queued.refused_by, queued.pod, self.now)
+        if at is not None:
+            at = max(at, soonest, self.now + SOONEST_RETRY)
+        if at is not None and (queued.place == "gated" or at < self.now + FLUSH_AFTER):
+            self._timers.put(waiting, (at, queued.serial))
+        else:
+            self._timers.discard(waiting)
+
+    def _leave_group(self, queued: QueuedPodInfo, *, awake: bool = False) -> None:
+        key = queued.group
+        assert key is not None, "a pod that was refused waits in a group"
+        group = self._groups[key]
+        group.remove(queued.pod.uid)
+        self._flush.discard(queued.pod.uid)
+        if not group.pods:
+            self._index.remove(group)
+            del self._groups[key]
+            self._timers.discard(key)
+        if not awake:
+            queued.group = None
+
+    # -- as data -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> QueueSnapshot:
+        """Return everything that is known, as data."""
+        timers = self._timers.snapshot()
+        return QueueSnapshot(
+            now=self.now,
+            serial=self._serial,
+            sorted_at=self._sorted_at,
+            time_ordered=self._time_ordered,
+            pods=tuple(queued.snapshot() for queued in self._pods.values()),
+            groups=tuple(group.snapshot() for group in self._groups.values()),
+            active=self._active.snapshot(),
+            resting=self._resting.snapshot(),
+            early=self._early.snapshot(),
+            just_refused=tuple(self._just_refused),
+            flush=self._flush.snapshot(),
+            gate_timers=tuple((one, due) for one, due in timers if not isinstance(one, tuple)),
+            group_timers=tuple((one[1].name, label_of(one), due) for one, due in timers if isinstance(one, tuple)),
+        )
+
+    def restore(self, snapshot: QueueSnapshot, labels: ShapeNumbers) -> None:
+        """Know what the snapshot was taken of; no pod may have come before."""
+        self.now = snapshot.now
+        self._sorted_at = snapshot.sorted_at
+        self._time_ordered = snapshot.time_ordered
+        self._pods = {one.pod.uid: restored(one, labels) for one in snapshot.pods}
+        for saved in snapshot.groups:
+            group = QueuedGroup(key_of(saved.profile, saved.label, labels), saved.number)
+            for uid in saved.pods:
+                group.add(self._pods[uid])
+            self._groups[group.key] = group
+            self._index.put(group, frozenset(saved.refused_by))
+        for queued in sorted(self._pods.values(), key=lambda one: one.gated_as):
+            if queued.place == "gated":
+                (plugin,) = queued.refused_by
+                self._index.gate(queued, plugin)
+        self._just_refused = dict.fromkeys(snapshot.just_refused)
+        for uid, place in snapshot.active:
+            self._active.put(uid, place)
+        for uid, order in snapshot.early:
+            self._early.put(uid, order)
+        for heap, times in ((self._resting, snapshot.resting), (self._flush, snapshot.flush)):
+            for uid, due in times:
+                heap.put(uid, due)
+        for uid, due in snapshot.gate_timers:
+            self._timers.put(uid, due)
+        for profile, label, due in snapshot.group_timers:
+            self._timers.put(key_of(profile, label, labels), due)
+        self._serial = snapshot.serial
+
+    def _next_serial(self) -> int:
+        self._serial += 1
+        return self._serial
+
+
+def _window(at: float) -> float:
+    """Return when the window of a time begins."""
+    return math.floor(at / WINDOW) * WINDOW
+
+
+def _due(heap: LazyHeap[Waiting, tuple[float, int]], now: float) -> Iterator[Waiting]:
+    """Take out, one by one, what is due; what is put in meanwhile comes too, if it is."""
+    while (first := heap.first()) is not None and first[0][0] <= now:
+        heap.discard(first[1])
+        yield first[1]
+
+
+def _is_place(key: object) -> TypeGuard[tuple[float, ...]]:
+    if not isinstance(key, tuple):
+        return False
+    # Not all(): every push comes by, and a generator costs more than what it asks.
+    for part in key:  # noqa: SIM110
+        if not isinstance(part, NUMBERS):
+            return False
+    return True

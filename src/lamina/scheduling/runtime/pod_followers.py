@@ -1,0 +1,46 @@
+"""Plugins that follow the lives of pods: hands them what the cluster reports about any pod."""
+
+from collections.abc import Callable, Iterable
+
+from lamina.model import events
+from lamina.model.events import ClusterEvent
+from lamina.model.pod import Pod
+from lamina.scheduling.contract.points import Plugin, PodFollower
+from lamina.scheduling.contract.status import Status, raised
+
+FollowerErrorHandler = Callable[[Pod | None, str, str, Status], None]
+"""Takes the pod, if one is known, the plugin, its method and what it raised."""
+
+
+class PodFollowers:
+    """The followers among some plugins; without any, an event costs one look at an empty list."""
+
+    def __init__(self, plugins: Iterable[Plugin], raised_by: FollowerErrorHandler) -> None:
+        """Find the followers; one that stands in the list twice is called once. *raised_by* hears of those that raise."""
+        distinct = {id(plugin): plugin for plugin in plugins}
+        self._plugins = [plugin for plugin in distinct.values() if isinstance(plugin, PodFollower)]
+        self._raised_by = raised_by
+
+    def __len__(self) -> int:
+        """Count the followers."""
+        return len(self._plugins)
+
+    def notice(self, event: ClusterEvent, now: float) -> None:
+        """Hand an event on if it is about a pod."""
+        if not self._plugins:
+            return
+        match event:
+            case events.PodSeen(pod):
+                for plugin in self._plugins:
+                    try:
+                        plugin.pod_seen(pod, now)
+                    except Exception as error:  # noqa: BLE001 - a plugin that raises must not stop the events
+                        self._raised_by(pod, plugin.name, "pod_seen", raised(error))
+            case events.PodGone(uid):
+                for plugin in self._plugins:
+                    try:
+                        plugin.pod_gone(uid, now)
+                    except Exception as error:  # noqa: BLE001 - as above
+                        self._raised_by(None, plugin.name, "pod_gone", raised(error))
+            case _:
+                return

@@ -1,0 +1,398 @@
+"""
+The cluster as arrays: one row per node, one column per thing a plugin may ask about.
+
+Written by the loop's cache only; plugins read it through `NodeView`. A row keeps its number while its node lives and
+is given to another node afterwards, so readers go by `alive`. Every write is noted in the facet's `RowJournal`: a reader
+that comes back looks at the rows that changed, not at all of them.
+
+Amounts are int64 and exact. `free` is kept beside `allocatable` (requested = allocatable - free) because that is what
+every filter compares with. Of the well-known resources there is a line each; all others are in `scalar_resources`, because there
+may be any number of them. For rankings, percentages are kept beside the amounts: a division per node and pod is what would
+cost most.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from lamina.model.errors import WiringError
+from lamina.model.node import Node
+from lamina.model.pod import Pod, PodTerm
+from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
+from lamina.rows.growable import grown
+from lamina.rows.row_journal import RowJournal
+from lamina.scheduling.state import scalar_resources
+from lamina.scheduling.state.anti_affinity import AntiAffinityIndex
+from lamina.scheduling.state.facets import Facet
+from lamina.scheduling.state.image_names import ImageNames
+from lamina.scheduling.state.node_annotations import NodeAnnotations
+from lamina.scheduling.state.node_facts import F, FactHandle, NodeFact
+from lamina.scheduling.state.pod_counts import PodCounts
+from lamina.scheduling.state.scalar_resources import ScalarResources
+from lamina.scheduling.state.taint_sets import Taints, TaintSets
+from lamina.scheduling.state.topology import Topology
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+FIRST_ROWS: Final = 64
+WELL_KNOWN: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+LARGEST: Final = scalar_resources.LARGEST
+"""Larger amounts count as this much."""
+LINES: Final = {name: line for line, name in enumerate(WELL_KNOWN)}
+"""The line of each well-known resource in `allocatable` and `free`."""
+# Rankings round percentages of cpu and memory down. They are kept ready for that in floats (`headroom`, `unit`), and
+# headroom - amount · unit is within 6e-14 of the true value: three roundings of numbers up to 100. A true value that is
+# not whole is at least 1/capacity away from the next whole number, 2.2e-13 below this capacity. So a value plus
+# `NUDGE`, which lies between the two, rounds down to exactly what integers give.
+EXACT_BELOW: Final = 2**42
+NUDGE: Final = 1e-13
+PERCENT: Final = 100.0
+NONE: Final[Ints] = np.zeros(2, dtype=np.int64)
+# Pods in a cluster ask for few distinct sets of amounts; beyond this many the memo starts anew.
+MEMO: Final = 4096
+WIDE: Final = 32
+"""Nothing is remembered by what a pod asks for if that is more resources: such a pod is large, and seldom comes again."""
+
+Taken = tuple[Ints, Amounts]
+"""What a pod takes of the well-known resources, a number each, and of others."""
+
+
+class ColumnsSnapshot(msgspec.Struct, frozen=True):
+    """Which node has which row, as data; what pods use of them comes with the pods."""
+
+    nodes: tuple[Node | None, ...]
+    """By row; None: the row is free."""
+    spare: tuple[int, ...]
+    """The free rows; the last is given away first."""
+    image_sizes: dict[str, int]
+    """The size each image name in a node's status counts with: that of the first node that listed it."""
+    rules: tuple[PodTerm, ...]
+    """The required anti-affinity of pods that have a node, oldest first."""
+    namespaces: dict[str, dict[str, str]]
+    """The labels of namespaces."""
+
+
+class NodeColumns:
+    """Columns over all nodes, with row numbers handed out in the order nodes arrive."""
+
+    def __init__(self) -> None:  # noqa: PLR0915 - an attribute each
+        """Start with no node."""
+        self.size = 0
+        """Rows in use, dead ones between them included; columns are valid up to here."""
+        self.count = 0
+        """Nodes alive."""
+        self.structure = 0
+        """Grows when rows are added: whatever was derived from the arrays is void."""
+        self.capacity = 0
+        """Grows when what any node can give has changed, or whether it takes pods."""
+        self.rows: dict[str, int] = {}
+        self.nodes: list[Node | None] = []
+        self.images = ImageNames()
+        self.pods = PodCounts()
+        self.repulsion = AntiAffinityIndex()
+        self.topology = Topology(self.nodes, self.rows)
+        self.annotations = NodeAnnotations(self.nodes)
+        self.logs: list[RowJournal] = [RowJournal() for _ in range(max(Facet) + 1)]
+        """By facet; those of registered facts follow those of `Facet`."""
+        self._facts: list[tuple[NodeFact, RowJournal]] = []
+        self.fact_raised: Callable[[str, str, Exception], None] = _ignored
+        """Hears of a fact that raises: its name, the method, the error."""
+        self.scalars = ScalarResources()
+        self.alive: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
+        self.unschedulable: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
+        self.allocatable: Ints = np.zeros((len(WELL_KNOWN), FIRST_ROWS), dtype=np.int64)
+        self.free: Ints = np.zeros((len(WELL_KNOWN), FIRST_ROWS), dtype=np.int64)
+        self.ranked: Ints = np.zeros((2, FIRST_ROWS), dtype=np.int64)
+        """Cpu and memory in use as rankings count them (line 0 and 1)."""
+        self.limited: Ints = np.zeros((2, FIRST_ROWS), dtype=np.int64)
+        """Cpu and memory that pods may use at most (line 0 and 1)."""
+        self.headroom: Floats = np.zeros((2, FIRST_ROWS))
+        """Of cpu and memory, the percentage not in use as rankings count it (negative when too much is)."""
+        self.unit: Floats = np.zeros((2, FIRST_ROWS))
+        """The percentage one unit of cpu or memory is."""
+        self.taint_set: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
+        self.taints = TaintSets()
+        self.cordoned = 0
+        """How many nodes are unschedulable."""
+        self.odd: set[int] = set()
+        """Rows with no cpu or memory, or with so much that floats do not divide it exactly (see `EXACT_BELOW`)."""
+        self._spare: list[int] = []
+        self._taken: dict[Amounts, Taken] = {}
+
+    @property
+    def taint_sets(self) -> list[Taints]:
+        """The distinct sets of taints by number, as in `taint_set`; a number no node has stands for the empty set."""
+        return self.taints.sets
+
+    def register(self, fact: F) -> FactHandle[F]:
+        """
+        Keep a fact in step from now on, under a facet of its own; one of that name that is known already is shared.
+
+        Before the first node: nothing is known of what was counted earlier.
+        """
+        for facet, (known, _) in enumerate(self._facts, max(Facet) + 1):
+            if known.name == fact.name:
+                if not isinstance(known, type(fact)) or type(known) is not type(fact):
+                    raise WiringError(f"two different node facts are called {fact.name!r}: rename one of them")
+                return FactHandle(known, facet)
+        if self.nodes:
+            raise WiringError(f"node fact {fact.name!r} comes too late: register it when the plugin is made")
+        self.logs.append(RowJournal())
+        self._facts.append((fact, self.logs[-1]))
+        return FactHandle(fact, len(self.logs) - 1)
+
+    def same_to_facts(self, before: Pod, pod: Pod) -> bool:
+        """Say whether every registered fact counts a pod as it was before."""
+        return all(self._counted(fact, before) == self._counted(fact, pod) for fact, _ in self._facts)
+
+    def _counted(self, fact: NodeFact, pod: Pod) -> object:
+        try:
+            return fact.counts(pod)
+        except Exception as error:  # noqa: BLE001 - a plugin's fact that raises must not leave a pod half counted
+            self.fact_raised(fact.name, "counts", error)
+            return None
+
+    def _change_fact(self, point: str, row: int, what: Node | Pod | None) -> None:
+        """Call a method of every fact; one that raises counts as changed, and the others are called all the same."""
+        for fact, log in self._facts:
+            try:
+                if point != "put" and not fact.counts(what):  # type: ignore[arg-type]  # pods are added and removed
+                    continue
+                changed = getattr(fact, point)(row, what)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.fact_raised(fact.name, point, error)
+                changed = True
+            if changed:
+                log.touch(row)
+
+    def put(self, node: Node) -> int:
+        """Add a node, or take over how a known one is now; return its row. What pods use of it stays."""
+        row = self.rows.get(node.name)
+        if row is None:
+            return self._add(node)
+        before = self.nodes[row]
+        assert before is not None, "a named row is alive"
+        self.nodes[row] = node
+        if node.allocatable != before.allocatable:
+            self._allocate(row, node)
+            self.touch(Facet.RESOURCES, row)
+        if node.taints != before.taints or node.unschedulable != before.unschedulable:
+            self._taint(row, node)
+            self.touch(Facet.TAINTS, row)
+        if node.labels != before.labels:
+            self.topology.put(row, node)
+            self.touch(Facet.LABELS, row)
+        if node.annotations != before.annotations:
+            self.annotations.put(row, node.annotations)
+            self.touch(Facet.ANNOTATIONS, row)
+        if node.images != before.images and self.images.replace(row, node.images):
+            self.touch(Facet.IMAGES, row)
+        self._change_fact("put", row, node)
+        return row
+
+    def _add(self, node: Node) -> int:
+        if self._spare:
+            row = self._spare.pop()
+            self.nodes[row] = node
+        else:
+            row = self.size
+            if row == len(self.alive):
+                self._grow(row + 1)
+            self.size += 1
+            self.structure += 1
+            self.nodes.append(node)
+        self.rows[node.name] = row
+        self.count += 1
+        self.alive[row] = True
+        self._allocate(row, node)
+        self._taint(row, node, new=True)
+        self.images.replace(row, node.images)
+        self.topology.put(row, node)
+        self.annotations.put(row, node.annotations)
+        self._change_fact("put", row, node)
+        self._touch_all(row)
+        return row
+
+    def remove(self, name: str) -> int:
+        """Take a node out; return the row it had. Its pods must have been taken off it before (`vacate`)."""
+        row = self.rows.pop(name)
+        self.count -= 1
+        self.capacity += 1
+        self.nodes[row] = None
+        self.alive[row] = False
+        self.cordoned -= int(self.unschedulable[row])
+        self.odd.discard(row)
+        self.unschedulable[row] = False
+        taints = self.taint_set.item(row)
+        self.taint_set[row] = 0
+        self._let_taints_go(taints)
+        self.allocatable[:, row] = 0
+        self.free[:, row] = 0
+        self.ranked[:, row] = 0
+        self.limited[:, row] = 0
+        self.headroom[:, row] = 0
+        self.unit[:, row] = 0
+        self.scalars.forget(row)
+        self.images.replace(row, ())
+        self.topology.put(row, None)
+        self.annotations.put(row, {})
+        self._change_fact("put", row, None)
+        self._spare.append(row)
+        self._touch_all(row)
+        return row
+
+    def use(self, row: int, pod: Pod) -> None:
+        """Count a pod on a node."""
+        taken, others = self.taken(pod.requests)
+        self.free[:, row] -= taken
+        if others:
+            self.scalars.use(row, others, 1)
+        self._rank(row, self.taken(pod.scoring_requests)[0], 1)
+        # Requests stand in for limits, as a rule; looking them up again means hashing them again.
+        self.limited[:, row] += (self.taken(pod.limits)[0] if pod.limits else taken)[:2]
+        self._settle(row, pod)
+        self.logs[Facet.RESOURCES].touch(row)
+        self.logs[Facet.PODS].touch(row)
+
+    def release(self, row: int, pod: Pod) -> None:
+        """Stop counting a pod on a node; *pod* as it was counted."""
+        taken, others = self.taken(pod.requests)
+        self.free[:, row] += taken
+        if others:
+            self.scalars.use(row, others, -1)
+        self._rank(row, self.taken(pod.scoring_requests)[0], -1)
+        # Requests stand in for limits, as a rule; looking them up again means hashing them again.
+        self.limited[:, row] -= (self.taken(pod.limits)[0] if pod.limits else taken)[:2]
+        self.vacate(row, pod)
+        self.logs[Facet.RESOURCES].touch(row)
+        self.logs[Facet.PODS].touch(row)
+
+    def recount(self, row: int, before: Pod, pod: Pod) -> None:
+        """Take over how a pod on a node is now; it asks for what it asked for before."""
+        self.vacate(row, before)
+        self._settle(row, pod)
+        self.logs[Facet.PODS].touch(row)
+
+    def vacate(self, row: int, pod: Pod) -> None:
+        """Forget what a pod on a node is, and keep what it takes: for whoever settles or takes out the node itself."""
+        self.pods.remove(row, pod)
+        if self._facts:
+            self._change_fact("remove", row, pod)
+        if pod.repels:
+            self.repulsion.remove(row, pod)
+            self.logs[Facet.REPULSION].touch(row)
+
+    def _settle(self, row: int, pod: Pod) -> None:
+        self.pods.add(row, pod)
+        if self._facts:
+            self._change_fact("add", row, pod)
+        if pod.repels:
+            self.repulsion.add(row, pod)
+            self.logs[Facet.REPULSION].touch(row)
+
+    def _rank(self, row: int, amounts: Ints, times: int) -> None:
+        """Count so much more in use, and work the headroom out anew from whole numbers: nothing drifts."""
+        # One by one: arrays of two are slower.
+        for line in (0, 1):
+            in_use = self.ranked.item(line, row) + times * amounts.item(line)
+            self.ranked[line, row] = in_use
+            capacity = self.allocatable.item(line, row)
+            self.headroom[line, row] = (capacity - in_use) * 100 / capacity if capacity > 0 else 0.0
+
+    def taken(self, requests: Amounts) -> Taken:
+        """Return what a pod takes of each well-known resource, itself (one of "pods") included, and of others."""
+        known = self._taken.get(requests)
+        if known is None:
+            amounts = np.zeros(len(WELL_KNOWN), dtype=np.int64)
+            for name, amount in requests:
+                line = LINES.get(name)
+                if line is not None:
+                    amounts[line] = min(amount, LARGEST)
+            amounts[LINES[PODS]] = 1
+            known = (amounts, tuple(one for one in requests if one[0] not in LINES and one[1]))
+            if len(requests) > WIDE:
+                return known
+            if len(self._taken) >= MEMO:
+                self._taken.clear()
+            self._taken[requests] = known
+        return known
+
+    def amounts_on(self, row: int, resource: str) -> tuple[int, int]:
+        """Return what the node in a row can give of a resource, and what is left of that."""
+        line = LINES.get(resource)
+        if line is None:
+            return self.scalars.on(row, resource)
+        return self.allocatable.item(line, row), self.free.item(line, row)
+
+    def snapshot(self) -> ColumnsSnapshot:
+        """Return which node has which row, as data."""
+        rules, namespaces = self.repulsion.snapshot()
+        return ColumnsSnapshot(tuple(self.nodes), tuple(self._spare), self.images.sizes(), rules, namespaces)
+
+    def restore(self, snapshot: ColumnsSnapshot) -> None:
+        """Give nodes the rows they had; there must be none yet, and the pods on them are added afterwards."""
+        for row, node in enumerate(snapshot.nodes):
+            self.put(Node(name=f"free row {row}") if node is None else node)
+        for row in snapshot.spare:
+            self.remove(f"free row {row}")
+        self.images.restore(snapshot.image_sizes)
+        self.repulsion.restore(snapshot.rules, snapshot.namespaces)
+
+    def touch(self, facet: int, row: int) -> None:
+        """Note that a facet of a row changed."""
+        self.logs[facet].touch(row)
+
+    def _touch_all(self, row: int) -> None:
+        for log in self.logs:
+            log.touch(row)
+
+    def _allocate(self, row: int, node: Node) -> None:
+        self.capacity += 1
+        amounts = dict(node.allocatable)
+        used = self.allocatable[:, row] - self.free[:, row]
+        for name, line in LINES.items():
+            self.allocatable[line, row] = min(amounts.pop(name, 0), LARGEST)
+        self.free[:, row] = self.allocatable[:, row] - used
+        self.scalars.put(row, amounts.items())
+        both = self.allocatable[:2, row].tolist()
+        if all(0 < one < EXACT_BELOW for one in both):
+            self.odd.discard(row)
+        else:
+            self.odd.add(row)
+        self.unit[:, row] = [PERCENT / one if one > 0 else 0.0 for one in both]
+        self._rank(row, NONE, 0)
+
+    def _taint(self, row: int, node: Node, *, new: bool = False) -> None:
+        self.capacity += 1
+        before = self.taint_set.item(row)
+        self.taint_set[row] = self.taints.take(node.taints)
+        if not new:
+            self._let_taints_go(before)
+        self.cordoned += int(node.unschedulable) - int(self.unschedulable[row])
+        self.unschedulable[row] = node.unschedulable
+
+    def _let_taints_go(self, number: int) -> None:
+        self.taints.let_go(number)
+        renumbered = self.taints.renumber()
+        if renumbered is not None:
+            self.taint_set[:] = renumbered.take(self.taint_set)
+
+    def _grow(self, rows: int) -> None:
+        self.alive = grown(self.alive, rows)
+        self.unschedulable = grown(self.unschedulable, rows)
+        self.taint_set = grown(self.taint_set, rows)
+        self.allocatable = grown(self.allocatable, rows)
+        self.free = grown(self.free, rows)
+        self.ranked = grown(self.ranked, rows)
+        self.limited = grown(self.limited, rows)
+        self.headroom = grown(self.headroom, rows)
+        self.unit = grown(self.unit, rows)
+
+
+def _ignored(fact: str, method: str, error: Exception) -> None:
+    """Leave it at that: outside of a loop there is no operator to tell."""

@@ -1,0 +1,176 @@
+"""
+Which pods count on which node.
+
+    unknown --assume--> assumed --confirm--> bound --remove--> gone
+       ^                   |
+       +------forget-------+
+
+A pod counts on its node from the moment it is assumed. The API server's word replaces belief: a pod seen elsewhere is
+moved. Pods may be seen before their node, and outlive it; they count nowhere until the node (re)appears.
+Fed by `ClusterState` only. Never asks the API server; a wrong belief is repaired by the next event.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from lamina.model.node import Node
+from lamina.model.pod import Pod, PodUid
+from lamina.scheduling.state.cluster_usage import ClusterUsage
+from lamina.scheduling.state.columns import NodeColumns
+
+
+class PlacedPod(msgspec.Struct, eq=False):
+    """A pod and the node it counts on."""
+
+    pod: Pod
+    node: str
+    assumed: bool
+
+
+class Confirmation(enum.Enum):
+    """What the API server's word about a placed pod was worth."""
+
+    KNOWN = "known"
+    """It says what was known."""
+    FIRST = "first"
+    """It confirms an assumption: until then the placement could still fail."""
+    CHANGED = "changed"
+    """The pod is new, was moved, or is otherwise than it was counted."""
+
+
+class PodCache:
+    """Which pods are where; keeps the columns in step."""
+
+    def __init__(self, columns: NodeColumns, usage: ClusterUsage) -> None:
+        """Write to *columns*, nobody else does; tell *usage* who came and who left."""
+        self.columns = columns
+        self.usage = usage
+        self._placed: dict[PodUid, PlacedPod] = {}
+        self._on_node: dict[str, dict[PodUid, PlacedPod]] = {}
+        usage.ask(self.on)
+
+    def __len__(self) -> int:
+        """Count the pods that have a node."""
+        return len(self._placed)
+
+    def __iter__(self) -> Iterator[PlacedPod]:
+        """Go through the pods that have a node, in the order they got it."""
+        return iter(self._placed.values())
+
+    def get(self, uid: PodUid) -> PlacedPod | None:
+        """Return where a pod is believed to be."""
+        return self._placed.get(uid)
+
+    def on(self, node: str) -> tuple[Pod, ...]:
+        """List the pods on a node."""
+        return tuple(placed.pod for placed in self._on_node.get(node, {}).values())
+
+    def assume(self, pod: Pod, node: str) -> None:
+        """Count a pod that is about to be bound."""
+        self._count(PlacedPod(pod, node, assumed=True))
+        self.usage.came(node, pod)
+
+    def forget(self, uid: PodUid) -> None:
+        """Take an assumption back."""
+        self.remove(uid)
+
+    def confirm(self, pod: Pod, node: str) -> Confirmation:
+        """Take over the API server's word about a pod, and say what it changed for others."""
+        known = self._placed.get(pod.uid)
+        before = None if known is None else known.pod
+        if known is None or known.node != node or _load(known.pod) != _load(pod):
+            self._uncount(pod.uid)
+            self._count(PlacedPod(pod, node, assumed=False))
+            confirmed = Confirmation.CHANGED
+        elif not (_same_to_counters(known.pod, pod) and self.columns.same_to_facts(known.pod, pod)):
+            self._recount(known, pod)
+            confirmed = Confirmation.CHANGED
+        else:
+            confirmed = Confirmation.FIRST if known.assumed else Confirmation.KNOWN
+            known.pod = pod
+            known.assumed = False
+        self._follow(before, "" if known is None else known.node, pod, node)
+        return confirmed
+
+    def remove(self, uid: PodUid) -> PlacedPod | None:
+        """Stop counting a pod; return where it was."""
+        placed = self._uncount(uid)
+        if placed is not None:
+            self.usage.left(placed.node, placed.pod)
+        return placed
+
+    def put_node(self, node: Node) -> int:
+        """Add or update a node; pods seen before it are counted now."""
+        known = node.name in self.columns.rows
+        row = self.columns.put(node)
+        if not known:
+            for placed in self._on_node.get(node.name, {}).values():
+                self.columns.use(row, placed.pod)
+        return row
+
+    def remove_node(self, name: str) -> None:
+        """Take a node out; its pods are kept, counting nowhere."""
+        row = self.columns.rows[name]
+        for placed in self._on_node.get(name, {}).values():
+            self.columns.vacate(row, placed.pod)
+        self.columns.remove(name)
+
+    def snapshot(self) -> tuple[tuple[Pod, str, bool], ...]:
+        """Return pods in the order they got their nodes, their nodes, and whether that is only assumed."""
+        return tuple((placed.pod, placed.node, placed.assumed) for placed in self._placed.values())
+
+    def restore(self, placed: Iterable[tuple[Pod, str, bool]]) -> None:
+        """Count pods on the nodes they had; the columns have been restored, and no pod is counted yet."""
+        for pod, node, assumed in placed:
+            self._count(PlacedPod(pod, node, assumed))
+
+    def _count(self, placed: PlacedPod) -> None:
+        pod = placed.pod
+        self._placed[pod.uid] = placed
+        self._on_node.setdefault(placed.node, {})[pod.uid] = placed
+        row = self.columns.rows.get(placed.node)
+        if row is not None:
+            self.columns.use(row, pod)
+
+    def _follow(self, before: Pod | None, was_on: str, pod: Pod, node: str) -> None:
+        """Tell whoever keeps books of what nodes are used for, once all is counted."""
+        if before is not None and was_on != node:
+            self.usage.left(was_on, before)
+        if before is None or was_on != node or pod.started != before.started or _load(pod) != _load(before):
+            self.usage.came(node, pod)
+
+    def _recount(self, placed: PlacedPod, pod: Pod) -> None:
+        """Take over how a pod is now that takes as much as before; whoever holds *placed* still sees how it was."""
+        self._placed[pod.uid] = self._on_node[placed.node][pod.uid] = PlacedPod(pod, placed.node, assumed=False)
+        row = self.columns.rows.get(placed.node)
+        if row is not None:
+            self.columns.recount(row, placed.pod, pod)
+
+    def _uncount(self, uid: PodUid) -> PlacedPod | None:
+        placed = self._placed.pop(uid, None)
+        if placed is None:
+            return None
+        pods = self._on_node[placed.node]
+        del pods[uid]
+        if not pods:
+            del self._on_node[placed.node]
+        row = self.columns.rows.get(placed.node)
+        if row is not None:
+            self.columns.release(row, placed.pod)
+        return placed
+
+
+def _load(pod: Pod) -> tuple[object, object, object]:
+    return (pod.requests, pod.scoring_requests, pod.limits)
+
+
+def _same_to_counters(before: Pod, pod: Pod) -> bool:
+    return (
+        before.labels == pod.labels
+        and before.owner == pod.owner
+        and before.deleting == pod.deleting
+        and before.namespace == pod.namespace
+        and before.repels == pod.repels
+    )

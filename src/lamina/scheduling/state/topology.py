@@ -1,0 +1,152 @@
+"""
+What node labels say, as arrays: which domain of a topology each row is in, and which rows a pod selects.
+
+The domains of a topology are the values of one label; they are numbered as they are met, so that counting per domain is
+counting per number. Arrays are made when somebody asks and patched when a row's labels change or the row gets another
+node; what was not asked for lately is let go. Written by the columns; read through `NodeView`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lamina.model.node import Node
+from lamina.model.selectors import IN, NAME_FIELD, NodeSelector
+from lamina.rows.growable import grown
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+NodeRequirement = tuple[tuple[tuple[str, str], ...], NodeSelector | None]
+"""A pod's node selector and its required node affinity; both must match."""
+
+MISSING: Final = 0
+"""The number of a row without the label, or without a node: not a domain, and 0 so that one can count by numbers."""
+EMPTY: Final = 1
+"""The domain of nodes whose label is empty (``""``); it has its number from the start: so upstream reads a missing one."""
+
+# Topologies and selections kept; a cluster has a handful of each.
+MOST: Final = 64
+# Numbers of values that no node has any more are given up when there are more of them than this, or than rows.
+SPARE: Final = 1024
+
+T = TypeVar("T")
+
+
+class Domains:
+    """The domain of every row, for one label."""
+
+    __slots__ = ("key", "labelled", "numbers", "of_row")
+
+    def __init__(self, key: str, nodes: Sequence[Node | None]) -> None:
+        """Number the values that *nodes* have."""
+        self.key = key
+        self.numbers: dict[str, int] = {"": EMPTY}
+        self.of_row: Ints = np.array([self._number(node) for node in nodes], dtype=np.int64)
+        self.labelled = int(np.count_nonzero(self.of_row))
+        """How many nodes have the label."""
+
+    def put(self, row: int, node: Node | None) -> None:
+        """Take over which node is in a row."""
+        self.of_row = grown(self.of_row, row + 1, MISSING)
+        number = self._number(node)
+        self.labelled += (number != MISSING) - (self.of_row.item(row) != MISSING)
+        self.of_row[row] = number
+
+    def _number(self, node: Node | None) -> int:
+        value = None if node is None else node.labels.get(self.key)
+        return MISSING if value is None else self.numbers.setdefault(value, len(self.numbers) + 1)
+
+
+class Selection:
+    """Which rows a node selector and affinity match."""
+
+    __slots__ = ("_wanted", "rows")
+
+    def __init__(self, wanted: NodeRequirement, nodes: Sequence[Node | None], by_name: Mapping[str, int]) -> None:
+        """Judge every node, or those few that are named if no other can match."""
+        self._wanted = wanted
+        names = named_nodes(wanted[1])
+        if names is None:
+            self.rows: Bools = np.array([self._matches(node) for node in nodes], dtype=np.bool_)
+            return
+        self.rows = np.zeros(len(nodes), dtype=np.bool_)
+        for row in (by_name[name] for name in names if name in by_name):
+            self.rows[row] = self._matches(nodes[row])
+
+    def put(self, row: int, node: Node | None) -> None:
+        """Take over which node is in a row."""
+        self.rows = grown(self.rows, row + 1)
+        self.rows[row] = self._matches(node)
+
+    def _matches(self, node: Node | None) -> bool:
+        return node is not None and selects(self._wanted, node)
+
+
+class Topology:
+    """The arrays somebody asked for."""
+
+    __slots__ = ("_by_name", "_domains", "_nodes", "_selections")
+
+    def __init__(self, nodes: Sequence[Node | None], by_name: Mapping[str, int]) -> None:
+        """Look at *nodes*, what is in each row, and *by_name*, which row has whom; whoever changes them calls `put`."""
+        self._nodes = nodes
+        self._by_name = by_name
+        self._domains: dict[str, Domains] = {}
+        self._selections: dict[NodeRequirement, Selection] = {}
+
+    def put(self, row: int, node: Node | None) -> None:
+        """Note that a row has another node, or a node with other labels; None when it has left."""
+        for domains in self._domains.values():
+            domains.put(row, node)
+        for selection in self._selections.values():
+            selection.put(row, node)
+
+    def domains(self, key: str) -> Domains:
+        """Return the domains of one label."""
+        known = self._domains.pop(key, None)
+        if known is None or len(known.numbers) > 2 * len(self._nodes) + SPARE:
+            _make_room(self._domains)
+            known = Domains(key, self._nodes)
+        self._domains[key] = known
+        return known
+
+    def selected(self, wanted: NodeRequirement) -> Bools:
+        """Return which rows a pod's node selector and affinity match; to be read only."""
+        known = self._selections.pop(wanted, None)
+        if known is None:
+            _make_room(self._selections)
+            known = Selection(wanted, self._nodes, self._by_name)
+        self._selections[wanted] = known
+        return known.rows
+
+
+def selects(wanted: NodeRequirement, node: Node) -> bool:
+    """Say whether a node selector and affinity match a node."""
+    labels, affinity = wanted
+    return all(node.labels.get(key) == value for key, value in labels) and (
+        affinity is None or affinity.matches(node.labels, node.name)
+    )
+
+
+def named_nodes(affinity: NodeSelector | None) -> frozenset[str] | None:
+    """
+    Return the nodes that an affinity names, if only those can match; None when others can as well.
+
+    Terms are alternatives, and the fields of one must all match. Pods of daemon sets come with such an affinity.
+    """
+    if affinity is None or not affinity.terms:
+        return None
+    named: set[str] = set()
+    for term in affinity.terms:
+        sets = [set(one.values) for one in term.fields if one.key == NAME_FIELD and one.operator == IN]
+        if not sets:
+            return None
+        named |= set.intersection(*sets)
+    return frozenset(named)
+
+
+def _make_room(kept: dict[T, Domains] | dict[T, Selection]) -> None:
+    if len(kept) >= MOST:
+        kept.pop(next(iter(kept)))

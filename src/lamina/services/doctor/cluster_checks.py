@@ -1,0 +1,113 @@
+"""
+Whether the API server has what Lamina needs: a version that is new enough, the two kinds of object, the admission policy.
+
+The server's clock is read from an object that it makes for whoever asks who they are (SelfSubjectReview): it carries the
+time of its making, and everybody may ask.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from lamina.clients.kube.errors import ApiError
+from lamina.clients.kube.transport import KubeClient
+from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
+from lamina.wire.kube.server_info import (
+    decode_creation_timestamp,
+    decode_established,
+    decode_validation_actions,
+    decode_version,
+)
+from lamina.wire.timestamps import seconds
+
+OLDEST: Final = (1, 30)
+"""From this version on, tokens say on which node their pod is."""
+CUSTOM_RESOURCES: Final = ("nodelayers.lamina.dev", "imagelayers.lamina.dev")
+DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+BINDINGS: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+POLICY: Final = "lamina-nodelayers"
+WHO_AM_I: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+SKEW_LIMIT: Final = 5.0
+"""Seconds that clocks may differ; leases and the age of reports bear more, but something is wrong then."""
+
+
+async def check_version(client: KubeClient) -> Finding:
+    """Look whether the server is there and new enough."""
+    found = decode_version(await client.request("GET", "/version", timeout=10.0))
+    told = f"Kubernetes {found.git_version:.40}"
+    if found.number == (0, 0):
+        return warned("API server", f"{told}: no version that can be compared", "Lamina needs Kubernetes 1.30 or newer")
+    if found.number < OLDEST:
+        return broken("API server", f"{told} is too old", "Lamina needs Kubernetes 1.30 or newer")
+    return fine("API server", f"{told} answers")
+
+
+async def check_custom_resources(client: KubeClient) -> Finding:
+    """Look whether NodeLayers and ImageLayers can be written."""
+    missing: list[str] = []
+    for name in CUSTOM_RESOURCES:
+        answer = await _get(client, f"{DEFINITIONS}/{name}")
+        if isinstance(answer, Finding):
+            return msgspec.structs.replace(answer, subject="kinds")
+        if not answer or not decode_established(answer):
+            missing.append(name)
+    if missing:
+        told = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
+        return broken("kinds", told, "kubectl apply --server-side -f deploy/crds")
+    return fine("kinds", "NodeLayers and ImageLayers are installed")
+
+
+async def check_policy(client: KubeClient) -> Finding:
+    """Look whether an agent is kept from writing about other nodes."""
+    advice = "kubectl apply --server-side -f deploy/policy"
+    binding = b""
+    for path in (f"{POLICIES}/{POLICY}", f"{BINDINGS}/{POLICY}"):
+        answer = await _get(client, path)
+        if isinstance(answer, Finding):
+            return msgspec.structs.replace(answer, subject="policy")
+        if not answer:
+            told = f"there is no {path.split('/')[-2]} {POLICY}: whoever takes one node can write about all of them"
+            return broken("policy", told, advice)
+        binding = answer
+    actions = decode_validation_actions(binding)
+    if "Deny" not in actions:
+        return broken("policy", f"it is there and denies nothing ({', '.join(actions) or 'no action'})", advice)
+    return fine("policy", "an agent can write about its own node only")
+
+
+async def check_clock(client: KubeClient, now: Callable[[], float] = time.time) -> tuple[Finding, float | None]:
+    """Compare this machine's clock with the server's; also say by how many seconds the server is ahead."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    before = now()
+    try:
+        answer = await client.request("POST", WHO_AM_I, body=msgspec.json.encode(body))
+    except ApiError as error:
+        if error.status not in (403, 404):
+            raise
+        return unseen("clock", "the API server does not say who asks, and so not when"), None
+    after = now()
+    stamp = decode_creation_timestamp(answer)
+    if not stamp:
+        return unseen("clock", "the API server did not say what time it is"), None
+    # The stamp has whole seconds: it stands for any moment of its second.
+    low, high = seconds(stamp) - after, seconds(stamp) + 1.0 - before
+    ahead = 0.0 if low <= 0.0 <= high else (low if low > 0 else high)
+    if abs(ahead) <= SKEW_LIMIT:
+        return fine("clock", f"this machine and the API server agree to {max(abs(ahead), 1.0):.0f} s"), ahead
+    told = f"this machine is {abs(ahead):.0f} s {'behind' if ahead > 0 else 'ahead of'} the API server"
+    return broken("clock", told, "let both follow a time server (chrony, systemd-timesyncd)"), ahead
+
+
+async def _get(client: KubeClient, path: str) -> bytes | Finding | None:
+    """Return the object; None where there is none; a finding when one may not look."""
+    try:
+        return await client.request("GET", path)
+    except ApiError as error:
+        if error.status == 404:
+            return None
+        if error.status == 403:
+            return unseen("", f"you may not look: {error}", "run this as somebody who may read cluster objects")
+        raise

@@ -1,0 +1,61 @@
+"""Whether registries answer: each that is configured or that nodes pulled from is asked for one image that it should have."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from lamina.clients.oci.keyring import Keyring
+from lamina.clients.oci.registry_config import RegistryConfig
+from lamina.clients.oci.resolver import NO_SUCH_IMAGE, ImageNotFound, RegistryResolver, ResolvedImages
+from lamina.model.image import Platform
+from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
+
+MOST: Final = 8
+"""Registries that are asked."""
+
+
+class RegistrySample(msgspec.Struct, frozen=True):
+    """An image that some node holds."""
+
+    name: str
+    platform: Platform = Platform()
+    """The node's."""
+
+
+async def check_registries(
+    rules: RegistryConfig, keyring: Keyring | None, images: Mapping[str, RegistrySample]
+) -> list[Finding]:
+    """Ask; *images* has for each registry an image that nodes hold of it."""
+    configured = {registry.host for registry in rules.registries}
+    silent = [
+        unseen(f"registry {host}", "no node holds an image of it, so there is nothing to ask for")
+        for host in sorted(configured - set(images))
+    ]
+    # Those somebody took the trouble to configure first.
+    hosts = sorted(images, key=lambda host: (host not in configured, host))
+    resolver = RegistryResolver(rules, keyring)
+    resolver.seen_on_nodes(list(images))
+    try:
+        asked = [await _ask(resolver, host, images[host]) for host in hosts[:MOST]]
+    finally:
+        await resolver.close()
+    if len(hosts) > MOST:
+        silent.append(unseen("registries", f"{len(hosts) - MOST} more that nodes pulled from were not asked"))
+    return [*asked, *silent]
+
+
+async def _ask(resolver: RegistryResolver, host: str, image: RegistrySample) -> Finding:
+    subject = f"registry {host}"
+    match await resolver.find(image.name, [image.platform]):
+        case ResolvedImages(images):
+            layers = sum(len(one.layers) for one in images)
+            return fine(subject, f"told what {image.name} consists of ({layers} layers)")
+        case ImageNotFound(reason, detail):
+            told = f"{image.name}: {detail or reason}"
+            if reason == NO_SUCH_IMAGE:
+                # It answers; nodes keep images longer than some registries do.
+                return warned(
+                    subject, told, "look for another image of it, or whether it wants a login to show this one"
+                )
+            return broken(subject, told, "pods are scheduled all the same; see docs/registries.md for the rules")

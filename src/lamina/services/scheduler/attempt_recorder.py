@@ -1,0 +1,74 @@
+"""Follows what the loop does: counts it, remembers it, and says it as loudly as was asked for."""
+
+import logging
+
+from lamina.model.decision import Decision, NodeVerdict
+from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable
+from lamina.services.scheduler import logs
+from lamina.services.scheduler.decision_journal import DecisionJournal
+from lamina.services.scheduler.logs import verbose
+from lamina.services.scheduler.metrics import SchedulerMetrics
+
+log = logging.getLogger(__name__)
+
+
+class AttemptRecorder:
+    """The loop's watcher, and the executor's."""
+
+    def __init__(self, metrics: SchedulerMetrics, journal: DecisionJournal) -> None:
+        """Count in *metrics*, remember in *journal*."""
+        self._metrics = metrics
+        self._journal = journal
+
+    def unchanged(self, seconds: float, profile: str) -> None:
+        """One pod was refused in the same words as before."""
+        self._metrics.tried(seconds, "unschedulable", profile)
+
+    def attempted(self, seconds: float, commands: list[Command]) -> None:
+        """One pod was looked at."""
+        self._metrics.attempted(seconds, commands)
+        self._journal.note(commands)
+        if not verbose(logs.BINDINGS):
+            return
+        for command in commands:
+            if isinstance(command, Bind | ReportUnschedulable) and command.decision is not None:
+                _say(command.decision, seconds)
+
+    def bound(self, command: Bind) -> None:
+        """A pod was bound."""
+        self._metrics.bound(command)
+        if verbose(logs.BINDINGS):
+            decision = command.decision
+            fields = {"pod": command.pod.key, "node": command.node}
+            if decision is not None:
+                fields |= {"evaluatedNodes": str(decision.nodes), "feasibleNodes": str(decision.feasible)}
+            log.info("Successfully bound pod to node", extra={"fields": fields})
+
+    def not_bound(self, command: Bind, reason: str) -> None:
+        """A pod was not bound."""
+        self._metrics.not_bound(command, reason)
+        fields = {"pod": command.pod.key, "node": command.node, "reason": reason}
+        log.warning("Pod was not bound", extra={"fields": fields})
+
+
+def _say(decision: Decision, seconds: float) -> None:
+    if verbose(logs.ATTEMPTS):
+        fields = {"pod": decision.pod, "attempt": decision.attempt, "ms": round(1000 * seconds, 3)}
+        log.info("Attempting to schedule pod", extra={"fields": fields})
+    if decision.outcome != "placed":
+        fields = {"pod": decision.pod, "err": decision.message}
+        log.info("Unable to schedule pod; no fit; waiting", extra={"fields": fields})
+    for note in decision.notes:
+        log.info("Pod asks for something odd", extra={"fields": {"pod": decision.pod, "note": note}})
+    if verbose(logs.SCORES):
+        for verdict in decision.verdicts:
+            _say_scores(decision.pod, verdict)
+
+
+def _say_scores(pod: str, verdict: NodeVerdict) -> None:
+    for score in verdict.scores:
+        fields = {"pod": pod, "plugin": score.plugin, "node": verdict.node, "score": score.score}
+        log.info("Plugin scored node for pod", extra={"fields": fields})
+    if verdict.total is not None:
+        fields = {"pod": pod, "node": verdict.node, "score": verdict.total}
+        log.info("Calculated node's final score for pod", extra={"fields": fields})

@@ -1,0 +1,89 @@
+"""
+A run in one page of figures, as plain data: what `summary.json` holds and what comparisons are made from.
+
+Percentiles are by nearest rank: the value that at least so many percent of the pods do not exceed. No figure is made
+up between two pods, so the same run gives the same digits everywhere.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from lamina.simulator.cluster import Phase
+from lamina.simulator.run.result import PodOutcome, SimulationResult
+
+PARTS: Final = ("queue", "decision", "pull_queue", "download", "unpack", "start")
+"""What the seconds from arrival to running consist of, in this order; they add up for every pod."""
+
+NEVER_STARTED: Final[tuple[Phase, ...]] = (
+    *("pending", "pulling", "starting"),
+    *("stopping", "rejected", "failed", "removed"),
+)
+"""Phases in which a pod that never started can be at the end of a run."""
+
+SPANS: Final = (*PARTS, "waiting", "pulling", "total")
+
+
+def summary(result: SimulationResult) -> dict[str, Any]:
+    """
+    Boil a result down; all keys are always there, figures without pods are None.
+
+    But for ``overload_seconds``, which only runs have in which the use of nodes was measured.
+    """
+    started = [pod for pod in result.pods if pod.started is not None]
+    phases = Counter(pod.phase for pod in result.pods)
+    never = Counter(pod.phase for pod in result.pods if pod.started is None)
+    wanted = sum(pod.bytes_wanted for pod in started)
+    hit = sum(_hit(pod) for pod in started)
+    measured = {} if result.overload_seconds is None else {"overload_seconds": result.overload_seconds}
+    return {
+        "scenario": result.scenario,
+        "profile": result.profile,
+        "seed": result.seed,
+        "latency": result.latency,
+        "virtual_seconds": result.seconds,
+        "decisions": result.attempts,
+        "pods": {
+            "total": len(result.pods),
+            "started": len(started),
+            "finished": phases["finished"],
+            "failed": phases["failed"],
+            "removed": phases["removed"],
+            "rejected": phases["rejected"],
+            "not_started": {"total": never.total(), **{phase: never[phase] for phase in NEVER_STARTED}},
+            "pending": [{"pod": pod.pod, "message": pod.message} for pod in result.pods if pod.phase == "pending"],
+        },
+        "bytes_wanted": wanted,
+        "bytes_pulled": sum(node.bytes_pulled for node in result.nodes),
+        "bytes_hit": hit,
+        "hits": hit / wanted if wanted else None,
+        "pulls": sum(node.pulls for node in result.nodes),
+        "pull_failures": result.pull_failures,
+        "gc": msgspec.structs.asdict(result.cleared),
+        "evictions": result.evictions,
+        "restarts": sum(pod.restarts for pod in result.pods),
+        "failures": result.failures,
+        "heating": result.heating,
+        "balance": result.balance,
+        "utilisation": msgspec.structs.asdict(result.utilisation),
+        **measured,
+        "startup_seconds": {name: _spread(getattr(pod, name) for pod in started) for name in SPANS},
+        "slowdown": _spread(pod.slowdown for pod in started),
+        "nodes": [msgspec.structs.asdict(node) for node in result.nodes],
+    }
+
+
+def _hit(pod: PodOutcome) -> int:
+    # A runtime that discards blobs may download a layer twice for one pod.
+    return max(0, pod.bytes_wanted - pod.bytes_pulled)
+
+
+def _spread(seconds: Iterable[float | None]) -> dict[str, float | None]:
+    values = sorted(value for value in seconds if value is not None)
+    if not values:
+        return dict.fromkeys(("p50", "p95", "p99", "mean", "max"))
+    ranked = {f"p{share}": values[math.ceil(share * len(values) / 100) - 1] for share in (50, 95, 99)}
+    return {**ranked, "mean": math.fsum(values) / len(values), "max": values[-1]}

@@ -1,0 +1,97 @@
+"""
+What a scenario does to the cluster, each at its time: pods that arrive, and what happens from outside.
+
+Of everything that is due at one instant arrivals come first, in their order, then what happens from outside, then what
+the cluster does on its own. Arrivals are handed over one by one: a million timers on the heap would make every other
+timer dearer.
+"""
+
+import copy
+from typing import Final
+
+from msgspec.structs import force_setattr
+
+from lamina.model.errors import WiringError
+from lamina.model.pod import PodUid
+from lamina.simulator.cluster import VirtualCluster
+from lamina.simulator.controllers import ControllerManager
+from lamina.simulator.engine import Environment
+from lamina.simulator.workloads import Scenario, ScenarioEvent
+
+ARRIVE: Final = -20
+HAPPEN: Final = -10
+"""Priorities among what is due at one instant; the cluster's own is 0."""
+
+
+class ScenarioPlayer:
+    """Plays one scenario."""
+
+    def __init__(self, environment: Environment, cluster: VirtualCluster, scenario: Scenario, scheduler: str) -> None:
+        """Play on *cluster*; pods that name no scheduler get *scheduler*."""
+        self._environment = environment
+        self._cluster = cluster
+        self._scenario = scenario
+        self._scheduler = scheduler
+        self._arrivals = sorted(scenario.arrivals, key=lambda arrival: arrival.at)
+        self._next = 0
+        self._controllers: ControllerManager | None = None
+
+    def begin(self) -> None:
+        """Let everything come that is to come."""
+        if self._scenario.controllers:
+            self._controllers = ControllerManager(self._environment, self._cluster, scheduler=self._scheduler)
+            for spec in self._scenario.controllers:
+                self._controllers.add(spec)
+        for happening in self._scenario.happenings:
+            self._environment.at(happening.at, self._happen, happening, priority=HAPPEN)
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._next < len(self._arrivals):
+            self._environment.at(self._arrivals[self._next].at, self._arrive, priority=ARRIVE)
+
+    def _arrive(self) -> None:
+        arrivals, now, submit = self._arrivals, self._environment.now, self._cluster.submit
+        number, end = self._next, len(arrivals)
+        while number < end and arrivals[number].at <= now:
+            arrival = arrivals[number]
+            number += 1
+            pod = arrival.pod
+            if not pod.scheduler_name:
+                # Not `replace`, which would work out the pod's images again.
+                pod = copy.copy(pod)
+                force_setattr(pod, "scheduler_name", self._scheduler)
+            submit(pod, arrival.life)
+        self._next = number
+        self._wait()
+
+    def _happen(self, happening: ScenarioEvent) -> None:
+        cluster, name = self._cluster, happening.name
+        match happening.kind:
+            case "remove":
+                cluster.remove(PodUid(name), None)
+            case "join":
+                assert happening.node is not None, "a scenario says which node joins"
+                cluster.join(happening.node)
+            case "scale":
+                self._at_work.scale(name, happening.count)
+            case "update":
+                self._at_work.update(name, happening.image)
+            case "drop":
+                cluster.drop(name)
+            case "cordon":
+                cluster.cordon(name)
+            case "uncordon":
+                cluster.uncordon(name)
+            case "drain":
+                cluster.drain(name)
+            case "fail":
+                cluster.fail(name)
+            case "recover":
+                cluster.recover(name)
+
+    @property
+    def _at_work(self) -> ControllerManager:
+        if self._controllers is None:
+            raise WiringError("a scenario without controllers scales or updates one")
+        return self._controllers

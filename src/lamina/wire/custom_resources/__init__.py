@@ -1,0 +1,1 @@
+"""NodeLayers and ImageLayers as JSON: objects, statuses, lists."""

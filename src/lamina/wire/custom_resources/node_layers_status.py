@@ -1,0 +1,249 @@
+"""
+What a node's agent writes: the object once, and then its status whenever something changed.
+
+    encode_node_layers           the object, to be posted; it goes when the node goes
+    encode_node_layers_status    its status, to be sent as a JSON merge patch
+    encode_trouble               the same when the runtime cannot be asked and the last report still stands
+    decode_conditions            the conditions of the object as it was, so that the next ones know since when they hold
+
+A status may not grow without bound: beyond what the schema allows, the smallest images are left out, because knowing
+them is worth least, and the condition ``Truncated`` says how many.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from lamina.model.image import Platform
+from lamina.model.layer_report import ActivePull, HeldImage, LayerReport
+from lamina.model.reference import ReferenceFormatError, parse_reference
+from lamina.wire.custom_resources.api_group import API_VERSION
+from lamina.wire.custom_resources.node_layers import (
+    IMAGE_LIMIT,
+    KIND,
+    NAME_LENGTH,
+    NAME_LIMIT,
+    PULL_LIMIT,
+    REUSES,
+    TEXT_LENGTH,
+)
+from lamina.wire.errors import WireError
+
+IMAGES_WEIGHT: Final = 240_000
+"""What the images of a status may weigh; the schema adds up the same. It leaves room for the rest below 256 KiB."""
+IMAGE_WEIGHT: Final = 128
+"""Bytes of an image without its names, rounded up."""
+NAME_WEIGHT: Final = 3
+"""Bytes that a name has around it."""
+MESSAGE_LENGTH: Final = 256
+
+_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_REUSE_WORDS: Final = {reuse: word for word, reuse in REUSES.items()}
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+class NodeLayersCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``status.conditions``."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class ImageTotals(msgspec.Struct, frozen=True):
+    """What a person wants to see of a node at a glance; an agent counts it while it looks at the images."""
+
+    layers: int = 0
+    """Different ones."""
+    size: int = 0
+    """Bytes that they take on the disk."""
+
+
+class _StatusConditions(msgspec.Struct, frozen=True):
+    conditions: tuple[NodeLayersCondition, ...] | None = None
+
+
+class _StatusObject(msgspec.Struct, frozen=True):
+    status: _StatusConditions | None = None
+
+
+_OBJECT: Final = msgspec.json.Decoder(_StatusObject)
+
+
+def encode_node_layers(node: str, uid: str) -> bytes:
+    """Write the NodeLayers of a node, without a status; it is garbage once that node is gone."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
+    return _ENCODER.encode(
+        {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": node, "ownerReferences": [owner]}}
+    )
+
+
+def encode_owners(node: str, uid: str) -> bytes:
+    """Write a merge patch that lets a NodeLayers belong to this node and to no other."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
+    return _ENCODER.encode({"metadata": {"ownerReferences": [owner]}})
+
+
+def decode_conditions(data: bytes) -> tuple[NodeLayersCondition, ...]:
+    """Return the conditions of a NodeLayers as it was read back."""
+    try:
+        status = _OBJECT.decode(data).status
+    except (ValueError, RecursionError) as error:
+        raise WireError(KIND, f"{error}; check who wrote it") from error
+    return (status and status.conditions) or ()
+
+
+def encode_node_layers_status(
+    report: LayerReport,
+    totals: ImageTotals | None = None,
+    *,
+    trouble: str = "",
+    before: Iterable[NodeLayersCondition] = (),
+) -> bytes:
+    """
+    Write a report as the merge patch of a status: every field of it, so that nothing old is left.
+
+    *trouble* says why the runtime could not be asked; the report is then the last one there was. *before* are the
+    conditions the object has. ``observedAt`` is the report's, and the time of every condition that changes.
+    """
+    kept = keep(report.images)
+    totals = totals or ImageTotals()
+    conditions = _conditions(report, len(report.images) - len(kept), trouble, {one.type: one for one in before})
+    status = {
+        "nodeUID": report.node_uid[:TEXT_LENGTH],
+        "runtime": {
+            "name": report.runtime.name[:TEXT_LENGTH],
+            "version": report.runtime.version[:TEXT_LENGTH],
+        },
+        "platform": _platform(report.platform),
+        "reuse": _REUSE_WORDS[report.reuse],
+        "sequence": report.sequence,
+        "observedAt": written_time(report.observed_at),
+        "renewSeconds": round(report.renews_within),
+        "images": [_entry(image) for image in sorted(kept, key=lambda one: one.digest)],
+        "pulling": [_pull(pull) for pull in report.pulling[:PULL_LIMIT]],
+        "diskBytes": report.disk,
+        "freeBytes": report.disk_free,
+        "downloadRate": round(report.download_rate),
+        "unpackRate": round(report.unpack_rate),
+        "imageCount": len(report.images),
+        "layerCount": totals.layers,
+        "bytes": totals.size,
+        "summary": {"size": short(totals.size), "free": short(report.disk_free)},
+        "conditions": conditions,
+    }
+    return _ENCODER.encode({"status": status})
+
+
+def encode_trouble(
+    before: Iterable[NodeLayersCondition], problem: str, moment: float, sequence: int, renews_within: float
+) -> bytes:
+    """
+    Say that the runtime cannot be asked, and leave everything else as it was reported last.
+
+    ``observedAt`` above all: whoever reads the report sees how old it is.
+    """
+    known = {condition.type: condition for condition in before}
+    for name in ("Ready", "RuntimeReachable"):
+        old = known.get(name)
+        since = old.last_transition_time if old is not None and old.status == "False" else ""
+        known[name] = NodeLayersCondition(
+            name, "False", "RuntimeUnreachable", problem[:MESSAGE_LENGTH], since or written_time(moment)
+        )
+    status = {"sequence": sequence, "renewSeconds": round(renews_within), "conditions": list(known.values())}
+    return _ENCODER.encode({"status": status})
+
+
+def keep(images: Iterable[HeldImage]) -> list[HeldImage]:
+    """Return the images that a status has room for, largest first, each with the names that say something."""
+    kept: list[HeldImage] = []
+    weight = 0
+    for image in sorted(images, key=lambda one: (-one.size, one.digest)):
+        if not image.digest.startswith("sha256:"):
+            continue
+        image = msgspec.structs.replace(image, names=_telling(image))
+        weight += IMAGE_WEIGHT + sum(NAME_WEIGHT + len(name.encode()) for name in image.names)
+        if weight > IMAGES_WEIGHT or len(kept) == IMAGE_LIMIT:
+            break
+        kept.append(image)
+    return kept
+
+
+def written_time(moment: float) -> str:
+    """Write a point in time as Kubernetes does, with a fraction only where there is one."""
+    when = datetime.fromtimestamp(moment, UTC).replace(tzinfo=None)
+    return f"{when.isoformat(timespec='microseconds' if when.microsecond else 'seconds')}Z"
+
+
+def short(size: int) -> str:
+    """Write a number of bytes in at most five characters: ``830Mi``, ``1.5Ti``."""
+    shown, unit = float(size), 0
+    # 999.5 would be shown as 1000.
+    while shown >= 999.5 and unit < len(_UNITS) - 1:
+        shown, unit = shown / 1024, unit + 1
+    digits = 1 if unit and shown < 9.95 else 0
+    return f"{shown:.{digits}f}{_UNITS[unit]}"
+
+
+def _telling(image: HeldImage) -> tuple[str, ...]:
+    """Leave out names that only repeat the digest, and what is no name."""
+    names = (name for name in dict.fromkeys(image.names) if 0 < len(name) <= NAME_LENGTH and _says_more(name, image))
+    return tuple(names)[:NAME_LIMIT]
+
+
+def _says_more(name: str, image: HeldImage) -> bool:
+    try:
+        return parse_reference(name).digest != image.digest
+    except ReferenceFormatError:
+        return False
+
+
+def _entry(image: HeldImage) -> Raw:
+    entry: dict[str, object] = {"digest": image.digest, "size": image.size}
+    if image.names:
+        entry["names"] = image.names
+    if image.lazy:
+        entry["lazy"] = True
+    return Raw(msgspec.json.encode(entry))
+
+
+def _pull(pull: ActivePull) -> dict[str, object]:
+    told: dict[str, object] = {"name": pull.name[:NAME_LENGTH], "done": pull.done, "total": pull.total}
+    return told if pull.digest is None else {"digest": pull.digest, **told}
+
+
+def _platform(platform: Platform | None) -> dict[str, str] | None:
+    if platform is None:
+        return None
+    parts = {"os": platform.os, "architecture": platform.architecture, "variant": platform.variant}
+    return {name: part[:TEXT_LENGTH] for name, part in parts.items()}
+
+
+def _conditions(
+    report: LayerReport, dropped: int, trouble: str, before: dict[str, NodeLayersCondition]
+) -> list[NodeLayersCondition]:
+    held = len(report.images)
+    truncated = (
+        ("True", "TooManyImages", f"{dropped} of {held} images are left out, the smallest ones")
+        if dropped
+        else ("False", "Complete", f"{held} images are listed")
+    )
+    reached = ("False", "RuntimeUnreachable", trouble) if trouble else ("True", "Answering", "")
+    ready = reached if trouble else ("True", "Truncated" if dropped else "Complete", truncated[2])
+    told = {"Ready": ready, "RuntimeReachable": reached, "Truncated": truncated}
+    now = written_time(report.observed_at)
+    return [_since(NodeLayersCondition(name, *words), before.get(name), now) for name, words in told.items()]
+
+
+def _since(condition: NodeLayersCondition, before: NodeLayersCondition | None, now: str) -> NodeLayersCondition:
+    unchanged = before is not None and before.status == condition.status and before.last_transition_time
+    return msgspec.structs.replace(
+        condition,
+        message=condition.message[:MESSAGE_LENGTH],
+        last_transition_time=before.last_transition_time if before is not None and unchanged else now,
+    )

@@ -1,0 +1,195 @@
+"""
+Where a pod may go, as the Kubernetes API writes it: node selector, affinity, tolerations, spread constraints.
+
+Thousands of pods say the same here, so each distinct text is read once (`repeats`).
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+import msgspec
+
+from lamina.model.pod import HONOR, IGNORE, PodTerm, PreferredNodes, SpreadConstraint
+from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from lamina.model.taints import Toleration
+from lamina.wire.decode_cache import memoized
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+NEAR: Final = "inter-pod affinity"
+APART: Final = "inter-pod anti-affinity"
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class SelectorRequirementObject(msgspec.Struct, frozen=True, gc=False):
+    """One condition of a selector."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class NodeSelectorTermObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``nodeSelectorTerms``."""
+
+    match_expressions: list[SelectorRequirementObject] | None = None
+    match_fields: list[SelectorRequirementObject] | None = None
+
+
+class NodeSelectorObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A node selector."""
+
+    node_selector_terms: list[NodeSelectorTermObject] | None = None
+
+
+class LabelSelectorObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A label selector."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[SelectorRequirementObject] | None = None
+
+
+class PreferredNodeTerm(msgspec.Struct, frozen=True, gc=False):
+    """One of ``preferredDuringSchedulingIgnoredDuringExecution`` of a node affinity."""
+
+    weight: Int32 = 0
+    preference: NodeSelectorTermObject | None = None
+
+
+class NodeAffinityObject(msgspec.Struct, frozen=True, gc=False):
+    """``spec.affinity.nodeAffinity``."""
+
+    required: NodeSelectorObject | None = msgspec.field(default=None, name=REQUIRED)
+    preferred: list[PreferredNodeTerm] | None = msgspec.field(default=None, name=PREFERRED)
+
+
+class PodAffinityTermObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of the pods' terms; label keys that must match are part of the selector once the API server has seen it."""
+
+    topology_key: str = ""
+    label_selector: LabelSelectorObject | None = None
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: LabelSelectorObject | None = None
+
+
+class PresentTerm(msgspec.Struct, frozen=True, gc=False):
+    """Something that matters by being there."""
+
+
+class PodAffinityObject(msgspec.Struct, frozen=True, gc=False):
+    """``spec.affinity.podAffinity`` or ``spec.affinity.podAntiAffinity``."""
+
+    required: list[PodAffinityTermObject] | None = msgspec.field(default=None, name=REQUIRED)
+    preferred: list[PresentTerm] | None = msgspec.field(default=None, name=PREFERRED)
+
+
+class AffinityObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``spec.affinity``."""
+
+    node_affinity: NodeAffinityObject | None = None
+    pod_affinity: PodAffinityObject | None = None
+    pod_anti_affinity: PodAffinityObject | None = None
+
+
+class Affinity(msgspec.Struct, frozen=True, gc=False):
+    """What an affinity comes to."""
+
+    required_nodes: NodeSelector | None = None
+    preferred_nodes: tuple[PreferredNodes, ...] = ()
+    repels: tuple[PodTerm, ...] = ()
+    unmet: tuple[str, ...] = ()
+    """What of it is a must and cannot be done yet, in words."""
+    ignored: tuple[str, ...] = ()
+    """What of it is a wish that nothing is made of yet, in words."""
+
+
+class TopologySpreadObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``spec.topologySpreadConstraints``."""
+
+    max_skew: Int32 = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelectorObject | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+_AFFINITY: Final = msgspec.json.Decoder(AffinityObject | None)
+_LABELS: Final = msgspec.json.Decoder(dict[str, str] | None)
+_SPREAD: Final = msgspec.json.Decoder(list[TopologySpreadObject] | None)
+_TOLERATIONS: Final = msgspec.json.Decoder(tuple[Toleration, ...] | None)
+
+
+def _read_node_selector(text: bytes) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((_LABELS.decode(text) or {}).items()))
+
+
+def _read_affinity(text: bytes) -> Affinity:
+    written = _AFFINITY.decode(text) or AffinityObject()
+    nodes = written.node_affinity or NodeAffinityObject()
+    near, apart = written.pod_affinity or PodAffinityObject(), written.pod_anti_affinity or PodAffinityObject()
+    return Affinity(
+        None if nodes.required is None else NodeSelector(tuple(map(_term, nodes.required.node_selector_terms or ()))),
+        tuple(
+            PreferredNodes(one.weight, _term(one.preference or NodeSelectorTermObject()))
+            for one in nodes.preferred or ()
+        ),
+        tuple(map(_pod_term, apart.required or ())),
+        tuple(words for words, one in ((NEAR, near), (APART, apart)) if one.required),
+        tuple(f"preferred {words}" for words, one in ((NEAR, near), (APART, apart)) if one.preferred),
+    )
+
+
+def _term(term: NodeSelectorTermObject) -> NodeSelectorTerm:
+    return NodeSelectorTerm(_requirements(term.match_expressions or ()), _requirements(term.match_fields or ()))
+
+
+def _pod_term(term: PodAffinityTermObject) -> PodTerm:
+    return PodTerm(
+        term.topology_key,
+        _label_selector(term.label_selector),
+        term.namespaces or (),
+        _label_selector(term.namespace_selector),
+    )
+
+
+def _requirements(expressions: Iterable[SelectorRequirementObject]) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(expression.key, expression.operator, expression.values or ()) for expression in expressions
+    )
+
+
+def _read_tolerations(text: bytes) -> tuple[Toleration, ...]:
+    return _TOLERATIONS.decode(text) or ()
+
+
+def _read_spread(text: bytes) -> tuple[SpreadConstraint, ...]:
+    return tuple(
+        SpreadConstraint(
+            max_skew=one.max_skew,
+            topology_key=one.topology_key,
+            when_unsatisfiable=one.when_unsatisfiable,
+            selector=_label_selector(one.label_selector),
+            min_domains=one.min_domains,
+            node_affinity_policy=HONOR if one.node_affinity_policy is None else one.node_affinity_policy,
+            node_taints_policy=IGNORE if one.node_taints_policy is None else one.node_taints_policy,
+            match_label_keys=one.match_label_keys or (),
+        )
+        for one in _SPREAD.decode(text) or ()
+    )
+
+
+def _label_selector(written: LabelSelectorObject | None) -> LabelSelector | None:
+    if written is None:
+        return None
+    labels = tuple(sorted((written.match_labels or {}).items()))
+    return LabelSelector(labels, _requirements(written.match_expressions or ()))
+
+
+node_selector = memoized("spec.nodeSelector", _read_node_selector)
+affinity = memoized("spec.affinity", _read_affinity)
+tolerations = memoized("spec.tolerations", _read_tolerations)
+spread = memoized("spec.topologySpreadConstraints", _read_spread)

@@ -1,0 +1,101 @@
+"""
+What all Kubernetes objects have in common, as far as we look at it.
+
+The structs of this and the neighbouring modules name only the fields that are used: the decoder passes over everything
+else without building anything, which is what makes it fast. Where the API or one of its clients may say ``null``, null
+is read as "nothing": the bookmarks of a watch, for example, are pods with ``containers: null``.
+"""
+
+from typing import Final
+
+import msgspec
+
+from lamina.model.pod import Owner
+from lamina.wire.decode_cache import NULL, memoized
+from lamina.wire.errors import WireError
+
+
+class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``metadata`` of an object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    owner_references: msgspec.Raw = NULL
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, or the name alone where there are no namespaces."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class _Named(msgspec.Struct, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_NAMED: Final = msgspec.json.Decoder(_Named)
+
+
+def decode_meta(data: bytes | msgspec.Raw) -> ObjectMeta:
+    """Read the metadata of any object; raise `WireError` if there is none that can be read."""
+    try:
+        return _NAMED.decode(data).metadata
+    except (ValueError, RecursionError) as error:
+        raise WireError("object", str(error)) from None
+
+
+class ListMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``metadata`` of a list."""
+
+    resource_version: str = ""
+    continue_token: str | None = msgspec.field(default=None, name="continue")
+
+
+class _CountMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    remaining_item_count: int | None = None
+
+
+class _Count(msgspec.Struct, frozen=True, gc=False):
+    metadata: _CountMeta = _CountMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+_COUNT: Final = msgspec.json.Decoder(_Count)
+
+
+def decode_count(data: bytes) -> int:
+    """Return how many objects there are, from the first page of their list."""
+    try:
+        counted = _COUNT.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise WireError("list", str(error)) from None
+    return len(counted.items or ()) + (counted.metadata.remaining_item_count or 0)
+
+
+class OwnerReference(msgspec.Struct, frozen=True, gc=False):
+    """One of ``metadata.ownerReferences``."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+_OWNERS = msgspec.json.Decoder(list[OwnerReference] | None)
+
+
+def _controller(data: bytes) -> Owner | None:
+    for reference in _OWNERS.decode(data) or ():
+        if reference.controller:
+            return Owner(reference.kind, reference.name, reference.uid)
+    return None
+
+
+controller = memoized("metadata.ownerReferences", _controller)
+"""The owner that manages the object, of all its owners."""

@@ -1,0 +1,241 @@
+"""
+Pods as the Kubernetes API writes them, and what the scheduler sees in them.
+
+Used by whatever lists, watches or is sent pods. Nothing is defaulted that the API server defaults (limits that become
+requests, priority classes): what comes from there has been through it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from lamina.model.pod import DEFAULT_SCHEDULER, Container, HostPort, Pod, PodUid
+from lamina.wire import timestamps
+from lamina.wire.decode_cache import NULL
+from lamina.wire.errors import WireError
+from lamina.wire.kube import constraints, pod_requirements
+from lamina.wire.kube.meta import ObjectMeta, controller
+from lamina.wire.kube.pod_requirements import NamedRef, RestartRule, SchedulingGroup, Volume
+from lamina.wire.kube.pod_resources import HELD, INFEASIBLE, INIT, SIDECAR, WHOLE, pod_resources_of
+from lamina.wire.kube.pod_status_object import ContainerStatus, PodStatus, conditions_of, differing, ended_at, reported
+
+ALWAYS: Final = "Always"
+NOT_STARTED: Final = frozenset({None, "", "Pending"})
+FAILED: Final = "Failed"
+FINISHED: Final = frozenset({"Succeeded", FAILED})
+
+
+class ContainerObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``spec.containers`` or ``spec.initContainers``."""
+
+    name: str = ""
+    image: str | None = None
+    resources: Raw = NULL
+    restart_policy: str | None = None
+    restart_policy_rules: list[RestartRule] | None = None
+    ports: Raw = NULL
+
+
+class SchedulingGate(msgspec.Struct, frozen=True, gc=False):
+    """One of ``spec.schedulingGates``."""
+
+    name: str = ""
+
+
+class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``spec`` of a pod."""
+
+    containers: list[ContainerObject] | None = None
+    init_containers: list[ContainerObject] | None = None
+    volumes: Raw = NULL
+    resources: Raw = NULL
+    overhead: Raw = NULL
+    node_name: str | None = None
+    node_selector: Raw = NULL
+    affinity: Raw = NULL
+    tolerations: Raw = NULL
+    topology_spread_constraints: Raw = NULL
+    priority: int | None = None
+    scheduler_name: str | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
+    image_pull_secrets: list[NamedRef] | None = None
+    resource_claims: list[NamedRef] | None = None
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: NamedRef | None = None
+    host_network: bool | None = None
+    host_users: bool | None = None
+
+
+class PodObject(msgspec.Struct, frozen=True, gc=False):
+    """A pod."""
+
+    kind: str | None = None
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus | None = None
+
+
+_NO_STATUS: Final = PodStatus()
+
+
+def pod_from(pod: PodObject) -> Pod:
+    """
+    Return what the scheduler sees in a pod; `WireError` when a part of it makes no sense.
+
+    A pod without a name is not refused, because bookmarks and dry runs have none.
+    """
+    try:
+        return _convert(pod)
+    except (ValueError, RecursionError) as error:
+        raise WireError("Pod", str(error), pod.metadata.key) from error
+
+
+def _convert(pod: PodObject) -> Pod:
+    metadata, spec, status = pod.metadata, pod.spec, pod.status or _NO_STATUS
+    containers, init = spec.containers or (), spec.init_containers or ()
+    volumes = [] if spec.volumes is NULL else pod_requirements.read_volumes(spec.volumes)
+    placement = constraints.affinity(spec.affinity)
+    made = metadata.creation_timestamp
+    made_at = timestamps.seconds(made)
+    conditions = conditions_of(status, made, made_at)
+    demand = pod_resources_of(
+        spec.resources,
+        spec.overhead,
+        [container.resources for container in containers],
+        [(SIDECAR if container.restart_policy == ALWAYS else INIT, container.resources) for container in init],
+        _held(spec, status, infeasible=conditions.infeasible) if spec.node_name else (),
+    )
+    finished = status.phase in FINISHED
+    started = status.phase not in NOT_STARTED
+    return Pod(
+        uid=PodUid(metadata.uid),
+        name=metadata.name,
+        namespace=metadata.namespace or "default",
+        containers=tuple(
+            [
+                Container(container.image or "", requests, container.name, limits=limits)
+                for container, requests, limits in zip(
+                    containers, demand.containers, demand.container_limits, strict=True
+                )
+            ]
+        ),
+        init_containers=tuple(
+            [
+                Container(container.image or "", requests, container.name, container.restart_policy == ALWAYS, limits)
+                for container, requests, limits in zip(
+                    init, demand.init_containers, demand.init_container_limits, strict=True
+                )
+            ]
+        )
+        if init
+        else (),
+        image_volumes=pod_requirements.image_volumes(volumes) if volumes else (),
+        requests=demand.requests,
+        scoring_requests=demand.scoring_requests,
+        limits=demand.limits,
+        labels=metadata.labels or {},
+        annotations=metadata.annotations or {},
+        priority=spec.priority or 0,
+        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
+        node_name=spec.node_name or "",
+        nominated_node=status.nominated_node_name or "",
+        node_selector=constraints.node_selector(spec.node_selector),
+        required_nodes=placement.required_nodes,
+        preferred_nodes=placement.preferred_nodes,
+        repels=placement.repels,
+        host_ports=_host_ports(containers, init),
+        tolerations=constraints.tolerations(spec.tolerations),
+        spread=constraints.spread(spec.topology_spread_constraints),
+        gates=tuple([gate.name for gate in spec.scheduling_gates]) if spec.scheduling_gates else (),
+        pull_secrets=tuple([secret.name for secret in spec.image_pull_secrets]) if spec.image_pull_secrets else (),
+        unmet=_unmet(spec, volumes, placement.unmet),
+        ignored=placement.ignored,
+        owner=controller(metadata.owner_references),
+        created_at=made_at,
+        bound_at=conditions.bound_at,
+        started=started,
+        started_at=0.0
+        if not started
+        else made_at
+        if status.start_time == made
+        else timestamps.seconds(status.start_time),
+        ready=conditions.ready,
+        ready_at=conditions.ready_at,
+        finished=finished,
+        failed=status.phase == FAILED,
+        ended_at=ended_at(status) if finished else 0.0,
+        deleting=metadata.deletion_timestamp is not None,
+        deleting_since=_deleting_since(metadata) if metadata.deletion_timestamp else 0.0,
+    )
+
+
+def _held(spec: PodSpec, status: PodStatus, *, infeasible: bool) -> list[bytes]:
+    """List for `pod_resources_of` what the node says of a bound pod, where that is not what the pod asks for; mostly nothing."""
+    parts: list[bytes] = []
+    if known := reported(status):
+        containers = spec.containers or ()
+        for place, one in enumerate(containers):
+            _add(parts, place, known.get(one.name), one.resources)
+        for place, one in enumerate(spec.init_containers or (), len(containers)):
+            if one.restart_policy == ALWAYS:
+                _add(parts, place, known.get(one.name), one.resources)
+    if spec.resources is not NULL and status.resources is not NULL:
+        _add(parts, WHOLE, ContainerStatus("", status.resources, status.allocated_resources), spec.resources)
+    if parts and infeasible:
+        parts.append(INFEASIBLE)
+    return parts
+
+
+def _add(parts: list[bytes], place: int, one: ContainerStatus | None, spec: Raw) -> None:
+    if (held := differing(one, spec)) is not None:
+        parts += (HELD, b"%d" % place, *held)
+
+
+def _deleting_since(metadata: ObjectMeta) -> float:
+    """Return when the deletion began: the time that the API server writes lies a grace period after it."""
+    until = timestamps.seconds(metadata.deletion_timestamp)
+    return max(until - (metadata.deletion_grace_period_seconds or 0), 0.0)
+
+
+def _host_ports(containers: Sequence[ContainerObject], init: Sequence[ContainerObject]) -> tuple[HostPort, ...]:
+    """List the ports of containers that run as long as the pod does, as upstream has it: init containers only if sidecars."""
+    ports = [port for one in containers if one.ports is not NULL for port in pod_requirements.host_ports(one.ports)]
+    if init:
+        ports[:0] = [
+            port
+            for one in init
+            if one.ports is not NULL and one.restart_policy == ALWAYS
+            for port in pod_requirements.host_ports(one.ports)
+        ]
+    return tuple(ports) if ports else ()
+
+
+def _unmet(spec: PodSpec, volumes: list[Volume], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Add to what is *known* to be unmet what else is; for most pods, nothing."""
+    rules: list[RestartRule] = []
+    for one in spec.containers or ():
+        if one.restart_policy_rules:
+            rules += one.restart_policy_rules
+    for one in spec.init_containers or ():
+        if one.restart_policy_rules:
+            rules += one.restart_policy_rules
+    if not (
+        volumes
+        or rules
+        or spec.resource_claims
+        or spec.scheduling_group
+        or spec.workload_ref
+        or spec.host_users is False
+    ):
+        return known
+    return (
+        *known,
+        *pod_requirements.unmet_by_volumes(volumes),
+        *pod_requirements.unmet_by_claims(spec.resource_claims or ()),
+        *pod_requirements.unmet_by_groups(spec.scheduling_group, spec.workload_ref),
+        *pod_requirements.unmet_by_features(
+            rules, host_network=spec.host_network is True, own_users=spec.host_users is False
+        ),
+    )

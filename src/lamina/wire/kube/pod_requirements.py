@@ -1,0 +1,158 @@
+"""
+What a pod asks for beyond amounts and nodes: ports of its node, and what Lamina cannot do yet.
+
+The latter is put into words here, because only here is it seen: volumes that have to be found, attached or counted, claims
+on devices, pods that must be placed together, features only some nodes have. Volumes that a kubelet makes on the spot
+(files, memory, images, an inline CSI driver) or that can be mounted anywhere (NFS and its like) ask nothing of a
+scheduler; upstream has no plugin that looks at them either.
+
+Most pods ask for nothing of this, so that is what is found out first.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from lamina.model.pod import ANY_IP, TCP, HostPort
+from lamina.wire.decode_cache import memoized
+
+RESTART_ALL: Final = "RestartAllContainers"
+
+
+class PresentVolumeSource(msgspec.Struct, frozen=True, gc=False):
+    """Something that matters by being there."""
+
+
+class NamedRef(msgspec.Struct, frozen=True, gc=False):
+    """Something that goes by a name."""
+
+    name: str = ""
+
+
+class ContainerPort(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``spec.containers[].ports``."""
+
+    host_port: int | None = None
+    host_ip: str | None = msgspec.field(default=None, name="hostIP")
+    protocol: str | None = None
+
+
+class RestartRule(msgspec.Struct, frozen=True, gc=False):
+    """One of ``spec.containers[].restartPolicyRules``."""
+
+    action: str = ""
+
+
+class ImageVolume(msgspec.Struct, frozen=True, gc=False):
+    """``spec.volumes[].image``."""
+
+    reference: str | None = None
+
+
+class ClaimVolume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``spec.volumes[].persistentVolumeClaim``."""
+
+    claim_name: str = ""
+
+
+class Volume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``spec.volumes``, as far as it is anything to a scheduler; without its name, so that most are equal."""
+
+    image: ImageVolume | None = None
+    persistent_volume_claim: ClaimVolume | None = None
+    ephemeral: PresentVolumeSource | None = None
+    # Disks of the days before CSI. Upstream looks whether another pod has the same one, or counts them per node.
+    gce_persistent_disk: PresentVolumeSource | None = None
+    aws_elastic_block_store: PresentVolumeSource | None = None
+    azure_disk: PresentVolumeSource | None = None
+    cinder: PresentVolumeSource | None = None
+    iscsi: PresentVolumeSource | None = None
+    portworx_volume: PresentVolumeSource | None = None
+    rbd: PresentVolumeSource | None = None
+    vsphere_volume: PresentVolumeSource | None = None
+
+
+class SchedulingGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``spec.schedulingGroup``: with whom the pod is to be placed."""
+
+    pod_group_name: str | None = None
+
+
+ORDINARY: Final = Volume()
+DISKS: Final = (
+    "gce_persistent_disk",
+    "aws_elastic_block_store",
+    "azure_disk",
+    "cinder",
+    "iscsi",
+    "portworx_volume",
+    "rbd",
+    "vsphere_volume",
+)
+_PORTS: Final = msgspec.json.Decoder(list[ContainerPort] | None)
+_VOLUMES: Final = msgspec.json.Decoder(list[Volume] | None)
+_WRITTEN: Final = dict(zip(Volume.__struct_fields__, Volume.__struct_encode_fields__, strict=True))
+
+
+def _read_host_ports(text: bytes) -> tuple[HostPort, ...]:
+    return tuple(
+        HostPort(port.host_port, port.protocol or TCP, port.host_ip or ANY_IP)
+        for port in _PORTS.decode(text) or ()
+        if port.host_port is not None and port.host_port > 0
+    )
+
+
+host_ports = memoized("spec.containers[].ports", _read_host_ports)
+"""The ports of the node among the ports of a container; 0 is none."""
+
+
+def read_volumes(text: Raw) -> list[Volume]:
+    """Read the volumes that are anything to a scheduler; most are not, and all of those are equal."""
+    try:
+        return [volume for volume in _VOLUMES.decode(text) or () if volume != ORDINARY]
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"spec.volumes: {error}") from error
+
+
+def image_volumes(volumes: Iterable[Volume]) -> tuple[str, ...]:
+    """List the images that are mounted as volumes."""
+    return tuple(volume.image.reference for volume in volumes if volume.image and volume.image.reference)
+
+
+def unmet_by_volumes(volumes: Iterable[Volume]) -> list[str]:
+    """Say what volumes ask for that cannot be done yet."""
+    words: list[str] = []
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None:
+            words.append(f'persistent volume claim "{volume.persistent_volume_claim.claim_name:.253}"')
+        if volume.ephemeral is not None:
+            words.append("ephemeral volume claim")
+        words.extend(f"disk volume ({_WRITTEN[disk]})" for disk in DISKS if getattr(volume, disk) is not None)
+    return words
+
+
+def unmet_by_claims(claims: Sequence[NamedRef]) -> list[str]:
+    """Say which devices are claimed."""
+    return [f'resource claim "{claim.name:.253}"' for claim in claims]
+
+
+def unmet_by_groups(group: SchedulingGroup | None, workload: NamedRef | None) -> list[str]:
+    """Say with whom the pod has to be placed: a group, or a workload as Kubernetes 1.35 calls it."""
+    words: list[str] = []
+    if group is not None:
+        words.append(f'pod group "{group.pod_group_name or "":.253}"')
+    if workload is not None:
+        words.append(f'workload "{workload.name:.253}"')
+    return words
+
+
+def unmet_by_features(rules: Iterable[RestartRule], *, host_network: bool, own_users: bool) -> list[str]:
+    """Say which features a node would have to declare; as upstream infers them."""
+    words: list[str] = []
+    if any(rule.action == RESTART_ALL for rule in rules):
+        words.append("restarting all containers")
+    if host_network and own_users:
+        words.append("user namespaces on the host network")
+    return words

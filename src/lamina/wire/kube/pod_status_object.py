@@ -1,0 +1,166 @@
+"""
+``status`` of a pod: how far its life has come, and what its node has set aside for it.
+
+A pod can be resized while it runs. Its spec then says what it should have, and its status what the node has allocated
+and what its containers run with. Until the two agree, the pod takes the larger of them. If the node cannot do the resize
+(`INFEASIBLE`), the spec does not count. Kubernetes 1.36 computes it so (component-helpers/resource/helpers.go,
+``UseStatusResources``), for containers and sidecars and for the pod as a whole.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from lamina.wire import timestamps
+from lamina.wire.decode_cache import NULL
+
+E = TypeVar("E")
+
+TRUE: Final = "True"
+SCHEDULED: Final = "PodScheduled"
+READY: Final = "Ready"
+RESIZE_PENDING: Final = "PodResizePending"
+INFEASIBLE: Final = "Infeasible"
+NULL_TEXT: Final = bytes(NULL)
+
+
+class PodConditionEntry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``status.conditions``."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+    reason: str | None = None
+
+
+class TerminatedState(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """``state.terminated`` of a container."""
+
+    finished_at: str | None = None
+
+
+class ContainerState(msgspec.Struct, frozen=True, gc=False):
+    """``state`` of a container."""
+
+    terminated: TerminatedState | None = None
+
+
+class EndedContainerStatus(msgspec.Struct, frozen=True, gc=False):
+    """One of ``status.containerStatuses`` or ``status.initContainerStatuses``, as far as it tells of an end."""
+
+    state: ContainerState | None = None
+
+
+class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``status.containerStatuses`` or ``status.initContainerStatuses``, as far as it tells of amounts."""
+
+    name: str = ""
+    resources: Raw = NULL
+    allocated_resources: Raw = NULL
+
+
+class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """
+    ``status`` of a pod.
+
+    Lists stay unread until they are needed: a list of pods would otherwise fill the garbage collector's books with them.
+    """
+
+    phase: str | None = None
+    nominated_node_name: str | None = None
+    start_time: str | None = None
+    conditions: Raw = NULL
+    container_statuses: Raw = NULL
+    init_container_statuses: Raw = NULL
+    resources: Raw = NULL
+    allocated_resources: Raw = NULL
+    resize: str | None = None
+    """How a resize goes, as Kubernetes before 1.33 says it."""
+
+
+class PodConditions(NamedTuple):
+    """What the conditions of a pod say."""
+
+    bound_at: float = 0.0
+    ready: bool = False
+    ready_at: float = 0.0
+    infeasible: bool = False
+    """The node cannot do the resize that was asked for."""
+
+
+_NO_CONDITIONS: Final = PodConditions()
+_CONDITIONS: Final = msgspec.json.Decoder(list[PodConditionEntry] | None)
+_STATUSES: Final = msgspec.json.Decoder(list[ContainerStatus] | None)
+_ENDED: Final = msgspec.json.Decoder(list[EndedContainerStatus] | None)
+
+
+def _read(field: str, decoder: msgspec.json.Decoder[list[E] | None], text: Raw) -> list[E]:
+    try:
+        return decoder.decode(text) or []
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{field}: {error}") from error
+
+
+def conditions_of(status: PodStatus, made: str | None, made_at: float) -> PodConditions:
+    """
+    Say when a pod was bound and became ready, and whether its resize is infeasible.
+
+    *made_at* is what the text *made* means, when the pod was made: much of its life happens within that second.
+    """
+    infeasible = status.resize == INFEASIBLE
+    if status.conditions is NULL:
+        return PodConditions(infeasible=True) if infeasible else _NO_CONDITIONS
+    bound_at = ready_at = 0.0
+    ready = False
+    for one in _read("status.conditions", _CONDITIONS, status.conditions):
+        kind = one.type
+        if kind == READY:
+            if one.status == TRUE:
+                since = one.last_transition_time
+                ready, ready_at = True, made_at if since == made else timestamps.seconds(since)
+        elif kind == SCHEDULED:
+            if one.status == TRUE:
+                since = one.last_transition_time
+                bound_at = made_at if since == made else timestamps.seconds(since)
+        elif kind == RESIZE_PENDING:
+            infeasible = one.reason == INFEASIBLE
+    return PodConditions(bound_at, ready, ready_at, infeasible)
+
+
+def ended_at(status: PodStatus) -> float:
+    """Return when the last container of a pod ended, or 0 when the status does not say; for pods that have ended."""
+    return max(map(timestamps.seconds, _ends(status)), default=0.0)
+
+
+def _ends(status: PodStatus) -> Iterator[str | None]:
+    for statuses in (status.container_statuses, status.init_container_statuses):
+        for one in _read("status.containerStatuses", _ENDED, statuses):
+            if one.state is not None and one.state.terminated is not None:
+                yield one.state.terminated.finished_at
+
+
+def reported(status: PodStatus) -> dict[str, ContainerStatus]:
+    """Return the containers, by name, of which the node says what they run with."""
+    return {
+        one.name: one
+        for statuses in (status.container_statuses, status.init_container_statuses)
+        if statuses is not NULL
+        for one in _read("status.containerStatuses", _STATUSES, statuses)
+        if one.resources is not NULL
+    }
+
+
+def differing(one: ContainerStatus | None, spec: Raw) -> tuple[Raw, Raw] | None:
+    """
+    Return what a container runs with and what the node has allocated to it, if that is not what *spec* says.
+
+    The texts are compared, because in nearly every pod they are equal: then there are no amounts to be read.
+    """
+    if one is None or (running := bytes(one.resources)) == NULL_TEXT:
+        return None
+    asked, allocated = bytes(spec), bytes(one.allocated_resources)
+    if running == asked and (allocated == NULL_TEXT or asked.endswith(b'"requests":' + allocated + b"}")):
+        return None
+    return one.resources, one.allocated_resources

@@ -1,0 +1,100 @@
+"""A run's summary on a page: what happened is told, what did not is not."""
+
+from typing import Any
+
+import pytest
+
+from lamina.cli.simulate.summary_text import print_summary
+from lamina.simulator.cluster import Phase
+from lamina.simulator.run import SimulationResult, summary
+from lamina.simulator.run.result import ImageRemovals, NodeOutcome, PodOutcome, Utilisation
+
+
+def figures(**more: Any) -> dict[str, Any]:
+    pod = PodOutcome(
+        pod="default/p",
+        phase="finished",
+        node="n1",
+        arrived=0.0,
+        decided=1.0,
+        bound=1.5,
+        started=10.0,
+        ended=40.0,
+        pull_queue=2.0,
+        download=3.0,
+        unpack=3.0,
+        start=0.5,
+        bytes_wanted=100,
+        bytes_pulled=75,
+    )
+    node = NodeOutcome(node="n1", bytes_pulled=75, pulls=1, bytes_held=100, pods=1)
+    plain: dict[str, Any] = {"heating": None, "balance": None, "pods": (pod,), "nodes": (node,)}
+    return summary(SimulationResult(scenario="s", profile="x", seed=1, seconds=40.0, **{**plain, **more}))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        pytest.param({}, "75 B downloaded, 25 B found in place, 25% of what was wanted", id="bytes"),
+        pytest.param({}, "bounded slowdown: 1.33 on average, 1.33 at p95", id="slowdown"),
+        pytest.param({"overload_seconds": 1234.4}, "for 1,234 node-seconds", id="overload"),
+        pytest.param({"heating": 2.0, "balance": 1.0}, "the busiest node had 2.00 times the mean", id="heating"),
+        pytest.param(
+            {"utilisation": Utilisation(requested=0.5, used=0.25)}, "50% was asked for and 25% used", id="utilisation"
+        ),
+        pytest.param(
+            {"cleared": ImageRemovals(images=3, bytes=5000, pressure_images=1)},
+            "3 images cleared away, 5.0 kB; 1 of them because a disk was nearly full",
+            id="cleared",
+        ),
+        pytest.param(
+            {"evictions": 2, "failures": 1, "pull_failures": 4},
+            "2 pods evicted, 1 pods failed, 4 pulls that failed and were tried again",
+            id="troubles",
+        ),
+        pytest.param({"latency": "0.005s"}, "deciding cost 0.005s for each attempt", id="latency"),
+        pytest.param({"latency": "measured"}, "another run will give other figures", id="measured"),
+    ],
+)
+def test_what_happened_is_told(capsys, more, words):
+    print_summary(figures(**more), None)
+
+    assert words in capsys.readouterr().out
+
+
+def a_pod(phase: Phase, started: float | None = None) -> PodOutcome:
+    return PodOutcome(pod="default/q", phase=phase, arrived=0.0, started=started)
+
+
+def test_pods_that_never_started_are_counted_by_how_far_they_came(capsys):
+    phases: tuple[Phase, ...] = (
+        *("pending", "pulling", "pulling", "starting"),
+        *("stopping", "rejected", "failed", "removed"),
+    )
+    print_summary(figures(pods=(a_pod("running", 1.0), *map(a_pod, phases))), None)
+
+    assert (
+        "8 pods not started: 1 pending without a node, 2 still pulling, 1 still starting, 1 stopping, "
+        "1 rejected by their node, 1 failed or evicted, 1 removed; start times are of the others"
+    ) in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_did_not_happen_is_not(capsys):
+    print_summary(figures(), None)
+    told = capsys.readouterr().out
+
+    assert not [
+        word
+        for word in ("not started", "cleared", "evicted", "failed", "deciding", "busiest", "of all cpu")
+        if word in told
+    ]
+
+
+def test_a_run_without_pods_has_no_seconds(capsys):
+    print_summary(figures(pods=(), nodes=()), None)
+    told = capsys.readouterr().out
+
+    assert "0 of 0 pods started" in told
+    assert ["-"] * 5 == [
+        cell.strip() for line in told.splitlines() if "arrival to" in line for cell in line.split("|")[2:7]
+    ]

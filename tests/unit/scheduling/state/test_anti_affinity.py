@@ -1,0 +1,101 @@
+"""Repulsion: which rules are about which pods, and how that is told."""
+
+import msgspec
+import pytest
+
+from lamina.model.pod import Pod, PodTerm
+from lamina.model.selectors import LabelSelector, Requirement
+from lamina.scheduling.state.anti_affinity import AntiAffinityIndex
+from lamina.testing import a_pod
+
+WEB = LabelSelector((("app", "web"),))
+
+
+def loner(*terms: PodTerm, namespace: str = "default") -> Pod:
+    return msgspec.structs.replace(a_pod(namespace=namespace), repels=terms)
+
+
+def web(**labels: str) -> Pod:
+    return a_pod(labels={"app": "web", **labels})
+
+
+def test_pods_with_the_same_rule_are_one_rule():
+    """In the same namespace; the rows are where they are, however many on each."""
+    repulsion = AntiAffinityIndex()
+    for row in (3, 3, 5):
+        repulsion.add(row, loner(PodTerm("zone", WEB)))
+    repulsion.add(7, loner(PodTerm("zone", WEB), namespace="shop"))
+
+    (rule,) = repulsion.about(web())
+
+    assert {3: 2, 5: 1} == rule.rows
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "want"),
+    [
+        pytest.param(LabelSelector((("app", "web"), ("tier", "x"))), {"tier": "x"}, True, id="two labels"),
+        pytest.param(LabelSelector((("app", "web"), ("tier", "x"))), {}, False, id="one of two labels"),
+        pytest.param(LabelSelector((), (Requirement("tier", "In", ("x",)),)), {"tier": "x"}, True, id="one value"),
+        pytest.param(LabelSelector((), (Requirement("tier", "In", ("x", "y")),)), {"tier": "y"}, True, id="two values"),
+        pytest.param(LabelSelector((), (Requirement("tier", "DoesNotExist"),)), {}, True, id="no label"),
+        pytest.param(LabelSelector((), (Requirement("tier", "DoesNotExist"),)), {"tier": "x"}, False, id="a label"),
+        pytest.param(LabelSelector(), {}, True, id="any"),
+    ],
+)
+def test_a_rule_is_found_by_what_its_selector_needs(selector, labels, want):
+    repulsion = AntiAffinityIndex()
+    repulsion.add(0, loner(PodTerm("zone", selector)))
+
+    assert want == bool(repulsion.about(web(**labels)))
+
+
+def test_the_signature_of_a_pod_is_the_rules_about_it():
+    """The same for pods with other labels, as long as the rules do not mind."""
+    repulsion = AntiAffinityIndex()
+    repulsion.add(0, loner(PodTerm("zone", WEB), PodTerm("zone", LabelSelector((("tier", "x"),)))))
+
+    assert repulsion.sign(web()) == repulsion.sign(web(hash="1"))
+    assert repulsion.sign(web()) != repulsion.sign(web(tier="x"))
+    assert () == repulsion.sign(a_pod())
+
+
+def test_a_number_is_never_used_again():
+    """Or what was kept for an old signature would be taken for an answer to a new one."""
+    repulsion = AntiAffinityIndex()
+    pod = loner(PodTerm("zone", WEB))
+    repulsion.add(0, pod)
+    before = repulsion.sign(web())
+    repulsion.remove(0, pod)
+    repulsion.add(0, loner(PodTerm("rack", WEB)))
+
+    assert before != repulsion.sign(web())
+
+
+def test_the_edition_grows_when_signatures_may_change_and_only_then():
+    repulsion = AntiAffinityIndex()
+    pod, editions = loner(PodTerm("zone", WEB)), [0]
+    for change in (
+        lambda: repulsion.add(0, pod),  # a rule
+        lambda: repulsion.add(1, pod),  # the same rule
+        lambda: repulsion.remove(0, pod),  # still there
+        lambda: repulsion.remove(1, pod),  # gone
+        lambda: repulsion.name("shop", {"team": "a"}),  # a label
+        lambda: repulsion.name("shop", {"team": "a"}),  # the same
+        lambda: repulsion.name("shop", {}),  # none
+        lambda: repulsion.name("ops", {}),  # none either
+    ):
+        change()
+        editions.append(repulsion.edition)
+
+    assert [0, 1, 1, 1, 2, 3, 3, 4, 4] == editions
+
+
+def test_what_is_gone_leaves_nothing_behind():
+    """However often pods come and go."""
+    repulsion = AntiAffinityIndex()
+    pod = loner(PodTerm("zone", WEB, ("a", "b", "a")), PodTerm("zone", None), PodTerm("zone", WEB))
+    repulsion.add(0, pod)
+    repulsion.remove(0, pod)
+
+    assert ({}, {}) == (repulsion._rules, repulsion._buckets)

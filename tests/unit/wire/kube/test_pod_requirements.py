@@ -1,0 +1,189 @@
+"""Pods from Kubernetes JSON: ports of the node, and what they ask for that cannot be done yet."""
+
+import json
+
+import pytest
+
+from lamina.model.pod import HostPort, Pod, PodTerm
+from lamina.model.selectors import LabelSelector
+from lamina.wire.errors import WireError
+from lamina.wire.kube.codec import decode_pod
+
+REQUIRED, PREFERRED = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
+
+
+def read(**spec: object) -> Pod:
+    """The pod that *spec* describes."""
+    return decode_pod(json.dumps({"metadata": {"name": "a"}, "spec": spec}).encode())
+
+
+def container(*ports: dict[str, object], **more: object) -> dict[str, object]:
+    return {"name": "c", "image": "app", "ports": list(ports), **more}
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param({"containers": [container()]}, [], id="no ports"),
+        pytest.param({"containers": [container({"containerPort": 80})]}, [], id="a port of the pod only"),
+        pytest.param({"containers": [container({"hostPort": 80})]}, [HostPort(80, "TCP", "0.0.0.0")], id="a port"),
+        pytest.param({"containers": [container({"hostPort": 0}, {"hostPort": None})]}, [], id="0 is none"),
+        pytest.param({"containers": [container({"hostPort": -1})]}, [], id="nor is less"),
+        pytest.param(
+            {"containers": [container({"hostPort": 53, "protocol": "UDP", "hostIP": "10.0.0.1"})]},
+            [HostPort(53, "UDP", "10.0.0.1")],
+            id="of a protocol, on an address",
+        ),
+        pytest.param(
+            {"containers": [container({"hostPort": 1, "protocol": "", "hostIP": ""})]}, [HostPort(1)], id="empty"
+        ),
+        pytest.param(
+            {"containers": [container({"hostPort": 1}, {"hostPort": 2}), container({"hostPort": 3})]},
+            [HostPort(1), HostPort(2), HostPort(3)],
+            id="of every container",
+        ),
+        pytest.param(
+            {"initContainers": [container({"hostPort": 1})], "containers": [container({"hostPort": 2})]},
+            [HostPort(2)],
+            id="not of a container that is gone before the pod runs",
+        ),
+        pytest.param(
+            {
+                "initContainers": [container({"hostPort": 1}, {"hostPort": 0}, restartPolicy="Always")],
+                "containers": [container({"hostPort": 2})],
+            },
+            [HostPort(1), HostPort(2)],
+            id="of a sidecar",
+        ),
+    ],
+)
+def test_the_ports_of_a_node_that_a_pod_holds_while_it_runs_are_read(spec, want):
+    assert tuple(want) == read(**spec).host_ports
+
+
+ANYWHERE = ["emptyDir", "hostPath", "configMap", "secret", "projected", "downwardAPI", "nfs", "csi", "cephfs", "fc"]
+
+
+@pytest.mark.parametrize("kind", [*ANYWHERE, "flexVolume", "azureFile", "glusterfs"])
+def test_a_volume_that_a_kubelet_can_make_anywhere_asks_nothing_of_a_scheduler(kind):
+    assert () == read(volumes=[{"name": "v", kind: {}}, {"name": "i", "image": {"reference": "model:1"}}]).unmet
+
+
+DISKS = [
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "azureDisk",
+    "cinder",
+    "iscsi",
+    "portworxVolume",
+    "rbd",
+    "vsphereVolume",
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param(
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}}]},
+            ['persistent volume claim "data"'],
+            id="a claim",
+        ),
+        pytest.param({"volumes": [{"name": "v", "ephemeral": {"x": 1}}]}, ["ephemeral volume claim"], id="ephemeral"),
+        *(pytest.param({"volumes": [{"name": "v", one: {}}]}, [f"disk volume ({one})"], id=one) for one in DISKS),
+        pytest.param(
+            {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}, {"name": "nic"}]},
+            ['resource claim "gpu"', 'resource claim "nic"'],
+            id="devices",
+        ),
+        pytest.param({"schedulingGroup": {"podGroupName": "training"}}, ['pod group "training"'], id="a group"),
+        pytest.param({"workloadRef": {"name": "training", "podGroup": "w"}}, ['workload "training"'], id="a workload"),
+        pytest.param({"hostNetwork": True, "hostUsers": False}, ["user namespaces on the host network"], id="users"),
+        pytest.param({"hostNetwork": True, "hostUsers": True}, [], id="the host's users"),
+        pytest.param({"hostUsers": False}, [], id="users of its own, and a network"),
+        *(
+            pytest.param(
+                {where: [container(restartPolicyRules=[{"action": "Restart"}, {"action": "RestartAllContainers"}])]},
+                ["restarting all containers"],
+                id=f"all or nothing: {where}",
+            )
+            for where in ("containers", "initContainers")
+        ),
+        pytest.param({"containers": [container(restartPolicyRules=[{"action": "Restart"}])]}, [], id="restarting one"),
+        pytest.param({"affinity": {"podAffinity": {REQUIRED: [{}]}}}, ["inter-pod affinity"], id="company"),
+        pytest.param({"affinity": {"podAntiAffinity": {REQUIRED: [{}]}}}, ["inter-pod anti-affinity"], id="solitude"),
+        pytest.param(
+            {"affinity": {"podAffinity": {REQUIRED: []}, "podAntiAffinity": {REQUIRED: []}}}, [], id="neither"
+        ),
+        pytest.param(
+            {
+                "affinity": {"podAffinity": {REQUIRED: [{}]}, "podAntiAffinity": {REQUIRED: [{}]}},
+                "volumes": [{"persistentVolumeClaim": {"claimName": "data"}}],
+                "resourceClaims": [{"name": "gpu"}],
+            },
+            ["inter-pod affinity", "inter-pod anti-affinity", 'persistent volume claim "data"', 'resource claim "gpu"'],
+            id="all sorts",
+        ),
+    ],
+)
+def test_what_cannot_be_done_yet_is_put_into_words(spec, want):
+    assert tuple(want) == read(**spec).unmet
+
+
+@pytest.mark.parametrize(
+    ("affinity", "want"),
+    [
+        pytest.param({"podAffinity": {PREFERRED: [{"weight": 1}]}}, ["preferred inter-pod affinity"], id="company"),
+        pytest.param(
+            {"podAntiAffinity": {PREFERRED: [{"weight": 1}]}}, ["preferred inter-pod anti-affinity"], id="solitude"
+        ),
+        pytest.param({"podAffinity": {PREFERRED: []}}, [], id="none"),
+        pytest.param(
+            {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": {}}]}}, [], id="nodes, which are ranked"
+        ),
+    ],
+)
+def test_what_nothing_is_made_of_is_put_into_words_and_asks_nothing(affinity, want):
+    pod = read(affinity=affinity)
+
+    assert (tuple(want), ()) == (pod.ignored, pod.unmet)
+
+
+@pytest.mark.parametrize(
+    ("term", "want"),
+    [
+        pytest.param({"topologyKey": "zone"}, PodTerm("zone"), id="no selector is none"),
+        pytest.param({"topologyKey": "zone", "labelSelector": {}}, PodTerm("zone", LabelSelector()), id="an empty one"),
+        pytest.param({"topologyKey": "z", "namespaces": ["a"]}, PodTerm("z", None, ("a",)), id="namespaces"),
+        pytest.param(
+            {"topologyKey": "z", "namespaceSelector": {"matchLabels": {"b": "2", "a": "1"}}},
+            PodTerm("z", None, (), LabelSelector((("a", "1"), ("b", "2")))),
+            id="namespaces by their labels",
+        ),
+    ],
+)
+def test_whom_a_pod_keeps_away_is_read(term, want):
+    assert (want,) == read(affinity={"podAntiAffinity": {REQUIRED: [term]}}).repels
+
+
+def test_a_name_is_cut_where_no_name_goes_on():
+    """Whatever was sent, a message stays a message."""
+    (words,) = read(volumes=[{"persistentVolumeClaim": {"claimName": "x" * 100_000}}]).unmet
+
+    assert f'persistent volume claim "{"x" * 253}"' == words
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"containers": [container({"hostPort": "80"})]}, id="a port in words"),
+        pytest.param({"containers": [{"ports": {}}]}, id="ports that are no list"),
+        pytest.param({"volumes": [{"persistentVolumeClaim": "data"}]}, id="a claim that is a word"),
+        pytest.param({"affinity": {"podAntiAffinity": {REQUIRED: {}}}}, id="terms that are no list"),
+        pytest.param({"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 2**40}]}}}, id="a weight too large"),
+        pytest.param({"resourceClaims": [7]}, id="a claim that is a number"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(spec):
+    with pytest.raises(WireError, match="cannot read Pod"):
+        read(**spec)
