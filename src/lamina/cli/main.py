@@ -30,10 +30,16 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "extender": ("lamina.cli.extender", "Answer the stock kube-scheduler, beside which it runs."),
     "new-agent": ("lamina.cli.new_agent.command", "Write a package for a scheduling agent of your own."),
     "annotate": ("lamina.cli.annotate", "Write what nodes are used for into their annotations."),
-    "agent": ("lamina.cli.node_agent.command", "Tell the cluster which image layers this node holds, or print them."),
+    "node-agent": (
+        "lamina.cli.node_agent.command",
+        "Report to the cluster which image layers this node holds, or print them.",
+    ),
     "doctor": ("lamina.cli.doctor", "Look whether runtime, cluster and registries are as they should be."),
     "profiles": ("lamina.cli.profiles", "List the profiles that come with Lamina, or print one."),
 }
+
+# Old names, which still work for one release; they are not listed.
+RENAMED: Final = {"agent": "node-agent"}
 
 EXAMPLES: Final = """\b
 Examples:
@@ -68,6 +74,10 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Name the nearest command when there is no such one."""
         name = args[0] if args else ""
+        if name in RENAMED:
+            if not ctx.resilient_parsing:
+                click.echo(f"lamina {name} is now called lamina {RENAMED[name]}: use that name", err=True)
+            return super().resolve_command(ctx, [RENAMED[name], *args[1:]])
         if name and not name.startswith("-") and name not in COMMANDS:
             from lamina.model.conversion import suggest
 

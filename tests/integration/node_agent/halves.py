@@ -132,7 +132,7 @@ class Agent:
         )
 
     def a_publisher(self, *words: str, **more: Any) -> Half:
-        command = ["-m", "lamina.cli.main", "agent", "--role", "publisher", "--pipe", self.pipe, "-v", "2"]
+        command = ["-m", "lamina.cli.main", "node-agent", "--role", "publisher", "--pipe", self.pipe, "-v", "2"]
         return Half("publisher", [*command, "--kubeconfig", self.access, *words], self.folder, **more)
 
     def hold(self, **scene: Any) -> None:

@@ -28,7 +28,7 @@ NODE_LAYERS = "/apis/lamina.dev/v1alpha1/nodelayers"
 
 def shipped() -> dict[str, Any]:
     """The pod that the DaemonSet would make."""
-    (daemon_set,) = yaml.safe_load_all((DEPLOY / "agent" / "daemonset.yaml").read_text(encoding="utf-8"))
+    (daemon_set,) = yaml.safe_load_all((DEPLOY / "node-agent" / "daemonset.yaml").read_text(encoding="utf-8"))
     return copy.deepcopy(daemon_set["spec"]["template"])
 
 

@@ -17,7 +17,7 @@ from tests.unit.clients.kube.kubeconfigs import config, saved
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
-AGENT = ["-m", "lamina.cli.main", "agent", "-v", "3"]
+AGENT = ["-m", "lamina.cli.main", "node-agent", "-v", "3"]
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def runtime(registry):
 
 
 def looking_at(runtime, *words):
-    command = ["-m", "lamina.cli.main", "agent", *words, "-v", "3", "--runtime", "containerd"]
+    command = ["-m", "lamina.cli.main", "node-agent", *words, "-v", "3", "--runtime", "containerd"]
     return [*command, "--socket", runtime.socket, "--disk", runtime.root]
 
 

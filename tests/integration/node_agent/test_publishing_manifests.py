@@ -9,7 +9,7 @@ from tests.integration.node_agent.halves import install
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
-FILES = sorted((DEPLOY / "agent").glob("*.yaml"))
+FILES = sorted((DEPLOY / "node-agent").glob("*.yaml"))
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 

@@ -45,7 +45,7 @@ class Agent(Program):
         name = f"agent-{node.name}"
         token = {"token": bed.service_account_token(AGENTS, AGENT, pod=name)}
         access = kubeconfig(bed, bed.folder / f"{name}.kubeconfig", token)
-        command = [sys.executable, "-m", "lamina.cli.main", "agent", "--runtime", "containerd"]
+        command = [sys.executable, "-m", "lamina.cli.main", "node-agent", "--runtime", "containerd"]
         command += ["--socket", str(node.socket), "--kubeconfig", str(access), "--node", node.name, *words]
         log = bed.site.logs / f"{name}.log"
         super().__init__(name, command, log, ready=self._has_reported, environment=bed.site.environment())

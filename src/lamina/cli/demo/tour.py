@@ -57,7 +57,7 @@ def play(seed: int) -> None:
 def examples() -> Path:
     """Find the example scenarios: inside the installed package, or beside it in a checkout."""
     here = Path(__file__).resolve()
-    for folder in (here.parent / "examples", here.parents[3] / "examples"):
+    for folder in (here.parents[1] / "examples", here.parents[4] / "examples"):
         if (folder / "founding" / "scenario.yaml").is_file():
             return folder
     raise InputError.one("lamina demo", "the example scenarios are not installed: reinstall the package")

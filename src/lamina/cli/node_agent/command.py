@@ -138,7 +138,7 @@ def _child(number: int, words: list[str]) -> list[str]:
         sys.executable,
         "-m",
         "lamina.cli.main",
-        "agent",
+        "node-agent",
         "--role=reader",
         f"--pipe={CHILD_FD_PREFIX}{number}",
         *words,

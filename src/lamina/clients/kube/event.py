@@ -63,7 +63,7 @@ class KubeEvent(msgspec.Struct, rename="camel", omit_defaults=True):
     series: EventSeries | None = None
     # Defaults are left out when written, so these two have none.
     api_version: str = msgspec.field(default_factory=lambda: "events.k8s.io/v1")
-    kind: str = msgspec.field(default_factory=lambda: "KubeEvent")
+    kind: str = msgspec.field(default_factory=lambda: "Event")
 
     def repeated(self, count: int, seen: int) -> None:
         """Say how often it has happened, and when the last time, in nanoseconds since 1970."""

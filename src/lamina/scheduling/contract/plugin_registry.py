@@ -1,7 +1,7 @@
 """
 The plugins there are, each verified when it is registered.
 
-A plugin is a class with a `name`, optionally an `PluginArgs` struct, and a constructor ``(context, args)``. What it can do is
+A plugin is a class with a `name`, optionally an `Args` struct, and a constructor ``(context, args)``. What it can do is
 seen from its methods. Plugins of other distributions are found by the entry point group ``lamina.plugins``; one that cannot
 be used is in nobody's way until somebody names it.
 """
@@ -133,7 +133,7 @@ def _attribute_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iter
         yield "has `worth_retrying` but no `retry_on` (the changes it is asked about)"
     args = getattr(plugin, "Args", NoArgs)
     if not (isinstance(args, type) and issubclass(args, PluginArgs)):
-        yield "has `PluginArgs` that do not derive from registry.Args"
+        yield "has `Args` that do not derive from plugin_registry.PluginArgs"
 
 
 def from_entry_points(group: str, register: Callable[[Any], None]) -> dict[str, str]:  # Any: whatever they lead to

@@ -248,7 +248,7 @@ async def test_more_than_any_decision_has_is_not_read(monkeypatch):
 
 
 def test_the_page_says_when_a_scheduler_has_forgotten(cluster, monkeypatch, capsys):
-    monkeypatch.setattr(live_lookup, "ask_scheduler", lambda *_: None)
+    monkeypatch.setattr(live_lookup, "query_scheduler", lambda *_: None)
     assert 0 == lamina(monkeypatch, "explain", "shop/web-0", "--scheduler", "http://127.0.0.1:10259")
 
     assert "http://127.0.0.1:10259 remembers no decision about it" in capsys.readouterr().err
@@ -256,7 +256,7 @@ def test_the_page_says_when_a_scheduler_has_forgotten(cluster, monkeypatch, caps
 
 def test_what_the_scheduler_tells_comes_before_what_the_pod_tells(cluster, monkeypatch, capsys):
     monkeypatch.setattr(
-        live_lookup, "ask_scheduler", lambda *_: a_decision("shop/web-0", "n1", runner_up="n2", saved=2.0)
+        live_lookup, "query_scheduler", lambda *_: a_decision("shop/web-0", "n1", runner_up="n2", saved=2.0)
     )
     assert 0 == lamina(monkeypatch, "explain", "shop/web-0", "--scheduler", "http://127.0.0.1:10259")
 
@@ -266,7 +266,7 @@ def test_what_the_scheduler_tells_comes_before_what_the_pod_tells(cluster, monke
 
 def test_what_the_scheduler_tells_is_not_about_simulations(cluster, monkeypatch, capsys):
     monkeypatch.setattr(
-        live_lookup, "ask_scheduler", lambda *_: a_decision("shop/web-0", "n1", runner_up="n2", saved=2.0)
+        live_lookup, "query_scheduler", lambda *_: a_decision("shop/web-0", "n1", runner_up="n2", saved=2.0)
     )
     lamina(monkeypatch, "explain", "shop/web-0", "--scheduler", "http://127.0.0.1:10259")
 

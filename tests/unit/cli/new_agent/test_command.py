@@ -21,7 +21,7 @@ from lamina.scheduling.plugins.agents.foo import Foo
 from lamina.services.extender.kube_scheduler_config import ExtenderTarget, kube_configuration
 from lamina.wire.extender.protocol import decode_extender_args
 
-SHIPPED = Path(__file__).resolve().parents[3] / "deploy" / "extender" / "one-process.yaml"
+SHIPPED = Path(__file__).resolve().parents[4] / "deploy" / "extender" / "one-process.yaml"
 LONGEST = "x" * 32
 NAMES = [
     pytest.param("quiet-nodes", id="two words"),
@@ -115,7 +115,7 @@ def test_both_entry_points_name_what_is_there(tmp_path, monkeypatch):
         "lamina.agents": {"quiet-nodes": "quiet_nodes:AGENT"},
         "lamina.plugins": {"QuietNodes": "quiet_nodes.plugin:QuietNodesPlugin"},
     } == points
-    assert "\nAGENT: Final = Agent(\n" in (folder / "src/quiet_nodes/__init__.py").read_text(encoding="utf-8")
+    assert "\nAGENT: Final = SchedulingAgent(\n" in (folder / "src/quiet_nodes/__init__.py").read_text(encoding="utf-8")
     assert "\nclass QuietNodesPlugin:\n" in (folder / "src/quiet_nodes/plugin.py").read_text(encoding="utf-8")
 
 

@@ -56,7 +56,7 @@ def runtime(monkeypatch) -> list[object]:
 
 
 def lamina(monkeypatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["lamina", "agent", *map(str, arguments)])
+    monkeypatch.setattr(sys, "argv", ["lamina", "node-agent", *map(str, arguments)])
     return run()
 
 

@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
     ],
 )
 def test_things_are_passed_on_and_a_bar_is_drawn_for_those_who_wait(monkeypatch, stderr, patience, drawn):
-    monkeypatch.setattr(progress_bar, "PATIENCE", patience)
+    monkeypatch.setattr(progress_bar, "QUIET_SECONDS", patience)
     monkeypatch.setattr(sys, "stderr", stderr)
 
     assert [1, 2, 3] == list(with_progress(iter([1, 2, 3]), 3, "sources"))

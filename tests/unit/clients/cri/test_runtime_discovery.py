@@ -175,12 +175,12 @@ import asyncio, sys
 from pathlib import Path
 sys.modules["grpc"] = sys.modules["google.protobuf"] = None
 from lamina.clients.cri.runtime_discovery import find_source
-from lamina.clients.cri.runtime_source import RuntimeTrouble
+from lamina.clients.cri.runtime_source import RuntimeSourceError
 wanted, place = sys.argv[1], Path(sys.argv[2])
 where = dict(socket=None, storage=place) if wanted == "crio" else dict(socket=place, storage=None)
 try:
     print(type(asyncio.run(find_source(wanted, disk=None, **where))).__name__)
-except RuntimeTrouble as trouble:
+except RuntimeSourceError as trouble:
     print(trouble)
 """
 

@@ -14,7 +14,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "token").write_text(CANARY)
     (tmp_path / "ca.crt").write_bytes(authority_pem())
     (tmp_path / "namespace").write_text("team-a")
-    for function in ("namespace", "identity", "trust"):
+    for function in ("namespace", "credential_source", "tls_settings"):
         original = getattr(in_cluster, function)
         monkeypatch.setattr(original, "__defaults__", (tmp_path,))
     monkeypatch.delenv("KUBECONFIG", raising=False)

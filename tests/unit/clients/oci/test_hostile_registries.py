@@ -244,7 +244,7 @@ async def never(asked: Asked, reply: Answer) -> None:
 @pytest.mark.parametrize("handler", [drip, drip_headers, never])
 @pytest.mark.parametrize("whose", ["registry_fetcher", "resolver"])
 async def test_an_answer_that_does_not_end_is_given_up(handler, whose, monkeypatch):
-    monkeypatch.setattr({"fetching": registry_fetcher, "resolver": resolver}[whose], "PATIENCE", 0.3)
+    monkeypatch.setattr({"registry_fetcher": registry_fetcher, "resolver": resolver}[whose], "PATIENCE", 0.3)
     async with Stub() as registry:
         registry.always = handler
         began = time.monotonic()

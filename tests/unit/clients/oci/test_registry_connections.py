@@ -195,11 +195,11 @@ def test_the_process_ends_although_a_name_is_still_being_looked_up(tmp_path):
 
 ENDS_WHILE_A_NAME_IS_LOOKED_UP = """
 import asyncio, time
-from lamina.clients.oci import dialing
+from lamina.clients.oci import registry_connections as connections
 
 async def story():
-    dialing.look_up = lambda *_: time.sleep(3600)
-    resolver = dialing.JudgingResolver(private=False, refused=())
+    connections.look_up = lambda *_: time.sleep(3600)
+    resolver = connections.FilteringResolver(private=False, refused=())
     asking = asyncio.create_task(resolver.resolve("slow.example", 443))
     await asyncio.sleep(0.1)
     await resolver.close()

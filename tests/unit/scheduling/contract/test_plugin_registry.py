@@ -120,12 +120,12 @@ POINTS = (
         ),
         pytest.param(
             a_class(Args=dict),
-            ["has `PluginArgs` that do not derive from registry.Args"],
+            ["has `Args` that do not derive from plugin_registry.PluginArgs"],
             id="arguments of another kind",
         ),
         pytest.param(
             a_class(Args=NoArgs()),
-            ["has `PluginArgs` that do not derive from registry.Args"],
+            ["has `Args` that do not derive from plugin_registry.PluginArgs"],
             id="arguments already made",
         ),
         pytest.param(
@@ -135,7 +135,7 @@ POINTS = (
                 "has `facts` but not `score`",
                 "has `reserve` but no `unreserve`",
                 "has `reads` that is not a Reads",
-                "has `PluginArgs` that do not derive from registry.Args",
+                "has `Args` that do not derive from plugin_registry.PluginArgs",
             ],
             id="all at once",
         ),

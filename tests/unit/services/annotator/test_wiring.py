@@ -52,7 +52,7 @@ def run(monkeypatch, tmp_path):
 
     async def annotate(client: Client, **how: bool) -> None:
         monkeypatch.setattr(wiring, "KubeClient", lambda *_, **__: client)
-        monkeypatch.setattr(wiring, "Cluster", lambda *_, **__: Cluster())
+        monkeypatch.setattr(wiring, "WatchedCluster", lambda *_, **__: Cluster())
         access = load_access(saved(tmp_path / "kubeconfig", config()))
         options = AnnotatorOptions(
             what="allocation", access=access, per_second=1e6, refresh=600.0, forget=1800.0, **how

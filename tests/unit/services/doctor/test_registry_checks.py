@@ -35,7 +35,7 @@ class Scripted:
 
 
 async def looked(monkeypatch, images, answer=TOLD, rules=None):
-    monkeypatch.setattr(registry_checks, "Resolver", type("Told", (Scripted,), {"answer": answer}))
+    monkeypatch.setattr(registry_checks, "RegistryResolver", type("Told", (Scripted,), {"answer": answer}))
     return await registry_checks.check_registries(rules or RegistryConfig(), None, images)
 
 

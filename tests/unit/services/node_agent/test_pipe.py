@@ -17,14 +17,8 @@ from lamina.services.node_agent.pipe_receiver import IS_GONE, PipeReceiver
 from lamina.services.node_agent.pipe_sender import PipeSender, open_fifo
 from lamina.services.node_agent.reader_channels import ChildProcessChannel, NamedPipeChannel
 from lamina.services.node_agent.report_backoff import ReportBackoff
-from lamina.wire.node_agent_frames import (
-    FrameCutter,
-    HeartbeatFrame,
-    ImageFrame,
-    InventoryFrame,
-    RuntimeErrorFrame,
-    encode_frame,
-)
+from lamina.wire import node_agent_frames as frames
+from lamina.wire.node_agent_frames import FrameCutter, HeartbeatFrame, ImageFrame, InventoryFrame, encode_frame
 from tests.unit.services.node_agent.scripted import an_image, holding, unmeasured
 
 
@@ -113,7 +107,7 @@ async def test_a_trouble_is_told_after_the_last_good_look(path, outlet):
         await ear.come()
         await until(lambda: len(ear.listen()) == 2)
 
-    assert [look, RuntimeErrorFrame("gone")] == ear.frames
+    assert [look, frames.RuntimeErrorFrame("gone")] == ear.frames
 
 
 async def test_who_comes_before_anything_was_seen_hears_that_somebody_is_there(path, outlet):
@@ -151,7 +145,7 @@ async def test_the_end_of_a_trouble_is_told_even_if_nothing_else_changed(path, o
         again = tell(outlet, at=5.0)
         await until(lambda: len(ear.listen()) == 3)
 
-    assert [RuntimeErrorFrame("gone"), again] == ear.frames[1:]
+    assert [frames.RuntimeErrorFrame("gone"), again] == ear.frames[1:]
 
 
 async def test_sizes_that_become_known_are_told(path, outlet):
@@ -275,7 +269,9 @@ async def test_what_a_reader_says_is_passed_on(path, listener, notes):
     look, describe = InventoryFrame(observed_at=1.0), ImageFrame(manifest=b"{}")
     async with running(listener.run()):
         pipe = await connected(path)
-        os.write(pipe, b"".join(map(encode_frame, (look, describe, RuntimeErrorFrame("gone"), HeartbeatFrame(2.0)))))
+        os.write(
+            pipe, b"".join(map(encode_frame, (look, describe, frames.RuntimeErrorFrame("gone"), HeartbeatFrame(2.0))))
+        )
         await until(lambda: len(notes.heard) == 5)
         os.close(pipe)
 
@@ -297,7 +293,7 @@ def is_broken(pipe: int) -> bool:
         pytest.param(os.urandom(4096), id="noise"),
         pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="HTTP"),
         pytest.param(encode_frame(InventoryFrame(observed_at=1.0))[3:] + bytes(99), id="the middle of a frame"),
-        pytest.param(encode_frame(RuntimeErrorFrame("x"))[:-1] + b"y", id="a frame that was tampered with"),
+        pytest.param(encode_frame(frames.RuntimeErrorFrame("x"))[:-1] + b"y", id="a frame that was tampered with"),
     ],
 )
 async def test_a_reader_that_sends_garbage_is_hung_up_on_and_may_come_back(path, listener, notes, garbage):
@@ -321,7 +317,9 @@ async def test_a_reader_that_comes_back_soon_was_never_gone(path, listener, note
     async with running(listener.run()):
         for moment in (1.0, 2.0):
             pipe = await connected(path)
-            os.write(pipe, encode_frame(HeartbeatFrame(moment)) + encode_frame(RuntimeErrorFrame("cut off"))[:-4])
+            os.write(
+                pipe, encode_frame(HeartbeatFrame(moment)) + encode_frame(frames.RuntimeErrorFrame("cut off"))[:-4]
+            )
             await until(lambda moment=moment: moment in notes.heard)
             os.close(pipe)
             # No process starts sooner.
@@ -383,7 +381,7 @@ async def test_a_reader_that_stays_away_or_silent_is_told(path, listener, notes,
     async with running(listener.run()):
         await until(lambda: notes.heard == [IS_GONE])
         pipe = await connected(path)
-        os.write(pipe, encode_frame(RuntimeErrorFrame("gone")))
+        os.write(pipe, encode_frame(frames.RuntimeErrorFrame("gone")))
         await until(lambda: len(notes.heard) == 3)
         os.write(pipe, encode_frame(HeartbeatFrame(1.0)))
         await until(lambda: len(notes.heard) == 5)

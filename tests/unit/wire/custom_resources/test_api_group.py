@@ -10,7 +10,7 @@ from lamina.wire.custom_resources import image_layers, node_layers, node_layers_
 from lamina.wire.custom_resources.api_group import GROUP, VERSION
 from lamina.wire.oci.manifest import LAYER_LIMIT
 
-CRDS = Path(__file__).resolve().parents[3] / "deploy" / "crds"
+CRDS = Path(__file__).resolve().parents[4] / "deploy" / "crds"
 
 
 def definition(plural):
