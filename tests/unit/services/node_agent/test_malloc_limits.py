@@ -9,9 +9,9 @@ import pytest
 # Many threads, each of which asks the C library for memory; arenas other than the first are 64 MiB of addresses each.
 CROWD = """
 import ctypes, sys, threading
-from lamina.services.node_agent.malloc_limits import be_frugal
+from lamina.services.node_agent.malloc_limits import limit_malloc
 
-assert be_frugal() if sys.argv[1] == "frugal" else True
+assert limit_malloc() if sys.argv[1] == "frugal" else True
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 together = threading.Barrier(8)
