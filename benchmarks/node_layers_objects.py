@@ -46,7 +46,7 @@ SIZES: Final = (500, 2_000, 5_000)
 QUICK: Final = (50,)
 IMAGES: Final = 400
 HEARTBEAT: Final = 600.0
-"""What `lamina agent` does unless told otherwise."""
+"""What `lamina node-agent` does unless told otherwise."""
 SEED: Final = 3
 LISTS: Final = 3
 HOURS: Final = 3

@@ -1,6 +1,7 @@
 """The command line as a person meets it: help, output, exit codes, mistakes."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,52 @@ def test_every_command_has_help_with_examples(command: str) -> None:
 
     assert 0 == told.returncode
     assert f"lamina {command}" in told.stdout.split("Examples:")[1]
+
+
+def test_python_runs_the_package_as_the_command() -> None:
+    """
+    For machines on which the folder of scripts is not on the PATH.
+    """
+    told = subprocess.run([sys.executable, "-m", "lamina", "version"], capture_output=True, text=True, check=False)
+
+    assert (0, lamina("--version").stdout, "") == (told.returncode, told.stdout, told.stderr)
+
+
+def test_a_scenario_on_standard_input_gives_the_same_figures() -> None:
+    """
+    And its imports and labels do not show where it was copied to.
+    """
+    command = [sys.executable, "-m", "lamina", "simulate", "-", "-o=json"]
+    with FOUNDING.open("rb") as file:
+        told = subprocess.run(command, stdin=file, capture_output=True, text=True, timeout=240, check=False)
+
+    assert (0, lamina("simulate", FOUNDING, "--output", "json").stdout) == (told.returncode, told.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("lamina sim", ["plain,simulate"], id="a command"),
+        pytest.param("lamina catalog g", ["plain,generate"], id="a command of a group"),
+        pytest.param("lamina simulate --out", ["plain,--out", "plain,--output"], id="an option"),
+        pytest.param("lamina agent --onc", ["plain,--once"], id="an option of a command's old name"),
+    ],
+)
+def test_a_shell_can_complete_words(words: str, expected: list[str]) -> None:
+    """
+    As click does it; docs/command-line.md shows how to switch it on.
+    """
+    asked = {"_LAMINA_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    told = subprocess.run(
+        [sys.executable, "-m", "lamina"],
+        capture_output=True,
+        text=True,
+        env=os.environ | asked,
+        timeout=60,
+        check=False,
+    )
+
+    assert (expected, "") == (told.stdout.splitlines(), told.stderr)
 
 
 def test_simulate_writes_trace_and_summary_and_explain_reads_them(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -183,7 +184,7 @@ def test_a_table_in_a_pipe_is_plain_and_names_the_baseline(tiny: Path) -> None:
     ("arguments", "words"),
     [
         pytest.param([], "Missing option '--profiles'", id="no profiles"),
-        pytest.param(["--profiles", ""], "--profiles: an empty name", id="an empty list"),
+        pytest.param(["--profiles", ""], "--profiles: the value is empty", id="an empty list"),
         pytest.param(
             ["--profiles", "image-locality,,kube-default"], "--profiles: an empty name", id="a comma too many"
         ),
@@ -205,7 +206,9 @@ def test_a_table_in_a_pipe_is_plain_and_names_the_baseline(tiny: Path) -> None:
             "--metrics: there is no metric 'eviction': did you mean 'evictions'?",
             id="an unknown metric",
         ),
-        pytest.param(["--profiles", "image-locality", "--metrics", ""], "--metrics: an empty name", id="no metric"),
+        pytest.param(
+            ["--profiles", "image-locality", "--metrics", ""], "--metrics: the value is empty", id="no metric"
+        ),
         pytest.param(["--profiles", "image-locality", "--seeds", "0"], "0 is not in the range", id="no seeds"),
         pytest.param(
             ["--profiles", "image-locality", "--seeds", "x"],
@@ -272,7 +275,7 @@ def a_long_comparison(folder: Path, jobs: int, stderr: int = subprocess.PIPE) ->
         "image-locality,kube-default",
     ]
     return subprocess.Popen(
-        [*command, "--seeds", "50", "--jobs", str(jobs)],
+        [*command, "--seeds", "50", "--jobs", str(jobs), "--out", "out"],
         stdout=subprocess.PIPE,
         stderr=stderr,
         cwd=folder,
@@ -297,13 +300,13 @@ def wait_for_children(process: "subprocess.Popen[bytes]") -> None:
     ("end", "code"),
     [
         pytest.param(signal.SIGINT, 130, id="Ctrl-C"),
-        pytest.param(signal.SIGTERM, -signal.SIGTERM, id="ended"),
+        pytest.param(signal.SIGTERM, 143, id="ended"),
         pytest.param(signal.SIGKILL, -signal.SIGKILL, id="killed"),
     ],
 )
 def test_no_process_outlives_the_command(tmp_path: Path, end: signal.Signals, code: int) -> None:
     """
-    The pipe is closed when the last of them is gone; none of them has anything to say.
+    The pipe is closed when the last of them is gone; only the command itself says something, and removes its folder.
     """
     with a_long_comparison(tmp_path, 2) as running:
         wait_for_children(running)
@@ -314,6 +317,9 @@ def test_no_process_outlives_the_command(tmp_path: Path, end: signal.Signals, co
 
     assert code == running.returncode
     assert b"Traceback" not in said
+    if end != signal.SIGKILL:
+        assert re.fullmatch(rb"(interrupted|terminated): \d+ of 100 runs were done; no file was written", said.strip())
+        assert ["long.yaml"] == [path.name for path in tmp_path.iterdir()]
 
 
 @pytest.mark.realtime

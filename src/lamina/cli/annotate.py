@@ -1,10 +1,15 @@
 """``lamina annotate``: write on nodes what scheduling agents read there, or take it off again."""
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option, print_data, verbosity_option
+from lamina.cli.standard_input import InputFile
 
 if TYPE_CHECKING:
     from lamina.services.annotator.annotation_plan import AnnotationWrite
@@ -14,6 +19,7 @@ if TYPE_CHECKING:
 EXAMPLES: Final = """\b
 Examples:
   lamina annotate usage --prometheus http://127.0.0.1:9090 --dry-run
+  lamina annotate allocation --dry-run -o json
   lamina annotate usage --config usage.yaml --every 60
   lamina annotate usage --metrics-server
   lamina annotate allocation --once
@@ -27,15 +33,16 @@ PAUSE: Final = 60.0
 """Seconds between two rounds where nobody says anything else."""
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.argument("what", type=click.Choice(["usage", "allocation", "congestion"]))
 @click.option(
     "--prometheus", "url", default="", help="The address of a Prometheus server that has node-exporter's metrics."
 )
 @click.option("--metrics-server", is_flag=True, help="Ask the cluster's metrics API instead; for usage only.")
-@click.option("--config", type=click.Path(path_type=Path), help="A file that says where usage comes from, and how.")
+@click.option("--config", type=InputFile(), help="A file that says where usage comes from, and how.")
 @click.option("--once", is_flag=True, help="Write once, and end.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written, and end.")
+@output_option("table", "json", "yaml")
 @click.option("--remove", is_flag=True, help="Take the annotations off every node, and end.")
 @click.option(
     "--every",
@@ -64,10 +71,10 @@ PAUSE: Final = 60.0
     show_default=True,
     help="Seconds after which the annotations of a node of which nothing is known are taken off.",
 )
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
 @click.option("--context", default="", help="Which context of the kubeconfig.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("-v", "verbosity", type=click.IntRange(0, 10), default=0, show_default=True, help="How much to say.")
+@verbosity_option()
 def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
     what: "AnnotationKind",
     url: str,
@@ -75,6 +82,7 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
     config: Path | None,
     once: bool,
     dry_run: bool,
+    output: str,
     remove: bool,
     every: float | None,
     per_second: float,
@@ -90,10 +98,13 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
 
     from lamina.clients.kube.access import load_access
     from lamina.model.duration import seconds
+    from lamina.model.errors import InputError
     from lamina.services.annotator import logs
     from lamina.services.annotator.wiring import AnnotatorOptions
     from lamina.services.annotator.wiring import annotate as run
 
+    if output != "table" and not dry_run:
+        raise InputError.one("--output", f"{output} is for --dry-run; leave it out, or add --dry-run")
     settings = _settings(what, url, metrics_server, config, remove)
     pause = seconds(settings.every) if every is None else every
     _check(settings, once or dry_run, refresh, forget, remove)
@@ -111,7 +122,8 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
         refresh=refresh,
         forget=forget,
     )
-    asyncio.run(run(options, _show if dry_run else _say_remark))
+    show = _show if output == "table" else functools.partial(_print, output)
+    asyncio.run(run(options, show if dry_run else _say_remark))
 
 
 def _settings(what: str, url: str, metrics_server: bool, config: Path | None, remove: bool) -> "UsageSettings":
@@ -161,6 +173,12 @@ def _check_samples(settings: "UsageSettings", every: float, remove: bool) -> Non
 def _say_remark(_: Sequence["AnnotationWrite"], remark: str) -> None:
     if remark:
         click.echo(remark, err=True)
+
+
+def _print(output: str, changes: Sequence["AnnotationWrite"], remark: str) -> None:
+    """Print what would be written, as data; a value of null takes the annotation off."""
+    print_data([{"node": one.node, "why": one.why, "annotations": one.annotations} for one in changes], output)
+    _say_remark(changes, remark)
 
 
 def _show(changes: Sequence["AnnotationWrite"], remark: str) -> None:

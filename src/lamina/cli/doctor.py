@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option
+from lamina.cli.standard_input import InputFile
+
 if TYPE_CHECKING:
     from lamina.services.doctor.finding import Finding
 
@@ -23,19 +27,19 @@ WIDTH: Final = 20
 """Characters for the subject."""
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.option("--runtime", type=click.Choice(["auto", "containerd", "crio", "cri"]), default="auto", show_default=True)
 @click.option("--socket", type=click.Path(path_type=Path), help="The runtime's; default: where runtimes have it.")
 @click.option(
     "--storage", type=click.Path(path_type=Path), help="CRI-O's storage folder; default: where it usually is."
 )
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
 @click.option("--context", default="", help="Which context of the kubeconfig.")
 @click.option("--cluster/--no-cluster", default=True, help="Whether to look at the cluster.")
-@click.option("--registries", type=click.Path(path_type=Path), help="What the scheduler is given as --registries.")
-@click.option("--docker-config", type=click.Path(path_type=Path), help="Credentials for registries.")
+@click.option("--registries", type=InputFile(), help="What the scheduler is given as --registries.")
+@click.option("--docker-config", type=InputFile(), help="Credentials for registries.")
 @click.option("--ask-registries/--no-ask-registries", default=True, help="Whether to ask registries for an image.")
-@click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@output_option("table", "json", "yaml")
 def doctor(  # noqa: PLR0913, PLR0917 - one argument for each option
     runtime: str,
     socket: Path | None,

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option, print_data, verbosity_option
+from lamina.cli.standard_input import InputFile
+
 if TYPE_CHECKING:
     from lamina.scheduling.contract.scheduling_agent import SchedulingAgentRegistry
     from lamina.services.extender.configuration import ReplyMode, UsageEntry
@@ -19,6 +23,7 @@ Examples:
   lamina extender --agents layers --kubeconfig ~/.kube/config
   lamina extender --agents safe,congestion --prometheus http://127.0.0.1:9090 -v 2
   lamina extender --agents layers,safe --print-config > scheduler-config.yaml
+  lamina extender --list-agents -o json
   lamina extender --agents layers --print-config --scheduler-name batch --namespace batch
   lamina extender --config extender.yaml --log-format json
   lamina extender --agents layers --listen 0.0.0.0:5401 --tls-cert tls.crt --tls-key tls.key \\
@@ -30,12 +35,12 @@ Routes: POST /scheduler/predicates/VERB, /scheduler/priorities/VERB, /scheduler/
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.option("--agents", "names", help="Which agents to serve, with commas between them (see `--list-agents`).")
-@click.option("--config", type=click.Path(path_type=Path), help="An ExtenderConfiguration.")
+@click.option("--config", type=InputFile(), help="An ExtenderConfiguration.")
 @click.option("--listen", help="Where to listen: ADDRESS:PORT.  [default: 127.0.0.1:5401]")
 @click.option("--pages", help="Where to serve the pages as well, without TLS, for probes and Prometheus: ADDRESS:PORT.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
 @click.option("--context", default="", help="Which context of the kubeconfig.")
 @click.option("--tls-cert", help="The certificate to show; serves HTTPS.")
 @click.option("--tls-key", help="Its key.")
@@ -52,9 +57,9 @@ Routes: POST /scheduler/predicates/VERB, /scheduler/priorities/VERB, /scheduler/
 )
 @click.option("--prometheus", help="Address of a Prometheus that knows what nodes are used for.")
 @click.option("--metrics-server", is_flag=True, help="Ask the cluster's metrics API instead.")
-@click.option("--registries", type=click.Path(path_type=Path), help="Which registries may be asked, and how.")
+@click.option("--registries", type=InputFile(), help="Which registries may be asked, and how.")
 @click.option("--no-registries", is_flag=True, help="Ask no registry, ever.")
-@click.option("--docker-config", type=click.Path(path_type=Path), help="Docker's config.json, with its credentials.")
+@click.option("--docker-config", type=InputFile(), help="Docker's config.json, with its credentials.")
 @click.option("--scheduler-name", "scheduler_names", multiple=True, help="Who asks; may be repeated.")
 @click.option(
     "--namespace",
@@ -69,8 +74,9 @@ Routes: POST /scheduler/predicates/VERB, /scheduler/priorities/VERB, /scheduler/
 )
 @click.option("--print-config", is_flag=True, help="Print kube-scheduler's configuration for these choices, and end.")
 @click.option("--list-agents", is_flag=True, help="List the agents there are, and end.")
+@output_option("table", "json", "yaml")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("-v", "verbosity", type=click.IntRange(0, 10), help="How much to say.  [default: 0]")
+@verbosity_option(None)
 def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
     names: str | None,
     config: Path | None,
@@ -95,6 +101,7 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
     asked_at: str | None,
     print_config: bool,
     list_agents: bool,
+    output: str,
     log_format: str,
     verbosity: int | None,
 ) -> None:
@@ -106,8 +113,10 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
     from lamina.services.extender.settings import ExtenderFlags, chosen_agents, merge_settings
 
     known = known_agents()
+    if output != "table" and not list_agents:
+        raise InputError.one("--output", f"{output} is for --list-agents; leave it out, or add --list-agents")
     if list_agents:
-        _list(known)
+        _list(known, output)
         return
     if no_registries and (registries is not None or docker_config is not None):
         other = "--registries" if registries is not None else "--docker-config"
@@ -144,9 +153,20 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
     _serve(settings, kubeconfig, context, docker_config, log_format)
 
 
-def _list(known: "SchedulingAgentRegistry") -> None:
-    """Print a line for each agent: what it is for, by which verbs it filters and by which it scores."""
-    for name in known:
+def _list(known: "SchedulingAgentRegistry", output: str) -> None:
+    """Print what each agent is for, by which verbs it filters and by which it scores."""
+    if output != "table":
+        listed = [
+            {
+                "name": name,
+                "about": known[name].summary.strip(),
+                "filters": list(known[name].predicates),
+                "scores": list(known[name].priorities),
+            }
+            for name in known
+        ]
+        print_data(listed, output)
+    for name in known if output == "table" else ():
         summary = known[name].summary.strip().rstrip(".")
         kinds = {"filters": known[name].predicates, "scores": known[name].priorities}
         verbs = "; ".join(f"{kind}: {', '.join(verbs)}" for kind, verbs in kinds.items() if verbs)

@@ -4,7 +4,8 @@ The ``lamina`` command.
 Commands are imported when they are called: ``lamina --help`` lists them from the table below and imports nothing else,
 because a tool that is started often must start at once.
 
-Exit codes: 0 done, 1 the run found a problem, 2 bad usage or input (one line each: what, where, what to try).
+Exit codes: 0 done, 1 the run found a problem, 2 bad usage or input (one line each: what, where, what to try), 130 Ctrl-C,
+143 SIGTERM.
 """
 
 import importlib
@@ -13,6 +14,8 @@ import sys
 from typing import Final
 
 import click
+
+from lamina.cli import interruption
 
 # name → (module, what it is for); the module has a click command of that name, with _ for -.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -36,6 +39,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "doctor": ("lamina.cli.doctor", "Look whether runtime, cluster and registries are as they should be."),
     "profiles": ("lamina.cli.profiles", "List the profiles that come with Lamina, or print one."),
+    "validate": ("lamina.cli.validate", "Check files that Lamina reads: scenarios, configurations, catalogs, traces."),
+    "version": ("lamina.cli.version", "Print the version."),
 }
 
 # Old names, which still work for one release; they are not listed.
@@ -104,6 +109,7 @@ def lamina() -> None:
 
 def main() -> None:
     """Run the command line; bad input ends in one line per mistake, never in a traceback."""
+    interruption.listen()
     try:
         code = run()
         if sys.stdout is not None:
@@ -117,13 +123,17 @@ def run() -> int:
     """Run the command line and return its exit code; what cannot be written to standard output is raised."""
     try:
         code = lamina(prog_name="lamina", standalone_mode=False)
-    except click.exceptions.Abort:
-        return 130
+    except click.exceptions.Abort as stop:
+        click.echo(interruption.message(stop.__cause__), err=True)
+        return interruption.INTERRUPTED
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
         error.show()
         return 2
+    except interruption.Terminated as stop:
+        click.echo(interruption.message(stop), err=True)
+        return interruption.TERMINATED
     except SystemExit as stop:
         # No command leaves this way: it is how click answers a closed pipe.
         raise BrokenPipeError from stop

@@ -4,26 +4,36 @@ from typing import Final
 
 import click
 
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option, print_data
+
 EXAMPLES: Final = """\b
 Examples:
   lamina profiles
+  lamina profiles -o json
   lamina profiles lamina-balanced > my-scheduler-config.yaml
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.argument("name", required=False)
-def profiles(name: str | None) -> None:
-    """List the profiles, or print the configuration of one NAME."""
+@output_option("table", "json", "yaml")
+def profiles(name: str | None, output: str) -> None:
+    """List the profiles, or print the configuration of one NAME (YAML, or JSON with -o json)."""
     from lamina.model.conversion import suggest
     from lamina.model.errors import InputError
+    from lamina.model.yaml_document import read_yaml
     from lamina.scheduling.config.named_profiles import DEFAULT, NAMED
 
-    if name is None:
+    if name is None and output != "table":
+        listed = [{"name": one, "about": about, "default": one == DEFAULT} for one, (about, _) in NAMED.items()]
+        print_data(listed, output)
+    elif name is None:
         width = max(len(one) for one in NAMED)
         for one, (about, _) in NAMED.items():
             click.echo(f"{one:<{width}}  {about}{' (default)' if one == DEFAULT else ''}")
     elif name in NAMED:
-        click.echo(NAMED[name][1], nl=False)
+        text = NAMED[name][1]
+        click.echo(text, nl=False) if output != "json" else print_data(read_yaml(text, name).data, output)
     else:
         raise InputError.one("lamina profiles", f"there is no profile {name!r}: {suggest(name, NAMED)}")

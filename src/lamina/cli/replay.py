@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option
+from lamina.cli.standard_input import InputFile
+
 if TYPE_CHECKING:
     from lamina.model.command_outcome import CommandOutcome
     from lamina.services.scheduler.replayer import ReplayDifference, ReplayResult
@@ -29,9 +33,9 @@ WORDS: Final = {
 }
 
 
-@click.command(epilog=EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.command(cls=CliCommand, epilog=EXAMPLES)
+@click.argument("file", type=InputFile())
+@output_option("table", "json")
 @click.pass_context
 def replay(ctx: click.Context, file: Path, output: str) -> None:
     """Replay FILE, a recording of a scheduler, and say whether every decision comes out the same."""

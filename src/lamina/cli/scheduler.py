@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import verbosity_option
+from lamina.cli.standard_input import InputFile
+
 if TYPE_CHECKING:
     from lamina.services.informers.usage.usage_settings import UsageSettings
 
@@ -33,16 +37,16 @@ SCHEDULER_NAME: Final = "lamina"
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
-@click.command(epilog=EXAMPLES)
-@click.option("--config", type=click.Path(path_type=Path), help="A KubeSchedulerConfiguration.")
+@click.command(cls=CliCommand, epilog=EXAMPLES)
+@click.option("--config", type=InputFile(), help="A KubeSchedulerConfiguration.")
 @click.option("--profile", help="Instead of --config: a profile that comes with Lamina (see `lamina profiles`).")
 @click.option("--scheduler-name", help=f"Whose pods to place, without --config.  [default: {SCHEDULER_NAME}]")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
 @click.option("--context", default="", help="Which context of the kubeconfig.")
 @click.option("--observe", is_flag=True, help="Decide and write down what would have been saved; bind nothing.")
 @click.option("--leader-elect/--no-leader-elect", default=None, help="Override the configuration.")
 @click.option("--listen", default="127.0.0.1:10259", show_default=True, help="Where to serve the pages.")
-@click.option("--registries", type=click.Path(path_type=Path), help="Which registries may be asked, and how.")
+@click.option("--registries", type=InputFile(), help="Which registries may be asked, and how.")
 @click.option("--no-registries", is_flag=True, help="Ask no registry, ever.")
 @click.option(
     "--registry-deadline",
@@ -51,8 +55,8 @@ NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
     show_default=True,
     help="Seconds that a pod waits for a registry at most.",
 )
-@click.option("--docker-config", type=click.Path(path_type=Path), help="Docker's config.json, with its credentials.")
-@click.option("--usage", type=click.Path(path_type=Path), help="A file that says who knows what nodes are used for.")
+@click.option("--docker-config", type=InputFile(), help="Docker's config.json, with its credentials.")
+@click.option("--usage", type=InputFile(), help="A file that says who knows what nodes are used for.")
 @click.option("--prometheus", help="Instead of --usage: the address of a Prometheus that knows.")
 @click.option("--record-dir", type=click.Path(path_type=Path), help="Write recordings for `lamina replay` here.")
 @click.option(
@@ -78,7 +82,7 @@ NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 )
 @click.option("--seed", type=int, help="Decides between nodes of equal score; default: chance does.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("-v", "verbosity", type=click.IntRange(0, 10), default=0, show_default=True, help="How much to say.")
+@verbosity_option()
 def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     config: Path | None,
     profile: str | None,

@@ -37,7 +37,7 @@ RUNTIME: Final = "containerd"
 
 
 class Agent(Program):
-    """One ``lamina agent`` with the token of a pod that runs on its node."""
+    """One ``lamina node-agent`` with the token of a pod that runs on its node."""
 
     def __init__(self, bed: Testbed, node: RealNode, *words: str) -> None:
         """Prepare; the pod has to be there."""

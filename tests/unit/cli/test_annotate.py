@@ -1,10 +1,12 @@
 """`lamina annotate`: every mistake of the command line is one line and exit code 2; a dry run prints a table."""
 
+import json
 import logging
 from collections.abc import Iterator
 
 import click
 import pytest
+import yaml
 
 from lamina.cli import annotate as command
 from lamina.model.errors import InputError
@@ -153,6 +155,16 @@ def test_a_dry_run_prints_a_table_that_others_cannot_draw_in(capsys):
     assert "2 nodes would be written" in shown
     assert "1 of 2 nodes are measured" in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_a_dry_run_prints_data_with_every_node_and_remarks_beside_it(capsys, output, read):
+    changes = [AnnotationWrite(f"n{n}", "u", {"a": "1", "b": None}, MOVED) for n in range(201)]
+    command._print(output, changes, "1 node is not measured")
+    told = capsys.readouterr()
+
+    assert [{"node": one.node, "why": MOVED, "annotations": {"a": "1", "b": None}} for one in changes] == read(told.out)
+    assert "1 node is not measured\n" == told.err
 
 
 def test_a_dry_run_of_many_nodes_shows_some(capsys):

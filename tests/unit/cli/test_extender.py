@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint
 import pytest
 import yaml
 
+from lamina.cli.cli_command import EMPTY
 from lamina.cli.extender import extender
 from lamina.model.errors import InputError
 
@@ -99,10 +100,8 @@ def test_the_scheduler_is_told_where_to_ask(capsys, words, url):
             "--asked-at: 'extender.svc' is not ADDRESS:PORT, for example 127.0.0.1:5401",
             id="a Service without a port",
         ),
-        pytest.param(("--namespace", ""), "--namespace: '' is no name: write 1 to 253 characters", id="no namespace"),
-        pytest.param(
-            ("--scheduler-name", ""), "--scheduler-name: '' is no name: write 1 to 253 characters", id="nobody asks"
-        ),
+        pytest.param(("--namespace", ""), f"--namespace: {EMPTY}", id="no namespace"),
+        pytest.param(("--scheduler-name", ""), f"--scheduler-name: {EMPTY}", id="no scheduler"),
         pytest.param(
             ("--prometheus", "blah"),
             "--prometheus: 'blah' is no address: write it as http://prometheus.monitoring:9090",

@@ -79,7 +79,6 @@ def one_line(capsys) -> str:
 @pytest.mark.parametrize(
     "listen",
     [
-        "",
         "10259",
         ":10259",
         "127.0.0.1",

@@ -1,1 +1,1 @@
-"""`lamina catalog`: build, show and generate image catalogs."""
+"""Package catalog."""

@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from lamina.cli import interruption
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option
+from lamina.cli.standard_input import InputFile, OutputPath
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -44,6 +49,8 @@ Examples:
 class SuggestingGroup(click.Group):
     """A group that names the nearest command when there is no such one."""
 
+    command_class = CliCommand
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -62,8 +69,8 @@ def catalog() -> None:
 
 
 @catalog.command(epilog=ADD_EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.argument("source", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("file", type=OutputPath(path_type=Path, dir_okay=False))
+@click.argument("source", nargs=-1, required=True, type=InputFile())
 @click.option("--name", metavar="REF", default="", help="For images that carry no name.")
 @click.option("--platform", metavar="OS/ARCH", help="For images that do not say theirs; default: linux/amd64.")
 def add(file: Path, source: tuple[Path, ...], name: str, platform: str | None) -> None:
@@ -93,19 +100,16 @@ def add(file: Path, source: tuple[Path, ...], name: str, platform: str | None) -
     if mistakes:
         raise InputError(mistakes)
     atomic_write(file, encode_catalog(gathering.images(), file.name))
+    interruption.keep(file)
     _print_problems(file, gathering, len(gathering) - before, other, absent)
 
 
-_registries = click.option(
-    "--registries", type=click.Path(path_type=Path), help="Which registries may be asked, and how."
-)
-_docker_config = click.option(
-    "--docker-config", type=click.Path(path_type=Path), help="Docker's config.json, with its credentials."
-)
+_registries = click.option("--registries", type=InputFile(), help="Which registries may be asked, and how.")
+_docker_config = click.option("--docker-config", type=InputFile(), help="Docker's config.json, with its credentials.")
 
 
 @catalog.command("from-registry", epilog=REGISTRY_EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=OutputPath(path_type=Path, dir_okay=False))
 @click.argument("reference", nargs=-1, required=True)
 @click.option("--platform", metavar="OS/ARCH", multiple=True, help="Which; may be repeated.  [default: linux/amd64]")
 @_registries
@@ -142,8 +146,8 @@ def from_registry(  # noqa: PLR0913, PLR0917 - one argument for each option
 
 
 @catalog.command("from-cluster", epilog=CLUSTER_EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.argument("file", type=OutputPath(path_type=Path, dir_okay=False))
+@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
 @click.option("--context", default="", help="Which context of the kubeconfig.")
 @click.option("--resolve", is_flag=True, help="Ask registries about images of pods that no node has told of.")
 @_registries
@@ -224,6 +228,7 @@ def _finish(file: Path, gathering: "ImageMerger", before: int, failed: "Sequence
         click.echo(_plain(line), err=True)
     if len(gathering) or not failed:
         atomic_write(file, encode_catalog(gathering.images(), file.name))
+        interruption.keep(file)
         _print_problems(file, gathering, len(gathering) - before, 0, 0)
     if failed:
         raise click.exceptions.Exit(1)
@@ -246,8 +251,8 @@ def _print_problems(file: Path, gathering: "ImageMerger", new: int, other: int, 
 
 
 @catalog.command(epilog="\b\nExamples:\n  lamina catalog show images.jsonl.zst -o json")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@click.argument("file", type=InputFile())
+@output_option("table", "json", "yaml")
 def show(file: Path, output: str) -> None:
     """Describe the catalog FILE: how large images are, and how much of them is shared."""
     import msgspec
@@ -267,7 +272,7 @@ def show(file: Path, output: str) -> None:
 
 
 @catalog.command(epilog="\b\nExamples:\n  lamina catalog generate made.jsonl.zst --images 1000 --seed 7")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=OutputPath(path_type=Path, dir_okay=False))
 @click.option("--images", required=True, type=click.IntRange(min=1, max=200_000), help="How many.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Another one, other images.")
 def generate(file: Path, images: int, seed: int) -> None:
@@ -278,9 +283,27 @@ def generate(file: Path, images: int, seed: int) -> None:
     from lamina.trace.trace_writer import atomic_write
     from lamina.wire.catalog_file import encode_catalog
 
+    _refuse_other_file(file)
     made: tuple[Image, ...] = make(images, Random(seed))
     atomic_write(file, encode_catalog(made, file.name))
+    interruption.keep(file)
     click.echo(f"{file}: {len(made)} images; next: lamina catalog show {file}")
+
+
+def _refuse_other_file(file: Path) -> None:
+    """Raise InputError if *file* has content that is not a catalog; an empty file may be filled."""
+    from lamina.model.errors import InputError
+    from lamina.wire.catalog_file import BOUNDS, is_catalog
+    from lamina.wire.compressed_lines import read_lines
+
+    if not file.exists():
+        return
+    try:
+        _, first = next(read_lines(file, BOUNDS), (1, b""))
+    except InputError:
+        first = b"not lines"
+    if first and not is_catalog(first):
+        raise InputError.one(str(file), "exists and is not a catalog; name another file, or remove this one first")
 
 
 def _check_name(name: str) -> None:

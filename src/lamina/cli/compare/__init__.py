@@ -1,1 +1,1 @@
-"""`lamina compare`: run a scenario under several profiles and compare the results."""
+"""Package compare."""

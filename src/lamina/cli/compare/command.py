@@ -1,11 +1,16 @@
 """``lamina compare``: one scenario under several profiles and seeds; a table with confidence intervals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
+
+from lamina.cli import interruption
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option
+from lamina.cli.standard_input import DASH, NAME, InputFile, OutputPath, copied, is_copy
 
 if TYPE_CHECKING:
     from lamina.evaluation.comparison import ProfileComparison
@@ -24,7 +29,7 @@ COMPARISON: Final = "comparison.json"
 MOST_SEEDS: Final = 10_000
 
 
-class MetricListCommand(click.Command):
+class MetricsCommand(CliCommand):
     """A command whose help ends with the list of metrics."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -37,8 +42,8 @@ class MetricListCommand(click.Command):
         super().format_epilog(ctx, formatter)
 
 
-@click.command(cls=MetricListCommand, epilog=EXAMPLES)
-@click.argument("scenario", type=click.Path(path_type=Path))
+@click.command(cls=MetricsCommand, epilog=EXAMPLES)
+@click.argument("scenario", type=InputFile())
 @click.option(
     "--profiles",
     required=True,
@@ -74,11 +79,13 @@ class MetricListCommand(click.Command):
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False, writable=True),
+    type=OutputPath(path_type=Path, file_okay=False, writable=True),
     help=f"Folder for {RESULTS} (a line per run) and {COMPARISON}.",
 )
-@click.option("-o", "output", type=click.Choice(["table", "json", "yaml", "csv"]), default="table", show_default=True)
+@output_option("table", "json", "yaml", "csv")
+@click.pass_context
 def compare(  # noqa: PLR0913, PLR0917 - one for each option
+    ctx: click.Context,
     scenario: Path,
     profiles: tuple[str, ...],
     seeds: int,
@@ -91,25 +98,36 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Run SCENARIO (a YAML file) under several profiles and seeds, and say which differences are more than luck."""
     from lamina.cli.compare import run_pool
+    from lamina.cli.out_folder import OutFolder
     from lamina.evaluation import comparison
     from lamina.evaluation.run_metrics import METRICS, chosen
     from lamina.model.errors import InputError
 
-    names = [name.strip() for listed in profiles for name in listed.split(",")]
+    if data is None and is_copy(ctx, scenario):
+        data = Path()
+    listed = [name.strip() for some in profiles for name in some.split(",")]
+    # Shown as `stdin`, read from a copy of it.
+    files = {NAME: str(copied(ctx))} if DASH in listed else {}
+    names = [NAME if name == DASH else name for name in listed]
+    baseline = NAME if baseline == DASH else baseline
     rows = [name.strip() for listed in metrics for name in listed.split(",")]
-    mistakes = [*_wrong_scenario(scenario, data), *_wrong_profiles(names, baseline), *_wrong_metrics(rows)]
+    mistakes = [*_wrong_scenario(scenario, data), *_wrong_profiles(names, baseline, files), *_wrong_metrics(rows)]
     if mistakes:
         raise InputError(mistakes)
-    if out is not None:
-        _make(out)
     # Seed by seed, so that a process finds the scenario it has just loaded.
-    tasks = [run_pool.RunTask(scenario, name, seed, data) for seed in range(1, seeds + 1) for name in names]
-    with run_pool.RunPoolProgress(len(tasks)) as waiting:
-        summaries = run_pool.run_all(tasks, jobs or run_pool.cores(), waiting.done)
-    runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, summaries, strict=True)]
-    compared = comparison.compare(runs, baseline or names[0], chosen(rows, "--metrics") if rows else METRICS)
-    if out is not None:
-        _write(out, summaries, compared)
+    tasks = [
+        run_pool.RunTask(scenario, name, seed, data, files.get(name, ""))
+        for seed in range(1, seeds + 1)
+        for name in names
+    ]
+    # The folder is made before the runs: a name that cannot be used is reported before hours of work and not after.
+    with OutFolder(out):
+        with run_pool.RunPoolProgress(len(tasks)) as waiting:
+            summaries = run_pool.run_all(tasks, jobs or run_pool.cores(), waiting.done)
+        runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, summaries, strict=True)]
+        compared = comparison.compare(runs, baseline or names[0], chosen(rows, "--metrics") if rows else METRICS)
+        if out is not None:
+            _write(out, summaries, compared)
     _print(compared, output, out, every_row=bool(rows))
 
 
@@ -127,7 +145,7 @@ def _wrong_scenario(scenario: Path, data: Path | None) -> Iterable["Mistake"]:
     return ()
 
 
-def _wrong_profiles(names: Sequence[str], baseline: str | None) -> Iterable["Mistake"]:
+def _wrong_profiles(names: Sequence[str], baseline: str | None, files: Mapping[str, str]) -> Iterable["Mistake"]:
     from lamina.cli.options.scheduler_profile import configuration
     from lamina.model.conversion import suggest
     from lamina.model.errors import InputError, Mistake
@@ -139,7 +157,7 @@ def _wrong_profiles(names: Sequence[str], baseline: str | None) -> Iterable["Mis
         if names.count(name) > 1:
             yield Mistake("--profiles", f"{name!r} is listed {names.count(name)} times: once is enough")
         try:
-            configuration(name)
+            configuration(files.get(name, name))
         except InputError as error:
             for one in error.mistakes:
                 # The rest of the house knows this option in the singular.
@@ -159,24 +177,19 @@ def _wrong_metrics(names: Sequence[str]) -> Iterable["Mistake"]:
     return ()
 
 
-def _make(folder: Path) -> None:
-    """Make the folder before the runs: who waited for hours wants to keep what came out."""
-    from lamina.model.errors import InputError
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError.one("--out", f"{folder} cannot be made: {error.strerror}") from error
-
-
 # -- what comes out ------------------------------------------------------------------------------------------------------
 
 
 def _write(out: Path, summaries: Sequence[dict[str, Any]], compared: "ProfileComparison") -> None:
     from lamina.trace.trace_writer import atomic_write
 
-    atomic_write(out / RESULTS, b"".join(msgspec.json.encode(one) + b"\n" for one in summaries))
-    atomic_write(out / COMPARISON, msgspec.json.format(msgspec.json.encode(compared), indent=2) + b"\n")
+    written = {
+        RESULTS: b"".join(msgspec.json.encode(one) + b"\n" for one in summaries),
+        COMPARISON: msgspec.json.format(msgspec.json.encode(compared), indent=2) + b"\n",
+    }
+    for name, content in written.items():
+        atomic_write(out / name, content)
+        interruption.keep(out / name)
 
 
 def _print(compared: "ProfileComparison", output: str, out: Path | None, *, every_row: bool) -> None:

@@ -24,6 +24,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from lamina.cli.interruption import TERMINATED, Terminated
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.cli.output.run_progress import QUIET_SECONDS
 from lamina.model.errors import LaminaError
@@ -44,6 +45,8 @@ class RunTask(msgspec.Struct, frozen=True):
     seed: int
     data: Path | None = None
     """Folder with the files that the scenario imports; None: its own."""
+    file: str = ""
+    """Where the profile is read from; empty: as `profile` says."""
 
 
 class RunFailedError(LaminaError):
@@ -88,7 +91,7 @@ def run_one(task: RunTask) -> RunSummary:
     """Do one run and return its summary without the lines for single nodes."""
     try:
         scenario = scenario_for(task.scenario, task.seed, task.data).under(task.profile)
-        figures = summary(simulate(scenario, configuration(task.profile), seed=task.seed, detail="none"))
+        figures = summary(simulate(scenario, configuration(task.file or task.profile), seed=task.seed, detail="none"))
     except Exception as error:
         reason = str(error) if isinstance(error, LaminaError) else f"{type(error).__name__}: {error}"
         raise RunFailedError(task, reason) from error
@@ -120,7 +123,7 @@ def _in_processes(tasks: Sequence[RunTask], jobs: int, done: Callable[[], None])
         futures = _submit(pool, tasks)
     try:
         if interrupts:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt if signal.SIGINT in interrupts else Terminated(TERMINATED)
         for future in as_completed(futures):
             future.result()
             done()
@@ -140,18 +143,22 @@ def _in_processes(tasks: Sequence[RunTask], jobs: int, done: Callable[[], None])
 
 @contextmanager
 def _noting_interrupts() -> Iterator[list[int]]:
-    """Only take note of Ctrl-C: a process that is half started complains. Where it is ignored, it stays ignored."""
+    """
+    Collect the signals that would interrupt the command: a process that is half started complains.
+
+    A signal that is ignored stays ignored: in the background of a shell, Ctrl-C is meant for another program.
+    """
     noted: list[int] = []
-    if (
-        signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    ):  # in the background of a shell: the key is for another program
-        yield noted
-        return
-    handler = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # Only what a handler of Python's would make an exception of; by default SIGTERM ends the process at once.
+    heard = [number for number, handler in before.items() if callable(handler)]
+    for number in heard:
+        signal.signal(number, lambda number, _: noted.append(number))
     try:
         yield noted
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number in heard:
+            signal.signal(number, before[number])
 
 
 def _submit(pool: ProcessPoolExecutor, tasks: Sequence[RunTask]) -> list[Future[RunSummary]]:
@@ -181,6 +188,7 @@ class RunPoolProgress:
 
     def __init__(self, runs: int) -> None:
         """Expect this many runs."""
+        self._runs, self._done = runs, 0
         self._progress = Progress(
             BarColumn(),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} runs done"),
@@ -203,13 +211,16 @@ class RunPoolProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take the bar away."""
+        """Take the bar away; an interruption reports how far the work was."""
         if self._visible:
             self._timer.cancel()
             self._timer.join()
         if self._progress.live.is_started:
             self._progress.stop()
+        if isinstance(error, KeyboardInterrupt | Terminated):
+            error.add_note(f"{self._done} of {self._runs} runs were done")
 
     def done(self) -> None:
         """Count one more run."""
+        self._done += 1
         self._progress.advance(self._task)

@@ -1,1 +1,1 @@
-"""`lamina demo`: the guided tour."""
+"""Package demo."""

@@ -4,6 +4,8 @@ from typing import Final
 
 import click
 
+from lamina.cli.cli_command import CliCommand
+
 EXAMPLES: Final = """\b
 Examples:
   lamina demo
@@ -11,7 +13,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.option("--seed", default=0, show_default=True, help="Decides between nodes of equal score.")
 def demo(seed: int) -> None:
     """Play three small stories, with what each node holds, what it would have to pull and why the choice fell."""

@@ -1,1 +1,1 @@
-"""`lamina explain`: print why a pod got its node, or why it waits."""
+"""Package explain."""

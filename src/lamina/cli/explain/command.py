@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option
+from lamina.cli.standard_input import InputFile
+
 if TYPE_CHECKING:
     from lamina.model.decision import Decision
 
@@ -22,17 +26,15 @@ remembers; its pages are served to loopback, so forward its port and name it wit
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.argument("pod")
-@click.option(
-    "--trace", type=click.Path(path_type=Path), help="A trace, or the folder `lamina simulate --out` wrote it to."
-)
+@click.option("--trace", type=InputFile(), help="A trace, or the folder `lamina simulate --out` wrote it to.")
 @click.option("--attempt", type=click.IntRange(min=1), help="Which attempt of a trace to tell of; default: the last.")
 @click.option("-n", "--namespace", default="", help="Of a pod on a cluster; default: the context's.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
 @click.option("--context", default="", help="Which context of the kubeconfig.")
 @click.option("--scheduler", "url", default="", help="Address of a scheduler's pages, to be told every detail.")
-@click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@output_option("table", "json", "yaml")
 def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
     pod: str,
     trace: Path | None,

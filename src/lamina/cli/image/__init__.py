@@ -1,1 +1,1 @@
-"""`lamina image`: print the layers of an image."""
+"""Package image."""

@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option
+from lamina.cli.standard_input import InputFile, ProfileName
+
 if TYPE_CHECKING:
     from lamina.cli.image.layers_text import NodeHolding
     from lamina.model.image import Image
@@ -18,15 +22,20 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.argument("ref")
-@click.option("--catalog", type=click.Path(path_type=Path), help="A catalog file.")
-@click.option("--scenario", type=click.Path(path_type=Path), help="A scenario to run, for what its nodes hold.")
+@click.option("--catalog", type=InputFile(), help="A catalog file.")
+@click.option("--scenario", type=InputFile(), help="A scenario to run, for what its nodes hold.")
 @click.option("--at", metavar="DURATION", help="When to look, such as 90s or 2h; default: at the end of the run.")
-@click.option("--profile", metavar="FILE|NAME", help="Scheduler configuration; default: what the scenario asks for.")
+@click.option(
+    "--profile",
+    type=ProfileName(),
+    metavar="FILE|NAME",
+    help="Scheduler configuration; default: what the scenario asks for.",
+)
 @click.option("--seed", default=0, show_default=True, help="Of the run.")
 @click.option("--platform", metavar="OS/ARCH", default="linux/amd64", show_default=True)
-@click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@output_option("table", "json", "yaml")
 def image(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ref: str,
     catalog: Path | None,
@@ -55,8 +64,8 @@ def image(  # noqa: PLR0913, PLR0917 - one parameter for each option
     found = find(ref, tuple(images.values()), platform)
     nodes: list[NodeHolding] | None = None
     seconds: float | None = None
-    if loaded is not None:
-        seconds, nodes = _run(loaded, found, at, profile, seed)
+    if loaded is not None and scenario is not None:
+        seconds, nodes = _run(loaded, scenario, found, at, profile, seed)
     names = loaded.layer_names if loaded is not None else {}
     told = facts(found, tuple(images.values()), names, nodes, seconds)
     if output == "json":
@@ -95,22 +104,21 @@ def find(ref: str, images: tuple["Image", ...], platform: str) -> "Image":
 
 
 def _run(
-    scenario: "Scenario", wanted: "Image", at: str | None, profile: str | None, seed: int
+    scenario: "Scenario", file: Path, wanted: "Image", at: str | None, profile: str | None, seed: int
 ) -> tuple[float, list["NodeHolding"]]:
     """Run a scenario up to a time and look what the nodes hold of an image then."""
     import msgspec
 
     from lamina.cli.image.layers_text import holdings
-    from lamina.cli.options.scheduler_profile import configuration
     from lamina.cli.output.run_progress import RunProgress
+    from lamina.cli.scenario_profile import chosen_for
     from lamina.model.errors import InputError
-    from lamina.scheduling.config.named_profiles import DEFAULT
     from lamina.simulator.cluster import VirtualCluster
     from lamina.simulator.run import simulate
     from lamina.simulator.workloads import units
     from lamina.trace.trace_records import TraceRecord
 
-    chosen = profile or scenario.profile or DEFAULT
+    chosen, config = chosen_for(scenario, file, profile)
     scenario = scenario.under(chosen)
     if at is not None:
         try:
@@ -130,7 +138,7 @@ def _run(
             if not seen:
                 seen.append(cluster)
 
-        result = simulate(scenario, configuration(chosen), seed=seed, observer=observe)
+        result = simulate(scenario, config, seed=seed, observer=observe)
     ended = result.seconds if at is None or scenario.until is None else scenario.until
     # The first node joins before anything else happens, so the cluster has been seen.
     return ended, holdings(seen[0], wanted)

@@ -1,1 +1,1 @@
-"""`lamina new-agent`: write the project of a new scheduling agent."""
+"""Package new_agent."""

@@ -5,6 +5,10 @@ from typing import Final
 
 import click
 
+from lamina.cli import interruption
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.standard_input import OutputPath
+
 EXAMPLES: Final = """\b
 Examples:
   lamina new-agent quiet-nodes
@@ -13,11 +17,11 @@ Examples:
 """
 
 
-@click.command("new-agent", epilog=EXAMPLES)
+@click.command("new-agent", cls=CliCommand, epilog=EXAMPLES)
 @click.argument("name")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutputPath(path_type=Path),
     default=Path(),
     metavar="DIR",
     help="Where to put the folder NAME.  [default: here]",
@@ -35,4 +39,5 @@ def new_agent(name: str, out: Path) -> None:
     folder = out / name
     written = files(name)
     write(folder, written)
+    interruption.keep(folder)
     click.echo(f"{folder}: {len(written)} files. Next: cd {folder}, and follow README.md")

@@ -8,6 +8,7 @@ same name gives the same bytes.
 import importlib.util
 import keyword
 import re
+import shutil
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -77,10 +78,15 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
     """Write them into a folder that is not there yet."""
     try:
         folder.mkdir(parents=True)
-        for path, text in texts.items():
-            file = folder / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
+        try:
+            for path, text in texts.items():
+                file = folder / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+        except BaseException:
+            # Half a package would only be in the way of the next try.
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
     except FileExistsError as error:
         where = str(error.filename or folder)
         raise InputError.one(where, "is there already: choose another NAME, or another place with --out") from None

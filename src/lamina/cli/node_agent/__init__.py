@@ -1,1 +1,1 @@
-"""`lamina node-agent`: inventory the layers of this node."""
+"""Package node_agent."""

@@ -1,9 +1,13 @@
-"""``lamina agent``: tell the cluster which image layers this node holds, or tell whoever asks."""
+"""``lamina node-agent``: tell the cluster which image layers this node holds, or tell whoever asks."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option, verbosity_option
+from lamina.cli.standard_input import InputFile
 
 if TYPE_CHECKING:
     from lamina.clients.cri.runtime_source import RuntimeSource
@@ -12,26 +16,26 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = """\b
 Examples:
-  lamina agent --once
-  lamina agent --once -o json --runtime crio --storage /var/lib/containers/storage
-  lamina agent --watch --socket /run/containerd/containerd.sock
-  lamina agent --kubeconfig ~/.kube/config --node n1 --node-uid 5cf3f9c7-...
+  lamina node-agent --once
+  lamina node-agent --once -o json --runtime crio --storage /var/lib/containers/storage
+  lamina node-agent --watch --socket /run/containerd/containerd.sock
+  lamina node-agent --kubeconfig ~/.kube/config --node n1 --node-uid 5cf3f9c7-...
 \b
 As two containers of one pod, so that who sees the runtime has neither token nor network:
-  lamina agent --role reader --pipe /run/lamina/pipe
-  lamina agent --role publisher --pipe /run/lamina/pipe
+  lamina node-agent --role reader --pipe /run/lamina/pipe
+  lamina node-agent --role publisher --pipe /run/lamina/pipe
 
 Nothing is ever written to the runtime, and no port is opened. See docs/node-agent.md.
 """
 CHILD_FD_PREFIX: Final = "fd:"
 
 
-@click.command(epilog=EXAMPLES)
+@click.command("node-agent", cls=CliCommand, epilog=EXAMPLES)
 @click.option("--once", is_flag=True, help="Print what this node holds, and end. Needs no cluster.")
 @click.option(
     "--watch", is_flag=True, help="Print it whenever it changes. Needs no cluster; a reader logs what comes and goes."
 )
-@click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option("table", "json")
 @click.option(
     "--runtime",
     type=click.Choice(["auto", "containerd", "crio", "cri"]),
@@ -52,7 +56,7 @@ CHILD_FD_PREFIX: Final = "fd:"
 @click.option("--pipe", help="The named pipe between the two halves.")
 @click.option("--node", default="", help="This node's name; default: what the token says.")
 @click.option("--node-uid", default="", help="This node's uid; default: what the token says.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="How to reach the cluster; default: as kubectl.")
+@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
 @click.option("--context", default="", help="Which context of the kubeconfig.")
 @click.option(
     "--heartbeat",
@@ -62,7 +66,7 @@ CHILD_FD_PREFIX: Final = "fd:"
     help="Seconds between two reports when nothing changes.",
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("-v", "verbosity", type=click.IntRange(0, 10), default=0, show_default=True, help="How much to say.")
+@verbosity_option()
 def node_agent(  # noqa: PLR0913, PLR0917 - one argument for each option
     once: bool,
     watch: bool,

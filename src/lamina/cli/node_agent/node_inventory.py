@@ -1,4 +1,4 @@
-"""What a node holds, as data: the answer of ``lamina agent --once`` and ``--watch``."""
+"""What a node holds, as data: the answer of ``lamina node-agent --once`` and ``--watch``."""
 
 import asyncio
 import random

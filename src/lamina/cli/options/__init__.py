@@ -1,1 +1,1 @@
-"""Command-line options and parameter types that several commands share."""
+"""Package options."""

@@ -1,1 +1,1 @@
-"""Printing that several commands share: tables, progress bars, live views."""
+"""Package output."""

@@ -1,1 +1,1 @@
-"""`lamina simulate`: run a scenario and write its results."""
+"""Package simulate."""

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import click
 import msgspec
 
+from lamina.cli import interruption
+from lamina.cli.cli_command import CliCommand
+from lamina.cli.shared_options import output_option
+from lamina.cli.standard_input import InputFile, OutputPath, ProfileName, is_copy, label
+
 if TYPE_CHECKING:
     from lamina.cli.output.run_progress import RunProgress
     from lamina.cli.simulate.live_view import LiveView
@@ -21,6 +26,7 @@ Examples:
   lamina simulate examples/classic/scenario.yaml --profile kube-default --out /tmp/classic
   lamina simulate my.yaml --profile my-scheduler-config.yaml --seed 7 -o json
   lamina simulate examples/churn/scenario.yaml --live --latency 5ms --until 10m
+  lamina simulate - --profile lamina-local < examples/founding/scenario.yaml
 """
 
 TRACE: Final = "trace.jsonl.zst"
@@ -29,9 +35,14 @@ JOBS: Final = "jobs.csv"
 SCHEDULE: Final = "schedule.csv"
 
 
-@click.command(epilog=EXAMPLES)
-@click.argument("scenario", type=click.Path(path_type=Path))
-@click.option("--profile", metavar="FILE|NAME", help="Scheduler configuration; default: what the scenario asks for.")
+@click.command(cls=CliCommand, epilog=EXAMPLES)
+@click.argument("scenario", type=InputFile())
+@click.option(
+    "--profile",
+    type=ProfileName(),
+    metavar="FILE|NAME",
+    help="Scheduler configuration; default: what the scenario asks for.",
+)
 @click.option(
     "--seed",
     default=0,
@@ -55,7 +66,7 @@ SCHEDULE: Final = "schedule.csv"
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutputPath(path_type=Path, file_okay=False),
     help=f"Folder for {TRACE}, {SUMMARY}, {JOBS} and {SCHEDULE}.",
 )
 @click.option("--live", is_flag=True, help="Show the run while it runs, if standard error is a terminal.")
@@ -67,8 +78,10 @@ SCHEDULE: Final = "schedule.csv"
     show_default=True,
     help="How much of each decision is written to the trace: the two best nodes, or every node.",
 )
-@click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@output_option("table", "json", "yaml")
+@click.pass_context
 def simulate(  # noqa: PLR0913, PLR0917 - one for each option
+    ctx: click.Context,
     scenario: Path,
     profile: str | None,
     seed: int,
@@ -82,38 +95,39 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     output: str,
 ) -> None:
     """Run SCENARIO (a YAML file) in virtual time under a scheduler profile."""
-    from lamina.cli.options.scheduler_profile import configuration
-    from lamina.scheduling.config.named_profiles import DEFAULT
+    from lamina.cli.out_folder import OutFolder
+    from lamina.cli.scenario_profile import chosen_for
     from lamina.simulator.run import simulate as run
     from lamina.simulator.run import summary
     from lamina.simulator.workloads import load_scenario
 
     costs, end = _latency(latency), _until(until)
+    if data is None and is_copy(ctx, scenario):
+        data = Path()
     loaded = load_scenario(scenario, seed, data)
     for note in loaded.notes:
         click.echo(f"note: {note}", err=True)
     if end is not None:
         loaded = msgspec.structs.replace(loaded, until=end)
-    chosen = profile or loaded.profile or DEFAULT
-    loaded = loaded.under(chosen)
-    config = configuration(chosen)
-    with _watching(loaded, live, live_always) as watching, _RunFolder(out) as folder:
+    chosen, config = chosen_for(loaded, scenario, profile)
+    loaded = loaded.under(label(ctx, chosen))
+    with OutFolder(out), _watching(loaded, live, live_always) as watching, _RunFiles(out) as files:
         result = run(
             loaded,
             config,
             seed=seed,
             detail=detail,
-            trace=folder.trace,
+            trace=files.trace,
             observer=watching.observe,
             latency=costs,
         )
         figures = summary(result)
-        folder.fill(result, loaded, figures)
+        files.fill(result, loaded, figures)
     _print(figures, output, out)
 
 
-class _RunFolder:
-    """The folder of a run: all its files when the run has come to its end, and none of them otherwise."""
+class _RunFiles:
+    """The files of a run: all of them when the run has ended, none of them when it failed."""
 
     def __init__(self, path: Path | None) -> None:
         """Begin the trace, under a name of its own; without *path* there is no folder."""
@@ -123,7 +137,6 @@ class _RunFolder:
         self._drafts: list[AtomicFile] = []
         self.trace: TraceWriter | None = None
         if path is not None:
-            _make(path)
             self.trace = TraceWriter(path / TRACE)
 
     def fill(self, result: "SimulationResult", scenario: "Scenario", figures: dict[str, Any]) -> None:
@@ -143,8 +156,10 @@ class _RunFolder:
             self._drafts.append(draft)
             draft.write(content)
         self.trace.close()
+        interruption.keep(self._path / TRACE)
         while self._drafts:
             self._drafts[0].keep()
+            interruption.keep(self._drafts[0].path)
             del self._drafts[0]
 
     def __enter__(self) -> Self:
@@ -206,12 +221,3 @@ def _print(figures: dict[str, Any], output: str, out: Path | None) -> None:
         from lamina.cli.simulate.summary_text import print_summary
 
         print_summary(figures, out)
-
-
-def _make(folder: Path) -> None:
-    from lamina.model.errors import InputError
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError.one("--out", f"{folder} cannot be made: {error.strerror}") from error

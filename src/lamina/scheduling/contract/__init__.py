@@ -1,1 +1,1 @@
-"""What a plugin author programs against: extension points, statuses, commands, the plugin registry."""
+"""The contract between the loop and the plugins: extension points, statuses, columns, profiles."""

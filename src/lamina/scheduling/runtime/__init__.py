@@ -1,1 +1,1 @@
-"""Runs the plugins of a profile: evaluations of pod shapes, their caches, explanations."""
+"""Package runtime."""

@@ -1,1 +1,1 @@
-"""The cluster as the scheduler knows it: node columns, assumed and bound pods, nominations, changes, hypothetical views."""
+"""Package state."""

@@ -55,6 +55,16 @@ def load_scenario(path: str | Path, seed: int = 0, data: str | Path | None = Non
     )
 
 
+def place_of(path: str | Path, field: str) -> tuple[str, int]:
+    """Return the file and the line that decide a single value such as ``profile``; line 0 where none does."""
+    reader = ScenarioReader()
+    reader.read(Path(path))
+    for part in reversed(reader.parts):
+        if field in part.document.root.inside:
+            return part.document.source, part.document.line((field,))
+    return str(path), 0
+
+
 def _last(parts: Iterable[ScenarioDocument], field: str) -> Any:
     """Return a single value: that of the including file wins over that of the files it includes."""
     said = [part.document.root.inside[field].value for part in parts if field in part.document.root.inside]

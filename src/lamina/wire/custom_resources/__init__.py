@@ -1,1 +1,1 @@
-"""NodeLayers and ImageLayers as JSON: objects, statuses, lists."""
+"""Package custom_resources."""

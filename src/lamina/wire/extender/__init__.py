@@ -1,1 +1,1 @@
-"""Requests and answers of the kube-scheduler extender protocol as JSON."""
+"""Package extender."""

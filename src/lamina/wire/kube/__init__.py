@@ -1,1 +1,1 @@
-"""Kubernetes objects as JSON, decoded as far as Lamina uses them."""
+"""Package kube."""

@@ -1,1 +1,1 @@
-"""OCI and Docker manifests, indexes, configurations and image layouts as JSON."""
+"""Package oci."""

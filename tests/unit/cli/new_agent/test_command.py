@@ -218,7 +218,6 @@ def test_whoever_made_one_is_told_where_it_is(tmp_path, capsys):
         *(
             pytest.param(name, "is no name for an agent: write 2 to 32 small letters, digits and dashes", id=id_)
             for name, id_ in [
-                ("", "nothing"),
                 ("x", "one letter"),
                 ("Quiet", "a capital letter"),
                 ("quiet_nodes", "an underscore"),

@@ -1,4 +1,4 @@
-"""`lamina agent`: every mistake of the command line is one line and exit code 2; what it prints is what it promises."""
+"""`lamina node-agent`: every mistake of the command line is one line and exit code 2; what it prints is what it promises."""
 
 import json
 import logging

@@ -164,9 +164,9 @@ def test_a_table_that_cannot_be_made_leaves_nothing_at_all(scenario, tmp_path, m
 
     monkeypatch.setattr(batsim_files, when, fail)
     with pytest.raises(DiskFullError):
-        run(scenario, "--out", tmp_path / "out")
+        run(scenario, "--out", tmp_path / "new" / "out")
 
-    assert [] == names(tmp_path / "out")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_trace_that_cannot_be_completed_leaves_no_summary_either(scenario, tmp_path, monkeypatch):
@@ -177,27 +177,32 @@ def test_a_trace_that_cannot_be_completed_leaves_no_summary_either(scenario, tmp
     with pytest.raises(DiskFullError):
         run(scenario, "--out", tmp_path / "out")
 
-    assert [] == names(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.realtime
 @pytest.mark.slow
-def test_ctrl_c_leaves_nothing_and_a_kill_leaves_nothing_under_a_final_name(tmp_path):
-    """Both hit a run that goes on for long: pods come for hours of virtual time."""
+@pytest.mark.parametrize(
+    ("number", "code", "said", "left"),
+    [
+        pytest.param(signal.SIGINT, 130, "interrupted: no file was written", [], id="Ctrl-C"),
+        pytest.param(signal.SIGTERM, 143, "terminated: no file was written", [], id="SIGTERM"),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, "", ["out"], id="SIGKILL"),
+    ],
+)
+def test_a_run_that_is_stopped_leaves_nothing_under_a_final_name(tmp_path, number, code, said, left):
+    """The signal hits a run that goes on for long: pods come for hours of virtual time. Only a kill leaves its drafts."""
     text = SCENARIO.replace("count: 6, every: 1s", "count: 30000, every: 15s").replace("duration: 20s", "duration: 60s")
     (tmp_path / "long.yaml").write_text(text, encoding="utf-8")
-    found = {}
-    for number in (signal.SIGINT, signal.SIGKILL):
-        out = tmp_path / number.name
-        command = [sys.executable, "-m", "lamina.cli.main", "simulate", tmp_path / "long.yaml", "--out", out]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-            while not (out.is_dir() and any(out.iterdir())) and process.poll() is None:
-                time.sleep(0.05)
-            os.kill(process.pid, number)
-            assert process.stderr is not None
-            said = process.stderr.read()
-        found[number] = process.returncode, [name for name in names(out) if not name.endswith(".part")], said.strip()
+    out = tmp_path / "new" / "out"
+    command = [sys.executable, "-m", "lamina.cli.main", "simulate", tmp_path / "long.yaml", "--out", out]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        while not (out.is_dir() and any(out.iterdir())) and process.poll() is None:
+            time.sleep(0.05)
+        os.kill(process.pid, number)
+        assert process.stderr is not None
+        told = process.stderr.read()
 
-    assert (130, [], b"") == found[signal.SIGINT]
-    assert [] == names(tmp_path / "SIGINT")
-    assert (-signal.SIGKILL, [], b"") == found[signal.SIGKILL]
+    assert (code, said) == (process.returncode, told.strip())
+    assert left == (names(tmp_path / "new") if (tmp_path / "new").exists() else [])
+    assert all(name.endswith(".part") for name in (names(out) if left else []))

@@ -1,0 +1,41 @@
+"""Options that several commands have, spelled the same way in all of them: ``-o``, ``-v``."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MOST_VERBOSE: Final = 10
+
+
+def output_option(*formats: str) -> Callable[[F], F]:
+    """Return ``-o``/``--output`` with these formats; the first is the default."""
+    return click.option(
+        "-o", "--output", "output", type=click.Choice(formats), default=formats[0], show_default=True, help="Format."
+    )
+
+
+def verbosity_option(default: int | None = 0) -> Callable[[F], F]:
+    """Return ``-v``/``--v``. A larger number than the largest counts as the largest, as with kubectl."""
+    return click.option(
+        "-v",
+        "--v",
+        "verbosity",
+        type=click.IntRange(0, MOST_VERBOSE, clamp=True),
+        default=default,
+        show_default=default is not None,
+        metavar="LEVEL",
+        help=f"How much to log, 0 to {MOST_VERBOSE}." + ("" if default is not None else "  [default: 0]"),
+    )
+
+
+def print_data(found: object, output: str) -> None:
+    """Print *found* as indented JSON, or as YAML."""
+    import msgspec
+
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+    else:
+        click.echo(msgspec.yaml.encode(found), nl=False)
