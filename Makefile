@@ -53,6 +53,10 @@ check: ## Run lint, then test: what has to pass before a change is done
 	@lint=0; $(MAKE) --no-print-directory lint || lint=$$?; \
 	$(MAKE) --no-print-directory test && exit $$lint
 
+.PHONY: docs-check
+docs-check: dev ## Run the commands of all pages, and follow their links
+	@$(PY) scripts/check_docs.py
+
 .PHONY: format
 format: dev ## Rewrite the code in the house's format
 	@$(PY) -m ruff format .

@@ -55,7 +55,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def blocks(page: str, language: str) -> list[str]:
     text = (ROOT / page).read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+    return re.findall(rf"```{language}(?: title=\S+)?\n(.*?)```", text, flags=re.DOTALL)
 
 
 def test_the_plugin_of_the_page_works_as_the_page_tests_it() -> None:
@@ -76,7 +76,6 @@ def test_the_scenarios_of_the_page_are_scenarios(tmp_path: Path) -> None:
     """
     Every field they show is understood.
     """
-    (tmp_path / "common.yaml").write_text("about: shared\n", encoding="utf-8")
     texts = {text.splitlines()[0].removeprefix("name: "): text for text in blocks("docs/scenarios.md", "yaml")}
     imported = texts.pop("imported")
     loaded = {}
@@ -84,13 +83,13 @@ def test_the_scenarios_of_the_page_are_scenarios(tmp_path: Path) -> None:
         (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
         loaded[name] = load_scenario(tmp_path / f"{name}.yaml")
 
-    assert ["n1", "n2", "n3", "big"] == [node.name for node in loaded["founding"].nodes]
-    assert {"founding": 21, "pulls": 0, "rollout": 1, "generated": 1000} == {
+    assert ["n1", "n2", "n3", "big"] == [node.name for node in loaded["first"].nodes]
+    assert {"first": 21, "pulls": 0, "rollout": 1, "generated": 1000} == {
         name: len(one.arrivals) for name, one in loaded.items() if name != "functions"
     }
     # As many as its requests need.
     assert 0 < len(loaded["functions"].arrivals) <= 500
-    assert {"founding": 0, "pulls": 0, "rollout": 4, "generated": 5, "functions": 0} == {
+    assert {"first": 0, "pulls": 0, "rollout": 4, "generated": 5, "functions": 0} == {
         name: len(one.controllers) for name, one in loaded.items()
     }
     # The files it names are not there; its shape is what is shown.

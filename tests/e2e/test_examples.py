@@ -44,7 +44,7 @@ def test_every_example_says_what_it_shows_and_how_to_run_it(example):
 
     assert text.startswith("# ")
     assert f"examples/{example}/" in text
-    assert "```\nlamina " in text
+    assert "```sh\nlamina " in text
 
 
 @pytest.mark.parametrize("example", EXPECTED_HERE)

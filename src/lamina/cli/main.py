@@ -16,6 +16,7 @@ from typing import Final
 import click
 
 from lamina.cli import interruption
+from lamina.cli.command_name import command_name, name_examples
 
 # name → (module, what it is for); the module has a click command of that name, with _ for -.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -67,7 +68,7 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        return command
+        return name_examples(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""
@@ -122,7 +123,7 @@ def main() -> None:
 def run() -> int:
     """Run the command line and return its exit code; what cannot be written to standard output is raised."""
     try:
-        code = lamina(prog_name="lamina", standalone_mode=False)
+        code = name_examples(lamina)(prog_name=command_name(), standalone_mode=False)
     except click.exceptions.Abort as stop:
         click.echo(interruption.message(stop.__cause__), err=True)
         return interruption.INTERRUPTED

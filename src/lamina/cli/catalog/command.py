@@ -277,8 +277,10 @@ def show(file: Path, output: str) -> None:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Another one, other images.")
 def generate(file: Path, images: int, seed: int) -> None:
     """Write a synthetic catalog to FILE, alike in numbers to public ones: sizes, sharing, and what updates keep."""
+    import shlex
     from random import Random
 
+    from lamina.cli.command_name import command_name
     from lamina.simulator.workloads.generated_catalog import generate as make
     from lamina.trace.trace_writer import atomic_write
     from lamina.wire.catalog_file import encode_catalog
@@ -287,7 +289,7 @@ def generate(file: Path, images: int, seed: int) -> None:
     made: tuple[Image, ...] = make(images, Random(seed))
     atomic_write(file, encode_catalog(made, file.name))
     interruption.keep(file)
-    click.echo(f"{file}: {len(made)} images; next: lamina catalog show {file}")
+    click.echo(f"{file}: {len(made)} images; next: {command_name()} catalog show {shlex.quote(str(file))}")
 
 
 def _refuse_other_file(file: Path) -> None:

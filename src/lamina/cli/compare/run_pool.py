@@ -9,6 +9,7 @@ the command itself is killed.
 import functools
 import multiprocessing
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -24,6 +25,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from lamina.cli.command_name import command_name
 from lamina.cli.interruption import TERMINATED, Terminated
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.cli.output.run_progress import QUIET_SECONDS
@@ -60,8 +62,9 @@ class RunFailedError(LaminaError):
 
     def __str__(self) -> str:
         task = self.task
-        data = f" --data {task.data}" if task.data else ""
-        again = f"lamina simulate {task.scenario} --profile {task.profile} --seed {task.seed}{data}"
+        words = [str(task.scenario), "--profile", task.profile, "--seed", str(task.seed)]
+        words += ["--data", str(task.data)] if task.data else []
+        again = f"{command_name()} simulate {shlex.join(words)}"
         return f"the run under {task.profile} with seed {task.seed} failed: {self.reason}\nto see it alone: {again}"
 
 

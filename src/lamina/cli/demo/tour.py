@@ -1,5 +1,6 @@
 """The stories `lamina demo` plays, told from real runs: nothing in the text is computed anywhere but in the simulator."""
 
+import shlex
 from pathlib import Path
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ import msgspec
 from rich import box
 from rich.table import Table
 
+from lamina.cli.command_name import command_name
 from lamina.cli.compare import comparison_table, run_pool
 from lamina.cli.demo.picture import NodeContents, contents, picture
 from lamina.cli.explain.decision_table import headline, table
@@ -48,10 +50,21 @@ def play(seed: int) -> None:
     small(screen, load_scenario(folder / "classic" / "small.yaml"), seed)
     study(screen, folder / "churn" / "scenario.yaml")
     screen.title("Next")
-    screen.say("lamina simulate examples/founding/scenario.yaml --out /tmp/founding")
-    screen.say("lamina explain p3 --trace /tmp/founding")
-    screen.say("lamina compare examples/churn/scenario.yaml --profiles kube-default,lamina-even,lamina-local")
-    screen.say("lamina profiles lamina-balanced      the configuration, to copy and change")
+    for line in next_steps(command_name(), folder):
+        screen.say_command(line)
+
+
+def next_steps(lamina: str, folder: Path) -> list[str]:
+    """Return the commands to try after the tour; they work when pasted where the tour was started."""
+    here = Path.cwd()
+    near = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    founding, churn = (shlex.quote(str(near / name / "scenario.yaml")) for name in ("founding", "churn"))
+    return [
+        f"{lamina} simulate {founding} --detail full --out /tmp/founding",
+        f"{lamina} explain p3 --trace /tmp/founding",
+        f"{lamina} compare {churn} --profiles kube-default,lamina-even,lamina-local --seeds 2",
+        f"{lamina} profiles lamina-balanced  # the configuration, to copy and change",
+    ]
 
 
 def examples() -> Path:

@@ -33,6 +33,8 @@ def new_agent(name: str, out: Path) -> None:
     It has a predicate and a priority that do something small, tests that pass, entry points by which Lamina finds it, a
     manifest, and a README with the steps from there. NAME has small letters, digits and dashes.
     """
+    import shlex
+
     from lamina.cli.new_agent.folder import check_name, files, write
 
     check_name(name)
@@ -40,4 +42,4 @@ def new_agent(name: str, out: Path) -> None:
     written = files(name)
     write(folder, written)
     interruption.keep(folder)
-    click.echo(f"{folder}: {len(written)} files. Next: cd {folder}, and follow README.md")
+    click.echo(f"{folder}: {len(written)} files. Next: cd {shlex.quote(str(folder))}, and follow README.md")

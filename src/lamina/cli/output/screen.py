@@ -59,6 +59,10 @@ class Screen:
         """Print a line or paragraph."""
         self.console.print(text)
 
+    def say_command(self, text: str) -> None:
+        """Print a command on one line, however narrow the terminal: one that is broken in two cannot be pasted."""
+        self.console.print(literal(text), soft_wrap=True)
+
 
 def _standard_output() -> Console:
     if sys.stdout is None:

@@ -123,7 +123,8 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         )
         figures = summary(result)
         files.fill(result, loaded, figures)
-    _print(figures, output, out)
+    placed = [one.pod for one in result.pods if one.started is not None]
+    _print(figures, output, out, placed[-1] if placed else "")
 
 
 class _RunFiles:
@@ -212,7 +213,7 @@ def _watching(scenario: "Scenario", live: bool, always: bool) -> "LiveView | Run
     return LiveView(Console(stderr=True)) if live and is_interactive() else RunProgress(scenario)
 
 
-def _print(figures: dict[str, Any], output: str, out: Path | None) -> None:
+def _print(figures: dict[str, Any], output: str, out: Path | None, pod: str) -> None:
     if output == "json":
         click.echo(_json(figures), nl=False)
     elif output == "yaml":
@@ -220,4 +221,13 @@ def _print(figures: dict[str, Any], output: str, out: Path | None) -> None:
     else:
         from lamina.cli.simulate.summary_text import print_summary
 
-        print_summary(figures, out)
+        print_summary(figures, out, pod)
+
+
+def _make(folder: Path) -> None:
+    from lamina.model.errors import InputError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError.one("--out", f"{folder} cannot be made: {error.strerror}") from error

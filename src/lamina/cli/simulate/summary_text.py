@@ -1,5 +1,6 @@
 """A run's summary as a page of text."""
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -7,6 +8,7 @@ from typing import Any, Final
 from rich import box
 from rich.table import Table
 
+from lamina.cli.command_name import command_name
 from lamina.cli.output.screen import Screen, literal
 from lamina.model.quantity import human_bytes
 
@@ -37,8 +39,8 @@ SPANS: Final = {
 """What a start consists of, in words; the last is all of it."""
 
 
-def print_summary(figures: dict[str, Any], out: Path | None) -> None:
-    """Print what a run came to, and where the files are."""
+def print_summary(figures: dict[str, Any], out: Path | None, pod: str = "") -> None:
+    """Print what a run came to, where the files are, and how to look at the decision about *pod*."""
     screen = Screen()
     pods = figures["pods"]
     screen.say(
@@ -58,7 +60,9 @@ def print_summary(figures: dict[str, Any], out: Path | None) -> None:
     if len(pods["pending"]) > PENDING:
         screen.say(f"and {len(pods['pending']) - PENDING} more pending pods")
     if out is not None:
-        screen.say(literal(f"\ntrace, summary and tables are in {out}; next: lamina explain POD --trace {out}"))
+        screen.say(literal(f"\ntrace, summary and tables are in {out}" + ("; next:" if pod else "")))
+    if out is not None and pod:
+        screen.say_command(f"{command_name()} explain {shlex.quote(pod)} --trace {shlex.quote(str(out))}")
 
 
 def _lines(figures: dict[str, Any]) -> Iterator[str]:
