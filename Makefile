@@ -89,8 +89,9 @@ walls: dev ## Break every import contract on purpose and see it caught
 	@$(PY) scripts/check_walls.py
 
 .PHONY: picture
-picture: dev ## Draw the README's picture again, from a real run
+picture: dev ## Draw the README's pictures again: from a real run, and from the table in docs/policy.md
 	@$(PY) scripts/picture.py
+	@$(PY) scripts/gains_picture.py
 
 .PHONY: changelog
 changelog: dev ## Show the next release's notes; VERSION=x.y.z writes them

@@ -18,7 +18,8 @@ SIZE, EDGE = 520, 60
 PAGE = """\
 # How long pulls take: the model and real clusters
 
-This page and its plot are written by `make calibration`, which needs the recorded events (they are not part of this project).
+This page and its plot are written by `make calibration`, which needs the recorded events of the [data folder](data-folder.md).
+The data is not part of this project.
 
 ## What was compared
 

@@ -17,7 +17,19 @@ from pathlib import Path
 
 import msgspec
 
-from _real_data import distinct, machine_learning, official, one_of_each, public, snapshot
+from _real_data import (
+    APPLICATIONS,
+    FUNCTIONS,
+    OFFICIAL,
+    PUBLIC,
+    SNAPSHOT,
+    distinct,
+    machine_learning,
+    official,
+    one_of_each,
+    public,
+    snapshot,
+)
 from lamina.model.image import Image
 from lamina.model.pod import Container, Owner, Pod, PodUid, total_requests
 from lamina.model.resources import CPU, MEMORY, PODS
@@ -25,6 +37,8 @@ from lamina.simulator.cluster import Delays, VirtualNodeSpec
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from lamina.simulator.pulls.runtime_spec import DiskSpec, RuntimeSpec
 from lamina.simulator.workloads import PodArrival, Scenario, ScenarioEvent
+
+NEEDED = (*PUBLIC, *OFFICIAL, *SNAPSHOT, *APPLICATIONS, *FUNCTIONS)
 
 GB = 10**9
 GIB = 1024**3
@@ -258,7 +272,7 @@ def recommendation(name: str, seed: int, folder: Path) -> Scenario:
     What was there before the trace begins comes during the day before.
     """
     dice = Dice(name[0], seed)
-    with gzip.open(folder / "traces" / "alibaba_dlrm_v2025_instances.csv.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(folder / APPLICATIONS[0], "rt", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     apps = list(dict.fromkeys(row["app_name"] for row in rows))
     images = one_of_each(_public(folder), len(apps), dice.images)
@@ -342,7 +356,7 @@ def _histories(folder: Path) -> list[list[Image]]:
 
 @lru_cache(maxsize=1)
 def _calls(folder: Path) -> list[int]:
-    with gzip.open(folder / "traces" / "azure_functions_2019_sample1000_inv.csv.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(folder / FUNCTIONS[0], "rt", encoding="utf-8") as file:
         return [sum(int(value or 0) for value in row[3:]) for row in _rows(csv.reader(file))]
 
 

@@ -1,11 +1,8 @@
 """
-Real image catalogs, where they are at hand.
+Read the data folder: real image catalogs, recorded runs and traces that the studies need.
 
-They are not part of the project. The folder is named by LAMINA_DATA or found beside the project as ``shared/data``; what
-needs it says so and does nothing when it is not there.
-
-Sources: docker-library/repo-info (official images, 2016 to 2019) and converged-computing/container-chonks (public images,
-2024); see the README of that folder.
+The data is not part of the project; docs/data-folder.md describes every file. LAMINA_DATA names the folder; without it,
+``shared/data`` beside the checkout is read. A study whose files are not there prints one line and does nothing.
 """
 
 import csv
@@ -14,7 +11,7 @@ import hashlib
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +19,46 @@ from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-MISSING = "the real catalogs are not there: set LAMINA_DATA to a folder that has images/public2024_images.jsonl.gz"
+PUBLIC = ("images/public2024_images.jsonl.gz", "images/public2024_layers.csv.gz")
+OFFICIAL = ("images/official_versions30.jsonl.gz",)
+SNAPSHOT = ("images/official_snapshot_2019-12.jsonl.gz",)
+APPLICATIONS = ("traces/alibaba_dlrm_v2025_instances.csv.gz",)
+FUNCTIONS = ("traces/azure_functions_2019_sample1000_inv.csv.gz",)
+PULLS = ("calibration/k8s_pull_events_2024.csv.gz",)
+RUNS = ("batkube/real_cluster_runs.csv.gz",)
 
 
-def data_folder() -> Path | None:
-    """Return the folder with the catalogs; None when there is none."""
-    folder = Path(os.environ.get("LAMINA_DATA", BESIDE))
-    return folder if (folder / "images" / "public2024_images.jsonl.gz").is_file() else None
+def data_folder(needed: Sequence[str]) -> Path | None:
+    """Return the data folder; None when one of the *needed* files is not there."""
+    folder = _folder()
+    return None if _absent(folder, needed) else folder
+
+
+def missing(needed: Sequence[str]) -> str:
+    """Return one line that names the *needed* files that are not there, and what to do."""
+    absent = ", ".join(_absent(_folder(), needed))
+    return f"the data folder lacks {absent}; set LAMINA_DATA to a folder that has it, see docs/data-folder.md"
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("LAMINA_DATA") or BESIDE)
+
+
+def _absent(folder: Path, needed: Sequence[str]) -> list[str]:
+    return [name for name in needed if not (folder / name).is_file()]
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Go through a file of JSON lines."""
+    """Yield the objects of a file of JSON lines. Raises ValueError with file and line where there is something else."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        for line in file:
-            yield json.loads(line)
+        for number, line in enumerate(file, 1):
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: not JSON ({error}); one object is expected in each line") from error
+            if not isinstance(record, dict):
+                raise ValueError(f"{path}:{number}: not an object; one object is expected in each line")  # noqa: TRY004 - the value is wrong, no argument is
+            yield record
 
 
 def _name(repository: str, number: int) -> str:
@@ -46,10 +69,10 @@ def _name(repository: str, number: int) -> str:
 
 def public(folder: Path) -> dict[str, list[Image]]:
     """Return the public images of 2024, by repository, machine learning included."""
-    with gzip.open(folder / "images" / "public2024_layers.csv.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(folder / PUBLIC[1], "rt", encoding="utf-8") as file:
         layers = [Layer(Digest(f"sha256:{row['digest']}"), int(row["size_bytes"])) for row in csv.DictReader(file)]
     found: dict[str, list[Image]] = {}
-    for record in lines(folder / "images" / "public2024_images.jsonl.gz"):
+    for record in lines(folder / PUBLIC[0]):
         images = found.setdefault(record["repo"], [])
         images.append(
             Image(
@@ -63,13 +86,13 @@ def public(folder: Path) -> dict[str, list[Image]]:
 
 def machine_learning(folder: Path) -> set[str]:
     """Name the repositories of the public catalog that are about machine learning."""
-    return {record["repo"] for record in lines(folder / "images" / "public2024_images.jsonl.gz") if record["ml"]}
+    return {record["repo"] for record in lines(folder / PUBLIC[0]) if record["ml"]}
 
 
 def official(folder: Path) -> dict[str, list[Image]]:
     """Return up to 30 versions of one tag of each official repository, oldest first."""
     found: dict[str, list[Image]] = {}
-    for record in lines(folder / "images" / "official_versions30.jsonl.gz"):
+    for record in lines(folder / OFFICIAL[0]):
         images = found.setdefault(record["repo"], [])
         layers = tuple(Layer(Digest(digest), size) for digest, size in record["layers"])
         images.append(Image(Digest(record["manifest"]), layers, (_name(record["repo"], len(images)),)))
@@ -79,7 +102,7 @@ def official(folder: Path) -> dict[str, list[Image]]:
 def snapshot(folder: Path) -> dict[str, list[Image]]:
     """Return every official image that was current at the end of 2019, by repository."""
     found: dict[str, list[Image]] = {}
-    for record in lines(folder / "images" / "official_snapshot_2019-12.jsonl.gz"):
+    for record in lines(folder / SNAPSHOT[0]):
         if record["platform"] != "linux/amd64":
             continue
         images = found.setdefault(record["repo"], [])

@@ -23,7 +23,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from _real_data import MISSING, data_folder
+from _real_data import RUNS, data_folder, missing
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.model.pod import Container, Pod, PodUid, total_requests
 from lamina.model.resources import CPU, PODS
@@ -51,7 +51,7 @@ Job = dict[str, Any]
 def recorded(folder: Path) -> dict[str, dict[int, list[Job]]]:
     """Return the real runs by workload and number."""
     found: dict[str, dict[int, list[Job]]] = defaultdict(lambda: defaultdict(list))
-    with gzip.open(folder / "batkube" / "real_cluster_runs.csv.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(folder / RUNS[0], "rt", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             found[row["workload"]][int(row["run"])].append(row)
     return found
@@ -142,10 +142,10 @@ def simulated(workload: str, lags: Delays, at_work: int, seed: int) -> tuple[flo
 
 def main() -> dict[str, object]:
     """Compare."""
-    folder = data_folder()
+    folder = data_folder(RUNS)
     if folder is None:
-        print(f"skipped: {MISSING}")
-        return {"skipped": MISSING}
+        print(f"skipped: {missing(RUNS)}")
+        return {"skipped": missing(RUNS)}
     none = Delays(report=0.0, status=0.0, start=0.0)
     ideal, _ = simulated(BURST, none, NODES, 1)
     print(

@@ -28,7 +28,7 @@ from typing import Any
 import msgspec
 
 from _calibration_page import write
-from _real_data import MISSING, data_folder
+from _real_data import PULLS, data_folder, missing
 from lamina.model.digest import Digest
 from lamina.model.image import Image, Layer
 from lamina.simulator.engine import Environment, Link, Network
@@ -91,7 +91,7 @@ Key = tuple[str, str, str]
 def recorded(folder: Path) -> dict[Key, list[Seen]]:
     """Return the runs by study, name and size."""
     runs: dict[Key, list[Seen]] = defaultdict(list)
-    with gzip.open(folder / "calibration" / "k8s_pull_events_2024.csv.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(folder / PULLS[0], "rt", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if row["run"] == "run4" or ("streaming" in row["run"] and row["run"] != "without-streaming"):
                 continue
@@ -379,10 +379,10 @@ _MEASURES: dict[str, Callable[[list[float]], float]] = {
 
 def main() -> dict[str, object]:
     """Fit, judge, and write the page."""
-    folder = data_folder()
+    folder = data_folder(PULLS)
     if folder is None:
-        print(f"skipped: {MISSING}")
-        return {"skipped": MISSING}
+        print(f"skipped: {missing(PULLS)}")
+        return {"skipped": missing(PULLS)}
     runs = recorded(folder)
     machines: dict[str, Machine] = {}
     for name in sorted({kind(key) for key in runs}):

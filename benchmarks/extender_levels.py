@@ -22,8 +22,8 @@ from zlib import crc32
 import numpy as np
 import yaml
 
-from _policy_scenarios import build
-from _real_data import MISSING, data_folder
+from _policy_scenarios import NEEDED, build
+from _real_data import data_folder, missing
 from lamina.cli.compare.run_pool import cores
 from lamina.model.pod import Pod
 from lamina.scheduling.config.loader import Configuration, load
@@ -118,10 +118,10 @@ def joined(found: Mapping[tuple[str, str, int], dict[str, float]], kind: str, fi
 
 def main() -> dict[str, object]:
     """Run all of them and compare."""
-    folder = data_folder()
+    folder = data_folder(NEEDED)
     if folder is None:
-        print(MISSING)
-        return {"skipped": MISSING}
+        print(f"skipped: {missing(NEEDED)}")
+        return {"skipped": missing(NEEDED)}
     kinds = {"base": "", "points": "LayerLocality", "doubling": "Doubling", "tenths": "Tenths", "best": "Best"}
     tasks = [(name, kind, seed) for name in SCENARIOS for seed in range(1, SEEDS + 1) for kind in kinds]
     with ProcessPoolExecutor(cores()) as pool:

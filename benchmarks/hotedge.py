@@ -24,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from _real_data import MISSING, data_folder, distinct, snapshot
+from _real_data import SNAPSHOT, data_folder, distinct, missing, snapshot
 from lamina.cli.compare.run_pool import cores
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.model.image import Image, Layer
@@ -143,10 +143,10 @@ def run(mode: str, policy: str, folder: Path) -> dict[str, float]:
 
 def main() -> dict[str, object]:
     """Run both modes under every policy."""
-    folder = data_folder()
+    folder = data_folder(SNAPSHOT)
     if folder is None:
-        print(f"skipped: {MISSING}")
-        return {"skipped": MISSING}
+        print(f"skipped: {missing(SNAPSHOT)}")
+        return {"skipped": missing(SNAPSHOT)}
     found: dict[str, dict[str, dict[str, float]]] = {"fit": {}, "honest": {}}
     with ProcessPoolExecutor(cores()) as pool:
         waiting = {(mode, policy): pool.submit(run, mode, policy, folder) for mode in found for policy in POLICIES}

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from _real_data import MISSING, data_folder, distinct, official, one_of_each, public
+from _real_data import OFFICIAL, PUBLIC, data_folder, distinct, missing, official, one_of_each, public
 from lamina.cli.compare.run_pool import RunTask, cores, run_all
 from lamina.evaluation.comparison import ComparisonRow, ProfileComparison, Run, compare
 from lamina.model.image import Image
@@ -30,6 +30,7 @@ from lamina.wire.catalog_file import encode_catalog
 
 NAME = "locality-study"
 SUMMARY = "lamina-balanced against the baselines on real catalogs, paired over five seeds (some ten minutes)"
+NEEDED = (*PUBLIC, *OFFICIAL)
 
 PROFILES = ("kube-default", "lamina-balanced", "lamina-images", "image-locality", "original", "least-allocated")
 WHOLE_IMAGES = "lamina-images"
@@ -114,10 +115,10 @@ def _cell(row: ComparisonRow) -> str:
 
 def main() -> dict[str, object]:
     """Run both clusters."""
-    folder = data_folder()
+    folder = data_folder(NEEDED)
     if folder is None:
-        print(f"skipped: {MISSING}")
-        return {"skipped": MISSING}
+        print(f"skipped: {missing(NEEDED)}")
+        return {"skipped": missing(NEEDED)}
     found: dict[str, object] = {"pods": PODS, "seeds": SEEDS}
     with tempfile.TemporaryDirectory() as out:
         for name in CLUSTERS:

@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from _policy_scenarios import BUILD, build
-from _real_data import MISSING, data_folder
+from _policy_scenarios import BUILD, NEEDED, build
+from _real_data import data_folder, missing
 from lamina.cli.compare.run_pool import cores
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.simulator.run import simulate, summary
@@ -148,10 +148,10 @@ def _heat(found: dict[tuple[str, str, int], Row], name: str, profile: str) -> st
 
 def main() -> dict[str, object]:
     """Run and compare."""
-    folder = data_folder()
+    folder = data_folder(NEEDED)
     if folder is None:
-        print(f"skipped: {MISSING}")
-        return {"skipped": MISSING}
+        print(f"skipped: {missing(NEEDED)}")
+        return {"skipped": missing(NEEDED)}
     found = run_all(folder)
     print(table(found), flush=True)
     ours = joined(found, OURS)

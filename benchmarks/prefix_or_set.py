@@ -12,11 +12,23 @@ import json
 import random
 from pathlib import Path
 
-from _real_data import MISSING, data_folder, distinct, machine_learning, official, public, snapshot
+from _real_data import (
+    OFFICIAL,
+    PUBLIC,
+    SNAPSHOT,
+    data_folder,
+    distinct,
+    machine_learning,
+    missing,
+    official,
+    public,
+    snapshot,
+)
 from lamina.model.image import Image
 
 NAME = "prefix-or-set"
 SUMMARY = "which part of shared bytes is shared as a prefix, on real catalogs; draws docs/prefix-or-set.svg"
+NEEDED = (*PUBLIC, *OFFICIAL, *SNAPSHOT)
 
 PLOT = Path(__file__).resolve().parents[1] / "docs" / "prefix-or-set.svg"
 HELD = (20, 50, 100)
@@ -102,10 +114,10 @@ def draw(rows: list[tuple[str, float, float]]) -> str:
 
 def main() -> dict[str, object]:
     """Measure and draw."""
-    folder = data_folder()
+    folder = data_folder(NEEDED)
     if folder is None:
-        print(f"skipped: {MISSING}")
-        return {"skipped": MISSING}
+        print(f"skipped: {missing(NEEDED)}")
+        return {"skipped": missing(NEEDED)}
     everything, learning, history = public(folder), machine_learning(folder), official(folder)
     catalogs: dict[str, list[Image]] = {
         "official, end of 2019": _all(snapshot(folder)),

@@ -18,9 +18,9 @@ def batkube(monkeypatch):
 @pytest.fixture
 def recorded(batkube):
     """The real runs, where they are at hand."""
-    folder = batkube.data_folder()
+    folder = batkube.data_folder(batkube.RUNS)
     if folder is None:
-        pytest.skip(f"needs recorded runs: {batkube.MISSING}")
+        pytest.skip(batkube.missing(batkube.RUNS))
     return batkube.recorded(folder)
 
 

@@ -2,13 +2,14 @@
 
 import pytest
 
-from tests.integration.custom_resources.people import AGENT, AGENTS, wait_until
+from tests.integration.custom_resources.people import AGENT, AGENTS, DEPLOY, wait_until
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 OURS = "lamina.dev"
 AGENT_USER = f"system:serviceaccount:{AGENTS}:{AGENT}"
 SCHEDULER_USER = "system:serviceaccount:lamina-system:lamina-scheduler"
+ANNOTATOR_USER = "system:serviceaccount:lamina-system:lamina-annotator"
 VIEWER_USER = "somebody-with-lamina-viewer"
 
 
@@ -84,10 +85,9 @@ def test_an_agent_may_not(rights, verb, group, resource):
         for group, resource, verbs in [
             ("", "nodes", ("get", "list", "watch")),
             ("", "namespaces", ("get", "list", "watch")),
-            ("", "pods", ("get", "list", "watch", "delete")),
+            ("", "pods", ("get", "list", "watch")),
             ("", "pods/binding", ("create",)),
             ("", "pods/status", ("patch",)),
-            ("", "pods/eviction", ("create",)),
             ("events.k8s.io", "events", ("create", "patch")),
             (OURS, "nodelayers", ("get", "list", "watch")),
             (OURS, "imagelayers", ("get", "list", "watch", "delete")),
@@ -106,8 +106,9 @@ def test_the_scheduler_may(rights, verb, group, resource):
         for group, resource, verbs in [
             ("", "nodes", ("create", "update", "patch", "delete")),
             ("", "nodes/status", ("patch",)),
-            ("", "pods", ("create", "update", "patch", "deletecollection")),
+            ("", "pods", ("create", "update", "patch", "delete", "deletecollection")),
             ("", "pods/exec", ("create",)),
+            ("", "pods/eviction", ("create",)),
             ("", "secrets", ("get", "list", "watch")),
             ("", "configmaps", ("get", "list")),
             (OURS, "nodelayers", ("create", "update", "patch", "delete")),
@@ -154,3 +155,28 @@ def test_the_scheduler_has_one_lease(rights, verb, namespace, name, allowed):
 )
 def test_a_viewer_reads_what_explanations_need(rights, verb, group, resource, allowed):
     assert allowed == may(rights, VIEWER_USER, verb, group, resource)
+
+
+OPTIONAL = [
+    pytest.param("scheduler-preemption.yaml", SCHEDULER_USER, "delete", "pods", id="the scheduler deletes pods"),
+    pytest.param(
+        "scheduler-preemption.yaml", SCHEDULER_USER, "create", "pods/eviction", id="the scheduler evicts pods"
+    ),
+    pytest.param("annotator.yaml", ANNOTATOR_USER, "patch", "nodes", id="an annotator patches nodes"),
+]
+
+
+@pytest.mark.parametrize(("file", "user", "verb", "resource"), OPTIONAL)
+def test_an_optional_permission_is_granted_by_its_own_file_only(rights, file, user, verb, resource):
+    """`kubectl apply -f deploy/rbac`, which the fixture ran, does not reach into the folder below."""
+    path = str(DEPLOY / "rbac" / "optional" / file)
+    # Another test of this control plane may have applied the file for itself.
+    rights.kubectl("delete", "--ignore-not-found", "-f", path)
+    rights.kubectl("apply", "-f", str(DEPLOY / "rbac"))
+    wait_until(lambda: not may(rights, user, verb, "", resource))
+
+    rights.kubectl("apply", "-f", path)
+    wait_until(lambda: may(rights, user, verb, "", resource))
+
+    rights.kubectl("delete", "-f", path)
+    wait_until(lambda: not may(rights, user, verb, "", resource))

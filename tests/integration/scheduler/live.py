@@ -28,7 +28,7 @@ PAGE_WITHIN: Final = 60.0
 
 
 def install(bed: Testbed) -> None:
-    """Create what an installation creates: namespaces, custom resources, accounts and roles."""
+    """Create what an installation creates: namespaces, custom resources, accounts and roles, without the optional ones."""
     for what in ("namespaces.yaml", "crds", "rbac"):
         bed.kubectl("apply", "-f", str(DEPLOY / what))
     bed.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")

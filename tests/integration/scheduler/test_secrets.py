@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.e2e._live import CUSTOM, until
-from tests.integration.scheduler.live import ACCOUNT, NAMESPACE, Lamina, configuration, install
+from tests.integration.scheduler.live import ACCOUNT, DEPLOY, NAMESPACE, Lamina, configuration, install
 from tests.integration.scheduler.tempting import NAMES, TOKEN, TemptingRegistry, docker_config, forms
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed("kubectl")]
@@ -56,6 +56,7 @@ def bound(bed, namespace, name):
 def shop(bed):
     """A registry that tempts, and a cluster with namespaces of all kinds."""
     install(bed)
+    bed.kubectl("apply", "-f", str(DEPLOY / "rbac" / "optional" / "pull-secrets.yaml"))
     bed.add_node("n1", cpu="8")
     with TemptingRegistry(PULL, OLD, OURS) as registry:
         yield registry
@@ -134,6 +135,7 @@ def test_secrets_are_read_only_where_the_namespace_says_so_and_binds_the_role(be
 def test_the_scheduler_may_read_no_secret_of_its_own_accord(bed):
     """Only where a namespace binds the role."""
     install(bed)
+    bed.kubectl("apply", "-f", str(DEPLOY / "rbac" / "optional" / "pull-secrets.yaml"))
     for name, role in (("with-role", True), ("without-role", False)):
         a_namespace(bed, name, bound=role)
         spec = {

@@ -41,7 +41,7 @@ GIB = 1024**3
 @pytest.fixture(scope="package")
 def token(own_plane: Testbed) -> str:
     """A token of the annotator's account; its role and its policy are in force."""
-    for part in ("namespaces.yaml", "rbac/annotator.yaml", "annotator/policy.yaml"):
+    for part in ("namespaces.yaml", "rbac/optional/annotator.yaml", "annotator/policy.yaml"):
         own_plane.kubectl("apply", "-f", str(DEPLOY / part))
     found = own_plane.service_account_token(NAMESPACE, ACCOUNT)
     bearer = Bearer(own_plane, found)

@@ -13,6 +13,7 @@ from lamina.clients.kube.transport import KubeClient
 from lamina.layers.catalog import Catalog
 from lamina.model.errors import InputError
 from lamina.model.image import Image, Platform
+from lamina.model.layer_report import LayerReport
 from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.wire.custom_resources.api_group import API_VERSION
 from lamina.wire.custom_resources.image_layers import decode_image_layers
@@ -21,7 +22,16 @@ from lamina.wire.errors import WireError
 from lamina.wire.kube.codec import decode_node, decode_pod
 
 NOT_FOUND: Final = 404
+FORBIDDEN: Final = 403
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class NodeInCluster(msgspec.Struct, frozen=True):
+    """A node, and the newest report about it; None when its node agent has not reported."""
+
+    name: str
+    platform: Platform
+    report: LayerReport | None = None
 
 
 class ClusterImages(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,20 +45,25 @@ class ClusterImages(msgspec.Struct, frozen=True, kw_only=True):
     """Registries that nodes have pulled from."""
     platforms: tuple[Platform, ...] = ()
     """Of the nodes."""
+    nodes: tuple[NodeInCluster, ...] = ()
+    """In the order of their names; empty unless asked for."""
     mistakes: tuple[str, ...] = ()
     """Objects that could not be read, a line each."""
 
 
-def query_cluster(kubeconfig: Path | None, context: str, *, pods: bool) -> ClusterImages:
-    """Ask a cluster what it knows, and if *pods* what they want beyond that."""
-    return asyncio.run(_query_cluster(kubeconfig, context, pods))
+def query_cluster(kubeconfig: Path | None, context: str, *, pods: bool = False, nodes: bool = False) -> ClusterImages:
+    """Return what a cluster knows; with *pods* also what they want beyond that, with *nodes* what each node reports."""
+    return asyncio.run(_query_cluster(kubeconfig, context, pods, nodes))
 
 
-async def _query_cluster(kubeconfig: Path | None, context: str, pods: bool) -> ClusterImages:
+async def _query_cluster(kubeconfig: Path | None, context: str, pods: bool, nodes: bool) -> ClusterImages:
     client = KubeClient(load_access(kubeconfig, context), connections=2, user_agent="lamina-catalog")
     try:
-        return await _collect(client, pods)
+        return await _collect(client, pods, nodes)
     except ApiError as error:
+        if error.status == FORBIDDEN:
+            hint = "bind the role of deploy/rbac/viewer.yaml to this user"
+            raise InputError.one("the cluster", f"{error}; {hint}") from error
         if error.status == NOT_FOUND:
             hint = "install Lamina's kinds first (deploy/crds), and agents that fill them"
             raise InputError.one("the cluster", f"does not know ImageLayers and NodeLayers: {hint}") from error
@@ -57,23 +72,26 @@ async def _query_cluster(kubeconfig: Path | None, context: str, pods: bool) -> C
         await client.close()
 
 
-async def _collect(client: KubeClient, pods: bool) -> ClusterImages:
+async def _collect(client: KubeClient, pods: bool, nodes: bool) -> ClusterImages:
     mistakes: list[WireError] = []
     catalog = Catalog()
     async for image in paged_list.list_objects(
         client, f"/apis/{API_VERSION}/imagelayers", decode_image_layers, refused=mistakes
     ):
         catalog.learn(image)
-    platform_of = {
-        node.name: node.platform
-        async for node in paged_list.list_objects(client, "/api/v1/nodes", decode_node, refused=mistakes)
-    }
+    platform_of: dict[str, Platform] = {}
+    uid_of: dict[str, str] = {}
+    async for node in paged_list.list_objects(client, "/api/v1/nodes", decode_node, refused=mistakes):
+        platform_of[node.name], uid_of[node.name] = node.platform, node.uid
     names: dict[tuple[str, Platform], None] = {}
+    reports: dict[str, LayerReport] = {}
     async for report in paged_list.list_objects(
         client, f"/apis/{API_VERSION}/nodelayers", decode_node_layers, refused=mistakes
     ):
         platform = platform_of.get(report.node) or report.platform or Platform()
         catalog.claim(platform, (), report.images)
+        if nodes and report.node_uid in {"", uid_of.get(report.node, "")}:
+            reports[report.node] = report
         names.update(dict.fromkeys((name, platform) for held in report.images for name in held.names))
     platforms = tuple(sorted(set(platform_of.values()), key=msgspec.structs.astuple)) or (Platform(),)
     unknown: dict[str, None] = {}
@@ -89,6 +107,7 @@ async def _collect(client: KubeClient, pods: bool) -> ClusterImages:
         unknown=tuple(sorted(name for name in wanted if _registry(name))),
         registries=tuple(sorted({host for name, _ in names if (host := _registry(name))})),
         platforms=platforms,
+        nodes=tuple(NodeInCluster(one, platform_of[one], reports.get(one)) for one in sorted(platform_of) if nodes),
         mistakes=tuple(map(str, mistakes)),
     )
 

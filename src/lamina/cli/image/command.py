@@ -1,4 +1,4 @@
-"""``lamina image``: an image's layers, who shares them, and which nodes hold how much of it."""
+"""``lamina image``: an image's layers, which other images share them, and which nodes hold how much of it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,20 +10,34 @@ from lamina.cli.shared_options import output_option
 from lamina.cli.standard_input import InputFile, ProfileName
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamina.cli.catalog.cluster_images import ClusterImages
+    from lamina.cli.catalog.registry_images import RegistryQueryOptions
     from lamina.cli.image.layers_text import NodeHolding
     from lamina.model.image import Image
     from lamina.simulator.workloads import Scenario
 
 EXAMPLES: Final = """\b
 Examples:
+  lamina image nginx:1.27 --registry
+  lamina image nginx:1.27 --kubeconfig ~/.kube/config
+  lamina image team.example/app:2 --kubeconfig ~/.kube/config --registry -o json
   lamina image nginx:1.27 --catalog images.jsonl.zst
   lamina image registry.example/img1:1 --scenario examples/founding/scenario.yaml --at 100s
-  lamina image sha256:5aa1b0 --catalog images.jsonl.zst -o json
+
+--registry downloads no layers, only the manifest and the configuration. With --kubeconfig it also finds images that
+no node holds yet. --kubeconfig needs read permissions only: those of deploy/rbac/viewer.yaml.
 """
+
+MOST_MISTAKES: Final = 5
 
 
 @click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.argument("ref")
+@click.option("--registry", is_flag=True, help="Ask the registry that REF names what the image consists of.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Ask a cluster what its node agents report.")
+@click.option("--context", default="", help="Which context; without --kubeconfig, of the one that kubectl uses.")
 @click.option("--catalog", type=InputFile(), help="A catalog file.")
 @click.option("--scenario", type=InputFile(), help="A scenario to run, for what its nodes hold.")
 @click.option("--at", metavar="DURATION", help="When to look, such as 90s or 2h; default: at the end of the run.")
@@ -35,45 +49,141 @@ Examples:
 )
 @click.option("--seed", default=0, show_default=True, help="Of the run.")
 @click.option("--platform", metavar="OS/ARCH", default="linux/amd64", show_default=True)
+@click.option("--registries", type=InputFile(), help="How to reach registries; for --registry.")
+@click.option("--docker-config", type=InputFile(), help="Docker's config.json; for --registry.")
+@click.option("--private", is_flag=True, help="The registry may have a private address; for --registry.")
+@click.option("--plain-http", is_flag=True, help="Ask the registry without TLS; for --registry.")
 @output_option("table", "json", "yaml")
 def image(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ref: str,
+    registry: bool,
+    kubeconfig: Path | None,
+    context: str,
     catalog: Path | None,
     scenario: Path | None,
     at: str | None,
     profile: str | None,
     seed: int,
     platform: str,
+    registries: Path | None,
+    docker_config: Path | None,
+    private: bool,
+    plain_http: bool,
     output: str,
 ) -> None:
-    """Show the layers of the image REF (a name, an alias, a digest or its beginning), and the nodes that have them."""
+    """
+    Show the layers of the image REF, and the nodes that have them.
+
+    REF is a name, an alias, a digest or its beginning; with --registry, a name.
+    """
     import msgspec
 
+    from lamina.cli import image_cluster
+    from lamina.cli.catalog.registry_images import RegistryQueryOptions
     from lamina.cli.image.layers_text import facts, print_image
     from lamina.simulator.workloads import load_scenario
     from lamina.wire.catalog_file import read_catalog
 
-    if catalog is None and scenario is None:
-        raise click.UsageError("say where to look: --catalog FILE, --scenario FILE or both")
-    for option, value in (("--at", at), ("--profile", profile)):
-        if value is not None and scenario is None:
-            raise click.UsageError(f"{option} is for --scenario")
+    cluster = kubeconfig is not None or bool(context)
+    if catalog is None and scenario is None and not registry and not cluster:
+        raise click.UsageError(
+            "say where to look: --registry, --kubeconfig FILE, --catalog FILE, --scenario FILE, or several of them"
+        )
+    if cluster and scenario is not None:
+        raise click.UsageError("--scenario and --kubeconfig both bring nodes: choose one")
+    _belongs("--scenario", scenario is not None, {"--at": at, "--profile": profile})
+    asking = {"--registries": registries, "--docker-config": docker_config}
+    _belongs("--registry", registry, {**asking, "--private": private or None, "--plain-http": plain_http or None})
     loaded = load_scenario(scenario, seed) if scenario is not None else None
-    images = {one.digest: one for one in (read_catalog(catalog) if catalog is not None else ())}
-    images |= {one.digest: one for one in (loaded.images if loaded is not None else ())}
-    found = find(ref, tuple(images.values()), platform)
+    known = _ask_cluster(kubeconfig, context) if cluster else None
+    sources = (
+        read_catalog(catalog) if catalog is not None else (),
+        known.images if known is not None else (),
+        loaded.images if loaded is not None else (),
+    )
+    images = {one.digest: one for source in sources for one in source}
+    if registry:
+        found = _ask_registry(ref, platform, RegistryQueryOptions(registries, docker_config, plain_http, private))
+        images.setdefault(found.digest, found)
+    else:
+        found = _known(ref, tuple(images.values()), platform, known)
     nodes: list[NodeHolding] | None = None
     seconds: float | None = None
-    if loaded is not None and scenario is not None:
-        seconds, nodes = _run(loaded, scenario, found, at, profile, seed)
+    others = 0
+    if loaded is not None:
+        seconds, nodes = _run(loaded, found, at, profile, seed)
+    elif known is not None:
+        nodes, others = image_cluster.holdings(known.nodes, images.values(), found)
     names = loaded.layer_names if loaded is not None else {}
-    told = facts(found, tuple(images.values()), names, nodes, seconds)
+    told = facts(found, tuple(images.values()), names, nodes, seconds, others)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2))
     elif output == "yaml":
         click.echo(msgspec.yaml.encode(told), nl=False)
     else:
         print_image(told)
+
+
+def _belongs(to: str, given: bool, options: "dict[str, object]") -> None:
+    """Refuse options that mean nothing without another one."""
+    for option, value in options.items():
+        if value is not None and not given:
+            raise click.UsageError(f"{option} is for {to}")
+
+
+def _ask_cluster(kubeconfig: Path | None, context: str) -> "ClusterImages":
+    """Return what a cluster knows, and print the first objects that could not be read."""
+    from lamina.cli.catalog import cluster_images
+
+    known = cluster_images.query_cluster(kubeconfig, context, nodes=True)
+    for mistake in known.mistakes[:MOST_MISTAKES]:
+        click.echo(f"the cluster: {mistake}", err=True)
+    if len(known.mistakes) > MOST_MISTAKES:
+        click.echo(f"the cluster: {len(known.mistakes) - MOST_MISTAKES} more objects cannot be read", err=True)
+    return known
+
+
+def _ask_registry(ref: str, platform: str, manners: "RegistryQueryOptions") -> "Image":
+    """Return the image that a registry has under this name. A registry that refuses ends the command with 1."""
+    from lamina.cli.catalog.registry_images import query_registries, reference_problem
+    from lamina.clients.oci.lookup_results import ImageNotFound
+    from lamina.layers.catalog import usual
+    from lamina.model.errors import InputError
+    from lamina.wire.image_merge import read_platform, written
+
+    problem = f"{ref} is a digest" if ref.startswith("sha256:") else reference_problem(ref)
+    if problem:
+        raise InputError.one("REF", f"{problem}; --registry needs a name such as nginx:1.27")
+    try:
+        wanted = read_platform(platform)
+    except ValueError as error:
+        raise InputError.one("--platform", str(error)) from error
+    ((_, answer),) = query_registries([ref], [wanted], manners.rules([ref]), manners.keyring())
+    if isinstance(answer, ImageNotFound):
+        click.echo(f"{ref}: {answer.detail}", err=True)
+        raise click.exceptions.Exit(1)
+    # A name without an index has one manifest, whatever platform was asked for.
+    fitting = [one for one in answer.images if usual(one.platform) == usual(wanted)]
+    if not fitting:
+        there = ", ".join(dict.fromkeys(written(one.platform) for one in answer.images))
+        raise InputError.one("REF", f"{ref} is there for {there}: say --platform {there.partition(',')[0]}")
+    return fitting[0]
+
+
+def _known(ref: str, images: "Sequence[Image]", platform: str, known: "ClusterImages | None") -> "Image":
+    """Return the image that is meant, of those whose layers are known."""
+    from lamina.cli import image_cluster
+    from lamina.model.errors import InputError
+
+    try:
+        return find(ref, tuple(images), platform)
+    except InputError:
+        holding = 0 if known is None else image_cluster.undescribed(ref, known.nodes, images)
+        if not holding:
+            raise
+    nodes = "1 node holds" if holding == 1 else f"{holding} nodes hold"
+    hint = "ask its registry as well: --registry"
+    raise InputError.one("REF", f"{nodes} {ref}, and no node agent has described its layers; {hint}")
 
 
 def find(ref: str, images: tuple["Image", ...], platform: str) -> "Image":

@@ -13,6 +13,7 @@ What is asked for and cannot be had is no reason to take something else: it is s
 where a socket is asked, so that reading CRI-O's files needs nothing but Lamina.
 """
 
+import importlib.util
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -46,7 +47,10 @@ KNOWN_SOCKETS: Final = (
 )
 """Where runtimes listen by default, in the order in which they are tried."""
 GRPC: Final = ("grpc", "google")
-INSTALL: Final = "gRPC is not installed: pip install 'lamina[agent]'"
+INSTALL: Final = (
+    "gRPC is not installed: pip install 'lamina[agent]', "
+    "or in a checkout: .venv/bin/pip install -c constraints.txt -e '.[agent]'"
+)
 
 NAMESPACE: Final = "k8s.io"
 """Where a kubelet has containerd keep its images."""
@@ -79,6 +83,9 @@ async def find_source(wanted: str, *, socket: Path | None, storage: Path | None,
             return await attempt()
         except LaminaError as trouble:
             problems.append(str(trouble))
+    if wanted != CRIO and not problems and importlib.util.find_spec(GRPC[0]) is None:
+        # No socket is there, so none was asked: without this line the user would meet the missing package only later.
+        problems += [f"there is none of {', '.join(map(str, _usual(wanted)))}", INSTALL]
     if wanted == AUTO and storage is None and not _crio_runs(socket) and _has_store(STORAGE):
         problems.append(f"{STORAGE} is an image store, but no CRI-O listens: name it as the storage to read it")
     tried = "; ".join(dict.fromkeys(problems)) or f"there is none of {', '.join(map(str, _usual(wanted)))}"

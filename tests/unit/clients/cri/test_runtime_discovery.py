@@ -1,8 +1,11 @@
 """Which runtime is found, and what is said when none is."""
 
+import re
 import socket
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +13,13 @@ from lamina.clients.cri import runtime_discovery
 from lamina.clients.cri.containerd import containerd_client
 from lamina.clients.cri.containerd.containerd_source import ContainerdSource
 from lamina.clients.cri.plain.cri_source import CriSource
-from lamina.clients.cri.runtime_discovery import KNOWN_SOCKETS, find_source
+from lamina.clients.cri.runtime_discovery import INSTALL, KNOWN_SOCKETS, find_source
 from lamina.clients.cri.runtime_source import RuntimeSourceError
 from lamina.clients.cri.storage.storage_source import StorageSource
 from tests.unit.clients.cri.plain.spoken import Spoken
 from tests.unit.clients.cri.storage.written import Disk
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture
@@ -178,6 +183,11 @@ from lamina.clients.cri.runtime_discovery import find_source
 from lamina.clients.cri.runtime_source import RuntimeSourceError
 wanted, place = sys.argv[1], Path(sys.argv[2])
 where = dict(socket=None, storage=place) if wanted == "crio" else dict(socket=place, storage=None)
+if place.name == "nowhere":
+    import lamina.clients.cri.runtime_discovery as find
+    find.KNOWN_SOCKETS = find.CONTAINERD_SOCKETS = find.CRIO_SOCKETS = (place,)
+    find.STORAGE = place / "storage"
+    where = dict(socket=None, storage=None)
 try:
     print(type(asyncio.run(find_source(wanted, disk=None, **where))).__name__)
 except RuntimeSourceError as trouble:
@@ -199,4 +209,22 @@ def test_a_missing_grpc_is_said_with_what_to_install(tmp_path, wanted):
     said = without_grpc(wanted, tmp_path / "x.sock")
 
     assert "gRPC is not installed: pip install 'lamina[agent]'" in said
+    assert "in a checkout: .venv/bin/pip install -c constraints.txt -e '.[agent]'" in said
     assert 1 == len(said.splitlines())
+
+
+@pytest.mark.parametrize("wanted", ["auto", "containerd", "cri"])
+def test_a_missing_grpc_is_said_where_no_runtime_listens_as_well(tmp_path, wanted):
+    """The user would otherwise start a runtime first, and meet the missing package after that."""
+    said = without_grpc(wanted, tmp_path / "nowhere")
+
+    assert "there is none of" in said
+    assert "gRPC is not installed: pip install 'lamina[agent]'" in said
+
+
+def test_the_extra_that_the_message_names_is_one_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = set(re.findall(r"\[(\w+)\]", INSTALL))
+
+    assert {"agent"} == names
+    assert {"grpcio", "protobuf"} == {re.match(r"\w+", one)[0] for one in project["optional-dependencies"]["agent"]}

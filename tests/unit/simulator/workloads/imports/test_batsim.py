@@ -333,7 +333,8 @@ def test_without_images_there_is_nothing_to_run(tmp_path):
 
 
 @pytest.mark.skipif(
-    not DATA.is_dir(), reason="batkube's workloads are not there: set LAMINA_DATA to a folder with batkube/"
+    not DATA.is_dir(),
+    reason="the data folder lacks batkube/; set LAMINA_DATA to a folder that has it, see docs/data-folder.md",
 )
 @pytest.mark.parametrize(
     ("name", "pods", "last", "longest"),
