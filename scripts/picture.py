@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lamina.cli.demo.picture import picture
 from lamina.cli.demo.tour import examples, steps
-from lamina.cli.explain.decision_table import headline, table
+from lamina.cli.explain.decision_table import headline, show_nodes
 from lamina.cli.output.screen import Screen
 from lamina.simulator.workloads import load_scenario
 
@@ -28,7 +28,7 @@ def draw() -> str:
     step = steps(scenario, seed=0)[-1]
     console.print(f"[bold]{step.decision.pod}[/bold] asks for {step.image.names[0]}; no node that is free has it\n")
     console.print(picture(screen, step.nodes, scenario.images, step.image, scenario.layer_names))
-    console.print(table(step.decision, screen, facts=False))
+    show_nodes(step.decision, screen, facts=False)
     console.print(headline(step.decision, screen))
     # The unique id is fixed and web fonts are left out: the same run gives the same file, and it loads nothing.
     svg = console.export_svg(title="lamina demo", unique_id="founding")

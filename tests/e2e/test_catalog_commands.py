@@ -50,7 +50,7 @@ def test_a_catalog_is_made_and_extended_from_all_kinds_of_sources(tmp_path: Path
 
     assert (0, "", 0, "") == (first.returncode, first.stderr, second.returncode, second.stderr)
     assert [
-        f"{file}: 1 images, 1 of them new",
+        f"{file}: 1 image, 1 of them new",
         "2 entries are no images (attestations, signatures and the like) and were left out",
         "2 manifests are listed and were not saved",
     ] == first.stdout.splitlines()
@@ -103,7 +103,7 @@ def test_with_one_mistake_in_any_source_nothing_is_written(tmp_path: Path, catal
     assert [str(nameless), str(tmp_path / "other.jsonl"), str(tmp_path / "m.json")] == [
         line.partition(": ")[0] for line in told.stderr.splitlines()
     ]
-    assert f"has a size of 7 here and a size of 70000000 in {catalog}: keep one of them" in told.stderr
+    assert f"has a size of 7 here and a size of 70000000 in {catalog}; keep one of them" in told.stderr
 
 
 # --------------------------------------------------------------------------------------------------- generate and show
@@ -249,7 +249,7 @@ workload:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(["catalog", "ad"], "there is no command 'ad': did you mean 'add'?", id="a misspelt command"),
+        pytest.param(["catalog", "ad"], "there is no command 'ad'; did you mean 'add'?", id="a misspelt command"),
         pytest.param(["catalog", "add", "{}/a.jsonl"], "Missing argument 'SOURCE...'", id="no source"),
         pytest.param(["catalog", "add", "{}/a.jsonl", "{}/x"], "x: cannot be read (No such file", id="no such source"),
         pytest.param(["catalog", "add", "{}/a.jsonl", "{}"], "is no OCI image layout", id="a folder of something else"),
@@ -266,7 +266,7 @@ workload:
         ),
         pytest.param(
             ["catalog", "add", "{}/a.jsonl", "{}/images.jsonl.zst", "--platform", "arm"],
-            "--platform: 'arm' is not a platform: write for example linux/amd64",
+            "--platform: 'arm' is not a platform; write for example linux/amd64",
             id="a platform",
         ),
         pytest.param(["catalog", "show", "{}/x.jsonl"], "x.jsonl: cannot be read (No such file", id="nothing to show"),
@@ -294,17 +294,17 @@ workload:
         pytest.param(["image", "web:1", "--kubeconfig", "{}/none"], "{}/none: ", id="no kubeconfig"),
         pytest.param(
             ["image", "registry.example/wbe:1", "--catalog", "{}/images.jsonl.zst"],
-            "REF: there is no image 'registry.example/wbe:1': did you mean 'registry.example/web:1'?",
+            "REF: there is no image 'registry.example/wbe:1'; did you mean 'registry.example/web:1'?",
             id="a misspelt image",
         ),
         pytest.param(
             ["image", "registry.example/arm:1", "--catalog", "{}/images.jsonl.zst"],
-            "REF: registry.example/arm:1 is there for linux/arm64: say --platform linux/arm64",
+            "REF: registry.example/arm:1 is there for linux/arm64; say --platform linux/arm64",
             id="an image for another platform",
         ),
         pytest.param(
             ["image", "sha256:", "--catalog", "{}/images.jsonl.zst"],
-            "3 images have digests that begin with sha256:: write more of it",
+            "3 images have digests that begin with sha256:; write more of it",
             id="too short a digest",
         ),
         pytest.param(

@@ -83,6 +83,7 @@ def test_compare_writes_every_run_and_the_table(tiny: Path) -> None:
     assert all("nodes" not in run and run["pods"]["started"] == 8 for run in runs)
     table = json.loads(told.stdout)
     assert table == json.loads((out / "comparison.json").read_bytes())
+    assert ["kube-default"] == list(table["unsupported"])
     assert ("tiny", "kube-default", [1, 2]) == (table["scenario"], table["baseline"], table["seeds"])
     pulled = [run["bytes_pulled"] for run in runs if run["profile"] == "image-locality"]
     rows = {(row["profile"], row["metric"]): row for row in table["rows"]}
@@ -203,7 +204,7 @@ def test_a_table_in_a_pipe_is_plain_and_names_the_baseline(tiny: Path) -> None:
         ),
         pytest.param(
             ["--profiles", "image-locality", "--metrics", "pulls,eviction"],
-            "--metrics: there is no metric 'eviction': did you mean 'evictions'?",
+            "--metrics: there is no metric 'eviction'; did you mean 'evictions'?",
             id="an unknown metric",
         ),
         pytest.param(

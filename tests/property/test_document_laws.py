@@ -265,7 +265,7 @@ def test_every_misspelled_field_is_found_where_it_stands(scenario, data):
 
     found = mistakes_in(read_yaml(text, "f.yaml"), Scenario)
 
-    assert [(line, plain.written_path((*path[:-1], wrong)), f"unknown field '{wrong}': did you mean '{name}'?")] == [
+    assert [(line, plain.written_path((*path[:-1], wrong)), f"unknown field '{wrong}'; did you mean '{name}'?")] == [
         (one.line, one.path, one.message) for one in found if wrong in one.path and "unknown" in one.message
     ]
     assert len(found) == 1 or name == "type"

@@ -10,6 +10,7 @@ import click
 from lamina.cli.cli_command import CliCommand
 from lamina.cli.shared_options import output_option, print_data, verbosity_option
 from lamina.cli.standard_input import InputFile
+from lamina.model.plain import plural
 
 if TYPE_CHECKING:
     from lamina.services.annotator.annotation_plan import AnnotationWrite
@@ -133,17 +134,17 @@ def _settings(what: str, url: str, metrics_server: bool, config: Path | None, re
 
     named = [name for name, given in _sources(url, metrics_server, config).items() if given]
     if len(named) > 1:
-        raise InputError.one(named[0], f"not together with {named[1]}: choose one")
+        raise InputError.one(named[0], f"not together with {named[1]}; choose one")
     if what == "allocation" and named:
-        raise InputError.one(named[0], "allocation is added up from pods: leave this off")
+        raise InputError.one(named[0], "allocation is added up from pods; leave this off")
     if what == "congestion" and metrics_server:
-        raise InputError.one("--metrics-server", "knows nothing of congestion: name a --prometheus")
+        raise InputError.one("--metrics-server", "knows nothing of congestion; name a --prometheus")
     if url:
         return UsageSettings(every=PAUSE, prometheus=prometheus(url))
     if config is not None:
         return load_settings(config, PAUSE)
     if not metrics_server and what != "allocation" and not remove:
-        raise InputError.one(what, "needs a source: name --prometheus URL or --config FILE, or say --metrics-server")
+        raise InputError.one(what, "needs a source; name --prometheus URL or --config FILE, or say --metrics-server")
     return UsageSettings(every=PAUSE, metrics_server=metrics_server)
 
 
@@ -155,7 +156,7 @@ def _check(settings: "UsageSettings", one_look: bool, refresh: float, forget: fl
     from lamina.model.errors import InputError
 
     if settings.metrics_server and one_look and not remove:
-        raise InputError.one("--metrics-server", "one look at it tells no deviation: leave --once and --dry-run off")
+        raise InputError.one("--metrics-server", "one look at it tells no deviation; leave --once and --dry-run off")
     if forget <= refresh:
         raise InputError.one("--forget", f"must be longer than --refresh, which is {refresh:g} s")
 
@@ -201,6 +202,6 @@ def _show(changes: Sequence["AnnotationWrite"], remark: str) -> None:
             table.add_row(literal(change.node), change.why, literal(said))
         screen.console.print(table)
     more = f", of which {MOST_ROWS} are shown" if len(changes) > MOST_ROWS else ""
-    screen.say(f"{len(changes)} nodes would be written{more}")
+    screen.say(f"{plural(len(changes), 'node')} would be written{more}")
     if remark:
         screen.say(literal(remark))

@@ -87,7 +87,7 @@ class LazyGroup(click.Group):
         if name and not name.startswith("-") and name not in COMMANDS:
             from lamina.model.conversion import suggest
 
-            raise click.UsageError(f"there is no command {name!r}: {suggest(name, COMMANDS)}", ctx)
+            raise click.UsageError(f"there is no command {name!r}; {suggest(name, COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
 

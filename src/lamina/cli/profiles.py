@@ -36,4 +36,4 @@ def profiles(name: str | None, output: str) -> None:
         text = NAMED[name][1]
         click.echo(text, nl=False) if output != "json" else print_data(read_yaml(text, name).data, output)
     else:
-        raise InputError.one("lamina profiles", f"there is no profile {name!r}: {suggest(name, NAMED)}")
+        raise InputError.one("lamina profiles", f"there is no profile {name!r}; {suggest(name, NAMED)}")

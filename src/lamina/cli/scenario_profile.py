@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from lamina.cli.options.scheduler_profile import configuration
+from lamina.cli.options.scheduler_profile import configuration, warned
 from lamina.model.errors import InputError, Mistake
 from lamina.scheduling.config.loader import Configuration
 from lamina.scheduling.config.named_profiles import DEFAULT
@@ -22,9 +22,9 @@ def chosen_for(scenario: Scenario, file: Path, profile: str | None) -> tuple[str
     """
     if profile or not scenario.profile:
         chosen = profile or DEFAULT
-        return chosen, configuration(chosen)
+        return chosen, warned(configuration(chosen))
     try:
-        return scenario.profile, configuration(scenario.profile)
+        return scenario.profile, warned(configuration(scenario.profile))
     except InputError as error:
         source, line = place_of(file, "profile")
         raise InputError([_placed(one, scenario.profile, source, line) for one in error.mistakes]) from error

@@ -129,10 +129,10 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
         other = "--registries" if registries is not None else "--docker-config"
         raise InputError.one("--no-registries", f"not together with {other}: nobody would be asked")
     if math.isnan(registry_deadline):
-        raise InputError.one("--registry-deadline", "nan is no number of seconds: write one from 0 to 60")
+        raise InputError.one("--registry-deadline", "nan is no number of seconds; write one from 0 to 60")
     name = scheduler_name if scheduler_name is not None else SCHEDULER_NAME
     if not NAME.fullmatch(name) or len(name) > 253:
-        raise InputError.one("--scheduler-name", f"{name!r:.80} cannot be a name: use a-z, 0-9, with - or . between")
+        raise InputError.one("--scheduler-name", f"{name!r:.80} cannot be a name; use a-z, 0-9, with - or . between")
     if config is not None:
         chosen = configuration(f"{config}" if "/" in f"{config}" else f"./{config}")
         kubeconfig = kubeconfig or _path(chosen.config.client_connection.kubeconfig)

@@ -94,6 +94,8 @@ class ProfileComparison(msgspec.Struct, frozen=True, kw_only=True):
     """How many pods started under each profile."""
     rows: tuple[ComparisonRow, ...]
     """By profile in the order the profiles first came up, then by metric."""
+    unsupported: dict[str, str] = {}
+    """Profile → what the scheduler it stands for does and the profile does not do yet; from the caller of `compare`."""
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -116,7 +118,7 @@ def compare(runs: Iterable[Run], baseline: str, metrics: Sequence[Metric] = METR
     for run in runs:
         tried.setdefault(run.profile, {})[run.seed] = run.summary
     if baseline not in tried:
-        raise InputError.one("baseline", f"there is no run under {baseline!r}: {suggest(baseline, tried)}")
+        raise InputError.one("baseline", f"there is no run under {baseline!r}; {suggest(baseline, tried)}")
     by_metric = [_rows(metric, tried, baseline) for metric in metrics]
     return ProfileComparison(
         scenario=next(str(summary["scenario"]) for summary in tried[baseline].values()),

@@ -116,11 +116,11 @@ def chosen(names: Iterable[str], source: str) -> tuple[Metric, ...]:
     mistakes = []
     for name in dict.fromkeys(wanted):
         if not name:
-            mistakes.append(Mistake(source, "an empty name: write the metrics with one comma between them"))
+            mistakes.append(Mistake(source, "an empty name; write the metrics with one comma between them"))
         elif name not in BY_NAME:
-            mistakes.append(Mistake(source, f"there is no metric {name!r}: {suggest(name, BY_NAME)}"))
+            mistakes.append(Mistake(source, f"there is no metric {name!r}; {suggest(name, BY_NAME)}"))
         elif wanted.count(name) > 1:
-            mistakes.append(Mistake(source, f"{name!r} is listed {wanted.count(name)} times: once is enough"))
+            mistakes.append(Mistake(source, f"{name!r} is listed {wanted.count(name)} times; once is enough"))
     if mistakes:
         raise InputError(mistakes)
     return tuple(BY_NAME[name] for name in wanted)

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from lamina.model.plain import plural
+
 CommandOutcomeKind = Literal["bind", "work", "evict", "nominate", "pending", "plugin-error", "wake"]
 
 
@@ -32,7 +34,9 @@ class CommandOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         if self.node:
             parts.append(f"to {self.node}")
         if self.total is not None:
-            parts.append(f"with {self.total} points, {self.tied} tied, {self.feasible} of {self.nodes} nodes feasible")
+            parts.append(
+                f"with {plural(self.total, 'point')}, {self.tied} tied, {self.feasible} of {plural(self.nodes, 'node')} feasible"
+            )
         if self.plugin:
             parts.append(f"by {self.plugin}")
         if self.kind == "wake":

@@ -11,7 +11,6 @@ The reader is called with the value; if it raises ValueError, that message is th
 Types that the walk does not know (dates, custom types) are judged by msgspec alone, which stops at its first mistake.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
@@ -22,12 +21,15 @@ from msgspec import inspect
 from lamina.model import plain, shapes
 from lamina.model.errors import InputError, Mistake
 from lamina.model.plain import Path, Plain
+from lamina.model.similar import nearest
 from lamina.model.yaml_document import YamlDocument
 
 T = TypeVar("T")
 
 MOST_NAMES: Final = 12
 """How many valid names are listed when none is near."""
+TOO_MANY_NAMES: Final = 50
+"""With more valid names than this, the first few tell a reader nothing, and none is listed."""
 
 
 def convert(document: YamlDocument, kind: type[T], path: Path = ()) -> T:
@@ -51,20 +53,17 @@ def mistakes_in(document: YamlDocument, kind: type[object], path: Path = ()) -> 
     return _in_order(found if path else [*document.mistakes, *found])
 
 
-def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """Find the valid name that was probably meant; case, ``_`` and ``-`` do not count."""
-    simple = {re.sub("[-_]", "", one).lower(): one for one in valid}
-    near = difflib.get_close_matches(re.sub("[-_]", "", name[:100]).lower(), simple, n=1)
-    return simple[near[0]] if near else None
-
-
 def suggest(name: str, valid: Iterable[str]) -> str:
-    """Say what to try instead of *name*: the nearest valid name or, if none is near, the first twelve."""
+    """Say what to try instead of *name*: a valid name that is alike; else some valid names, unless there are very many."""
     names = list(valid)
     if near := nearest(name, names):
         return f"did you mean {plain.shown(near)}?"
+    if not names:
+        return "nothing can be chosen here"
+    if len(names) > TOO_MANY_NAMES:
+        return f"none of the {len(names):,} valid names is similar"
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"choose from {', '.join(names[:MOST_NAMES])}{more}" if names else "nothing can be chosen here"
+    return f"choose from {', '.join(names[:MOST_NAMES])}{more}"
 
 
 def _in_order(mistakes: Iterable[Mistake]) -> list[Mistake]:
@@ -135,7 +134,7 @@ class _Walk:
 
     def choice(self, path: Path, value: Plain, valid: Iterable[object]) -> Mistake:
         names = [str(one) for one in valid if one is not None]
-        return self.mistake(path, f"{plain.shown(value)} is not allowed: {suggest(str(value), names)}")
+        return self.mistake(path, f"{plain.shown(value)} is not allowed; {suggest(str(value), names)}")
 
     def reading(self, kind: inspect.Metadata, value: Plain, path: Path) -> Iterator[Mistake]:
         """Try the reader that the field brings along."""
@@ -167,9 +166,9 @@ class _Walk:
         else:
             known = dict.fromkeys([tag_field, *(field.encode_name for one in kinds for field in one.fields)])
             for name in (name for name in value if name not in known):
-                yield self.mistake((*path, name), f"unknown field {plain.shown(name)}: {suggest(name, known)}")
+                yield self.mistake((*path, name), f"unknown field {plain.shown(name)}; {suggest(name, known)}")
             tags = ", ".join(str(one.tag) for one in kinds)
-            yield self.mistake((*path, tag_field), f"required field is missing: choose from {tags}")
+            yield self.mistake((*path, tag_field), f"required field is missing; choose from {tags}")
 
     def struct(self, kind: inspect.StructType, value: dict[str, Plain], path: Path) -> Iterator[Mistake]:
         fields = {one.encode_name: one for one in kind.fields}
@@ -180,7 +179,7 @@ class _Walk:
                 yield from self.check(fields[name].type, item, (*path, name))
             elif name not in valid:
                 meant.add(nearest(name, valid))
-                yield self.mistake((*path, name), f"unknown field {plain.shown(name)}: {suggest(name, valid)}")
+                yield self.mistake((*path, name), f"unknown field {plain.shown(name)}; {suggest(name, valid)}")
             elif item != kind.tag:
                 yield self.choice((*path, name), item, [kind.tag])
         for name, one in fields.items():

@@ -24,19 +24,19 @@ _MOST_CHARACTERS: Final = 64
 def seconds(value: str | float) -> float:
     """Read a duration or a point in time. Raises ValueError in words for the person who wrote it."""
     if isinstance(value, bool) or str(value) == "nan":
-        raise ValueError(f"{shown(value)} is not a duration: write for example 500ms, 10s, 5m or 1h")
+        raise ValueError(f"{shown(value)} is not a duration; write for example 500ms, 10s, 5m or 1h")
     text = str(value).strip()
     if text.startswith("-"):
-        raise ValueError(f"{shown(value)} is negative: write 0 or more")
+        raise ValueError(f"{shown(value)} is negative; write 0 or more")
     if len(text) > _MOST_CHARACTERS:
         raise ValueError(f"{shown(value)} is too long for a duration")
     if isinstance(value, str) and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
         if not _DURATION.fullmatch(text):
-            raise ValueError(f"{shown(value)} is not a duration: write for example 500ms, 10s, 5m or 1h")
+            raise ValueError(f"{shown(value)} is not a duration; write for example 500ms, 10s, 5m or 1h")
         total = sum(Fraction(number) * _MILLISECONDS[unit] for number, unit in _PART.findall(text)) / 1000
     else:
         # Of what YAML reads as a number only infinity is left to refuse.
         total = Fraction(text) if text != "inf" else Fraction(LONGEST + 1)
     if total > LONGEST:
-        raise ValueError(f"{shown(value)} is too long: at most ten years")
+        raise ValueError(f"{shown(value)} is too long; at most ten years")
     return float(total)

@@ -1,5 +1,5 @@
 """
-Plain data, as YAML and JSON hold it: what unquoted text stands for, and how a value or a path is shown to a person.
+Plain data, as YAML and JSON hold it: what unquoted text stands for, and how values, paths and counts are shown to people.
 
 Unquoted text stands for what Kubernetes makes of it, less the readings that surprise:
 
@@ -42,14 +42,14 @@ def scalar(text: str) -> bool | int | float | str | None:
         return text in _TRUE
     if _WHOLE.fullmatch(text):
         if len(text) > MAX_DIGITS:
-            raise ValueError(f"a number of {len(text)} digits is too long: put it in quotes if it is text")
+            raise ValueError(f"a number of {len(text)} digits is too long; put it in quotes if it is text")
         return int(text.replace("_", ""), 0)
     if _ENDLESS.fullmatch(text):
         return float(text.replace(".", ""))
     if _NUMBER.fullmatch(text):
         number = float(text.replace("_", ""))
         if math.isinf(number):
-            raise ValueError(f"the number {shown(text)} is too large: put it in quotes if it is text")
+            raise ValueError(f"the number {shown(text)} is too large; put it in quotes if it is text")
         return number
     return text
 
@@ -69,3 +69,8 @@ def written_path(path: Path) -> str:
     """Write a path as a person would: ``pods[2].labels['app/name']``."""
     steps = (f".{step}" if isinstance(step, str) and _NAME.fullmatch(step) else f"[{shown(step)}]" for step in path)
     return "".join(steps).removeprefix(".")
+
+
+def plural(number: int, noun: str, many: str = "") -> str:
+    """Return a number with its noun, in the plural unless the number is 1; *many* is a plural that takes no plain "s"."""
+    return f"{number:,} {noun if number == 1 else many or f'{noun}s'}"

@@ -96,7 +96,7 @@ def parse_reference(text: str) -> ImageReference:
     repository, colon, tag = name_and_tag.partition(":")
     if repository != repository.lower():
         meant = text[: len(text) - len(path)] + repository.lower() + path[len(repository) :]
-        raise ReferenceFormatError(text, f"repository names are lower case: did you mean {_QUOTE.repr(meant)}?")
+        raise ReferenceFormatError(text, f"repository names are lower case; did you mean {_QUOTE.repr(meant)}?")
     if registry == DOCKER_HUB and "/" not in repository:
         repository = f"{_OFFICIAL}/{repository}"
     _check_repository(text, repository)

@@ -78,16 +78,16 @@ def found(kind: inspect.Type, value: Plain, written: str) -> str:
             return "a mapping"
         case str():
             quoted = len(value) < plain.MAX_DIGITS and fits(kind, _unquoted(value), exactly=True)
-            return f"text {plain.shown(value)}{': remove the quotes' if quoted else ''}"
+            return f"text {plain.shown(value)}{'; remove the quotes' if quoted else ''}"
         case bool():
             said = str(value).lower()
             told = said if written.lower() in ("", said) else f"{written} (which YAML reads as {said})"
         case _:
             told = f"the number {plain.cut(written or str(value))}"
     if fits(kind, written or str(value), exactly=True):
-        return f"{told}: put it in quotes"
+        return f"{told}; put it in quotes"
     if isinstance(value, float) and value.is_integer() and fits(kind, int(value), exactly=True):
-        return f"{told}: write {int(value)}"
+        return f"{told}; write {int(value)}"
     return told
 
 

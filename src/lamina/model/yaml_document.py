@@ -31,11 +31,11 @@ MAX_NODES: Final = 200_000
 LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _CORE: Final = "tag:yaml.org,2002:"
-_MISALIGNED: Final = "this line does not line up with the lines above it: check the indentation"
+_MISALIGNED: Final = "this line does not line up with the lines above it; check the indentation"
 _UNCLOSED: Final = "a value or a ',' is missing, or a bracket is never closed"
 _PLAINLY: Final = (
-    ("cannot start any token", "no value starts with this character: indent with spaces, not tabs, and quote text"),
-    ("mapping values are not allowed", "a ':' where no field can start: check the indentation, or quote the text"),
+    ("cannot start any token", "no value starts with this character; indent with spaces, not tabs, and quote text"),
+    ("mapping values are not allowed", "a ':' where no field can start; check the indentation, or quote the text"),
     ("sequence entries are not allowed", "a list cannot start on the line of its name: begin a new line"),
     ("<block end>", _MISALIGNED),
     ("did not find expected key", _MISALIGNED),
@@ -44,7 +44,7 @@ _PLAINLY: Final = (
     ("',' or", _UNCLOSED),
     ("node content", _UNCLOSED),
     ("unexpected end of stream", "a quote is opened and never closed"),
-    ("document start", "the data ended above this line: check the indentation"),
+    ("document start", "the data ended above this line; check the indentation"),
 )
 """What either parser of PyYAML says, and what it means to the person."""
 
@@ -96,7 +96,7 @@ def read_yaml(text: str, source: str) -> YamlDocument:
     """Read the one document that *text* must hold. Empty documents around it do not count."""
     document, *others = read_yaml_all(text, source)
     if others:
-        message = "a second document starts here, and this file may hold only one: remove it, or the --- before it"
+        message = "a second document starts here, and this file may hold only one; remove it, or the --- before it"
         raise InputError([*document.mistakes, Mistake(source, message, line=others[0].root.line)])
     return document
 
@@ -104,9 +104,9 @@ def read_yaml(text: str, source: str) -> YamlDocument:
 def read_yaml_all(text: str, source: str) -> list[YamlDocument]:
     """Read all documents of *text*, of which there must be one at least. Empty ones are left out."""
     if len(text.encode(errors="surrogatepass")) > MAX_BYTES:
-        raise InputError.one(source, f"too large: at most {MAX_BYTES // 1024**2} MiB are read")
+        raise InputError.one(source, f"too large; at most {MAX_BYTES // 1024**2} MiB are read")
     if strange := yaml.reader.Reader.NON_PRINTABLE.search(text):
-        message = f"character U+{ord(strange.group()):04X} is not allowed in YAML: is this a text file?"
+        message = f"character U+{ord(strange.group()):04X} is not allowed in YAML; is this a text file?"
         raise InputError.one(source, message, line=text.count("\n", 0, strange.start()) + 1)
     documents = list(_YamlReader(text, source).documents())
     if not documents:
@@ -115,7 +115,7 @@ def read_yaml_all(text: str, source: str) -> list[YamlDocument]:
 
 
 def _foreign(tag: str) -> str:
-    return f"tag {plain.shown(tag.replace(_CORE, '!!'))} does not fit or is not understood: remove it"
+    return f"tag {plain.shown(tag.replace(_CORE, '!!'))} does not fit or is not understood; remove it"
 
 
 class _YamlReader:
@@ -162,9 +162,9 @@ class _YamlReader:
         """Count what is about to be built against the bounds."""
         self.left -= nodes
         if self.left < 0:
-            raise self.refusal(f"too much in it: at most {MAX_NODES} values are read, aliases written out", line)
+            raise self.refusal(f"too much in it; at most {MAX_NODES} values are read, aliases written out", line)
         if len(self.path) + height > MAX_NESTING:
-            raise self.refusal(f"nested too deep: at most {MAX_NESTING} levels are read", line)
+            raise self.refusal(f"nested too deep; at most {MAX_NESTING} levels are read", line)
 
     def place(self, event: yaml.Event) -> YamlNode:
         """Build what begins with *event*."""
@@ -243,7 +243,7 @@ class _YamlReader:
         if key.height:
             self.note("the name of a field cannot be a list or a mapping", key.line)
         elif not isinstance(key.value, str):
-            self.note("YAML does not read this name as text: put it in quotes", key.line)
+            self.note("YAML does not read this name as text; put it in quotes", key.line)
         elif key.written == "<<":
-            self.note("merge keys (<<) are not read: write the fields out", key.line)
+            self.note("merge keys (<<) are not read; write the fields out", key.line)
         return name

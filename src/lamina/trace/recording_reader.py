@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from lamina.model.errors import InputError
+from lamina.model.plain import plural
 from lamina.trace.recording import (
     FORMAT,
     LENGTH_BYTES,
@@ -33,7 +34,7 @@ SIZE_LIMIT: Final = 4 * 1024**3
 FIRST_LIMIT: Final = 4 * 1024**2
 """Bytes the header may take: what is no recording is not read further."""
 
-NOT_ONE: Final = "is not a recording of Lamina: name a file that `lamina scheduler --record-dir` wrote"
+NOT_ONE: Final = "is not a recording of Lamina; name a file that `lamina scheduler --record-dir` wrote"
 AGAIN: Final = "copy the file again"
 
 
@@ -57,7 +58,7 @@ def read_recording(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[R
         with Path(path).open("rb") as file:
             yield from _in_order(place, _frames(place, chunks(place, file, size_limit)))
     except OSError as error:
-        message = f"cannot be read ({error.strerror}): check the name and its permissions"
+        message = f"cannot be read ({error.strerror}); check the name and its permissions"
         raise InputError.one(place.source, message) from error
     except RecordingError as error:
         raise InputError.one(place.source, str(error)) from error
@@ -73,7 +74,7 @@ def _frames(place: FilePosition, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while len(held) - start >= LENGTH_BYTES:
             wanted = int.from_bytes(held[start : start + LENGTH_BYTES], "big")
             if wanted > limit:
-                raise place.refuse(NOT_ONE if limit == FIRST_LIMIT else f"has a record of {wanted} bytes: {AGAIN}")
+                raise place.refuse(NOT_ONE if limit == FIRST_LIMIT else f"has a record of {wanted} bytes; {AGAIN}")
             end = start + LENGTH_BYTES + wanted
             if len(held) < end:
                 break
@@ -81,7 +82,7 @@ def _frames(place: FilePosition, pieces: Iterator[bytes]) -> Iterator[bytes]:
             limit, start = RECORD_LIMIT, end
         del held[:start]
     if held:
-        raise place.refuse(NOT_ONE if limit == FIRST_LIMIT else f"was cut short in the middle of a record: {AGAIN}")
+        raise place.refuse(NOT_ONE if limit == FIRST_LIMIT else f"was cut short in the middle of a record; {AGAIN}")
 
 
 def _in_order(place: FilePosition, frames: Iterator[bytes]) -> Iterator[RecordingRecord]:
@@ -90,25 +91,25 @@ def _in_order(place: FilePosition, frames: Iterator[bytes]) -> Iterator[Recordin
     end: RecordingEnd | None = None
     for data in frames:
         if end is not None:
-            raise place.refuse(f"goes on after its end: {AGAIN}")
+            raise place.refuse(f"goes on after its end; {AGAIN}")
         if seen == 0:
             _check_header(place, data)
         record = _decode(place, data)
         if isinstance(record, RecordingEnd):
             if record.records != seen:
-                raise place.refuse(f"counts {record.records} records, there are {seen}: {AGAIN}")
+                raise place.refuse(f"counts {plural(record.records, 'record')}, there are {seen}; {AGAIN}")
             end = record
             continue
         stage = STAGES[type(record)]
         if stage < last or (stage == 0 and seen):
-            raise place.refuse(f"has a {type(record).__name__} where none can be: {AGAIN}")
+            raise place.refuse(f"has a {type(record).__name__} where none can be; {AGAIN}")
         last = stage
         seen += 1
         yield record
     if seen == 0:
-        raise place.refuse(f"is empty: {AGAIN}")
+        raise place.refuse(f"is empty; {AGAIN}")
     if end is None:
-        raise place.refuse(f"was cut short, its end is missing: {AGAIN}")
+        raise place.refuse(f"was cut short, its end is missing; {AGAIN}")
     yield end
 
 
@@ -123,11 +124,11 @@ def _check_header(place: FilePosition, data: bytes) -> None:
     if preamble.type != "header" or preamble.format != FORMAT or preamble.version < 1:
         raise place.refuse(NOT_ONE)
     if preamble.version > VERSION:
-        raise place.refuse(f"has version {preamble.version}, this Lamina reads up to {VERSION}: use a newer Lamina")
+        raise place.refuse(f"has version {preamble.version}, this Lamina reads up to {VERSION}; use a newer Lamina")
 
 
 def _decode(place: FilePosition, data: bytes) -> RecordingRecord:
     try:
         return RECORD.decode(data)
     except (ValueError, RecursionError) as error:
-        raise place.refuse(f"has a record that is none ({error}): {AGAIN}") from error
+        raise place.refuse(f"has a record that is none ({error}); {AGAIN}") from error

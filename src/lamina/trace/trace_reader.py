@@ -14,6 +14,7 @@ import msgspec
 import zstandard
 
 from lamina.model.errors import InputError
+from lamina.model.plain import plural
 from lamina.trace.trace_records import FORMAT, LINE_LIMIT, VERSION, TraceEnd, TraceHeader, TraceRecord
 
 SIZE_LIMIT: Final = 8 * 1024**3
@@ -53,7 +54,7 @@ def read_trace(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[Trace
         with Path(path).open("rb") as file:
             yield from _records(place, _lines(place, chunks(place, file, size_limit)))
     except OSError as error:
-        message = f"cannot be read ({error.strerror}): check the name and its permissions"
+        message = f"cannot be read ({error.strerror}); check the name and its permissions"
         raise InputError.one(place.source, message) from error
 
 
@@ -76,23 +77,25 @@ def _records(place: FilePosition, lines: Iterator[bytes]) -> Iterator[TraceRecor
     end: TraceEnd | None = None
     for line in lines:
         if end is not None:
-            raise place.refuse(f"goes on after its end: {RERUN}")
+            raise place.refuse(f"goes on after its end; {RERUN}")
         if seen == 0:
             _check_header(place, line)
         record = _decode(place, line)
         if isinstance(record, TraceHeader) and seen > 0:
-            raise place.refuse("a second header: keep one trace in one file")
+            raise place.refuse("a second header; keep one trace in one file")
         if isinstance(record, TraceEnd):
             if record.records != seen:
-                raise place.refuse(f"counts {record.records} records before this one, there are {seen}: {RERUN}")
+                raise place.refuse(
+                    f"counts {plural(record.records, 'record')} before this one, there are {seen}; {RERUN}"
+                )
             end = record
             continue
         seen += 1
         yield record
     if seen == 0:
-        raise place.refuse(f"is empty: {RERUN}")
+        raise place.refuse(f"is empty; {RERUN}")
     if end is None:
-        raise place.refuse(f"was cut short, its end record is missing: {RERUN}")
+        raise place.refuse(f"was cut short, its end record is missing; {RERUN}")
     yield end
 
 
@@ -103,16 +106,16 @@ def _check_header(place: FilePosition, line: bytes) -> None:
     except (ValueError, RecursionError):
         preamble = TracePreamble()
     if preamble.type != "header" or preamble.format != FORMAT or preamble.version < 1:
-        raise place.refuse("is not a trace of Lamina: name a file that a run wrote")
+        raise place.refuse("is not a trace of Lamina; name a file that a run wrote")
     if preamble.version > VERSION:
-        raise place.refuse(f"has version {preamble.version}, this Lamina reads up to {VERSION}: use a newer Lamina")
+        raise place.refuse(f"has version {preamble.version}, this Lamina reads up to {VERSION}; use a newer Lamina")
 
 
 def _decode(place: FilePosition, line: bytes) -> TraceRecord:
     try:
         return RECORD.decode(line)
     except (ValueError, RecursionError) as error:
-        raise place.refuse(f"is not a trace record ({error}): {RERUN}") from error
+        raise place.refuse(f"is not a trace record ({error}); {RERUN}") from error
 
 
 def _lines(place: FilePosition, chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -136,12 +139,12 @@ def _lines(place: FilePosition, chunks: Iterator[bytes]) -> Iterator[bytes]:
         # It may well look complete, but a trace ends with the end of a line.
         if place.line == 1:
             _check_header(place, bytes(held))
-        raise place.refuse(f"was cut short in the middle of a record: {RERUN}")
+        raise place.refuse(f"was cut short in the middle of a record; {RERUN}")
 
 
 def _check_length(place: FilePosition, length: int) -> None:
     if length > LINE_LIMIT:
-        raise place.refuse(f"a line of more than {LINE_LIMIT} bytes is no trace record: {RERUN}")
+        raise place.refuse(f"a line of more than {LINE_LIMIT} bytes is no trace record; {RERUN}")
 
 
 def chunks(place: FilePosition, file: BinaryIO, size_limit: int) -> Iterator[bytes]:
@@ -152,7 +155,7 @@ def chunks(place: FilePosition, file: BinaryIO, size_limit: int) -> Iterator[byt
     for chunk in _decompressed(place, file) if magic == ZSTD_MAGIC else iter(lambda: file.read(PLAIN_CHUNK), b""):
         size += len(chunk)
         if size > size_limit:
-            raise place.refuse(f"is longer than {size_limit} bytes when decompressed: name a file that a run wrote")
+            raise place.refuse(f"is longer than {size_limit} bytes when decompressed; name a file that a run wrote")
         yield chunk
 
 
@@ -165,9 +168,9 @@ def _decompressed(place: FilePosition, file: BinaryIO) -> Iterator[bytes]:
         try:
             chunk = decompressor.decompress(data)
         except zstandard.ZstdError as error:
-            raise place.refuse(f"is damaged ({error}): {RERUN}") from error
+            raise place.refuse(f"is damaged ({error}); {RERUN}") from error
         yield chunk
     if data or decompressor.unused_data:
-        raise place.refuse(f"goes on after the end of its compressed data: {RERUN}")
+        raise place.refuse(f"goes on after the end of its compressed data; {RERUN}")
     if not decompressor.eof:
-        raise place.refuse(f"was cut short in its compressed data: {RERUN}")
+        raise place.refuse(f"was cut short in its compressed data; {RERUN}")

@@ -203,5 +203,5 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"cannot be written ({error.strerror}): check the folder, its permissions and the space left"
+        message = f"cannot be written ({error.strerror}); check the folder, its permissions and the space left"
         raise InputError.one(str(path), message) from error

@@ -81,7 +81,7 @@ def read_catalog(path: str | Path) -> tuple[Image, ...]:
         if number == 1:
             _check_header(source, line)
         elif number - 1 > IMAGE_LIMIT:
-            raise InputError.one(source, f"more than {IMAGE_LIMIT} images: split it", line=number)
+            raise InputError.one(source, f"more than {IMAGE_LIMIT} images; split it", line=number)
         elif line.strip():
             problems = _read_line(line, f"line {number}", gathering, digests)
             mistakes += (Mistake(source, problem, line=number) for problem in problems)
@@ -122,7 +122,7 @@ def _check_header(source: str, line: bytes) -> None:
         raise InputError.one(source, message, line=1)
     version = _HEADER.decode(line).version
     if not 1 <= version <= VERSION:
-        raise InputError.one(source, f"has version {version}, this Lamina reads {VERSION}: use a newer Lamina", line=1)
+        raise InputError.one(source, f"has version {version}, this Lamina reads {VERSION}; use a newer Lamina", line=1)
 
 
 def _read_line(line: bytes, where: str, gathering: ImageMerger, digests: dict[str, Digest]) -> list[str]:
@@ -140,7 +140,7 @@ def _read_line(line: bytes, where: str, gathering: ImageMerger, digests: dict[st
 def _layer(entry: CatalogLayer, digests: dict[str, Digest]) -> Layer:
     for size in (entry.size, entry.unpacked or 0):
         if not 0 <= size <= SIZE_LIMIT:
-            raise ValueError(f"a layer of {size} bytes: write 0 to {SIZE_LIMIT}")
+            raise ValueError(f"a layer of {size} bytes; write 0 to {SIZE_LIMIT}")
     # Most layers are listed many times: one check and one text for each.
     digest = digests.get(entry.digest)
     if digest is None:

@@ -43,7 +43,7 @@ def read_lines(path: Path, bounds: ReadBounds) -> Iterator[tuple[int, bytes]]:
         with path.open("rb") as file:
             yield from _numbered(str(path), _chunks(str(path), file), bounds)
     except OSError as error:
-        message = f"cannot be read ({error.strerror}): check the name and its permissions"
+        message = f"cannot be read ({error.strerror}); check the name and its permissions"
         raise InputError.one(str(path), message) from error
 
 
@@ -53,7 +53,7 @@ def _numbered(source: str, chunks: Iterator[bytes], bounds: ReadBounds) -> Itera
     for chunk in chunks:
         size += len(chunk)
         if size > bounds.size:
-            raise InputError.one(source, f"is longer than {bounds.size} bytes when decompressed: split it")
+            raise InputError.one(source, f"is longer than {bounds.size} bytes when decompressed; split it")
         *whole, rest = chunk.split(b"\n")
         for line in whole:
             held += line
@@ -69,7 +69,7 @@ def _numbered(source: str, chunks: Iterator[bytes], bounds: ReadBounds) -> Itera
 
 def _check_length(source: str, number: int, length: int, bounds: ReadBounds) -> None:
     if length > bounds.line:
-        raise InputError.one(source, f"a line of more than {bounds.line} bytes: is this the right file?", line=number)
+        raise InputError.one(source, f"a line of more than {bounds.line} bytes; is this the right file?", line=number)
 
 
 def _chunks(source: str, file: BinaryIO) -> Iterator[bytes]:
@@ -90,7 +90,7 @@ def _from_gzip(source: str, file: BinaryIO) -> Iterator[bytes]:
         try:
             chunk = stream.decompress(data, CHUNK)
         except zlib.error as error:
-            raise InputError.one(source, f"is damaged ({error}): {AGAIN}") from error
+            raise InputError.one(source, f"is damaged ({error}); {AGAIN}") from error
         yield chunk
         if stream.eof:
             data = stream.unused_data or file.read(CHUNK)
@@ -99,7 +99,7 @@ def _from_gzip(source: str, file: BinaryIO) -> Iterator[bytes]:
         else:
             data = stream.unconsumed_tail or file.read(CHUNK)
     if not stream.eof:
-        raise InputError.one(source, f"was cut short in its compressed data: {AGAIN}")
+        raise InputError.one(source, f"was cut short in its compressed data; {AGAIN}")
 
 
 def _from_zstd(source: str, file: BinaryIO) -> Iterator[bytes]:
@@ -111,9 +111,9 @@ def _from_zstd(source: str, file: BinaryIO) -> Iterator[bytes]:
         try:
             chunk = stream.decompress(data)
         except zstandard.ZstdError as error:
-            raise InputError.one(source, f"is damaged ({error}): {AGAIN}") from error
+            raise InputError.one(source, f"is damaged ({error}); {AGAIN}") from error
         yield chunk
     if data or stream.unused_data:
-        raise InputError.one(source, f"goes on after the end of its compressed data: {AGAIN}")
+        raise InputError.one(source, f"goes on after the end of its compressed data; {AGAIN}")
     if not stream.eof:
-        raise InputError.one(source, f"was cut short in its compressed data: {AGAIN}")
+        raise InputError.one(source, f"was cut short in its compressed data; {AGAIN}")

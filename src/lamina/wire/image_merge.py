@@ -96,11 +96,11 @@ class ImageMerger:
         if held is None:
             return
         if held.layers != tuple(layer.digest for layer in image.layers):
-            yield f"image {image.digest[:SHORT]} has other layers in {held.where}: keep one of them"
+            yield f"image {image.digest[:SHORT]} has other layers in {held.where}; keep one of them"
         if held.platform != image.platform:
             yield (
                 f"image {image.digest[:SHORT]} is for {written(image.platform)} here and for {written(held.platform)} "
-                f"in {held.where}: keep one of them"
+                f"in {held.where}; keep one of them"
             )
 
     def _other_layers(self, image: Image, where: str) -> Iterator[str]:
@@ -117,7 +117,7 @@ class ImageMerger:
             ):
                 if one != other and one is not None and other is not None:
                     yield (
-                        f"layer {layer.digest[:SHORT]} has {what.format(one)} here and {what.format(other)} in {first}: "
+                        f"layer {layer.digest[:SHORT]} has {what.format(one)} here and {what.format(other)} in {first}; "
                         "keep one of them"
                     )
 
@@ -127,7 +127,7 @@ class ImageMerger:
         for folded, name in names.items():
             before = self._named.get((folded, image.platform))
             if before is not None and before != image.digest:
-                yield f"{name} is another image in {self._images[before].where}: write one of them with its digest"
+                yield f"{name} is another image in {self._images[before].where}; write one of them with its digest"
 
 
 def written(platform: Platform) -> str:
@@ -139,7 +139,7 @@ def read_platform(text: str) -> Platform:
     """Read ``os/architecture`` with an optional variant. Raises ValueError in words."""
     parts = text.split("/")
     if not 2 <= len(parts) <= 3 or not all(part and len(part) <= 64 and part.isprintable() for part in parts):
-        raise ValueError(f"{text[:60]!r} is not a platform: write for example linux/amd64")
+        raise ValueError(f"{text[:60]!r} is not a platform; write for example linux/amd64")
     return Platform(*parts)
 
 

@@ -70,5 +70,5 @@ def kind_of(path: Path) -> Kind:
         if is_catalog(line):
             return "catalog"
     if compressed:
-        raise InputError.one(str(path), "is compressed and no catalog: decompress it first")
+        raise InputError.one(str(path), "is compressed and no catalog; decompress it first")
     return "document"

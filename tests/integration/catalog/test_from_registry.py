@@ -80,7 +80,7 @@ def test_a_cluster_tells_what_its_nodes_hold_and_registries_what_its_pods_want(t
 
     file = tmp_path / "cluster.jsonl"
     told = lamina("catalog", "from-cluster", file, *asked)
-    assert (0, f"{file}: 1 images, 1 of them new\n", "") == (told.returncode, told.stdout, told.stderr)
+    assert (0, f"{file}: 1 image, 1 of them new\n", "") == (told.returncode, told.stdout, told.stderr)
     assert [(held_name, "quay.io/team/held:1")] == [image.names for image in read_catalog(file)]
 
     resolved = lamina("catalog", "from-cluster", file, *asked, "--resolve", "--registries", rules)
@@ -94,4 +94,4 @@ def test_a_cluster_without_our_kinds_is_told_of_in_one_line(tmp_path, bed_factor
 
     assert 2 == told.returncode
     (line,) = told.stderr.splitlines()
-    assert line.startswith("the cluster: does not know ImageLayers and NodeLayers: install Lamina's kinds first")
+    assert line.startswith("the cluster: does not know ImageLayers and NodeLayers; install Lamina's kinds first")

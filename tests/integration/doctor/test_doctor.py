@@ -47,7 +47,7 @@ def test_what_is_missing_is_named_and_what_was_installed_is_not(bed_factory):
     assert "kubectl apply --server-side -f deploy/crds" == before["kinds"]["advice"]
     wanted = ("API server", "kinds", "policy", "agent's rights", "scheduler's rights", "clock")
     assert dict.fromkeys(wanted, "ok") == {subject: installed[subject]["verdict"] for subject in wanted}
-    assert (1, "0 of 1 nodes report; silent: n1") == (silent_code, installed["reports"]["told"])
+    assert (1, "0 of 1 node reports; silent: n1") == (silent_code, installed["reports"]["told"])
 
 
 def test_an_api_server_that_is_gone_is_one_finding(bed_factory):
@@ -81,7 +81,7 @@ def test_a_runtime_and_its_registry_are_looked_at(bed_factory, containerd_factor
 
     verdicts = {subject: found[subject]["verdict"] for subject in ("runtime", "CRI", "reuse mode", "reports")}
     assert dict.fromkeys(("runtime", "CRI", "reuse mode", "reports"), "ok") == verdicts
-    assert (f"at {runtime.socket}, 1 images") in found["runtime"]["told"]
+    assert (f"at {runtime.socket}, 1 image") in found["runtime"]["told"]
     assert "any layer that is here is reused" == found["reuse mode"]["told"]
     registry = f"registry {registry_server.host}"
     assert ("ok", f"told what {reference} consists of (2 layers)") == (

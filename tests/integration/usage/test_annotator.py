@@ -311,7 +311,7 @@ def test_the_command_prints_a_table_writes_nothing_and_ends_when_asked_to(bed, a
     printed = subprocess.run([*words, "--dry-run"], capture_output=True, text=True, check=True, timeout=60)
 
     assert "mean-free-cpu=3000" in printed.stdout
-    assert "1 nodes would be written" in printed.stdout
+    assert "1 node would be written" in printed.stdout
     assert [] == writes_since(bed, began)
 
     service = subprocess.Popen([*words, "--every", "1", "--log-format", "json"], stderr=subprocess.PIPE, text=True)

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from lamina.cli.compare import run_pool
+from lamina.cli.compare.comparison_notes import with_unsupported
 from lamina.cli.compare.comparison_table import print_comparison
 from lamina.cli.output.screen import Screen
 from lamina.evaluation.comparison import ProfileComparison, Run, compare
@@ -38,7 +39,7 @@ def compared(story: str) -> ProfileComparison:
         for seed in (1, 2, 3)
         for name, profile in profiles.items()
     ]
-    return compare(runs, "kube-default")
+    return with_unsupported(compare(runs, "kube-default"))
 
 
 def page(story: str, width: int) -> str:

@@ -104,12 +104,12 @@ def test_the_scheduler_is_told_where_to_ask(capsys, words, url):
         pytest.param(("--scheduler-name", ""), f"--scheduler-name: {EMPTY}", id="no scheduler"),
         pytest.param(
             ("--prometheus", "blah"),
-            "--prometheus: 'blah' is no address: write it as http://prometheus.monitoring:9090",
+            "--prometheus: 'blah' is no address; write it as http://prometheus.monitoring:9090",
             id="no address",
         ),
         pytest.param(
             ("--prometheus", "http://p:99999"),
-            "--prometheus: 'http://p:99999' is no address: write it as http://prometheus.monitoring:9090",
+            "--prometheus: 'http://p:99999' is no address; write it as http://prometheus.monitoring:9090",
             id="no port",
         ),
         pytest.param(
@@ -119,7 +119,7 @@ def test_the_scheduler_is_told_where_to_ask(capsys, words, url):
         ),
         pytest.param(
             ("--prometheus", "http://me:secret@p:9090"),
-            "--prometheus: has a user or a password in it: leave them off, and name them beside `url` in a file, as "
+            "--prometheus: has a user or a password in it; leave them off, and name them beside `url` in a file, as "
             "docs/scheduling-agents-data.md shows",
             id="a password, which is not repeated",
         ),

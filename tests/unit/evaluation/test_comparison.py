@@ -275,7 +275,7 @@ def test_metrics_can_be_chosen_and_come_in_that_order():
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        pytest.param(["eviction"], "--metrics: there is no metric 'eviction': did you mean 'evictions'?", id="unknown"),
+        pytest.param(["eviction"], "--metrics: there is no metric 'eviction'; did you mean 'evictions'?", id="unknown"),
         pytest.param(["pulls", ""], "--metrics: an empty name", id="empty"),
         pytest.param(["pulls", "pulls"], "--metrics: 'pulls' is listed 2 times", id="twice"),
     ],

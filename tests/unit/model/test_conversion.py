@@ -15,7 +15,7 @@ from lamina.model.yaml_document import read_yaml
 def a_size(text):
     """Read a size such as 5Gi, or say that it is none."""
     if not str(text).endswith("Gi"):
-        raise ValueError(f"{text!r} is not a size:\n  write it like 5Gi")
+        raise ValueError(f"{text!r} is not a size;\n  write it like 5Gi")
 
 
 Size = Annotated[str, msgspec.Meta(extra={"reads": a_size})]
@@ -123,13 +123,13 @@ nodes:
     diskSize: 5
 """
     expected = [
-        "f.yaml:1: polcy: unknown field 'polcy': did you mean 'policy'?",
-        "f.yaml:4: nodes[0].bandwith: unknown field 'bandwith': did you mean 'bandwidth'?",
+        "f.yaml:1: polcy: unknown field 'polcy'; did you mean 'policy'?",
+        "f.yaml:4: nodes[0].bandwith: unknown field 'bandwith'; did you mean 'bandwidth'?",
         "f.yaml:5: nodes[0].cores: expected a whole number, found text 'four'",
         "f.yaml:6: nodes[1].cores: must be at least 1, found 0",
         "f.yaml:6: nodes[1].name: required field is missing",
         "f.yaml:7: nodes[1].cores: written twice in one mapping, first on line 6",
-        "f.yaml:8: nodes[1].diskSize: expected text, found the number 5: put it in quotes",
+        "f.yaml:8: nodes[1].diskSize: expected text, found the number 5; put it in quotes",
     ]
     document = read_yaml(text, "f.yaml")
 
@@ -151,14 +151,14 @@ NODES = "nodes: [{name: n1}]\n"
         pytest.param("policy: on", "policy: expected one of", id="on: the YAML trap in a choice"),
         pytest.param(
             "policy: on",
-            "found on (which YAML reads as true): put it in quotes",
+            "found on (which YAML reads as true); put it in quotes",
             id="on: how to get out of the trap",
         ),
         pytest.param("policy: 3", "'spread', found the number 3", id="a number where a choice is expected"),
-        pytest.param("policy: sprad", "policy: 'sprad' is not allowed: did you mean 'spread'?", id="near a choice"),
-        pytest.param("policy: x", "'x' is not allowed: choose from locality, on, spread", id="near no choice"),
+        pytest.param("policy: sprad", "policy: 'sprad' is not allowed; did you mean 'spread'?", id="near a choice"),
+        pytest.param("policy: x", "'x' is not allowed; choose from locality, on, spread", id="near no choice"),
         pytest.param(
-            "nodes: [{name: n1, reuse: sett}]", "nodes[0].reuse: 'sett' is not allowed: did you mean 'set'?", id="enum"
+            "nodes: [{name: n1, reuse: sett}]", "nodes[0].reuse: 'sett' is not allowed; did you mean 'set'?", id="enum"
         ),
         pytest.param("nodes: {name: n1}", "f.yaml:1: nodes: expected a list, found a mapping", id="mapping for list"),
         pytest.param("nodes:", "f.yaml:1: nodes: expected a list, found nothing", id="nothing for list"),
@@ -172,19 +172,19 @@ NODES = "nodes: [{name: n1}]\n"
         pytest.param("nodes: [{name: abcdefghi}]", "must have at most 8 characters, found 9", id="too long"),
         pytest.param("nodes: [{name: N1}]", "must match the pattern ^[a-z0-9-]*$, found 'N1'", id="pattern"),
         pytest.param(
-            "nodes: [{name: no}]", "expected text, found no (which YAML reads as false): put it in quotes", id="Norway"
+            "nodes: [{name: no}]", "expected text, found no (which YAML reads as false); put it in quotes", id="Norway"
         ),
-        pytest.param("nodes: [{name: 1.10}]", "expected text, found the number 1.10: put it in quotes", id="a version"),
+        pytest.param("nodes: [{name: 1.10}]", "expected text, found the number 1.10; put it in quotes", id="a version"),
         pytest.param(
             "nodes: [{name: a, cores: '4'}]",
-            "expected a whole number, found text '4': remove the quotes",
+            "expected a whole number, found text '4'; remove the quotes",
             id="quoted number",
         ),
         pytest.param(
             "nodes: [{name: a, cores: 4.5}]", "expected a whole number, found the number 4.5", id="half a core"
         ),
         pytest.param(
-            "nodes: [{name: a, cores: 1e2}]", "expected a whole number, found the number 1e2: write 100", id="exponent"
+            "nodes: [{name: a, cores: 1e2}]", "expected a whole number, found the number 1e2; write 100", id="exponent"
         ),
         pytest.param("nodes: [{name: a, cores: true}]", "expected a whole number, found true", id="true is no number"),
         pytest.param("nodes: [{name: a, cores: 513}]", "must be at most 512, found 513", id="too many cores"),
@@ -194,7 +194,7 @@ NODES = "nodes: [{name: n1}]\n"
         pytest.param(
             "nodes: [{name: a, ready: 1}]", "expected true or false, found the number 1", id="one is not true"
         ),
-        pytest.param("nodes: [{name: a, ready: 'yes'}]", "found text 'yes': remove the quotes", id="quoted yes"),
+        pytest.param("nodes: [{name: a, ready: 'yes'}]", "found text 'yes'; remove the quotes", id="quoted yes"),
         pytest.param(
             "nodes: [{name: a, labels: {x: 1}}]", "nodes[0].labels.x: expected text, found the number 1", id="label"
         ),
@@ -203,26 +203,26 @@ NODES = "nodes: [{name: n1}]\n"
         ),
         pytest.param(
             "nodes: [{name: a, bandwidth: 5}]",
-            "expected text or nothing, found the number 5: put it in quotes",
+            "expected text or nothing, found the number 5; put it in quotes",
             id="union",
         ),
         pytest.param(
-            "nodes: [{name: a, disk_size: 5Gi}]", "unknown field 'disk_size': did you mean 'diskSize'?", id="snake case"
+            "nodes: [{name: a, disk_size: 5Gi}]", "unknown field 'disk_size'; did you mean 'diskSize'?", id="snake case"
         ),
         pytest.param(
-            "nodes: [{NAME: a}]", "unknown field 'NAME': did you mean 'name'?", id="capitals, and not missing too"
+            "nodes: [{NAME: a}]", "unknown field 'NAME'; did you mean 'name'?", id="capitals, and not missing too"
         ),
         pytest.param(
             "nodes: [{name: a, zzz: 1}]",
-            "unknown field 'zzz': choose from name, cores, bandwidth, diskSize, labels, speed, ready, reuse",
+            "unknown field 'zzz'; choose from name, cores, bandwidth, diskSize, labels, speed, ready, reuse",
             id="near no field",
         ),
         pytest.param(
-            "nodes: [{name: a, diskSize: 5}]", "found the number 5: put it in quotes", id="reader: wrong type first"
+            "nodes: [{name: a, diskSize: 5}]", "found the number 5; put it in quotes", id="reader: wrong type first"
         ),
         pytest.param(
             "nodes: [{name: a, diskSize: 5G}]",
-            "'5G' is not a size: write it like 5Gi",
+            "'5G' is not a size; write it like 5Gi",
             id="reader: its message on one line",
         ),
         pytest.param(
@@ -235,22 +235,22 @@ NODES = "nodes: [{name: n1}]\n"
         ),
         pytest.param(f"{NODES}amounts: [[cpu, x]]", "amounts[0][1]: expected a whole number", id="pairs"),
         pytest.param(
-            f"{NODES}seed: 1.5", "expected a whole number or text, found the number 1.5: put it in quotes", id="either"
+            f"{NODES}seed: 1.5", "expected a whole number or text, found the number 1.5; put it in quotes", id="either"
         ),
         pytest.param(f"{NODES}arrivals: 3", "expected a mapping or nothing, found the number 3", id="no struct at all"),
         pytest.param(
             f"{NODES}arrivals: {{rate: 3}}",
-            "arrivals.type: required field is missing: choose from fixed, poisson",
+            "arrivals.type: required field is missing; choose from fixed, poisson",
             id="no tag",
         ),
         pytest.param(
             f"{NODES}arrivals: {{type: poison}}",
-            "arrivals.type: 'poison' is not allowed: did you mean 'poisson'?",
+            "arrivals.type: 'poison' is not allowed; did you mean 'poisson'?",
             id="near a tag",
         ),
         pytest.param(
             f"{NODES}arrivals: {{type: [1]}}",
-            "arrivals.type: [1] is not allowed: choose from fixed, poisson",
+            "arrivals.type: [1] is not allowed; choose from fixed, poisson",
             id="odd tag",
         ),
         pytest.param(
@@ -260,7 +260,7 @@ NODES = "nodes: [{name: n1}]\n"
         ),
         pytest.param(
             f"{NODES}only: {{type: fixed, rate: 1}}",
-            "only.type: 'fixed' is not allowed: choose from poisson",
+            "only.type: 'fixed' is not allowed; choose from poisson",
             id="only tag",
         ),
         pytest.param(f"{NODES}start: 3", "f.yaml:2: start: ", id="a kind judged by msgspec alone"),
@@ -283,7 +283,7 @@ def test_a_misspelled_required_field_is_told_once():
     """
     The suggestion already says what is missing.
     """
-    assert ["f.yaml:1: nodes[0].nme: unknown field 'nme': did you mean 'name'?"] == said("nodes: [{nme: a}]")
+    assert ["f.yaml:1: nodes[0].nme: unknown field 'nme'; did you mean 'name'?"] == said("nodes: [{nme: a}]")
 
 
 def test_what_the_document_already_says_about_a_value_is_not_said_again():
@@ -298,8 +298,8 @@ def test_a_misspelled_tag_is_pointed_out():
     Without its tag nothing is known about a struct, but the wrong name is.
     """
     expected = [
-        "f.yaml:2: arrivals.typ: unknown field 'typ': did you mean 'type'?",
-        "f.yaml:2: arrivals.type: required field is missing: choose from fixed, poisson",
+        "f.yaml:2: arrivals.typ: unknown field 'typ'; did you mean 'type'?",
+        "f.yaml:2: arrivals.type: required field is missing; choose from fixed, poisson",
     ]
 
     assert expected == said(f"{NODES}arrivals: {{typ: fixed, at: []}}")
@@ -310,7 +310,7 @@ def test_unknown_fields_are_mistakes_even_where_the_struct_would_ignore_them():
     msgspec alone would let them pass.
     """
     assert Poisson(1.0) == msgspec.convert({"rate": 1, "rat": 2}, Poisson)
-    assert ["f.yaml:1: rat: unknown field 'rat': did you mean 'rate'?"] == said("{rate: 1, rat: 2}", Poisson)
+    assert ["f.yaml:1: rat: unknown field 'rat'; did you mean 'rate'?"] == said("{rate: 1, rat: 2}", Poisson)
 
 
 class Range(msgspec.Struct):

@@ -36,7 +36,7 @@ def test_a_duration_is_read_as_seconds(written, seconds):
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        pytest.param("10 s", "is not a duration: write for example 500ms", id="a space inside"),
+        pytest.param("10 s", "is not a duration; write for example 500ms", id="a space inside"),
         pytest.param("1d", "is not a duration", id="a unit nobody knows"),
         pytest.param("", "is not a duration", id="nothing"),
         pytest.param("1s 1s", "is not a duration", id="a space between"),

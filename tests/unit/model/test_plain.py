@@ -94,3 +94,18 @@ def test_a_path_is_written_as_a_person_would(path, expected):
     Dots between plain names, brackets around positions and odd names; never more than one line.
     """
     assert expected == plain.written_path(path)
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "many", "text"),
+    [
+        pytest.param(0, "pod", "", "0 pods", id="none"),
+        pytest.param(1, "pod", "", "1 pod", id="one"),
+        pytest.param(2, "pod", "", "2 pods", id="two"),
+        pytest.param(12_345, "node", "", "12,345 nodes", id="thousands"),
+        pytest.param(1, "entry", "entries", "1 entry", id="one of an irregular noun"),
+        pytest.param(3, "entry", "entries", "3 entries", id="several of an irregular noun"),
+    ],
+)
+def test_a_count_is_written_with_its_noun(number, noun, many, text):
+    assert text == plain.plural(number, noun, many)

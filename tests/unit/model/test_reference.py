@@ -89,8 +89,8 @@ def test_the_familiar_form_is_the_shortest_that_means_the_same(text, want):
     ("text", "advice"),
     [
         pytest.param("", "it is empty; write for example nginx:1.27", id="empty"),
-        pytest.param("Nginx:1.27", "lower case: did you mean 'nginx:1.27'?", id="upper case"),
-        pytest.param("ghcr.io/Org/App:V1", "lower case: did you mean 'ghcr.io/org/app:V1'?", id="upper case in a path"),
+        pytest.param("Nginx:1.27", "lower case; did you mean 'nginx:1.27'?", id="upper case"),
+        pytest.param("ghcr.io/Org/App:V1", "lower case; did you mean 'ghcr.io/org/app:V1'?", id="upper case in a path"),
         pytest.param("https://ghcr.io/a", "leave out the protocol and write 'ghcr.io/a'", id="a web address"),
         pytest.param(HEX, f"image id; write its repository and @{SHA}", id="an image id"),
         pytest.param("nginx:", "nothing follows the colon", id="empty tag"),
@@ -161,7 +161,7 @@ def test_a_message_shows_only_a_piece_of_a_long_text():
 
 def test_the_error_is_a_value_error_and_one_of_ours_and_can_be_copied():
     """Callers may catch either kind; workers may send it home."""
-    error = ReferenceFormatError("A", "repository names are lower case: did you mean 'a'?")
+    error = ReferenceFormatError("A", "repository names are lower case; did you mean 'a'?")
 
     assert isinstance(error, ValueError)
     assert isinstance(error, LaminaError)

@@ -159,9 +159,9 @@ def test_each_document_carries_its_own_mistakes():
         pytest.param(
             "- on: 1\n- 3: 2\n- ~: 3\n",
             [
-                "f.yaml:1: [0].on: YAML does not read this name as text: put it in quotes",
-                "f.yaml:2: [1]['3']: YAML does not read this name as text: put it in quotes",
-                "f.yaml:3: [2]['~']: YAML does not read this name as text: put it in quotes",
+                "f.yaml:1: [0].on: YAML does not read this name as text; put it in quotes",
+                "f.yaml:2: [1]['3']: YAML does not read this name as text; put it in quotes",
+                "f.yaml:3: [2]['~']: YAML does not read this name as text; put it in quotes",
             ],
             id="names that are not text",
         ),
@@ -172,29 +172,29 @@ def test_each_document_carries_its_own_mistakes():
         ),
         pytest.param(
             "a: {b: 1}\nc:\n  <<: 1\n",
-            ["f.yaml:3: c['<<']: merge keys (<<) are not read: write the fields out"],
+            ["f.yaml:3: c['<<']: merge keys (<<) are not read; write the fields out"],
             id="a merge key",
         ),
         pytest.param(
             "a: !!timestamp 2024-05-01\nb: !mine {c: 1}\nd: !!int x\ne: !!set [1]\n",
             [
-                "f.yaml:1: a: tag '!!timestamp' does not fit or is not understood: remove it",
-                "f.yaml:2: b: tag '!mine' does not fit or is not understood: remove it",
-                "f.yaml:3: d: tag '!!int' does not fit or is not understood: remove it",
-                "f.yaml:4: e: tag '!!set' does not fit or is not understood: remove it",
+                "f.yaml:1: a: tag '!!timestamp' does not fit or is not understood; remove it",
+                "f.yaml:2: b: tag '!mine' does not fit or is not understood; remove it",
+                "f.yaml:3: d: tag '!!int' does not fit or is not understood; remove it",
+                "f.yaml:4: e: tag '!!set' does not fit or is not understood; remove it",
             ],
             id="tags beyond the core",
         ),
         pytest.param(
             "a: !!python/object/apply:os.getcwd []\n",
-            ["f.yaml:1: a: tag '!!python/object/apply:os.getcwd' does not fit or is not understood: remove it"],
+            ["f.yaml:1: a: tag '!!python/object/apply:os.getcwd' does not fit or is not understood; remove it"],
             id="a tag that would run code",
         ),
         pytest.param("a: [*b]\n", ["f.yaml:1: a[0]: *b has no &b above it"], id="an alias of nothing"),
         pytest.param("a: &b [*b]\n", ["f.yaml:1: a[0]: *b stands inside what it names"], id="an alias of itself"),
         pytest.param(
             "a: 1e999\n",
-            ["f.yaml:1: a: the number '1e999' is too large: put it in quotes if it is text"],
+            ["f.yaml:1: a: the number '1e999' is too large; put it in quotes if it is text"],
             id="a number too large",
         ),
         pytest.param(
@@ -222,7 +222,7 @@ def test_all_mistakes_are_told_with_line_and_field(text, expected):
         pytest.param("a: - b\n", "f.yaml:1: not valid YAML: a list cannot start on the line of its name", id="a dash"),
         pytest.param(
             "a:\n  b: 1\n c: 2\n",
-            "f.yaml:3: not valid YAML: this line does not line up with the lines above it: "
+            "f.yaml:3: not valid YAML: this line does not line up with the lines above it; "
             "check the indentation (inside what begins on line 1)",
             id="indentation",
         ),
@@ -263,22 +263,22 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("[" * 100_000, "f.yaml:1: nested too deep: at most 64 levels are read", id="brackets"),
-        pytest.param("- " * 100_000, "f.yaml:1: nested too deep: at most 64 levels are read", id="dashes"),
-        pytest.param("? " * 100_000, "f.yaml:1: nested too deep: at most 64 levels are read", id="names of names"),
+        pytest.param("[" * 100_000, "f.yaml:1: nested too deep; at most 64 levels are read", id="brackets"),
+        pytest.param("- " * 100_000, "f.yaml:1: nested too deep; at most 64 levels are read", id="dashes"),
+        pytest.param("? " * 100_000, "f.yaml:1: nested too deep; at most 64 levels are read", id="names of names"),
         pytest.param(
             f"a: &a {'[' * 40}{']' * 40}\nb: {'[' * 40}*a{']' * 40}\n",
-            "f.yaml:2: nested too deep: at most 64 levels are read",
+            "f.yaml:2: nested too deep; at most 64 levels are read",
             id="deep by an alias",
         ),
         pytest.param(
             BOMB,
-            "f.yaml:6: too much in it: at most 200000 values are read, aliases written out",
+            "f.yaml:6: too much in it; at most 200000 values are read, aliases written out",
             id="aliases of aliases",
         ),
-        pytest.param("a: " + "x" * yaml_document.MAX_BYTES, "f.yaml: too large: at most 16 MiB are read", id="large"),
+        pytest.param("a: " + "x" * yaml_document.MAX_BYTES, "f.yaml: too large; at most 16 MiB are read", id="large"),
         pytest.param(
-            "ä" * (yaml_document.MAX_BYTES // 2 + 1), "f.yaml: too large: at most 16 MiB are read", id="large in bytes"
+            "ä" * (yaml_document.MAX_BYTES // 2 + 1), "f.yaml: too large; at most 16 MiB are read", id="large in bytes"
         ),
     ],
 )
@@ -296,7 +296,7 @@ def test_the_bounds_themselves_are_allowed(monkeypatch):
     monkeypatch.setattr(yaml_document, "MAX_NODES", 64)
 
     assert 64 == read_yaml("[" * 64 + "]" * 64, "f.yaml").root.height
-    assert ["f.yaml:1: too much in it: at most 64 values are read, aliases written out"] == said(
+    assert ["f.yaml:1: too much in it; at most 64 values are read, aliases written out"] == said(
         "[" * 64 + "1" + "]" * 64
     )
 

@@ -69,10 +69,10 @@ def test_fields_that_a_later_lamina_adds_are_passed_over(path):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        pytest.param(b"", ":1: is empty: repeat the run", id="empty file"),
-        pytest.param(compress(b""), ":1: is empty: repeat the run", id="nothing compressed"),
-        pytest.param(b"\x89PNG\r\n\x1a\n", ":1: is not a trace of Lamina: name a file", id="a picture"),
-        pytest.param(b'{"kind":"List"}\n', ":1: is not a trace of Lamina: name a file", id="other JSON"),
+        pytest.param(b"", ":1: is empty; repeat the run", id="empty file"),
+        pytest.param(compress(b""), ":1: is empty; repeat the run", id="nothing compressed"),
+        pytest.param(b"\x89PNG\r\n\x1a\n", ":1: is not a trace of Lamina; name a file", id="a picture"),
+        pytest.param(b'{"kind":"List"}\n', ":1: is not a trace of Lamina; name a file", id="other JSON"),
         pytest.param(b'{"type":"header","format":"x"}\n', ":1: is not a trace of Lamina", id="another format"),
         pytest.param(BOUND + END, ":1: is not a trace of Lamina", id="no header"),
         pytest.param(HEADER.replace(b":2}", b":0}"), ":1: is not a trace of Lamina", id="version nought"),
@@ -80,7 +80,7 @@ def test_fields_that_a_later_lamina_adds_are_passed_over(path):
         pytest.param(b"hello", ":1: is not a trace of Lamina", id="a text without an end of line"),
         pytest.param(
             HEADER.replace(b":2}", b':3,"at":"noon"}'),
-            ":1: has version 3, this Lamina reads up to 2: use a newer",
+            ":1: has version 3, this Lamina reads up to 2; use a newer",
             id="newer version, even if nothing else can be read",
         ),
         pytest.param(HEADER + b"{}\n", ":2: is not a trace record (", id="no type"),
@@ -90,7 +90,7 @@ def test_fields_that_a_later_lamina_adds_are_passed_over(path):
         pytest.param(HEADER + b"\xff\xfe\n" + END, ":2: is not a trace record (", id="not text"),
         pytest.param(HEADER + b'{"type":"node-left","at":0,"node":"\xff"}\n', ":2: is not a trace", id="not UTF-8"),
         pytest.param(HEADER + b'{"x":' + b"[" * 100_000 + b"\n", ":2: is not a trace record (", id="a deep line"),
-        pytest.param(HEADER + HEADER + END, ":2: a second header: keep one trace", id="two traces, one end"),
+        pytest.param(HEADER + HEADER + END, ":2: a second header; keep one trace", id="two traces, one end"),
         pytest.param(HEADER + BOUND + END + HEADER, ":4: goes on after its end", id="more after the end"),
         pytest.param(HEADER + BOUND, ":3: was cut short, its end record is missing", id="no end"),
         pytest.param(HEADER + END, ":2: counts 2 records before this one, there are 1", id="records missing"),
@@ -165,7 +165,7 @@ def test_a_small_file_cannot_take_a_large_memory(path, filling):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"gone\.jsonl: cannot be read \(No such file or directory\): check the name"):
+    with pytest.raises(InputError, match=r"gone\.jsonl: cannot be read \(No such file or directory\); check the name"):
         list(read_trace(tmp_path / "gone.jsonl"))
 
 

@@ -101,7 +101,7 @@ def test_lines_about_the_same_image_are_folded(read):
 def test_two_sizes_for_one_digest_name_both_lines(told):
     words = told(HEADER, a_line(), a_line(digest=APP, names=["app:1"], layers=[[BASE, 101]]))
 
-    assert f"c.jsonl:3: layer {BASE[:19]} has a size of 101 here and a size of 100 in line 2: keep one of them" == words
+    assert f"c.jsonl:3: layer {BASE[:19]} has a size of 101 here and a size of 100 in line 2; keep one of them" == words
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_more_images_than_allowed_are_not_read(monkeypatch, told):
     monkeypatch.setattr(catalog_file, "IMAGE_LIMIT", 2)
     lines = [a_line(digest=digest_of(b"%d" % number), names=[]) for number in range(3)]
 
-    assert "c.jsonl:4: more than 2 images: split it" == told(HEADER, *lines)
+    assert "c.jsonl:4: more than 2 images; split it" == told(HEADER, *lines)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_more_images_than_allowed_are_not_read(monkeypatch, told):
         pytest.param(["name: web"], "c.jsonl:1: is not a catalog", id="YAML"),
         pytest.param(
             ['{"format":"lamina-catalog","version":2}'],
-            "c.jsonl:1: has version 2, this Lamina reads 1: use a newer Lamina",
+            "c.jsonl:1: has version 2, this Lamina reads 1; use a newer Lamina",
             id="a later version",
         ),
         pytest.param(['{"format":"lamina-catalog"}'], "c.jsonl:1: has version 0", id="no version"),

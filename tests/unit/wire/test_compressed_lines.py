@@ -57,7 +57,7 @@ def test_several_gzip_members_are_one_file(tmp_path):
 def test_a_long_line_is_refused_with_its_number(pack, tmp_path):
     (tmp_path / "file").write_bytes(pack(b"short\n" + b"x" * 1001))
 
-    assert "file:2: a line of more than 1000 bytes: is this the right file?" == told(tmp_path / "file")
+    assert "file:2: a line of more than 1000 bytes; is this the right file?" == told(tmp_path / "file")
 
 
 @pytest.mark.parametrize("pack", PACKED)
@@ -65,7 +65,7 @@ def test_what_grows_beyond_measure_is_not_read_to_its_end(pack, tmp_path):
     """A hundred million bytes of nothing, a few kilobytes when compressed."""
     (tmp_path / "file").write_bytes(pack(b"\n" * 100_000_000))
 
-    assert "file: is longer than 100000 bytes when decompressed: split it" == told(tmp_path / "file")
+    assert "file: is longer than 100000 bytes when decompressed; split it" == told(tmp_path / "file")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_damaged_file_is_refused(data, words, tmp_path):
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):
-    assert "file: cannot be read (No such file or directory): check the name and its permissions" == told(
+    assert "file: cannot be read (No such file or directory); check the name and its permissions" == told(
         tmp_path / "file"
     )
 

@@ -59,37 +59,37 @@ def test_two_platforms_may_share_a_name():
     [
         pytest.param(
             an_image(Layer(BASE, 101), key=b"2", names=("b:1",)),
-            f"layer {BASE[:19]} has a size of 101 here and a size of 100 in line 1: keep one of them",
+            f"layer {BASE[:19]} has a size of 101 here and a size of 100 in line 1; keep one of them",
             id="two sizes",
         ),
         pytest.param(
             an_image(Layer(APP, 20, None, 41), key=b"2", names=("b:1",)),
-            f"layer {APP[:19]} has an unpacked size of 41 here and an unpacked size of 40 in line 1: keep one of them",
+            f"layer {APP[:19]} has an unpacked size of 41 here and an unpacked size of 40 in line 1; keep one of them",
             id="two unpacked sizes",
         ),
         pytest.param(
             an_image(Layer(APP, 20, BASE), key=b"2", names=("b:1",)),
-            f"layer {APP[:19]} has the diff id {BASE} here and the diff id {APP} in line 1: keep one of them",
+            f"layer {APP[:19]} has the diff id {BASE} here and the diff id {APP} in line 1; keep one of them",
             id="two diff ids",
         ),
         pytest.param(
             an_image(Layer(BASE, 100), names=("b:1",)),
-            f"image {digest_of(b'image')[:19]} has other layers in line 1: keep one of them",
+            f"image {digest_of(b'image')[:19]} has other layers in line 1; keep one of them",
             id="other layers",
         ),
         pytest.param(
             an_image(Layer(BASE, 100), Layer(APP, 20), names=("b:1",), platform=ARM),
-            f"image {digest_of(b'image')[:19]} is for linux/arm64 here and for linux/amd64 in line 1: keep one of them",
+            f"image {digest_of(b'image')[:19]} is for linux/arm64 here and for linux/amd64 in line 1; keep one of them",
             id="another platform",
         ),
         pytest.param(
             an_image(Layer(BASE, 100), key=b"2", names=("docker.io/library/app:1",)),
-            "docker.io/library/app:1 is another image in line 1: write one of them with its digest",
+            "docker.io/library/app:1 is another image in line 1; write one of them with its digest",
             id="a name that is taken",
         ),
         pytest.param(
             an_image(Layer(BASE, 100), key=b"2", names=("App:1",)),
-            "'App:1' is not an image reference: repository names are lower case: did you mean 'app:1'?",
+            "'App:1' is not an image reference: repository names are lower case; did you mean 'app:1'?",
             id="a name that is none",
         ),
     ],
@@ -105,7 +105,7 @@ def test_a_contradiction_names_both_places_and_nothing_is_taken(second, words):
 def test_a_layer_listed_twice_with_two_sizes_is_a_contradiction_in_itself():
     _, problems = gathered(an_image(Layer(BASE, 1), Layer(BASE, 2)))
 
-    assert [f"layer {BASE[:19]} has a size of 2 here and a size of 1 in line 1: keep one of them"] == problems
+    assert [f"layer {BASE[:19]} has a size of 2 here and a size of 1 in line 1; keep one of them"] == problems
 
 
 def test_where_names_move_the_later_image_has_the_name_and_the_earlier_its_digest():
@@ -134,5 +134,5 @@ def test_a_platform_is_written_as_it_is_read(text):
 
 @pytest.mark.parametrize("text", ["", "linux", "linux/", "/amd64", "a/b/c/d", "linux/a\nb", "linux/" + "a" * 65])
 def test_what_is_no_platform_is_told(text):
-    with pytest.raises(ValueError, match="is not a platform: write for example linux/amd64"):
+    with pytest.raises(ValueError, match="is not a platform; write for example linux/amd64"):
         read_platform(text)

@@ -66,7 +66,7 @@ async def _query_cluster(kubeconfig: Path | None, context: str, pods: bool, node
             raise InputError.one("the cluster", f"{error}; {hint}") from error
         if error.status == NOT_FOUND:
             hint = "install Lamina's kinds first (deploy/crds), and agents that fill them"
-            raise InputError.one("the cluster", f"does not know ImageLayers and NodeLayers: {hint}") from error
+            raise InputError.one("the cluster", f"does not know ImageLayers and NodeLayers; {hint}") from error
         raise
     finally:
         await client.close()

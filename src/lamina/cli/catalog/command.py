@@ -9,6 +9,7 @@ from lamina.cli import interruption
 from lamina.cli.cli_command import CliCommand
 from lamina.cli.shared_options import output_option
 from lamina.cli.standard_input import InputFile, OutputPath
+from lamina.model.plain import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +60,7 @@ class SuggestingGroup(click.Group):
         if name and not name.startswith("-") and name not in self.commands:
             from lamina.model.conversion import suggest
 
-            raise click.UsageError(f"there is no command {name!r}: {suggest(name, self.commands)}", ctx)
+            raise click.UsageError(f"there is no command {name!r}; {suggest(name, self.commands)}", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -240,7 +241,7 @@ def _plain(line: str) -> str:
 
 
 def _print_problems(file: Path, gathering: "ImageMerger", new: int, other: int, absent: int) -> None:
-    click.echo(f"{file}: {len(gathering)} images, {new} of them new")
+    click.echo(f"{file}: {plural(len(gathering), 'image')}, {new} of them new")
     for count, words in (
         (gathering.moved, "names moved to another image; what they meant before is still there by digest"),
         (other, "entries are no images (attestations, signatures and the like) and were left out"),
@@ -289,7 +290,7 @@ def generate(file: Path, images: int, seed: int) -> None:
     made: tuple[Image, ...] = make(images, Random(seed))
     atomic_write(file, encode_catalog(made, file.name))
     interruption.keep(file)
-    click.echo(f"{file}: {len(made)} images; next: {command_name()} catalog show {shlex.quote(str(file))}")
+    click.echo(f"{file}: {plural(len(made), 'image')}; next: {command_name()} catalog show {shlex.quote(str(file))}")
 
 
 def _refuse_other_file(file: Path) -> None:

@@ -6,6 +6,7 @@ from rich import box
 from rich.table import Table
 
 from lamina.cli.output.screen import Screen, literal
+from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes
 
 
@@ -13,8 +14,8 @@ def print_statistics(figures: dict[str, Any]) -> None:
     """Print what `catalog_figures` found."""
     screen = Screen()
     screen.say(
-        f"[bold]{figures['images']:,} images[/bold] of {figures['repositories']:,} repositories, "
-        f"{figures['layers']:,} layers: {human_bytes(figures['bytes_total'])} in all, "
+        f"[bold]{plural(figures['images'], 'image')}[/bold] of {plural(figures['repositories'], 'repository', 'repositories')}, "
+        f"{plural(figures['layers'], 'layer')}: {human_bytes(figures['bytes_total'])} in all, "
         f"{human_bytes(figures['bytes_unique'])} stored once each"
     )
     facts = Table(box=None, show_header=False, pad_edge=False)

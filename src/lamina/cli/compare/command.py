@@ -98,6 +98,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Run SCENARIO (a YAML file) under several profiles and seeds, and say which differences are more than luck."""
     from lamina.cli.compare import run_pool
+    from lamina.cli.compare.comparison_notes import with_unsupported
     from lamina.cli.out_folder import OutFolder
     from lamina.evaluation import comparison
     from lamina.evaluation.run_metrics import METRICS, chosen
@@ -126,6 +127,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
             summaries = run_pool.run_all(tasks, jobs or run_pool.cores(), waiting.done)
         runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, summaries, strict=True)]
         compared = comparison.compare(runs, baseline or names[0], chosen(rows, "--metrics") if rows else METRICS)
+        compared = with_unsupported(compared)
         if out is not None:
             _write(out, summaries, compared)
     _print(compared, output, out, every_row=bool(rows))
@@ -146,24 +148,24 @@ def _wrong_scenario(scenario: Path, data: Path | None) -> Iterable["Mistake"]:
 
 
 def _wrong_profiles(names: Sequence[str], baseline: str | None, files: Mapping[str, str]) -> Iterable["Mistake"]:
-    from lamina.cli.options.scheduler_profile import configuration
+    from lamina.cli.options.scheduler_profile import configuration, warned
     from lamina.model.conversion import suggest
     from lamina.model.errors import InputError, Mistake
 
     for name in dict.fromkeys(names):
         if not name:
-            yield Mistake("--profiles", "an empty name: write the profiles with one comma between them")
+            yield Mistake("--profiles", "an empty name; write the profiles with one comma between them")
             continue
         if names.count(name) > 1:
-            yield Mistake("--profiles", f"{name!r} is listed {names.count(name)} times: once is enough")
+            yield Mistake("--profiles", f"{name!r} is listed {names.count(name)} times; once is enough")
         try:
-            configuration(files.get(name, name))
+            warned(configuration(files.get(name, name)))
         except InputError as error:
             for one in error.mistakes:
                 # The rest of the house knows this option in the singular.
                 yield msgspec.structs.replace(one, source="--profiles") if one.source == "--profile" else one
     if baseline is not None and baseline not in names:
-        yield Mistake("--baseline", f"{baseline!r} is not among the profiles: {suggest(baseline, filter(None, names))}")
+        yield Mistake("--baseline", f"{baseline!r} is not among the profiles; {suggest(baseline, filter(None, names))}")
 
 
 def _wrong_metrics(names: Sequence[str]) -> Iterable["Mistake"]:

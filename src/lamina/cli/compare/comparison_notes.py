@@ -1,23 +1,34 @@
-"""What stands below a comparison's tables: how to read the signs, which pods the figures cover, which seeds are missing."""
+"""What stands below a comparison's tables: how to read the signs, which pods the figures cover, which seeds are missing, what profiles do not support."""
 
 from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from lamina.cli.output.screen import Screen, literal
 from lamina.evaluation.comparison import ComparisonRow, Population, ProfileComparison
 from lamina.evaluation.intervals import Ratio
 from lamina.evaluation.run_metrics import BY_NAME, Metric
+from lamina.model.plain import plural
+from lamina.scheduling.config.named_profiles import unsupported
 
 
 def notes(
     screen: Screen, compared: ProfileComparison, metrics: Sequence[Metric], others: Sequence[str]
 ) -> Iterator[str]:
-    """Return the lines, each with markup: about intervals and signs, about pods, about seeds without a ratio."""
+    """Return the lines, each with markup: about intervals and signs, about pods, about seeds, about what profiles do not support."""
     rows = [compared.row(profile, metric.name) for profile in compared.profiles for metric in metrics]
     yield from _about_intervals(screen, compared, rows, others)
     yield from _about_pods(compared, rows)
     for row in rows:
         if row.basis == "ratio" and row.against is not None and row.against.left_out:
             yield f"{literal(row.profile)}, {BY_NAME[row.metric].title}: {_left_out(row.against)}"
+    yield from map(literal, compared.unsupported.values())
+
+
+def with_unsupported(compared: ProfileComparison) -> ProfileComparison:
+    """Add what profiles of the comparison do not support of the scheduler they stand for."""
+    said = {profile: unsupported(profile) for profile in compared.profiles if unsupported(profile)}
+    return msgspec.structs.replace(compared, unsupported=said)
 
 
 def _about_intervals(
@@ -60,7 +71,7 @@ def _started(population: Population) -> str:
 
 def _left_out(against: Ratio) -> str:
     pairs = against.runs + against.left_out
-    return f"{against.left_out} of {several(pairs, 'seed')} left out of the ratio, because one of the two figures is 0 or missing"
+    return f"{against.left_out} of {plural(pairs, 'seed')} left out of the ratio, because one of the two figures is 0 or missing"
 
 
 def more_or_less(screen: Screen) -> str:
@@ -71,8 +82,3 @@ def more_or_less(screen: Screen) -> str:
 def signs(screen: Screen) -> bool:
     """Whether the screen can show signs beyond ASCII."""
     return screen.is_terminal and screen.console.encoding.startswith("utf")
-
-
-def several(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural if need be."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -13,14 +13,14 @@ from typing import Final
 
 import msgspec
 from rich import box
-from rich.measure import Measurement
 from rich.table import Table
 
-from lamina.cli.compare.comparison_notes import more_or_less, notes, several, signs
+from lamina.cli.compare.comparison_notes import more_or_less, notes, signs
 from lamina.cli.output.screen import Screen, literal
 from lamina.evaluation.comparison import ComparisonRow, ProfileComparison
 from lamina.evaluation.intervals import Estimate, Ratio
 from lamina.evaluation.run_metrics import BY_NAME, Metric, Unit
+from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes
 
 CSV_HEAD: Final = (
@@ -64,8 +64,8 @@ def print_comparison(
     screen = screen or Screen()
     profiles, seeds = compared.profiles, len(compared.seeds)
     screen.say(
-        f"[bold]{literal(compared.scenario)}[/bold] under {several(len(profiles), 'profile')} "
-        f"and {several(seeds, 'seed')}"
+        f"[bold]{literal(compared.scenario)}[/bold] under {plural(len(profiles), 'profile')} "
+        f"and {plural(seeds, 'seed')}"
     )
     metrics = [BY_NAME[name] for name in compared.metrics if every_row or _worth_a_row(compared, BY_NAME[name])]
     others = [profile for profile in profiles if profile != compared.baseline]
@@ -198,7 +198,7 @@ def _fitting(screen: Screen, blocks: Sequence[ComparisonBlock]) -> Sequence[Tabl
     """Draw all blocks in the first layout that fits all of them, or else in the narrowest."""
     layouts = list(zip(*(_layouts(screen, block) for block in blocks), strict=True))
     room = screen.console.width
-    return next((drawn for drawn in layouts if all(_width(screen, one) <= room for one in drawn)), layouts[-1])
+    return next((drawn for drawn in layouts if all(screen.width_of(one) <= room for one in drawn)), layouts[-1])
 
 
 def _layouts(screen: Screen, block: ComparisonBlock) -> Iterator[Table]:
@@ -221,8 +221,3 @@ def _table(screen: Screen, head: Sequence[str], body: Sequence[TableLine], betwe
     for name, cells in body:
         drawn.add_row(name, *(between.join(filter(None, cell)) for cell in cells))
     return drawn
-
-
-def _width(screen: Screen, table: Table) -> int:
-    # Measured without an upper bound: otherwise everything would fit.
-    return Measurement.get(screen.console, screen.console.options.update(max_width=10_000), table).maximum

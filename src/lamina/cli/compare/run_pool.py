@@ -35,7 +35,7 @@ from lamina.simulator.workloads import Scenario, load_scenario
 
 RunSummary = dict[str, Any]
 
-ENDED_EARLY: Final = "a process ended in the middle of a run, as when memory runs out: try again with fewer --jobs"
+ENDED_EARLY: Final = "a process ended in the middle of a run, as when memory runs out; try again with fewer --jobs"
 
 
 class RunTask(msgspec.Struct, frozen=True):

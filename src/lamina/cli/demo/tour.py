@@ -10,15 +10,18 @@ from rich.table import Table
 
 from lamina.cli.command_name import command_name
 from lamina.cli.compare import comparison_table, run_pool
+from lamina.cli.compare.comparison_notes import with_unsupported
 from lamina.cli.demo.picture import NodeContents, contents, picture
-from lamina.cli.explain.decision_table import headline, table
+from lamina.cli.explain.decision_table import headline, show_nodes
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.cli.output.screen import Screen
 from lamina.evaluation import comparison
 from lamina.model.decision import Decision
 from lamina.model.errors import InputError
 from lamina.model.image import Image
+from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes
+from lamina.scheduling.config.named_profiles import unsupported
 from lamina.scheduling.plugins.upstream.image_locality import FLOOR
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.run import SimulationResult, simulate, summary
@@ -73,7 +76,7 @@ def examples() -> Path:
     for folder in (here.parents[1] / "examples", here.parents[4] / "examples"):
         if (folder / "founding" / "scenario.yaml").is_file():
             return folder
-    raise InputError.one("lamina demo", "the example scenarios are not installed: reinstall the package")
+    raise InputError.one("lamina demo", "the example scenarios are not installed; reinstall the package")
 
 
 def founding(screen: Screen, scenario: Scenario, seed: int) -> None:
@@ -86,10 +89,10 @@ def founding(screen: Screen, scenario: Scenario, seed: int) -> None:
     for step in steps(scenario, seed):
         screen.say(
             f"\n[bold]{step.at:,.0f} s[/bold]  {step.before}[bold]{_name(step.decision)}[/bold] asks for "
-            f"{step.image.names[0]}, {human_bytes(step.image.size)} in {len(step.image.layers)} layers"
+            f"{step.image.names[0]}, {human_bytes(step.image.size)} in {plural(len(step.image.layers), 'layer')}"
         )
         screen.console.print(picture(screen, step.nodes, scenario.images, step.image, scenario.layer_names))
-        screen.console.print(table(step.decision, screen, facts=False))
+        show_nodes(step.decision, screen, facts=False)
         screen.say(headline(step.decision, screen))
     chosen = step.decision.chosen
     assert chosen is not None, "every pod of the story finds a node"
@@ -141,7 +144,7 @@ def small(screen: Screen, scenario: Scenario, seed: int) -> None:
     result = run(scenario, "image-locality", seed)
     second = result.decisions[1]
     screen.say(f"{_name(second)} under image-locality, a minute after the first pod brought the image onto a node:")
-    screen.console.print(table(second, screen))
+    show_nodes(second, screen)
     screen.say(
         f"ImageLocality counts size times the share of nodes that have the image, and nothing below "
         f"{human_bytes(FLOOR)}: {human_bytes(size)} is under the floor, on however many nodes it is."
@@ -161,7 +164,7 @@ def study(screen: Screen, path: Path) -> None:
     with run_pool.RunPoolProgress(len(tasks)) as waiting:
         figures = run_pool.run_all(tasks, run_pool.cores(), waiting.done)
     runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, figures, strict=True)]
-    comparison_table.print_comparison(comparison.compare(runs, STUDY_PROFILES[0]), None, screen)
+    comparison_table.print_comparison(with_unsupported(comparison.compare(runs, STUDY_PROFILES[0])), None, screen)
 
 
 def compare(screen: Screen, scenario: Scenario, seed: int) -> None:
@@ -174,6 +177,8 @@ def compare(screen: Screen, scenario: Scenario, seed: int) -> None:
     for profile, one in figures.items():
         drawn.add_row(profile, str(one["pulls"]), human_bytes(one["bytes_pulled"]), *_bytes(screen, one, most))
     screen.console.print(drawn)
+    for line in filter(None, map(unsupported, CLASSIC_PROFILES)):
+        screen.say(f"[dim]{line}[/dim]")
 
 
 def run(scenario: Scenario, profile: str, seed: int) -> SimulationResult:

@@ -49,16 +49,17 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from lamina.model.errors import InputError
 
     if trace is not None:
-        _show(_from_trace(pod, trace, attempt, namespace), output)
+        found, profile = _from_trace(pod, trace, attempt, namespace)
+        _show(found, output, profile=profile)
         return
     if attempt is not None:
-        raise InputError.one("--attempt", "only a trace keeps earlier attempts: name one with --trace")
+        raise InputError.one("--attempt", "only a trace keeps earlier attempts; name one with --trace")
     from lamina.cli.explain.live_lookup import query_pod, query_scheduler
 
     told = query_pod(pod, namespace, kubeconfig, context)
     decision = query_scheduler(url, told.pod) if url else None
     if decision is not None:
-        _show(decision, output, "a scheduler started with -v 10 remembers every node and every layer")
+        _show(decision, output, more="a scheduler started with -v 10 remembers every node and every layer")
     elif output == "table":
         from lamina.cli.explain.pod_status_text import print_pod_status
 
@@ -69,39 +70,43 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
         _print(told, output)
 
 
-def _from_trace(pod: str, trace: Path, attempt: int | None, namespace: str) -> "Decision":
+def _from_trace(pod: str, trace: Path, attempt: int | None, namespace: str) -> "tuple[Decision, str]":
+    """Return the decision about a pod, and the name of the profile that the run was made with."""
     from lamina.cli.simulate.command import TRACE
     from lamina.model.conversion import suggest
     from lamina.model.errors import InputError
     from lamina.trace.trace_reader import read_trace
-    from lamina.trace.trace_records import PodArrived, PodDecided
+    from lamina.trace.trace_records import PodArrived, PodDecided, TraceHeader
 
     path = trace / TRACE if trace.is_dir() else trace
     key = pod if "/" in pod else f"{namespace or 'default'}/{pod}"
     known: set[str] = set()
     told = []
+    profile = ""
     for record in read_trace(path):
-        if isinstance(record, PodArrived):
+        if isinstance(record, TraceHeader):
+            profile = record.profile
+        elif isinstance(record, PodArrived):
             known.add(record.pod)
         elif isinstance(record, PodDecided) and record.decision.pod == key:
             told.append(record.decision)
     if key not in known:
         hint = suggest(key, sorted(known)) if known else "there are no pods in it"
-        raise InputError.one(str(path), f"there is no pod {key!r} in this trace: {hint}")
+        raise InputError.one(str(path), f"there is no pod {key!r} in this trace; {hint}")
     if not told:
         raise InputError.one(str(path), f"no decision about {key} is in this trace: it was never looked at")
     chosen = [one for one in told if attempt in (None, one.attempt)]
     if not chosen:
         attempts = ", ".join(str(one.attempt) for one in told)
         raise InputError.one("--attempt", f"{key} has no attempt {attempt}; told are: {attempts}")
-    return chosen[-1]
+    return chosen[-1], profile
 
 
-def _show(decision: "Decision", output: str, more: str = "") -> None:
+def _show(decision: "Decision", output: str, *, profile: str = "", more: str = "") -> None:
     if output == "table":
-        from lamina.cli.explain.decision_table import print_decision
+        from lamina.cli.explain.decision_table import MORE, print_decision
 
-        print_decision(decision, more=more) if more else print_decision(decision)
+        print_decision(decision, profile=profile, more=more or MORE)
     else:
         _print(decision, output)
 

@@ -1,6 +1,5 @@
-"""A decision as a table: each node, each plugin's points, what was refused and why, how close it was."""
+"""A decision as a page: which node and why, how close it was, what each plugin gave, what choosing the node saves."""
 
-import re
 from typing import Final
 
 import msgspec
@@ -9,27 +8,34 @@ from rich import box
 from rich.table import Table
 
 from lamina.cli.output.screen import Screen, literal
-from lamina.model.decision import Decision, NodeVerdict, PluginScore
+from lamina.cli.verdict_table import tables
+from lamina.model.decision import Decision
 from lamina.model.locality_explanation import LocalityExplanation, Savings
+from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes
 
-COLUMN: Final = 10
-"""Letters of a plugin's name side by side."""
+MORE: Final = "run the simulation with --detail full to see every node and every layer"
 
 
-def print_decision(
-    decision: Decision, *, more: str = "run the simulation with --detail full to see every node and every layer"
-) -> None:
-    """Print everything a decision tells of; *more* is how to be told of every node, if it is not."""
-    screen = Screen()
+def print_decision(decision: Decision, *, profile: str = "", more: str = MORE, screen: Screen | None = None) -> None:
+    """
+    Print everything a decision tells of.
+
+    *profile* is the name of the configuration, where it is known; a decision itself knows the scheduler's name only. *more*
+    is printed if the decision leaves nodes out, and says how to see them.
+    """
+    screen = screen or Screen()
+    scheduler = f"scheduler {literal(decision.profile)}"
     screen.say(
-        f"attempt {decision.attempt} at {decision.at:,.1f} s, scheduler {literal(decision.profile)}: "
-        f"{decision.feasible} of {decision.nodes} nodes fit"
+        f"profile {literal(profile)} ({scheduler})" if profile else f"profile of {scheduler}",
+    )
+    screen.say(
+        f"attempt {decision.attempt} at {decision.at:,.1f} s: {decision.feasible:,} of {plural(decision.nodes, 'node')} fit"
     )
     screen.say(headline(decision, screen))
     if decision.verdicts or decision.chosen is not None:
         screen.say()
-        screen.console.print(table(decision, screen))
+        show_nodes(decision, screen)
     if decision.locality is not None and decision.chosen is not None:
         if decision.locality.layers:
             screen.say(f"layers on {literal(decision.chosen.node)}, bottom first:")
@@ -55,78 +61,13 @@ def headline(decision: Decision, screen: Screen) -> str:
     if margin is None:
         return f"{text}, the only node that fits" if decision.feasible == 1 else text
     assert decision.runner_up is not None, "a margin is to somebody"
-    return f"{text}, {margin} points ahead of {literal(decision.runner_up.node)}"
+    return f"{text}, {plural(margin, 'point')} ahead of {literal(decision.runner_up.node)}"
 
 
-def table(decision: Decision, screen: Screen, *, facts: bool = True) -> Table:
-    """Draw every node that is told of; in brief detail that is the chosen one and the runner-up."""
-    verdicts = decision.verdicts or tuple(one for one in (decision.chosen, decision.runner_up) if one is not None)
-    plugins = list(dict.fromkeys(score.plugin for verdict in verdicts for score in verdict.scores))
-    weights = {score.plugin: score.weight for verdict in verdicts for score in verdict.scores}
-    drawn = Table(box=box.SIMPLE_HEAD if screen.is_terminal else box.ASCII2, pad_edge=False)
-    drawn.add_column("node", no_wrap=True)
-    for plugin in plugins:
-        weight = f"{screen.times}{weights[plugin]}" if weights[plugin] != 1 else ""
-        lines = folded(plugin)
-        header = literal("\n".join([*lines, weight]))
-        drawn.add_column(header, justify="right", min_width=max(map(len, lines)), no_wrap=True)
-    drawn.add_column("total", justify="right", no_wrap=True)
-    drawn.add_column("", overflow="fold")
-    for verdict in _ranked(verdicts):
-        drawn.add_row(*_row(verdict, plugins, decision, screen, facts=facts))
-    return drawn
-
-
-def folded(name: str) -> list[str]:
-    """Break a plugin's name between its words, so that many columns fit side by side."""
-    lines: list[str] = []
-    for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+", name) or [name]:
-        if lines and len(lines[-1]) + len(word) <= COLUMN:
-            lines[-1] += word
-        else:
-            lines.append(word)
-    return lines
-
-
-def _ranked(verdicts: tuple[NodeVerdict, ...]) -> list[NodeVerdict]:
-    return sorted(verdicts, key=lambda one: -1 if one.total is None else one.total, reverse=True)
-
-
-def _row(verdict: NodeVerdict, plugins: list[str], decision: Decision, screen: Screen, *, facts: bool) -> list[str]:
-    if verdict.refusal is not None:
-        note = ", ".join(verdict.refusal.reasons)
-        if not screen.narrow:
-            note = f"{verdict.refusal.plugin}: {note}"
-        return [literal(verdict.node), *("" for _ in plugins), "", f"[dim]{literal(note)}[/dim]"]
-    given = {score.plugin: score for score in verdict.scores}
-    chosen = decision.chosen is not None and verdict.node == decision.chosen.node and decision.outcome == "placed"
-    mark = f"[bold green]{screen.tick} chosen[/bold green]" if chosen else ""
-    style = "[bold]{}[/bold]" if chosen else "{}"
-    notes = ", ".join(filter(None, (mark, *(_facts(score) for score in verdict.scores if facts))))
-    return [
-        style.format(literal(verdict.node)),
-        *(str(given[plugin].score) if plugin in given else "-" for plugin in plugins),
-        style.format(verdict.total),
-        notes,
-    ]
-
-
-def _facts(score: PluginScore) -> str:
-    if "missing" in score.facts:
-        missing, present, arriving = (score.facts[one] for one in ("missing", "present", "arriving"))
-        said = [f"has {human_bytes(present)}", f"would pull {human_bytes(missing)}"]
-        if arriving:
-            said.insert(1, f"{human_bytes(arriving)} arriving")
-        said.append(f"ready in {score.facts['ready_ms'] / 1000:,.1f} s")
-        if score.facts["crowding_ms"] < 0:
-            said.append("too crowded")
-        elif score.facts["crowding_ms"]:
-            said.append(f"crowding {score.facts['crowding_ms'] / 1000:,.1f} s")
-        return ", ".join(said)
-    if "images" in score.facts:
-        count = score.facts["images"]
-        return f"lists {count} of the images" if count else ""
-    return literal(", ".join(f"{name} {value}" for name, value in score.facts.items()))
+def show_nodes(decision: Decision, screen: Screen, *, facts: bool = True) -> None:
+    """Print the nodes as tables in the layout that fits the screen; *facts* adds what scores were made of."""
+    for drawn in tables(decision, screen, facts=facts):
+        screen.console.print(drawn)
 
 
 def layers(story: LocalityExplanation, screen: Screen) -> Table:

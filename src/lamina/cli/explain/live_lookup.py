@@ -41,7 +41,7 @@ async def _query_pod(pod: str, namespace: str, kubeconfig: Path | None, context:
     except ApiError as error:
         if error.status == NOT_FOUND:
             hint = "name its namespace with -n, or a trace with --trace"
-            raise InputError.one("POD", f"there is no pod {where}/{name} in this cluster: {hint}") from error
+            raise InputError.one("POD", f"there is no pod {where}/{name} in this cluster; {hint}") from error
         raise
     finally:
         await client.close()
@@ -50,9 +50,9 @@ async def _query_pod(pod: str, namespace: str, kubeconfig: Path | None, context:
 def _check_names(namespace: str, name: str) -> None:
     """Let nothing into a path that would make it another one."""
     if not LABEL.fullmatch(namespace) or len(namespace) > 63:
-        raise InputError.one("-n", f"{shown(namespace)} cannot be a namespace: use a-z, 0-9 and - between")
+        raise InputError.one("-n", f"{shown(namespace)} cannot be a namespace; use a-z, 0-9 and - between")
     if not all(LABEL.fullmatch(part) for part in name.split(".")) or len(name) > 253:
-        raise InputError.one("POD", f"{shown(name)} cannot be the name of a pod: use a-z, 0-9, with - or . between")
+        raise InputError.one("POD", f"{shown(name)} cannot be the name of a pod; use a-z, 0-9, with - or . between")
 
 
 def query_scheduler(url: str, pod: str) -> Decision | None:

@@ -4,6 +4,7 @@ from rich import box
 from rich.table import Table
 
 from lamina.cli.output.screen import Screen, literal
+from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes
 from lamina.wire.decision_note import DecisionNote, NotedSaving
 from lamina.wire.kube.pod_placement import PodPlacement
@@ -32,11 +33,11 @@ def print_pod_status(told: PodPlacement) -> None:
 
 
 def _print_note(note: DecisionNote, screen: Screen) -> None:
-    screen.say(f"attempt {note.attempt}: {note.feasible} of {note.nodes} nodes fit")
+    screen.say(f"attempt {note.attempt}: {note.feasible} of {plural(note.nodes, 'node')} fit")
     if note.tied > 1:
         screen.say(f"one of {note.tied} equally good nodes")
     elif note.runner_up is not None:
-        screen.say(f"{note.total - note.runner_up.total} points ahead of {literal(note.runner_up.node)}")
+        screen.say(f"{plural(note.total - note.runner_up.total, 'point')} ahead of {literal(note.runner_up.node)}")
     if note.points:
         drawn = Table(box=box.SIMPLE_HEAD if screen.is_terminal else box.ASCII2, pad_edge=False)
         drawn.add_column("plugin", no_wrap=True)

@@ -205,12 +205,12 @@ def find(ref: str, images: tuple["Image", ...], platform: str) -> "Image":
     if found is not None:
         return found
     if begins:
-        raise InputError.one("REF", f"{len(begins)} images have digests that begin with {ref}: write more of it")
+        raise InputError.one("REF", f"{len(begins)} images have digests that begin with {ref}; write more of it")
     others = [written(one.platform) for one in images if folded(ref) in map(folded, one.names)]
     if others:
-        raise InputError.one("REF", f"{ref} is there for {', '.join(others)}: say --platform {others[0]}")
+        raise InputError.one("REF", f"{ref} is there for {', '.join(others)}; say --platform {others[0]}")
     names = [name for one in images for name in one.names]
-    raise InputError.one("REF", f"there is no image {ref!r}: {suggest_image(ref, names)}")
+    raise InputError.one("REF", f"there is no image {ref!r}; {suggest_image(ref, names)}")
 
 
 def _run(

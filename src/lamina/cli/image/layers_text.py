@@ -10,6 +10,7 @@ from rich.table import Table
 from lamina.cli.output.screen import Screen, literal
 from lamina.model.digest import Digest
 from lamina.model.image import Image
+from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes
 from lamina.simulator.cluster import VirtualCluster
 from lamina.wire.image_merge import SHORT, written
@@ -95,7 +96,7 @@ def print_image(told: dict[str, Any], screen: Screen | None = None) -> None:
     screen = screen or Screen()
     screen.say(
         f"[bold]{literal(_shown_names(told['names']) or told['image'])}[/bold]  {literal(told['platform'])}, "
-        f"{human_bytes(told['bytes'])} in {len(told['layers'])} layer{'' if len(told['layers']) == 1 else 's'}"
+        f"{human_bytes(told['bytes'])} in {plural(len(told['layers']), 'layer')}"
     )
     screen.say(literal(told["image"]))
     others, nodes = told["images_known"] - 1, told["nodes"]
@@ -134,7 +135,7 @@ def _draw_nodes(screen: Screen, told: dict[str, Any]) -> None:
     when = "" if seconds is None else f"at {seconds:,.1f} s: "
     unknown = f", no report from {silent}" if silent else ""
     screen.say(
-        f"{when}the whole image on {whole} of {len(nodes)} nodes, "
+        f"{when}the whole image on {whole} of {plural(len(nodes), 'node')}, "
         f"some of its bytes on {some}, nothing on {len(nodes) - whole - some - silent}{unknown}"
     )
     if told["nodes_of_other_platforms"]:

@@ -8,6 +8,7 @@ import click
 from lamina.cli import interruption
 from lamina.cli.cli_command import CliCommand
 from lamina.cli.standard_input import OutputPath
+from lamina.model.plain import plural
 
 EXAMPLES: Final = """\b
 Examples:
@@ -42,4 +43,4 @@ def new_agent(name: str, out: Path) -> None:
     written = files(name)
     write(folder, written)
     interruption.keep(folder)
-    click.echo(f"{folder}: {len(written)} files. Next: cd {shlex.quote(str(folder))}, and follow README.md")
+    click.echo(f"{folder}: {plural(len(written), 'file')}. Next: cd {shlex.quote(str(folder))}, and follow README.md")

@@ -42,17 +42,17 @@ def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise _wrong(
             name,
-            "is no name for an agent: write 2 to 32 small letters, digits and dashes, a letter first, as in quiet-nodes",
+            "is no name for an agent; write 2 to 32 small letters, digits and dashes, a letter first, as in quiet-nodes",
         )
     module = module_of(name)
     if keyword.iskeyword(module) or module in NEEDED or _is_there(module):
-        raise _wrong(name, f"would be a module {module}, which there is already: try {name}-agent")
+        raise _wrong(name, f"would be a module {module}, which there is already; try {name}-agent")
     known = agents(entry_points=False)
     verbs = {verb for one in known for verb in (*known[one].predicates, *known[one].priorities)}
     if name in known or name in verbs:
-        raise _wrong(name, f"is an agent or a verb that comes with Lamina: try my-{name}")
+        raise _wrong(name, f"is an agent or a verb that comes with Lamina; try my-{name}")
     if class_of(name) in registry(entry_points=False):
-        raise _wrong(name, f"would be a plugin {class_of(name)}, which comes with Lamina: try my-{name}")
+        raise _wrong(name, f"would be a plugin {class_of(name)}, which comes with Lamina; try my-{name}")
 
 
 def module_of(name: str) -> str:
@@ -89,7 +89,7 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
             raise
     except FileExistsError as error:
         where = str(error.filename or folder)
-        raise InputError.one(where, "is there already: choose another NAME, or another place with --out") from None
+        raise InputError.one(where, "is there already; choose another NAME, or another place with --out") from None
     except OSError as error:
         raise InputError.one(str(error.filename or folder), f"cannot be written: {error.strerror or error}") from None
 

@@ -120,7 +120,7 @@ def _check(once: bool, watch: bool, role: str, pipe: str | None) -> None:
     from lamina.model.errors import InputError
 
     if once and watch:
-        raise InputError.one("--once", "not together with --watch: choose one")
+        raise InputError.one("--once", "not together with --watch; choose one")
     if once and (role != "both" or pipe is not None):
         raise InputError.one("--once", "not together with --role or --pipe: it prints, alone")
     if watch and role == "publisher":
@@ -166,7 +166,7 @@ def _read(open_source: "OpenSource", pipe: str, *, watch: bool) -> None:
     try:
         os.set_blocking(int(number), False)
     except (ValueError, OSError):
-        raise InputError.one("--pipe", f"{pipe!r:.40} is no open pipe: name a path") from None
+        raise InputError.one("--pipe", f"{pipe!r:.40} is no open pipe; name a path") from None
     wiring.confined()
     wiring.run(wiring.serve_reader(open_source, lambda: int(number), once=True))
 

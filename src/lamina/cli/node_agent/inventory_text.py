@@ -6,6 +6,7 @@ from rich import box
 from rich.table import Table
 
 from lamina.cli.output.screen import Screen, literal
+from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes
 
 NAME: Final = 60
@@ -22,7 +23,8 @@ def print_inventory(told: dict[str, Any]) -> None:
         f"{literal(runtime['version'])}  {literal(told['platform'] or '')}  reuse: {told['reuse']}  {told['observed_at']}"
     )
     screen.say(
-        f"{totals['images']:,} images of {totals['layers']:,} layers, {human_bytes(totals['bytes'])} on the disk"
+        f"{plural(totals['images'], 'image')} of {plural(totals['layers'], 'layer')}, "
+        f"{human_bytes(totals['bytes'])} on the disk"
         + (f", {human_bytes(disk['free'])} of {human_bytes(disk['bytes'])} free" if disk["bytes"] else "")
     )
     rates = [f"{word} {human_bytes(rate)}/s" for word, rate in told["rates"].items() if rate]

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Final
 
+import click
+
 from lamina.model.errors import InputError
 from lamina.scheduling.config.loader import Configuration, load
 from lamina.scheduling.config.named_profiles import NAMED, named
@@ -20,13 +22,20 @@ def configuration(profile: str) -> Configuration:
     return load(read_text(path, MOST_BYTES), profile, plugins)
 
 
+def warned(chosen: Configuration) -> Configuration:
+    """Print on standard error what the author of a configuration should change, a line each; return the configuration."""
+    for warning in chosen.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return chosen
+
+
 def read_text(path: Path, most: int) -> str:
     """Read a file that a person named, within bounds."""
     try:
         with path.open("rb") as file:
             data = file.read(most + 1)
         if len(data) > most:
-            raise InputError.one(str(path), f"larger than {most} bytes: is this the right file?")
+            raise InputError.one(str(path), f"larger than {most} bytes; is this the right file?")
         return data.decode()
     except OSError as error:
         raise InputError.one(str(path), f"cannot be read: {error.strerror}") from error

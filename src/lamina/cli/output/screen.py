@@ -6,6 +6,8 @@ from typing import Final, NoReturn
 
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
 
 PIPED_WIDTH: Final = 110
 ROOMY: Final = 100
@@ -54,6 +56,11 @@ class Screen:
         """Begin a chapter."""
         self.console.print()
         self.console.rule(f"[bold]{text}[/bold]", align="left", characters=self.rule_sign)
+
+    def width_of(self, table: Table) -> int:
+        """Return the columns a table takes if none of its lines is broken, however wide the screen is."""
+        # Measured without an upper bound: otherwise everything would fit.
+        return Measurement.get(self.console, self.console.options.update(max_width=10_000), table).maximum
 
     def say(self, text: str = "") -> None:
         """Print a line or paragraph."""

@@ -23,6 +23,7 @@ from rich.table import Table
 
 from lamina.cli.output.run_progress import BETWEEN, ProgressCallback
 from lamina.cli.output.screen import literal
+from lamina.model.plain import plural
 from lamina.model.pod import PodUid
 from lamina.model.quantity import human_bytes
 from lamina.model.resources import CPU
@@ -137,9 +138,9 @@ class LiveView:
             f"{counts[PodFinished]:,} done",
         )
         hits = f"   {1 - self._missed / self._wanted:.0%} of what was wanted was there" if self._wanted else ""
-        table.add_row("pulled", f"{human_bytes(self._pulled)} in {counts[PullDone]:,} pulls{hits}")
+        table.add_row("pulled", f"{human_bytes(self._pulled)} in {plural(counts[PullDone], 'pull')}{hits}")
         table.add_row("hottest node", _hottest(cluster))
-        table.add_row("cleared", f"{self._images:,} images, {human_bytes(self._freed)}")
+        table.add_row("cleared", f"{plural(self._images, 'image')}, {human_bytes(self._freed)}")
         return table
 
 

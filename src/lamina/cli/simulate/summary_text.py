@@ -10,6 +10,7 @@ from rich.table import Table
 
 from lamina.cli.command_name import command_name
 from lamina.cli.output.screen import Screen, literal
+from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes
 
 NODES: Final = 20
@@ -46,7 +47,7 @@ def print_summary(figures: dict[str, Any], out: Path | None, pod: str = "") -> N
     screen.say(
         f"[bold]{literal(figures['scenario'])}[/bold] under [bold]{literal(figures['profile'])}[/bold], "
         f"seed {figures['seed']}: "
-        f"{pods['started']} of {pods['total']} pods started in {figures['virtual_seconds']:,.1f} virtual seconds"
+        f"{pods['started']} of {plural(pods['total'], 'pod')} started in {figures['virtual_seconds']:,.1f} virtual seconds"
     )
     for line in _lines(figures):
         screen.say(line)
@@ -70,7 +71,7 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
     never = figures["pods"]["not_started"]
     if never["total"]:
         parts = ", ".join(f"{never[phase]} {what}" for phase, what in NEVER_STARTED.items() if never[phase])
-        yield f"[yellow]{never['total']} pods not started[/yellow]: {parts}; start times are of the others"
+        yield f"[yellow]{plural(never['total'], 'pod')} not started[/yellow]: {parts}; start times are of the others"
     share = "" if figures["hits"] is None else f", {figures['hits']:.0%} of what was wanted"
     yield (
         f"{figures['pulls']} image pulls, {human_bytes(figures['bytes_pulled'])} downloaded, "
@@ -92,7 +93,7 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
     gc = figures["gc"]
     if gc["images"]:
         yield (
-            f"{gc['images']} images cleared away, {human_bytes(gc['bytes'])}; "
+            f"{plural(gc['images'], 'image')} cleared away, {human_bytes(gc['bytes'])}; "
             f"{gc['pressure_images']} of them because a disk was nearly full"
         )
     troubles = [

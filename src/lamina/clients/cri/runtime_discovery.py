@@ -76,7 +76,7 @@ async def find_source(wanted: str, *, socket: Path | None, storage: Path | None,
     holds the images. Raises `RuntimeSourceError` with every place that was tried, and why it was not that.
     """
     if wanted not in WANTED:
-        raise RuntimeSourceError(wanted, f"there is no such way to look: choose one of {', '.join(WANTED)}")
+        raise RuntimeSourceError(wanted, f"there is no such way to look; choose one of {', '.join(WANTED)}")
     problems: list[str] = []
     for attempt in _attempts(wanted, socket, storage, disk):
         try:
@@ -87,7 +87,7 @@ async def find_source(wanted: str, *, socket: Path | None, storage: Path | None,
         # No socket is there, so none was asked: without this line the user would meet the missing package only later.
         problems += [f"there is none of {', '.join(map(str, _usual(wanted)))}", INSTALL]
     if wanted == AUTO and storage is None and not _crio_runs(socket) and _has_store(STORAGE):
-        problems.append(f"{STORAGE} is an image store, but no CRI-O listens: name it as the storage to read it")
+        problems.append(f"{STORAGE} is an image store, but no CRI-O listens; name it as the storage to read it")
     tried = "; ".join(dict.fromkeys(problems)) or f"there is none of {', '.join(map(str, _usual(wanted)))}"
     raise RuntimeSourceError(wanted, f"no runtime was found: {tried}; say where it is by its socket or its storage")
 
@@ -137,7 +137,7 @@ async def _store(root: Path) -> RuntimeSource:
     except OSError as error:
         raise RuntimeSourceError("cri-o", f"{root}: {(error.strerror or 'cannot be read').lower()}") from error
     if store is None:
-        raise RuntimeSourceError("cri-o", f"{root}: there is no image store: name the folder that holds overlay-images")
+        raise RuntimeSourceError("cri-o", f"{root}: there is no image store; name the folder that holds overlay-images")
     return StorageSource(root, additional=additional_stores(root))
 
 

@@ -79,10 +79,10 @@ def load_access(kubeconfig: Path | None = None, context: str = "") -> ApiAccess:
     if files := files_to_read(kubeconfig, os.environ, _home()):
         return _from_kubeconfig(read_kubeconfig(files).choose(context))
     if not in_cluster.is_inside(os.environ):
-        message = "no cluster configured: name a file with --kubeconfig or $KUBECONFIG, or create ~/.kube/config"
+        message = "no cluster configured; name a file with --kubeconfig or $KUBECONFIG, or create ~/.kube/config"
         raise InputError.one("kubeconfig", message)
     if context:
-        raise InputError.one("--context", "a context needs a kubeconfig, and there is none: name it with --kubeconfig")
+        raise InputError.one("--context", "a context needs a kubeconfig, and there is none; name it with --kubeconfig")
     return ApiAccess(
         in_cluster.server(os.environ),
         in_cluster.credential_source(),

@@ -68,9 +68,9 @@ def checked_token(text: str, source: str) -> str:
     if not token:
         raise InputError.one(source, "holds no token: it is empty")
     if len(token) > TOKEN_LIMIT:
-        raise InputError.one(source, f"the token is too long: at most {TOKEN_LIMIT // 1024} KiB are used")
+        raise InputError.one(source, f"the token is too long; at most {TOKEN_LIMIT // 1024} KiB are used")
     if not _WRITABLE.fullmatch(token):
-        raise InputError.one(source, "the token has characters that cannot stand in a header: write it on one line")
+        raise InputError.one(source, "the token has characters that cannot stand in a header; write it on one line")
     return token
 
 

@@ -106,7 +106,7 @@ def _judge(printed: bytes, version: str) -> ExecCredential:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ValueError("what it printed is not an ExecCredential in JSON") from None
     if answer.kind != "ExecCredential" or answer.version != version:
-        raise ValueError(f"it does not speak {version}: update it, or correct apiVersion")
+        raise ValueError(f"it does not speak {version}; update it, or correct apiVersion")
     status = answer.status or _ExecStatus()
     if not status.token and not status.certificate:
         raise ValueError("it printed neither a token nor a certificate")

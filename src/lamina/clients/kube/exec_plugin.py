@@ -145,7 +145,7 @@ class ExecPlugin:
             hint = printable(self._command.hint, 500)
             said = f"the program is not there: {hint or 'install it, or correct command'}"
         elif isinstance(error, PermissionError):
-            said = "the program cannot be executed: check its permissions"
+            said = "the program cannot be executed; check its permissions"
         elif isinstance(error, TimeoutError):
             said = f"it did not answer within {self._pace.patience:g} s"
         else:

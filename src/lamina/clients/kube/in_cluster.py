@@ -49,7 +49,7 @@ def credential_source(folder: Path = FOLDER) -> TokenFile:
         return TokenFile(folder / "token")
     except InputError as error:
         hint = "does the pod have a service account, with automountServiceAccountToken?"
-        raise InputError.one("in-cluster access", f"{error}: {hint}") from None
+        raise InputError.one("in-cluster access", f"{error}; {hint}") from None
 
 
 def tls_settings(folder: Path = FOLDER) -> TlsSettings:

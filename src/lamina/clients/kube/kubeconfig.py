@@ -72,7 +72,7 @@ class Kubeconfig:
         """Take a context, or the current one. Raises InputError if something it needs is missing or wrong."""
         name = context or next((text for file in self._files if (text := file.text("current-context"))), "")
         if not name:
-            message = f"no current context: choose one with --context ({suggest('', self.names('contexts'))})"
+            message = f"no current context; choose one with --context ({suggest('', self.names('contexts'))})"
             raise InputError.one(self.source, message)
         chosen = self._entry("contexts", name, "context").inside("context")
         cluster_name, user_name = chosen.text("cluster"), chosen.text("user")
@@ -95,10 +95,10 @@ class Kubeconfig:
         for file in self._files:
             found = [item for item in file.items(kind) if item.text("name") == name]
             if len(found) > 1:
-                raise found[1].mistake("name", f"the {word} {plain.shown(name)} is there twice: remove one")
+                raise found[1].mistake("name", f"the {word} {plain.shown(name)} is there twice; remove one")
             if found:
                 return found[0]
-        message = f"there is no {word} {plain.shown(name)}: {suggest(name, self.names(kind))}"
+        message = f"there is no {word} {plain.shown(name)}; {suggest(name, self.names(kind))}"
         raise InputError.one(self.source, message)
 
 
@@ -117,9 +117,9 @@ def _read(path: Path) -> YamlDocument:
         said = (error.strerror or "input error").lower()
         raise InputError.one(source, f"the kubeconfig cannot be read: {said}") from None
     except ValueError:
-        raise InputError.one(source, "the kubeconfig is not UTF-8 text: is this the right file?") from None
+        raise InputError.one(source, "the kubeconfig is not UTF-8 text; is this the right file?") from None
     if len(data) > FILE_LIMIT:
-        raise InputError.one(source, f"too large for a kubeconfig: at most {FILE_LIMIT // 1024} KiB are read")
+        raise InputError.one(source, f"too large for a kubeconfig; at most {FILE_LIMIT // 1024} KiB are read")
     if not any(line.strip() and not line.lstrip().startswith(("#", "---")) for line in text.splitlines()):
         return YamlDocument(source, YamlNode(None, 0))  # as kubectl: nothing in it is nothing wrong
     document = read_yaml(text, source)
@@ -139,7 +139,7 @@ def _server(cluster: KubeconfigFields) -> str:
     """Take the address of the API server, as a prefix for paths."""
     text = cluster.text("server")
     if not text:
-        raise cluster.mistake("server", "the cluster has no server: write https://HOST:PORT")
+        raise cluster.mistake("server", "the cluster has no server; write https://HOST:PORT")
     try:
         parts = urlsplit(text)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -147,10 +147,10 @@ def _server(cluster: KubeconfigFields) -> str:
         usable = False
         parts = urlsplit("")
     if not usable or not text.isprintable() or " " in text:
-        raise cluster.mistake("server", "cannot be used as an address: write https://HOST:PORT")
+        raise cluster.mistake("server", "cannot be used as an address; write https://HOST:PORT")
     if parts.username is not None or parts.query or parts.fragment:
-        raise cluster.mistake("server", "may hold no user, query or fragment: write https://HOST:PORT")
+        raise cluster.mistake("server", "may hold no user, query or fragment; write https://HOST:PORT")
     if cluster.has("proxy-url"):
-        message = "proxies are not supported: remove it, and make the server reachable directly or by a tunnel"
+        message = "proxies are not supported; remove it, and make the server reachable directly or by a tunnel"
         raise cluster.mistake("proxy-url", message)
     return text.rstrip("/")

@@ -50,7 +50,7 @@ class KubeconfigFields:
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise self.mistake(name, "expected text: put it in quotes")
+            raise self.mistake(name, "expected text; put it in quotes")
         return value
 
     def flag(self, name: str) -> bool:
@@ -82,7 +82,7 @@ class KubeconfigFields:
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.mistake(name, "expected a list of texts: put each in quotes")
+            raise self.mistake(name, "expected a list of texts; put each in quotes")
         return [str(item) for item in value]
 
     def lists(self, name: str) -> dict[str, list[str]]:

@@ -139,7 +139,7 @@ def _show(context: ssl.SSLContext, trust: TlsSettings, pair: ClientCertificate) 
             context.load_cert_chain(path, password=passphrase)
     except ssl.SSLError as error:
         reason = (error.reason or "not PEM").lower().replace("_", " ")
-        message = f"the client certificate and its key cannot be used ({reason}): check that they belong together"
+        message = f"the client certificate and its key cannot be used ({reason}); check that they belong together"
         raise InputError.one(where, message) from None
 
 

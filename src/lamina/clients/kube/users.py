@@ -44,10 +44,10 @@ def credential_source_of(chosen: KubeContext) -> CredentialSource:
     if user.has("auth-provider"):
         name = user.inside("auth-provider").text("name")
         remedy = REMEDIES.get(name, "use its exec plugin, or a token or certificate")
-        raise user.mistake("auth-provider", f"{plain.shown(name)} is not supported, nor by kubectl any more: {remedy}")
+        raise user.mistake("auth-provider", f"{plain.shown(name)} is not supported, nor by kubectl any more; {remedy}")
     token, file, name = user.text("token"), user.file("tokenFile"), user.text("username")
     if token and (name or user.has("password")):
-        raise user.mistake("token", "there is a username or password as well: keep one of them")
+        raise user.mistake("token", "there is a username or password as well; keep one of them")
     where = f"{user.source}: {plain.written_path(user.path)}"
     if not chosen.server.startswith("https:"):
         return FixedCredential()
@@ -67,11 +67,11 @@ def tls_settings_of(chosen: KubeContext) -> TlsSettings:
     cluster, user = chosen.cluster, chosen.user
     insecure, authority = cluster.flag("insecure-skip-tls-verify"), _either(cluster, "certificate-authority")
     if insecure and authority is not None:
-        message = "a certificate authority is given as well: remove one of them, best this one"
+        message = "a certificate authority is given as well; remove one of them, best this one"
         raise cluster.mistake("insecure-skip-tls-verify", message)
     certificate, key = _either(user, "client-certificate"), _either(user, "client-key")
     if certificate is not None and key is None:
-        raise user.mistake("client-certificate", "its key is missing: add client-key or client-key-data")
+        raise user.mistake("client-certificate", "its key is missing; add client-key or client-key-data")
     return TlsSettings(
         authority=authority,
         certificate=certificate,
@@ -88,7 +88,7 @@ def headers_of(chosen: KubeContext) -> dict[str, str]:
     name, uid = user.text("as"), user.text("as-uid")
     groups, extra = user.texts("as-groups"), user.lists("as-user-extra")
     if not name and (groups or uid or extra):
-        raise user.mistake("as", "as-groups, as-uid and as-user-extra need a name to go with: add `as`")
+        raise user.mistake("as", "as-groups, as-uid and as-user-extra need a name to go with; add `as`")
     if len(groups) > 1:
         raise user.mistake("as-groups", "only one group can be acted as: bind the rights you need to a user")
     found = {"Impersonate-User": name, "Impersonate-Group": "".join(groups), "Impersonate-Uid": uid}
@@ -110,7 +110,7 @@ def _either(fields: KubeconfigFields, name: str) -> ByteSource:
 def _command(fields: KubeconfigFields, chosen: KubeContext) -> ExecCommand:
     version = fields.text("apiVersion")
     if version not in VERSIONS:
-        message = f"{plain.shown(version)} is not supported: use {' or '.join(VERSIONS)}, and update the plugin"
+        message = f"{plain.shown(version)} is not supported; use {' or '.join(VERSIONS)}, and update the plugin"
         raise fields.mistake("apiVersion", message)
     program = fields.text("command")
     if not program or "\0" in program:

@@ -85,7 +85,7 @@ def _program(name: str) -> str:
     folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if Path(folder).is_absolute()]
     found = shutil.which(f"docker-credential-{name}", path=os.pathsep.join(folders)) if is_helper_name(name) else None
     if found is None or not folders:
-        raise ValueError("there is no such program on the PATH: install it, or correct credHelpers or credsStore")
+        raise ValueError("there is no such program on the PATH; install it, or correct credHelpers or credsStore")
     return found
 
 

@@ -58,7 +58,7 @@ def is_helper_name(name: str) -> bool:
 def decode_docker_config(data: bytes, source: str) -> DockerConfig:
     """Read a configuration. Raises InputError, which shows nothing of what is in it."""
     if len(data) > FILE_LIMIT:
-        raise InputError.one(source, f"too large: at most {FILE_LIMIT // 1024} KiB are read")
+        raise InputError.one(source, f"too large; at most {FILE_LIMIT // 1024} KiB are read")
     try:
         shape = msgspec.json.decode(data, type=_Shape)
         return DockerConfig(_old(data)) if shape == _Shape() else msgspec.json.decode(data, type=DockerConfig)

@@ -40,9 +40,9 @@ class RegistryHost(msgspec.Struct, frozen=True, order=True):
 def parse_host(text: str) -> RegistryHost:
     """Read ``host`` or ``host:port``. Raises ValueError in words."""
     if "@" in text:
-        raise ValueError("this is no host: leave out the user, and never write a password into it")
+        raise ValueError("this is no host; leave out the user, and never write a password into it")
     if "/" in text or "%" in text:
-        raise ValueError(f"{text[:100]!r} is no host: leave out the protocol, the path and the zone")
+        raise ValueError(f"{text[:100]!r} is no host; leave out the protocol, the path and the zone")
     name, port = _split(text.lower())
     if port is not None and (not _PORT.fullmatch(port) or int(port) > 65_535):
         raise ValueError(f"{text[:100]!r}: a port is a number from 1 to 65535")
@@ -52,10 +52,10 @@ def parse_host(text: str) -> RegistryHost:
         except ValueError:
             raise ValueError(f"{text[:100]!r} is no IPv6 address in square brackets") from None
     elif not name or len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in name.split(".")):
-        raise ValueError(f"{text[:100]!r} is no host: write host or host:port, as in an image name")
+        raise ValueError(f"{text[:100]!r} is no host; write host or host:port, as in an image name")
     elif _NUMBER.fullmatch(name.rpartition(".")[2]) and not is_address(name):
         # The C library reads 127.1, 2130706433 and 0x7f.1 as addresses; no other name ends in a number.
-        raise ValueError(f"{text[:100]!r} is no host: write an IPv4 address as four numbers")
+        raise ValueError(f"{text[:100]!r} is no host; write an IPv4 address as four numbers")
     return RegistryHost(name, int(port) if port is not None else None)
 
 

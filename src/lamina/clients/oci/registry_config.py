@@ -95,17 +95,17 @@ def _that_do_not_fit(document: YamlDocument, rules: RegistryConfig) -> list[Mist
     first: dict[str, int] = {}
     for position, registry in enumerate(rules.registries):
         if position == MOST_REGISTRIES:
-            wrong(position, "host", f"too many registries: at most {MOST_REGISTRIES} are read")
+            wrong(position, "host", f"too many registries; at most {MOST_REGISTRIES} are read")
             break
         host = str(parse_host(registry.host))
         if first.setdefault(host, position) != position:
-            wrong(position, "host", f"{host} has an entry already, registries[{first[host]}]: make them one")
+            wrong(position, "host", f"{host} has an entry already, registries[{first[host]}]; make them one")
         if host == HUB and registry.plain_http:
-            wrong(position, "plainHttp", "Docker Hub is never asked without TLS: remove this")
+            wrong(position, "plainHttp", "Docker Hub is never asked without TLS; remove this")
         if registry.plain_http and registry.ca_file:
-            wrong(position, "caFile", "nothing to verify without TLS: remove this, or plainHttp")
+            wrong(position, "caFile", "nothing to verify without TLS; remove this, or plainHttp")
         if len(registry.mirrors) > MOST_MIRRORS:
-            wrong(position, "mirrors", f"too many: at most {MOST_MIRRORS}")
+            wrong(position, "mirrors", f"too many; at most {MOST_MIRRORS}")
         if registry.ca_file and (trouble := _trouble(registry.ca_file)):
             wrong(position, "caFile", trouble)
     return found
@@ -116,7 +116,7 @@ def _trouble(ca_file: str) -> str:
     try:
         ssl.create_default_context(cafile=ca_file)
     except ssl.SSLError:
-        return f"{ca_file} holds no certificates: name a file in PEM"
+        return f"{ca_file} holds no certificates; name a file in PEM"
     except (OSError, ValueError) as error:
         said = (error.strerror if isinstance(error, OSError) else None) or "its name cannot be used"
         return f"{ca_file} cannot be read: {said.lower()}"

@@ -16,6 +16,7 @@ import msgspec
 
 from lamina.model.digest import Digest, DigestError, parse_digest
 from lamina.model.image import Image, Layer, Platform
+from lamina.model.plain import plural
 from lamina.wire.errors import WireError
 from lamina.wire.oci.documents import IndexEntry, OciDocument, decode_config, decode_document, is_attestation, is_image
 from lamina.wire.oci.manifest import DOCKER_MANIFEST, INDEXES, OCI_MANIFEST, decode_manifest
@@ -61,7 +62,7 @@ def check(data: bytes, expected: Digest) -> None:
     algorithm = expected.partition(":")[0]
     found = hashlib.new(algorithm, data).hexdigest()
     if f"{algorithm}:{found}" != expected:
-        raise WireError("document", f"the bytes have digest {algorithm}:{found}: ask who runs the registry", expected)
+        raise WireError("document", f"the bytes have digest {algorithm}:{found}; ask who runs the registry", expected)
 
 
 def read(data: bytes, expected: Digest, content_type: str) -> CachedIndex | ManifestWithoutConfig:
@@ -119,7 +120,7 @@ def _unpacked(image: Image, diff_ids: tuple[str, ...]) -> tuple[Layer, ...]:
     if not diff_ids:
         return image.layers
     if len(diff_ids) != len(image.layers):
-        problem = f"its configuration lists {len(diff_ids)} layers and its manifest {len(image.layers)}: build it again"
+        problem = f"its configuration lists {plural(len(diff_ids), 'layer')} and its manifest {len(image.layers)}; build it again"
         raise WireError("image", problem, image.digest)
     return tuple(
         Layer(layer.digest, layer.size, diff_id, layer.size if diff_id == layer.digest else None)

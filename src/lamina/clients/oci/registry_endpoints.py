@@ -81,11 +81,11 @@ class EndpointPolicy:
         entry = self._entries.get(name)
         if entry is None and not (self._rules.from_nodes and name in self._from_nodes):
             told = "no node has pulled from it" if self._rules.from_nodes else "only configured registries are asked"
-            raise RegistryError(NOT_ALLOWED, f"{name} is not configured and {told}: add it to the registries")
+            raise RegistryError(NOT_ALLOWED, f"{name} is not configured and {told}; add it to the registries")
         if entry is None and not _usual_port(parse_host(name)):
             # A node can claim to have pulled from anywhere, and must not make us knock at every door of a machine.
             told = f"only port {HTTPS_PORT} and those from {_FIRST_FREE_PORT} on are asked because a node names them"
-            raise RegistryError(NOT_ALLOWED, f"{name} is not configured and {told}: add it to the registries")
+            raise RegistryError(NOT_ALLOWED, f"{name} is not configured and {told}; add it to the registries")
         mirrors = entry.mirrors if entry is not None else ()
         return (*(self._place(str(parse_host(mirror))) for mirror in mirrors), self._place(name))
 

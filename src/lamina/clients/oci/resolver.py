@@ -132,10 +132,10 @@ class RegistryResolver:
             self.counts["shared"] += 1
         elif len(self._under_way) >= MOST_UNDER_WAY:
             return self._ended(
-                question, ImageNotFound(BUSY, f"{MOST_UNDER_WAY} look-ups are under way: ask again later")
+                question, ImageNotFound(BUSY, f"{MOST_UNDER_WAY} look-ups are under way; ask again later")
             )
         elif namespace and not self._questions.take(namespace, self._clock()):
-            return self._ended(question, ImageNotFound(BUSY, "this namespace has asked for too much: ask again later"))
+            return self._ended(question, ImageNotFound(BUSY, "this namespace has asked for too much; ask again later"))
         else:
             task = asyncio.create_task(self._look_up(question), name="registry look-up")
             self._under_way[question.key] = task
@@ -245,7 +245,7 @@ def _about(error: ReferenceFormatError) -> str:
     """Say what is wrong with a reference; not as it was written if there may be a password in it."""
     rest = error.text.replace("@sha256:", "").replace("@sha512:", "")
     if "@" in rest or "://" in rest:
-        return "this is no image reference: leave out the protocol, and never write a password into it"
+        return "this is no image reference; leave out the protocol, and never write a password into it"
     return one_line(str(error))
 
 

@@ -72,7 +72,7 @@ class RegistryTokens:
         elif credential is not None and credential.password and any(one.scheme == "basic" for one in asked):
             header, life = credential.basic, LONGEST_LIFE
         elif credential is None:
-            raise RegistryError(REFUSED, f"{place.name} wants credentials: add a pull secret, or log in")
+            raise RegistryError(REFUSED, f"{place.name} wants credentials; add a pull secret, or log in")
         else:
             raise RegistryError(REFUSED, f"{place.name} wants neither a token nor a password")
         self._kept[key] = (self._clock() + life - min(EARLY, life / 5), header)

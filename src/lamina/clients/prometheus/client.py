@@ -87,7 +87,7 @@ class PrometheusClient:
             curves.append(self._read(data, query_results.read_curve))
             left -= len(curves[-1].points)
             if left < 0:
-                told = f"more than the {query_results.MOST_SAMPLES} numbers that are looked at: use a longer step"
+                told = f"more than the {query_results.MOST_SAMPLES} numbers that are looked at; use a longer step"
                 raise self._failed(TOO_MUCH, f"answers with {told}")
             if time.perf_counter() - since > SLICE:
                 await asyncio.sleep(0)
@@ -106,7 +106,7 @@ class PrometheusClient:
         self.counts["asked"] += 1
         try:
             if len(asked["query"]) > LONGEST_QUERY:
-                raise self._error(BAD_QUERY, f"a query may have {LONGEST_QUERY} characters: use a recording rule")
+                raise self._error(BAD_QUERY, f"a query may have {LONGEST_QUERY} characters; use a recording rule")
             # In plain seconds: as a duration with a unit it could have no fraction.
             body = await self._exchange(what, {**asked, "timeout": f"{self._timeout:g}"})
         except PrometheusError as error:
@@ -118,9 +118,9 @@ class PrometheusClient:
         try:
             return read(data)
         except query_results.ResultTooLargeError as error:
-            raise self._failed(TOO_MUCH, f"answers with {error}: narrow the query") from None
+            raise self._failed(TOO_MUCH, f"answers with {error}; narrow the query") from None
         except ValueError as error:
-            words = f"what it sends is no answer to a query ({one_line(str(error))}): check the address"
+            words = f"what it sends is no answer to a query ({one_line(str(error))}); check the address"
             raise self._failed(NOT_USABLE, words) from None
 
     def _failed(self, reason: str, problem: str) -> PrometheusError:
@@ -133,7 +133,7 @@ class PrometheusClient:
             async with asyncio.timeout(self._timeout):
                 return await self._get(what, asked)
         except TimeoutError:
-            problem = f"no answer within {self._timeout:g} seconds: is it overloaded, and the address right?"
+            problem = f"no answer within {self._timeout:g} seconds; is it overloaded, and the address right?"
         except aiohttp.ClientError as error:
             problem = _in_words(error)
         except (OSError, ValueError) as error:
@@ -165,23 +165,23 @@ class PrometheusClient:
                     break
             else:
                 return bytes(body)
-        raise self._error(TOO_MUCH, f"answers with more than the {LIMIT} bytes that are read: narrow the query")
+        raise self._error(TOO_MUCH, f"answers with more than the {LIMIT} bytes that are read; narrow the query")
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> PrometheusError:
         """Say why there is no answer."""
         status = response.status
         if 300 <= status < 400:
-            return self._error(REFUSED, f"redirects elsewhere ({status}), where nobody follows: name that address")
+            return self._error(REFUSED, f"redirects elsewhere ({status}), where nobody follows; name that address")
         body = bytearray()
         while len(body) < REFUSAL_LIMIT and (piece := await response.content.read(REFUSAL_LIMIT - len(body))):
             body += piece
         if status in (401, 403):
-            return self._error(REFUSED, f"does not let us in ({status}): check the token, or user and password")
+            return self._error(REFUSED, f"does not let us in ({status}); check the token, or user and password")
         said = query_results.read_error_response(bytes(body))
         if said is not None:
             return self._error(BAD_QUERY, f"refuses a query: {one_line(f'{said.kind}: {said.message}')}")
         if status == 404:
-            return self._error(NOT_USABLE, "has no Prometheus API there (404): check the path of the address")
+            return self._error(NOT_USABLE, "has no Prometheus API there (404); check the path of the address")
         return self._error(UNREACHABLE, f"answers {status}: is it, or a proxy before it, in trouble?")
 
     def _error(self, reason: str, problem: str) -> PrometheusError:
@@ -207,14 +207,14 @@ def _in_words(error: aiohttp.ClientError) -> str:
         case aiohttp.ConnectionTimeoutError():
             return "no connection in time: is the address right, and no firewall in between?"
         case aiohttp.ClientConnectorCertificateError():
-            return "its certificate is not accepted: name the authority that signed it as the CA file"
+            return "its certificate is not accepted; name the authority that signed it as the CA file"
         case aiohttp.ClientConnectorSSLError() | aiohttp.ClientSSLError():
-            return "no TLS connection: is this an https server?"
+            return "no TLS connection; is this an https server?"
         case aiohttp.ClientConnectorDNSError():
-            return "its name is not known: check the address"
+            return "its name is not known; check the address"
         case aiohttp.ClientConnectorError():
-            return "no connection: is it running, and the address right?"
+            return "no connection; is it running, and the address right?"
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError() | aiohttp.ClientOSError():
             return "the connection broke in the middle of the answer"
         case _:
-            return "this is not HTTP as a server speaks it: check the address"
+            return "this is not HTTP as a server speaks it; check the address"

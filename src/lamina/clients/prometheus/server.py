@@ -43,21 +43,21 @@ class PrometheusServer(msgspec.Struct, frozen=True, kw_only=True):
 def checked_url(url: str) -> str:
     """Take the address of a server, without a slash at its end. Raises ValueError in words for whoever wrote it."""
     if len(url) > LONGEST_URL or not _PLAIN.fullmatch(url):
-        raise ValueError("is no address: write it as http://prometheus.monitoring:9090")
+        raise ValueError("is no address; write it as http://prometheus.monitoring:9090")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         raise ValueError("is no address: host or port make no sense") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ValueError("is no address: write it as http://prometheus.monitoring:9090")
+        raise ValueError("is no address; write it as http://prometheus.monitoring:9090")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("has a password in it: name the user and a file with the password instead")
+        raise ValueError("has a password in it; name the user and a file with the password instead")
     if parts.query or parts.fragment:
         raise ValueError("has a query in it: end it before the question mark")
     path = parts.path.rstrip("/")
     if path.endswith(API):
-        raise ValueError(f"ends in {API}: leave that off, it is added")
+        raise ValueError(f"ends in {API}; leave that off, it is added")
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
@@ -68,11 +68,11 @@ class PrometheusLogin:
         """Read everything for the first time. Raises InputError."""
         self.url = _url(server)
         if server.token_file is not None and (server.user or server.password_file is not None):
-            raise InputError.one("Prometheus", "a token and a password are two ways to say who we are: choose one")
+            raise InputError.one("Prometheus", "a token and a password are two ways to say who we are; choose one")
         if bool(server.user) != (server.password_file is not None):
-            raise InputError.one("Prometheus", "a user and a file with the password belong together: name both")
+            raise InputError.one("Prometheus", "a user and a file with the password belong together; name both")
         if server.ca_file is not None and self.url.startswith("http:"):
-            raise InputError.one(str(server.ca_file), "there is nothing to verify without TLS: write https, or drop it")
+            raise InputError.one(str(server.ca_file), "there is nothing to verify without TLS; write https, or drop it")
         self._server = server
         self.troubles = 0
         """How often a file could not be used, and what was read before stayed in use."""
@@ -128,7 +128,7 @@ def _secret(path: Path, what: str, shape: re.Pattern[str] = _WRITABLE) -> str:
     except ValueError:
         raise InputError.one(str(path), f"the {what} is not text") from None
     if not shape.fullmatch(text):
-        raise InputError.one(str(path), f"holds no {what}, or one of several lines: write it on one line")
+        raise InputError.one(str(path), f"holds no {what}, or one of several lines; write it on one line")
     return text
 
 

@@ -12,6 +12,7 @@ from lamina.model.plain import Path, written_path
 from lamina.model.pod import DEFAULT_SCHEDULER
 from lamina.model.yaml_document import YamlDocument, YamlNode, read_yaml
 from lamina.scheduling.config.merge import ALL, ALWAYS, NOT_IN_TREE, ProfilePlugins, choose
+from lamina.scheduling.config.old_versions import REMOVED_PLUGINS, as_v1, removed, removed_default
 from lamina.scheduling.config.schema import KubeSchedulerConfiguration, LeaderElection, ProfileConfig
 from lamina.scheduling.contract.plugin_registry import POINTS, PluginArgs, PluginRegistry, points_of
 from lamina.scheduling.contract.points import Plugin
@@ -23,7 +24,7 @@ STAYS: Final = (
     f"plugin {ALWAYS!r} is in every profile: it holds back pods that ask for what is not implemented here yet, which would "
     "be placed as if they had not asked; remove this entry"
 )
-NO_EXTENDERS: Final = "foreign extenders are not called by this version: remove the list"
+NO_EXTENDERS: Final = "foreign extenders are not called by this version; remove the list"
 
 JITTER: Final = 1.2
 """How much later than said an instance may come round to renewing its lease."""
@@ -34,10 +35,14 @@ FOREIGN_POINTS: Final = ("placementGenerate", "placementScore")
 class Configuration:
     """A configuration that was found to be right."""
 
-    def __init__(self, config: KubeSchedulerConfiguration, registry: PluginRegistry) -> None:
+    def __init__(
+        self, config: KubeSchedulerConfiguration, registry: PluginRegistry, warnings: tuple[Mistake, ...] = ()
+    ) -> None:
         """Keep the configuration and the plugins it names."""
         self.config = config
         self._registry = registry
+        self.warnings = warnings
+        """What its author should change although it was read; the command or service that loaded it reports them."""
 
     @property
     def backoff(self) -> PodBackoff:
@@ -49,7 +54,7 @@ class Configuration:
         if len(self.config.profiles) != 1:
             raise WiringError("only a configuration with one profile can be given another scheduler name")
         profiles = (msgspec.structs.replace(self.config.profiles[0], scheduler_name=scheduler_name),)
-        return Configuration(msgspec.structs.replace(self.config, profiles=profiles), self._registry)
+        return Configuration(msgspec.structs.replace(self.config, profiles=profiles), self._registry, self.warnings)
 
     def profiles(self, context: PluginContext) -> Mapping[str, Profile]:
         """Make the profiles, one per scheduler name."""
@@ -60,14 +65,14 @@ class Configuration:
 
 
 def load(text: str, source: str, registry: PluginRegistry) -> Configuration:
-    """Read a configuration. Raises InputError with every mistake in it."""
-    document = read_yaml(text, source)
+    """Read a configuration, also one of an older version. Raises InputError with every mistake in it."""
+    document, warnings = as_v1(read_yaml(text, source))
     mistakes = [*mistakes_in(document, KubeSchedulerConfiguration), *_ConfigurationChecker(document, registry).check()]
     if not mistakes:
         config = convert(document, KubeSchedulerConfiguration)
         mistakes = _fit_together(document, config, registry)
         if not mistakes:
-            return Configuration(config, registry)
+            return Configuration(config, registry, warnings)
     raise InputError(sorted(mistakes, key=lambda mistake: mistake.line))
 
 
@@ -111,7 +116,7 @@ class _ConfigurationChecker:
             path = ("profiles", index)
             name = str(self.value((*path, "schedulerName")) or DEFAULT_SCHEDULER)
             if name in seen:
-                self.mistake((*path, "schedulerName"), f"two profiles for schedulerName {name!r}: rename one")
+                self.mistake((*path, "schedulerName"), f"two profiles for schedulerName {name!r}; rename one")
             seen.add(name)
             self.plugin_set((*path, "plugins", "multiPoint"))
             for point in (*POINTS, *FOREIGN_POINTS):
@@ -129,6 +134,9 @@ class _ConfigurationChecker:
         for here, name in self.names((*path, "disabled")):
             if name == ALWAYS:
                 self.mistake(here, STAYS)
+            elif name in REMOVED_PLUGINS:
+                if message := removed_default(name):
+                    self.mistake(here, message)
             elif name != ALL and name not in NOT_IN_TREE:
                 self.plugin(name, here)
 
@@ -137,7 +145,7 @@ class _ConfigurationChecker:
         for here, name in self.names(path):
             args = (*here[:-1], "args")
             if name in seen:
-                self.mistake(here, f"arguments for plugin {name!r} are given twice: keep one of them")
+                self.mistake(here, f"arguments for plugin {name!r} are given twice; keep one of them")
             seen.add(name)
             if name not in self.registry:
                 self.plugin(name, here)
@@ -158,8 +166,10 @@ class _ConfigurationChecker:
         if name not in self.registry:
             if name in NOT_IN_TREE:
                 self.mistake(path, f"plugin {name!r} is kube-scheduler's and not implemented here yet")
+            elif message := removed(name):
+                self.mistake(path, message)
             else:
-                self.mistake(path, f"there is no plugin {name!r}: {suggest(name, self.registry)}")
+                self.mistake(path, f"there is no plugin {name!r}; {suggest(name, self.registry)}")
         elif point and point not in (implemented := points_of(self.registry[name])):
             self.mistake(path, f"plugin {name!r} does not extend {point}: it extends {', '.join(implemented)}")
 
@@ -199,7 +209,7 @@ def _fit_together(
             checker.mistake(("podMaxBackoffSeconds",), "must not be less than podInitialBackoffSeconds")
     _check_leader_election(checker, config.leader_election)
     if not config.profiles:
-        checker.mistake(("profiles",), "at least one profile is needed: leave the field out for the default one")
+        checker.mistake(("profiles",), "at least one profile is needed; leave the field out for the default one")
     sorts: set[tuple[str, ...]] = set()
     for index, profile in enumerate(config.profiles):
         chosen = _chosen(profile, registry)
@@ -219,7 +229,7 @@ def _check_leader_election(checker: _ConfigurationChecker, election: LeaderElect
     if not election.leader_elect:
         return
     if election.resource_lock != "leases":
-        checker.mistake(("leaderElection", "resourceLock"), "only leases are used: leave the field out")
+        checker.mistake(("leaderElection", "resourceLock"), "only leases are used; leave the field out")
     times: dict[str, float] = {}
     for name, value in (
         ("leaseDuration", election.lease_duration),

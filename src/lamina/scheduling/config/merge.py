@@ -40,17 +40,24 @@ DEFAULTS: Final = Plugins(
     )
 )
 
-# Part of upstream's defaults and not in tree yet: disabling one changes nothing, enabling one is a mistake.
-NOT_IN_TREE: Final = (
-    "DefaultPreemption",
-    "DynamicResources",
-    "GangScheduling",
-    "NodeDeclaredFeatures",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeRestrictions",
-    "VolumeZone",
-)
+NOT_IN_TREE: Final = {
+    "DefaultPreemption": "preemption",
+    "DynamicResources": "resource claims",
+    "GangScheduling": "pod groups",
+    "NodeDeclaredFeatures": "features that nodes declare",
+    "NodeVolumeLimits": "volumes",
+    "VolumeBinding": "volumes",
+    "VolumeRestrictions": "volumes",
+    "VolumeZone": "volumes",
+}
+"""
+Upstream's default plugins that are not in tree yet, and what they are for.
+
+Disabling one changes nothing; enabling one is a mistake.
+"""
+
+PARTLY_IN_TREE: Final = {"InterPodAffinity": "pod affinity and anti-affinity that the pod itself asks for"}
+"""Upstream's default plugins of which one half is in tree, and what the other half is for."""
 
 
 class ProfilePlugins(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from typing import Final
 from lamina.model.conversion import suggest
 from lamina.model.errors import InputError
 from lamina.scheduling.config.loader import Configuration, load
+from lamina.scheduling.config.merge import NOT_IN_TREE, PARTLY_IN_TREE
 from lamina.scheduling.contract.plugin_registry import PluginRegistry
 
 _HEAD: Final = """\
@@ -56,6 +57,8 @@ def _lamina(weight: int, barrier: tuple[float, float, float, float], *, more: st
     )
 
 
+KUBE_DEFAULT: Final = "kube-default"
+
 NAMED: Final[dict[str, tuple[str, str]]] = {
     "lamina-balanced": (
         "soonest start, nodes kept within a large pod of the mean load; the default",
@@ -77,7 +80,7 @@ NAMED: Final[dict[str, tuple[str, str]]] = {
         "lamina-balanced knowing whole images only: to see what layers are worth",
         _lamina(5, (0.5, 0.8, 5, 0.10), knowledge="      knowledge: images\n"),
     ),
-    "kube-default": (
+    KUBE_DEFAULT: (
         "kube-scheduler's defaults, as far as they are in tree",
         _HEAD,
     ),
@@ -153,5 +156,17 @@ DEFAULT: Final = "lamina-balanced"
 def named(name: str, registry: PluginRegistry) -> Configuration:
     """Return the configuration of that name; an InputError names the nearest one there is."""
     if name not in NAMED:
-        raise InputError.one("--profile", f"there is no profile {name!r} and no such file: {suggest(name, NAMED)}")
+        raise InputError.one("--profile", f"there is no profile {name!r} and no such file; {suggest(name, NAMED)}")
     return load(NAMED[name][1], f"profile {name}", registry)
+
+
+def unsupported(name: str) -> str:
+    """
+    Say in one line what kube-scheduler does and the profile of that name does not do yet; empty for other profiles.
+
+    Printed beside every comparison with ``kube-default``, so that its figures are not taken for kube-scheduler's own.
+    """
+    if name != KUBE_DEFAULT:
+        return ""
+    missing = dict.fromkeys([*NOT_IN_TREE.values(), *PARTLY_IN_TREE.values()])
+    return f"{name} is kube-scheduler's default profile without: {', '.join(missing)}"

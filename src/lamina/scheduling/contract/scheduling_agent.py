@@ -105,7 +105,7 @@ class SchedulingAgentRegistry:
 
     def why_not(self, name: str) -> str:
         """Say why there is no agent of this name, and what to try."""
-        return self.broken.get(name) or f"there is no agent {shown(name)}: {suggest(name, self)}"
+        return self.broken.get(name) or f"there is no agent {shown(name)}; {suggest(name, self)}"
 
     def __contains__(self, name: object) -> bool:
         """Say whether there is an agent of this name."""

@@ -138,7 +138,7 @@ class NodeColumns:
         for facet, (known, _) in enumerate(self._facts, max(Facet) + 1):
             if known.name == fact.name:
                 if not isinstance(known, type(fact)) or type(known) is not type(fact):
-                    raise WiringError(f"two different node facts are called {fact.name!r}: rename one of them")
+                    raise WiringError(f"two different node facts are called {fact.name!r}; rename one of them")
                 return FactHandle(known, facet)
         if self.nodes:
             raise WiringError(f"node fact {fact.name!r} comes too late: register it when the plugin is made")

@@ -5,7 +5,7 @@ Whoever annotates nodes may write anything: what is no finite number, or no poin
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -67,6 +67,17 @@ class NodeAnnotations:
     def times(self, key: str, size: int) -> Floats:
         """Return what the first *size* rows say under a key, as seconds since 1970."""
         return self._column(key, moment, size)
+
+    def unreadable(self) -> Iterator[tuple[str, str, str]]:
+        """Yield node, key and text of every annotation that plugins have asked for and that none of them can read."""
+        readers: dict[str, list[AnnotationReader]] = {}
+        for key, read in self._columns:
+            readers.setdefault(key, []).append(read)
+        for node in filter(None, self._nodes):
+            for key, reads in readers.items():
+                text = node.annotations.get(key)
+                if text is not None and all(math.isnan(read(text)) for read in reads):
+                    yield node.name, key, text
 
     def _column(self, key: str, read: AnnotationReader, size: int) -> Floats:
         column = self._columns.get((key, read))

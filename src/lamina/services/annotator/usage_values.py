@@ -10,6 +10,7 @@ from typing import Final
 
 from lamina.model.node import Node
 from lamina.model.node_usage import ResourceUsage
+from lamina.model.plain import plural
 from lamina.model.resources import CPU, MEMORY
 from lamina.services.annotator.node_values import DesiredNumber, DesiredValues
 from lamina.services.informers.usage.usage_source import UsageSource, of_known_age
@@ -37,7 +38,7 @@ class UsageValues:
     async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, DesiredValues]:
         """Look once. Raises what the source raises."""
         usages, strange = of_known_age(await self._source.look(nodes), now)
-        skewed = f"{strange} nodes were measured by a clock too far from ours" if strange else ""
+        skewed = f"{plural(strange, 'node was', 'nodes were')} measured by a clock too far from ours" if strange else ""
         self.remark = "; ".join(one for one in (skewed, self._source.remark) if one)
         wanted = {}
         for usage in usages:

@@ -17,6 +17,7 @@ import msgspec
 from lamina.clients.kube.access import ApiAccess
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.errors import LaminaError
+from lamina.model.plain import plural
 from lamina.services.annotator import allocation_values, congestion_values, usage_values
 from lamina.services.annotator.allocation_values import AllocationValues
 from lamina.services.annotator.annotation_loop import AnnotationLoop
@@ -88,7 +89,7 @@ async def annotate(options: AnnotatorOptions, show: ShowPlan) -> None:
             work = _keep(options, cluster, writer, rounds, show)
         finished = await _until_stopped(work, cluster)
         if not finished and (options.once or options.dry_run or options.remove):
-            raise StoppedError("stopped before everything was done: start it again")
+            raise StoppedError("stopped before everything was done; start it again")
     finally:
         if values is not None:
             await values.close()
@@ -133,7 +134,7 @@ async def _finish(
         log.info("written", extra={"fields": {"nodes": len(outcome.written), "of": len(changes)}})
         if outcome.refused:
             name, error = next(iter(outcome.refused.items()))
-            refused = f"{len(outcome.refused)} of {len(changes)} nodes refuse their annotations"
+            refused = f"{len(outcome.refused)} of {plural(len(changes), 'node refuses its annotations', 'nodes refuse their annotations')}"
             raise WritesRejectedError(f"{outcome.ended or refused}; {name}: {error}")
         if outcome.ended is not None:
             raise outcome.ended

@@ -8,6 +8,7 @@ from lamina.clients.kube.errors import ApiError
 from lamina.clients.kube.transport import KubeClient
 from lamina.model.image import Platform
 from lamina.model.layer_report import LayerReport
+from lamina.model.plain import plural
 from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
 from lamina.services.doctor.registry_checks import RegistrySample
@@ -49,11 +50,11 @@ def _coverage(nodes: list[str], reports: list[LayerReport], refused: list[WireEr
             "reports", f"{len(refused)} cannot be used, the first: {refused[0]!s:.200}", "kubectl get nl -o yaml"
         )
     if silent:
-        told = f"{len(nodes) - len(silent)} of {len(nodes)} nodes report; silent: {_some(silent)}"
+        told = f"{len(nodes) - len(silent)} of {plural(len(nodes), 'node reports', 'nodes report')}; silent: {_some(silent)}"
         return broken(
             "reports", told, "kubectl -n lamina-agents get pods -o wide; kubectl -n lamina-agents logs POD -c publisher"
         )
-    return fine("reports", f"{len(nodes)} of {len(nodes)} nodes report")
+    return fine("reports", f"{len(nodes)} of {plural(len(nodes), 'node reports', 'nodes report')}")
 
 
 def _ages(reports: list[LayerReport], server_time: float) -> Iterable[Finding]:

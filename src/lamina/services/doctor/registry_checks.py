@@ -9,6 +9,7 @@ from lamina.clients.oci.keyring import Keyring
 from lamina.clients.oci.registry_config import RegistryConfig
 from lamina.clients.oci.resolver import NO_SUCH_IMAGE, ImageNotFound, RegistryResolver, ResolvedImages
 from lamina.model.image import Platform
+from lamina.model.plain import plural
 from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
 
 MOST: Final = 8
@@ -50,7 +51,7 @@ async def _ask(resolver: RegistryResolver, host: str, image: RegistrySample) -> 
     match await resolver.find(image.name, [image.platform]):
         case ResolvedImages(images):
             layers = sum(len(one.layers) for one in images)
-            return fine(subject, f"told what {image.name} consists of ({layers} layers)")
+            return fine(subject, f"told what {image.name} consists of ({plural(layers, 'layer')})")
         case ImageNotFound(reason, detail):
             told = f"{image.name}: {detail or reason}"
             if reason == NO_SUCH_IMAGE:

@@ -6,6 +6,7 @@ from typing import Final
 from lamina.clients.cri.runtime_discovery import find_source
 from lamina.clients.cri.runtime_source import RuntimeSource, RuntimeSourceError
 from lamina.model.holdings import Holdings
+from lamina.model.plain import plural
 from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
 
 REUSE_WORDS: Final = {
@@ -34,7 +35,7 @@ async def check_runtime(wanted: str, socket: Path | None, storage: Path | None) 
 
 def _facts(source: RuntimeSource, found: Holdings) -> Finding:
     runtime = f"{found.runtime.name} {found.runtime.version}".strip()
-    return fine("runtime", f"{runtime or 'unnamed'} at {source.place}, {len(found.images)} images")
+    return fine("runtime", f"{runtime or 'unnamed'} at {source.place}, {plural(len(found.images), 'image')}")
 
 
 async def _cri(place: Path) -> Finding:
@@ -63,5 +64,5 @@ def _disk(found: Holdings) -> Finding:
         return warned("disk", "how large the disk for images is cannot be seen", advice)
     share = 100 * found.disk_free // found.disk
     if share < 15:
-        return warned("disk", f"{share} % free", "kubelets drop unused images below 15 %: make room")
+        return warned("disk", f"{share} % free", "kubelets drop unused images below 15 %; make room")
     return fine("disk", f"{share} % free")

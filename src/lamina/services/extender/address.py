@@ -38,7 +38,7 @@ def parse_address(text: str) -> ListenAddress:
     if not bare or not (port.isascii() and port.isdigit()) or len(port) > 6 or int(port) > HIGHEST_PORT:
         raise ValueError(f"{shown(text)} is not ADDRESS:PORT, for example {ListenAddress()}")
     if ":" in bare and host == bare:
-        raise ValueError(f"{shown(text)}: put an IPv6 address in brackets, for example [::1]:{PORT}")
+        raise ValueError(f"{shown(text)}; put an IPv6 address in brackets, for example [::1]:{PORT}")
     return ListenAddress(bare, int(port))
 
 
@@ -46,5 +46,5 @@ def parse_port(text: str) -> int:
     """Read a port. Raises ValueError in words for the person who wrote it."""
     digits = text.strip()
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 6 or not 1 <= int(digits) <= HIGHEST_PORT:
-        raise ValueError(f"{shown(text)} is no port: write a number from 1 to {HIGHEST_PORT}")
+        raise ValueError(f"{shown(text)} is no port; write a number from 1 to {HIGHEST_PORT}")
     return int(digits)

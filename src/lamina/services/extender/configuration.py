@@ -56,7 +56,7 @@ KIND: Final = "ExtenderConfiguration"
 
 def _level(text: str) -> None:
     if level_named(text) is None:
-        raise ValueError(f"{plain.shown(text)} is no level: {suggest(text, LEVELS)}")
+        raise ValueError(f"{plain.shown(text)} is no level; {suggest(text, LEVELS)}")
 
 
 AddressText = Annotated[str, msgspec.Meta(extra={"reads": parse_address})]
@@ -136,15 +136,15 @@ def read_configuration(text: str, source: str, agents: SchedulingAgentRegistry) 
 def tls_gaps(tls: TlsEntry) -> Iterator[tuple[str, str]]:
     """List what lacks something else, by field and in words."""
     if tls.cert_file and not tls.key_file:
-        yield "certFile", "has no key: name it in keyFile"
+        yield "certFile", "has no key; name it in keyFile"
     if tls.key_file and not tls.cert_file:
-        yield "keyFile", "has no certificate: name it in certFile"
+        yield "keyFile", "has no certificate; name it in certFile"
     if tls.cert_file and not tls.client_ca_file:
-        yield "certFile", "whoever knows the address could ask: name the authority of those who may in clientCAFile"
+        yield "certFile", "whoever knows the address could ask; name the authority of those who may in clientCAFile"
     if tls.client_ca_file and not tls.cert_file:
-        yield "clientCAFile", "clients show who they are only to a server that does: name certFile and keyFile"
+        yield "clientCAFile", "clients show who they are only to a server that does; name certFile and keyFile"
     if tls.client_names and not tls.client_ca_file:
-        yield "clientNames", "a name counts only if somebody vouches for it: name clientCAFile"
+        yield "clientNames", "a name counts only if somebody vouches for it; name clientCAFile"
 
 
 def args_of(plugin: PluginClass) -> type[PluginArgs]:
@@ -168,12 +168,12 @@ class _ExtenderConfigurationChecker:
             self.usage(root.get("usage"))
             self.tls(root.get("tls"))
             if root.get("schedulerNames") == []:
-                self.mistake(("schedulerNames",), "at least one name is needed: leave the field out for the usual one")
+                self.mistake(("schedulerNames",), "at least one name is needed; leave the field out for the usual one")
         return self.mistakes
 
     def entries(self, entries: object) -> None:
         if entries == []:
-            self.mistake(("agents",), f"at least one agent is needed: choose from {', '.join(self.agents)}")
+            self.mistake(("agents",), f"at least one agent is needed; choose from {', '.join(self.agents)}")
         seen: dict[object, int] = {}
         for position, entry in enumerate(entries if isinstance(entries, list) else ()):
             name = entry.get("name") if isinstance(entry, dict) else None
@@ -183,7 +183,7 @@ class _ExtenderConfigurationChecker:
             if name not in self.agents:
                 self.mistake((*here, "name"), self.agents.why_not(name))
             elif seen.setdefault(name, position) != position:
-                message = f"agent {name!r} has an entry already, agents[{seen[name]}]: make them one"
+                message = f"agent {name!r} has an entry already, agents[{seen[name]}]; make them one"
                 self.mistake((*here, "name"), message)
             else:
                 self.plugins(name, entry.get("plugins"), (*here, "plugins"))
@@ -192,7 +192,7 @@ class _ExtenderConfigurationChecker:
         known = {plugin.name: plugin for plugin in self.agents[agent].plugins}
         for name, args in plugins.items() if isinstance(plugins, dict) else ():
             if name not in known:
-                message = f"agent {agent!r} has no plugin {plain.shown(name)}: {suggest(name, known)}"
+                message = f"agent {agent!r} has no plugin {plain.shown(name)}; {suggest(name, known)}"
                 self.mistake((*path, name), message)
             elif isinstance(args, dict):
                 self.mistakes.extend(self.arguments(args_of(known[name]), (*path, name)))

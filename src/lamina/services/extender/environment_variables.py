@@ -55,6 +55,6 @@ def _loudness(variables: Mapping[str, str], complaints: list[str]) -> LogLevel |
     found = level_named(text)
     if found is None:
         what = f"{shown(text)} is no level" if text.strip() else "is empty"
-        complaints.append(f"{LOG_LEVEL}: {what}, so it is INFO: choose from {', '.join(LEVELS)}")
+        complaints.append(f"{LOG_LEVEL}: {what}, so it is INFO; choose from {', '.join(LEVELS)}")
         return LogLevel()
     return found

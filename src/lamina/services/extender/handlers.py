@@ -43,7 +43,7 @@ MOST_NODES: Final = 40_000
 """Nodes that are known from questions; beyond that those are forgotten that were not asked about for longest."""
 MOST_NAMED: Final = 100
 """Nodes in an answer that names only the best; fewer kube-scheduler itself never compares."""
-NO_BINDING: Final = "this extender does not bind pods: leave bindVerb out of the scheduler's configuration"
+NO_BINDING: Final = "this extender does not bind pods; leave bindVerb out of the scheduler's configuration"
 NOTHING: Final = "without an opinion"
 """What is told of an answer that changes nothing."""
 PREDICATES: Final = "/scheduler/predicates/"
@@ -198,7 +198,7 @@ class Handlers:
                 log.warning("%d nodes of a question cannot be read; of the first: %s", len(unread), unread[0])
         elif not self._warned:
             self._warned = True
-            log.warning("whole nodes are sent with every question: set nodeCacheCapable: true, names are enough here")
+            log.warning("whole nodes are sent with every question; set nodeCacheCapable: true, names are enough here")
 
     def _take_in(self, nodes: list[Node]) -> None:
         self._panel.take(*[NodeSeen(node) for node in nodes])

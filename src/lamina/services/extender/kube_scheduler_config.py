@@ -111,9 +111,9 @@ def kube_configuration(
     """
     for one in served:
         if one.address.endswith(":0"):
-            raise InputError.one(one.address, "port 0 is any that is free: name the one that is to be asked")
+            raise InputError.one(one.address, "port 0 is any that is free; name the one that is to be asked")
         if one.https and (one.certificates is None or not one.certificates.ca):
-            message = "without an authority kube-scheduler would believe whoever answers: name the one that signed it"
+            message = "without an authority kube-scheduler would believe whoever answers; name the one that signed it"
             raise InputError.one(f"https://{one.address}", message)
     agents = [agent for one in served for agent in one.agents]
     seen = any(LAYERS in agent.priorities for agent in agents)

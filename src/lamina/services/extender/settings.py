@@ -82,7 +82,7 @@ def chosen_agents(
     names = [entry.name for entry in (flags.agents or file.agents or ())]
     source = "--agents" if flags.agents else COMMAND
     if not names:
-        raise InputError.one(COMMAND, f"no agent is chosen: name some with --agents, from {', '.join(agents)}")
+        raise InputError.one(COMMAND, f"no agent is chosen; name some with --agents, from {', '.join(agents)}")
     wrong = [agents.why_not(name) for name in names if name not in agents]
     wrong += [f"agent {shown(name)} is named twice" for name in dict.fromkeys(names) if names.count(name) > 1]
     if wrong:
@@ -114,7 +114,7 @@ def merge_settings(
         loudness=_loudness(flags, environment, file),
     )
     if settings.pages is not None and _meet(settings.pages, settings.address):
-        raise InputError.one("--pages", "is where --listen is: choose another port")
+        raise InputError.one("--pages", "is where --listen is; choose another port")
     # Who names certificates on the command line does not mean what the file says of going without.
     without = None if flags.tls is not None else file.insecure_http
     exposed = _exposed(settings, insecure=_first(flags.insecure_http, without, False))
@@ -125,7 +125,7 @@ def check_names(flag: str, names: Iterable[str]) -> None:
     """Refuse names on a command line that a file could not have either. Raises InputError."""
     for name in names:
         if not 1 <= len(name) <= LONGEST_NAME:
-            raise InputError.one(flag, f"{shown(name)} is no name: write 1 to {LONGEST_NAME} characters")
+            raise InputError.one(flag, f"{shown(name)} is no name; write 1 to {LONGEST_NAME} characters")
 
 
 def _meet(one: ListenAddress, other: ListenAddress) -> bool:
@@ -218,7 +218,7 @@ def _usage(flags: UsageEntry | None, file: UsageEntry | None) -> UsageEntry | No
     if flags is None:
         return file
     if flags.prometheus is not None and flags.metrics_server:
-        raise InputError.one("--metrics-server", "not together with --prometheus: one source is enough")
+        raise InputError.one("--metrics-server", "not together with --prometheus; one source is enough")
     told = file or UsageEntry()
     if flags.prometheus is None:
         return msgspec.structs.replace(told, prometheus=None, metrics_server=True)
@@ -230,14 +230,14 @@ def _exposed(settings: ExtenderSettings, *, insecure: bool) -> list[str]:
     """Refuse to be asked by strangers; say what is only unwise."""
     address, tls = settings.address, settings.tls or TlsEntry()
     if insecure and tls.cert_file:
-        raise InputError.one("--insecure-http", "not together with certificates: leave one of them out")
-    anybody = f"whoever has a certificate of {tls.client_ca_file} may ask: name those who should"
+        raise InputError.one("--insecure-http", "not together with certificates; leave one of them out")
+    anybody = f"whoever has a certificate of {tls.client_ca_file} may ask; name those who should"
     if address.is_loopback:
         return [f"{anybody} with {CLIENT_NAME}"] if tls.cert_file and not tls.client_names else []
     if insecure:
-        return [f"anybody who reaches {address} may ask, and nobody can tell who answers: let a NetworkPolicy decide"]
+        return [f"anybody who reaches {address} may ask, and nobody can tell who answers; let a NetworkPolicy decide"]
     if not tls.cert_file:
-        message = f"{address} can be reached from elsewhere: name {', '.join(FLAGS.values())}"
+        message = f"{address} can be reached from elsewhere; name {', '.join(FLAGS.values())}"
         raise InputError.one(
             "--listen", f"{message}; or listen on {ListenAddress(port=address.port)}; or say --insecure-http"
         )

@@ -38,6 +38,7 @@ from lamina.services.extender.http.tls import ServerTlsSettings
 from lamina.services.extender.metrics import ExtenderMetrics
 from lamina.services.extender.settings import ExtenderSettings
 from lamina.services.extender.state_feeder import StateFeeder
+from lamina.services.informers.annotation_log import AnnotationLog
 from lamina.services.informers.clock import SteadyClock
 from lamina.services.informers.event_queue import EventQueue, EventSink
 from lamina.services.informers.image_gate import ImageGate
@@ -189,6 +190,7 @@ class ExtenderService:
             ("listener", self.listener.run()),
             ("keeper", self.keeper.run()),
             ("settling in", self._settle_in()),
+            ("annotation log", AnnotationLog(self.panel.cluster.columns.annotations).run()),
         ]
         if self.intake is not None:
             parts.append(("intake", self.intake.run()))

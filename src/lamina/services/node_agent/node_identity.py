@@ -50,7 +50,7 @@ class NodeIdentityReader:
         uid = self._uid or (claimed.uid if self._name in ("", claimed.name) else "")
         found = NodeIdentity(self._name or claimed.name, uid)
         if not found.name or not found.uid:
-            raise InputError.one("--node" if not found.name else "--node-uid", f"this node is not known: {HINT}")
+            raise InputError.one("--node" if not found.name else "--node-uid", f"this node is not known; {HINT}")
         if len(found.name) > NAME_LENGTH or "/" in found.name or len(found.uid) > UID_LENGTH:
             raise InputError.one("--node", f"{found.name!r:.80} cannot be the name of a node")
         return found

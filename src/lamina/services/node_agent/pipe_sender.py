@@ -188,7 +188,7 @@ def open_fifo(path: Path) -> int | None:
     if stat.S_ISFIFO(os.fstat(pipe).st_mode):
         return pipe
     os.close(pipe)
-    raise InputError.one(str(path), "is no pipe: remove it, and let the publisher make one")
+    raise InputError.one(str(path), "is no pipe; remove it, and let the publisher make one")
 
 
 def _same(before: InventoryFrame, now: InventoryFrame) -> bool:

@@ -34,7 +34,7 @@ class NamedPipeChannel:
         """Make it at *path*. Raises InputError when that cannot be."""
         self._path = path
         if not path.parent.is_dir():
-            raise InputError.one("--pipe", f"{path.parent} is no folder: name a pipe in a folder that both sides have")
+            raise InputError.one("--pipe", f"{path.parent} is no folder; name a pipe in a folder that both sides have")
         self._check()
 
     async def open(self) -> int:
@@ -59,7 +59,7 @@ class NamedPipeChannel:
         except OSError as error:
             raise InputError.one("--pipe", f"{self._path}: {error.strerror}") from None
         if not is_pipe:
-            raise InputError.one("--pipe", f"{self._path} is there and is no pipe: name another, or remove it")
+            raise InputError.one("--pipe", f"{self._path} is there and is no pipe; name another, or remove it")
 
 
 class ChildProcessChannel:

@@ -34,7 +34,7 @@ def refuse_token(path: Path = TOKEN) -> None:
     """Refuse to read a runtime where a service account's token can be read as well. Raises InputError."""
     if os.access(path, os.R_OK):
         message = (
-            f"there is a token at {path}, and who sees the runtime must not have one: "
+            f"there is a token at {path}, and who sees the runtime must not have one; "
             "set automountServiceAccountToken: false, and mount the token in the publisher's container alone"
         )
         raise InputError.one("--role reader", message)

@@ -1,6 +1,7 @@
 """Follows what the loop does: counts it, remembers it, and says it as loudly as was asked for."""
 
 import logging
+from typing import Final
 
 from lamina.model.decision import Decision, NodeVerdict
 from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable
@@ -11,6 +12,9 @@ from lamina.services.scheduler.metrics import SchedulerMetrics
 
 log = logging.getLogger(__name__)
 
+MOST_NOTES: Final = 10_000
+"""Notes on pods that are remembered as logged; then all are forgotten, and some are logged again."""
+
 
 class AttemptRecorder:
     """The loop's watcher, and the executor's."""
@@ -19,6 +23,8 @@ class AttemptRecorder:
         """Count in *metrics*, remember in *journal*."""
         self._metrics = metrics
         self._journal = journal
+        self._noted: set[tuple[str, str]] = set()
+        """Pods (by uid) and notes that were logged."""
 
     def unchanged(self, seconds: float, profile: str) -> None:
         """One pod was refused in the same words as before."""
@@ -33,6 +39,18 @@ class AttemptRecorder:
         for command in commands:
             if isinstance(command, Bind | ReportUnschedulable) and command.decision is not None:
                 _say(command.decision, seconds)
+                self._say_notes(command.decision)
+
+    def _say_notes(self, decision: Decision) -> None:
+        """Log what is odd about a pod once, not at every attempt."""
+        for note in decision.notes:
+            said = decision.uid, note
+            if said in self._noted:
+                continue
+            if len(self._noted) >= MOST_NOTES:
+                self._noted.clear()
+            self._noted.add(said)
+            log.info("Pod asks for something odd", extra={"fields": {"pod": decision.pod, "note": note}})
 
     def bound(self, command: Bind) -> None:
         """A pod was bound."""
@@ -58,8 +76,6 @@ def _say(decision: Decision, seconds: float) -> None:
     if decision.outcome != "placed":
         fields = {"pod": decision.pod, "err": decision.message}
         log.info("Unable to schedule pod; no fit; waiting", extra={"fields": fields})
-    for note in decision.notes:
-        log.info("Pod asks for something odd", extra={"fields": {"pod": decision.pod, "note": note}})
     if verbose(logs.SCORES):
         for verdict in decision.verdicts:
             _say_scores(decision.pod, verdict)

@@ -97,7 +97,7 @@ class SchedulerEndpoints:
         """Tell what observing has brought so far."""
         observer = self._parts.observer
         if observer is None:
-            return web.Response(text="this scheduler binds pods: start one with --observe to compare\n", status=404)
+            return web.Response(text="this scheduler binds pods; start one with --observe to compare\n", status=404)
         return _json({"tallies": observer.tallies, "last": list(observer.last.values())})
 
     async def events(self, _: web.Request) -> web.Response:
@@ -116,7 +116,7 @@ async def _plainly(request: web.Request, handler: AiohttpHandler) -> web.StreamR
     """Keep debug pages to this machine, and say in a line what went wrong."""
     # The name as well: a page elsewhere may let its own name mean this machine, and a browser would ask for it.
     if request.path.startswith("/debug/") and not (_near(request.remote) and _near(_name(request.host))):
-        return web.Response(text="debug pages are served to loopback only: use kubectl port-forward\n", status=403)
+        return web.Response(text="debug pages are served to loopback only; use kubectl port-forward\n", status=403)
     try:
         return await handler(request)
     except LaminaError as error:

@@ -174,7 +174,7 @@ class RecordingFiles:
                     size += len(piece)
                     if size > self._settings.file_bytes:
                         raise RecordingError(
-                            f"a recording would take more than {self._settings.file_bytes} bytes: raise --record-size"
+                            f"a recording would take more than {self._settings.file_bytes} bytes; raise --record-size"
                         )
                     file.write(piece)
             temporary.replace(path)

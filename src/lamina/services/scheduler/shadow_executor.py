@@ -20,6 +20,7 @@ from lamina.layers.inventory import Inventory
 from lamina.model.decision import Decision
 from lamina.model.events import BindDone, Event, PodGone, PodSeen, WorkDone
 from lamina.model.node import Node
+from lamina.model.plain import plural
 from lamina.model.pod import Pod, PodUid
 from lamina.model.quantity import human_bytes
 from lamina.scheduling.contract.commands import Bind, Command, DoWork, ReportUnschedulable
@@ -201,7 +202,7 @@ class ShadowExecutor:
         if not told.compared:
             return "observed no pod that another scheduler placed"
         return (
-            f"observed {told.compared} pods placed by others: the same node for {told.same}, images ready sooner for "
+            f"observed {plural(told.compared, 'pod')} placed by others: the same node for {told.same}, images ready sooner for "
             f"{told.sooner}, later for {told.later}, at the same time elsewhere for {told.equal}, not known for "
             f"{told.unknown}; "
             f"{told.seconds:,.1f} s of waiting and {human_bytes(told.bytes)} of downloads would have been saved"

@@ -32,6 +32,7 @@ from lamina.model.pod import PodUid
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_snapshot import what_is_lost
 from lamina.scheduling.loop.loop_state import LoopSettings
+from lamina.services.informers.annotation_log import AnnotationLog
 from lamina.services.informers.clock import SteadyClock
 from lamina.services.informers.event_queue import EventQueue
 from lamina.services.informers.image_gate import ImageGate
@@ -255,6 +256,8 @@ class SchedulerService:
             await self._run()
 
     async def _run(self) -> None:
+        if outdated := self.options.configuration.warnings:
+            log.warning("configuration is outdated", extra={"fields": {"problem": " | ".join(map(str, outdated))}})
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.client.close)
             stack.push_async_callback(self._talking.close)
@@ -283,6 +286,7 @@ class SchedulerService:
                     ("teller", self.teller.run()),
                     ("recorder", self.recorder.run()),
                     ("settling in", self._settle_in()),
+                    ("annotation log", AnnotationLog(self.loop.cluster.columns.annotations).run()),
                 )
             ]
             if self.record_files is not None:
@@ -367,7 +371,7 @@ class SchedulerService:
 
     def _write_down(self) -> None:
         if self.record_files is None:
-            log.info("no recording written: start with --record-dir, or ask for /debug/events")
+            log.info("no recording written; start with --record-dir, or ask for /debug/events")
         else:
             self.record_files.put(self.ring.recording())
         log.info("dump of what is believed: %s", json.dumps(dump(self.loop)))

@@ -49,7 +49,7 @@ class JobController:
 
     def update(self, image: str) -> None:
         """Refuse: what a Job runs cannot be changed."""
-        raise WiringError(f"job {self._spec.name!r} cannot be updated to {image!r}: make another one")
+        raise WiringError(f"job {self._spec.name!r} cannot be updated to {image!r}; make another one")
 
     def pod_started(self, pod: VirtualPod) -> None:
         """Nothing: a Job's pods count when they have ended."""

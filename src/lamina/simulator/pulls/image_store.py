@@ -323,7 +323,7 @@ class NodeImageStore:
                 self.put_chains([chain], [size])
         if self.held > self.capacity:
             raise WiringError(
-                f"the images a node begins with take {self.held} bytes and its disk has {self.capacity}: "
+                f"the images a node begins with take {self.held} bytes and its disk has {self.capacity}; "
                 "give it a larger disk or fewer images"
             )
         self.put_image(recipe, 0.0)

@@ -74,7 +74,7 @@ class Assembly:
         ]
         if ledger.complete["node"] and not self.nodes:
             last = ledger.parts[-1].document
-            ledger.mistakes.append(ScenarioEntry(last, ("nodes",), None).mistake("there is no node: list at least one"))
+            ledger.mistakes.append(ScenarioEntry(last, ("nodes",), None).mistake("there is no node; list at least one"))
 
     @property
     def mistakes(self) -> list[Mistake]:

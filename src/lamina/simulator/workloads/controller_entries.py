@@ -71,11 +71,11 @@ def _check(ledger: AssemblyState, entry: ScenarioEntry, kind: ControllerKind) ->
     said = entry.value
     if kind == "Deployment" and not units.portion(said.surge) and not units.portion(said.unavailable):
         ledger.wrong(
-            entry, "with neither surge nor unavailable no pod could ever be replaced: allow one of them", "surge"
+            entry, "with neither surge nor unavailable no pod could ever be replaced; allow one of them", "surge"
         )
     if kind == "DaemonSet" and not units.portion(said.unavailable):
-        ledger.wrong(entry, "with no pod unavailable none could ever be replaced: write at least 1", "unavailable")
+        ledger.wrong(entry, "with no pod unavailable none could ever be replaced; write at least 1", "unavailable")
     if kind == "Job" and said.completions and not said.parallelism:
-        ledger.wrong(entry, "with no pod at once the job would never end: write at least 1", "parallelism")
+        ledger.wrong(entry, "with no pod at once the job would never end; write at least 1", "parallelism")
     if kind == "Job" and said.duration is None and not said.stages and "simSpec" not in said.annotations:
-        ledger.wrong(entry, "the pods of a Job have to end: say their duration, or stages", "duration")
+        ledger.wrong(entry, "the pods of a Job have to end; say their duration, or stages", "duration")

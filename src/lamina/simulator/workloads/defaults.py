@@ -68,7 +68,7 @@ def join_defaults(parts: Iterable[ScenarioDocument], runtimes: Runtimes) -> tupl
             delays.get("restart_most", REALISTIC_DELAYS.restart_most),
         )
         if first > most:
-            message = f"the first restart would wait longer ({first:g} s) than any may ({most:g} s): raise restartMost"
+            message = f"the first restart would wait longer ({first:g} s) than any may ({most:g} s); raise restartMost"
             mistakes.append(entry.mistake(message, "restartDelay"))
     return ScenarioDefaults(**settings, disk=disk, delays=msgspec.structs.replace(REALISTIC_DELAYS, **delays)), mistakes
 

@@ -84,7 +84,7 @@ class EventBuilder:
             kinds = list(SUBJECTS)
             self._ledger.wrong(entry, f"say exactly one of {', '.join(kinds[:-1])} and {kinds[-1]}")
         if event.lasting is not None and event.fail is None:
-            self._ledger.wrong(entry, "only a failure lasts: say for beside fail", "for")
+            self._ledger.wrong(entry, "only a failure lasts; say for beside fail", "for")
         at = units.seconds(event.at)
         made = []
         for kind, value in said:
@@ -101,7 +101,7 @@ class EventBuilder:
         known = self._ledger.named[noun]
         if name not in known and self._ledger.complete[noun]:
             what_to_try = suggest(name, known) if known else _LIST_IT[noun]
-            self._ledger.wrong(entry, f"there is no {noun} {shown(name)}: {what_to_try}", *steps)
+            self._ledger.wrong(entry, f"there is no {noun} {shown(name)}; {what_to_try}", *steps)
         begins, does = self._begins[noun].get(name, (0.0, ""))
         if at < begins:
             message = f"{shown(name)} is {_DONE[kind]} at {at:g} s and {does} only at {begins:g} s"
@@ -109,7 +109,7 @@ class EventBuilder:
         elif (
             kind == "recover" and name in known and not any(one == name and then <= at for one, then in self._failures)
         ):
-            self._ledger.wrong(entry, f"{shown(name)} has not failed by then: let it fail first", kind)
+            self._ledger.wrong(entry, f"{shown(name)} has not failed by then; let it fail first", kind)
         spec = self._controllers.get(name) if noun == "controller" else None
         if spec is not None:
             self._check_kind(entry, kind, spec)

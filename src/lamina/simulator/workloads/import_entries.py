@@ -65,7 +65,7 @@ class ImportBuilder:
             again = [one.name for one in brought.controllers if is_endless(one.life, one.kind)]
             again += (one.pod.name for one in brought.arrivals if is_endless(one.life, ""))
             if again and not around.ends:
-                self._ledger.wrong(entry, f"{shown(again[0])} is restarted for ever: say until when the scenario runs")
+                self._ledger.wrong(entry, f"{shown(again[0])} is restarted for ever; say until when the scenario runs")
         return made
 
     def controllers(self) -> list[ControllerSpec]:

@@ -27,11 +27,11 @@ def entry_lifecycle(entry: ScenarioEntry, kind: str) -> tuple[PodLifecycle, list
     seconds = None if said.duration is None else units.seconds(said.duration)
     if stages:
         if seconds is not None:
-            mistakes.append(entry.mistake("the stages say how long it runs: leave duration out", "duration"))
+            mistakes.append(entry.mistake("the stages say how long it runs; leave duration out", "duration"))
         seconds = round(sum(stage.seconds for stage in stages), _DECIMALS)
     if said.failures and seconds is None:
         mistakes.append(
-            entry.mistake("a pod fails when it ends, and this one never does: say its duration", "failures")
+            entry.mistake("a pod fails when it ends, and this one never does; say its duration", "failures")
         )
     mistakes += _of_restart(entry, said, kind)
     life = PodLifecycle(
@@ -63,11 +63,11 @@ def _usual_restart(kind: str) -> Restart:
 
 def _of_restart(entry: ScenarioEntry, said: TemplateEntry, kind: str) -> Iterable[Mistake]:
     if kind in ALWAYS_RESTARTED and said.restart not in (None, "Always"):
-        yield entry.mistake(f"the pods of a {kind} are always restarted: leave restart out", "restart")
+        yield entry.mistake(f"the pods of a {kind} are always restarted; leave restart out", "restart")
     if kind in ALWAYS_RESTARTED and said.deadline is not None:
-        yield entry.mistake(f"the pods of a {kind} have no deadline: leave it out", "deadline")
+        yield entry.mistake(f"the pods of a {kind} have no deadline; leave it out", "deadline")
     if kind == "Job" and said.restart == "Always":
-        yield entry.mistake("the pods of a Job have to end: write OnFailure or Never", "restart")
+        yield entry.mistake("the pods of a Job have to end; write OnFailure or Never", "restart")
 
 
 def _stages(entry: ScenarioEntry, said: TemplateEntry) -> tuple[tuple[LifecycleStage, ...], list[Mistake]]:

@@ -93,7 +93,7 @@ class PodBuilder:
         life, mistakes = entry_lifecycle(entry, kind)
         self._ledger.mistakes += mistakes
         if not mistakes and is_endless(life, kind) and not self._around.ends:
-            self._ledger.wrong(entry, "is restarted for ever: say until when the scenario runs, or leave duration out")
+            self._ledger.wrong(entry, "is restarted for ever; say until when the scenario runs, or leave duration out")
         return life
 
     def _images(self, entry: ScenarioEntry, said: TemplateEntry) -> Iterator[tuple[tuple[str | int, ...], Image]]:

@@ -14,4 +14,4 @@ def misplaced_resources(entry: ScenarioEntry, names: Iterable[str]) -> Iterator[
     """Tell which *names* under ``resources`` have fields of their own."""
     for name in names:
         if name in OWN_FIELDS:
-            yield entry.mistake(f"{name} is a field of its own: move it out of resources", "resources", name)
+            yield entry.mistake(f"{name} is a field of its own; move it out of resources", "resources", name)

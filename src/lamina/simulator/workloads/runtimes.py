@@ -69,7 +69,7 @@ class Runtimes:
     def runtime(self, entry: ScenarioEntry, name: str | None) -> RuntimeSpec:
         """Return the runtime that *entry* names; that of nodes nobody has tuned, and a mistake, when there is none."""
         if name is not None and name not in self._names:
-            message = f"there is no runtime {shown(name)}: {suggest(name, self._names)}"
+            message = f"there is no runtime {shown(name)}; {suggest(name, self._names)}"
             self.mistakes.append(entry.mistake(message, "runtime"))
         return self._specs.get(name or USUAL, CONTAINERD)
 
@@ -77,7 +77,7 @@ class Runtimes:
         """Return the uplink that *entry* names."""
         if name and name not in self._uplinks:
             what_to_try = suggest(name, self._uplinks) if self._uplinks else "list it under uplinks"
-            self.mistakes.append(entry.mistake(f"there is no uplink {shown(name)}: {what_to_try}", "uplink"))
+            self.mistakes.append(entry.mistake(f"there is no uplink {shown(name)}; {what_to_try}", "uplink"))
         return name
 
     def disk(self, entry: ScenarioEntry, usual: DiskEntry, said: str | float | DiskEntry | None) -> DiskSpec | None:
@@ -95,7 +95,7 @@ class Runtimes:
         """Note what is wrong with the *settings* of a disk, as far as it comes from those that are *entry*'s *own*."""
         if own.get("size") == 0:
             self.mistakes.append(
-                entry.mistake("a disk of 0 holds nothing: leave it out for one that never fills", "disk")
+                entry.mistake("a disk of 0 holds nothing; leave it out for one that never fills", "disk")
             )
         high, low = settings.get("high", USUAL_DISK.high), settings.get("low", USUAL_DISK.low)
         if low > high and ("low" in own or "high" in own):
@@ -104,7 +104,7 @@ class Runtimes:
 
     def _is_first(self, entry: ScenarioEntry, what: str) -> bool:
         if what == "runtime" and entry.name in PRESETS:
-            message = f"{entry.name} is a preset: choose another name, and use that"
+            message = f"{entry.name} is a preset; choose another name, and use that"
             self.mistakes.append(entry.mistake(message))
             return False
         before = self._from.setdefault((what, entry.name), entry)
@@ -115,7 +115,7 @@ class Runtimes:
 
     def _runtime(self, entry: ScenarioEntry, said: ScenarioRuntimeEntry) -> None:
         if said.preset not in PRESETS:
-            message = f"there is no preset {shown(said.preset)}: {suggest(said.preset, PRESETS)}"
+            message = f"there is no preset {shown(said.preset)}; {suggest(said.preset, PRESETS)}"
             self.mistakes.append(entry.mistake(message, "preset"))
             return
         settings = settings_of(said)

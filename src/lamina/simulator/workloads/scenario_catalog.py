@@ -79,7 +79,7 @@ class ScenarioCatalog:
         else:
             names = [*self._image_names, *(image.names[0] for image in self._by_digest.values())]
             hint = suggest_image(name, names) if names else "list it under images"
-            message = f"there is no image {shown(name)}: {hint}"
+            message = f"there is no image {shown(name)}; {hint}"
         if self._catalogs_read:
             self.mistakes.append(entry.mistake(message, *steps))
         return None
@@ -104,14 +104,14 @@ class ScenarioCatalog:
         self._layer_names.setdefault(name)
         known, before = self._layers.setdefault(name, (Layer(digest_of(f"layer {name}".encode()), size), entry))
         if known.size != size:
-            message = f"layer {shown(name)} has {size} bytes here and {known.size} in {before.where}: keep one of them"
+            message = f"layer {shown(name)} has {size} bytes here and {known.size} in {before.where}; keep one of them"
             self.mistakes.append(entry.mistake(message, *steps))
 
     def _image(self, entry: ScenarioEntry) -> None:
         found = [self._find_layer(entry, name, index) for index, name in enumerate(entry.value)]
         layers = [layer for layer in found if layer is not None]
         if not entry.value:
-            self.mistakes.append(entry.mistake("an image has at least one layer: list it, bottom first"))
+            self.mistakes.append(entry.mistake("an image has at least one layer; list it, bottom first"))
         name = folded(entry.name)
         image = Image(_digest(name), tuple(layers), (entry.name,))
         known = self.images.setdefault(name, image)
@@ -119,9 +119,9 @@ class ScenarioCatalog:
         if known.layers == image.layers:
             return
         if before is entry:
-            message = "is in the catalog with other layers: leave it out here, or use another name"
+            message = "is in the catalog with other layers; leave it out here, or use another name"
         else:
-            message = f"is listed with other layers as {shown(before.name)} in {before.where}: keep one of them"
+            message = f"is listed with other layers as {shown(before.name)} in {before.where}; keep one of them"
         self.mistakes.append(entry.mistake(message))
 
     def _find_layer(self, entry: ScenarioEntry, name: str, index: int) -> Layer | None:
@@ -129,7 +129,7 @@ class ScenarioCatalog:
             return self._layers[name][0]
         if name not in self._layer_names:
             what_to_try = suggest(name, self._layer_names) if self._layer_names else "list it under layers"
-            self.mistakes.append(entry.mistake(f"there is no layer {shown(name)}: {what_to_try}", index))
+            self.mistakes.append(entry.mistake(f"there is no layer {shown(name)}; {what_to_try}", index))
         return None
 
 

@@ -148,11 +148,11 @@ class ScenarioReader:
         elif (real := path.resolve()) in chain:
             names = list(chain.values())[list(chain).index(real) :]
             way = " → ".join([*names, names[0]])
-            self.unreadable.append(entry.mistake(f"the files include each other: {way}: remove one of these includes"))
+            self.unreadable.append(entry.mistake(f"the files include each other: {way}; remove one of these includes"))
         elif real in self._seen:
             return
         elif len(self._seen) >= MOST_FILES:
-            self.unreadable.append(entry.mistake(f"too many files: at most {MOST_FILES} are read"))
+            self.unreadable.append(entry.mistake(f"too many files; at most {MOST_FILES} are read"))
         else:
             self._read(path, chain)
 
@@ -169,7 +169,7 @@ def _unreadable_reason(path: Path, endings: tuple[str, ...] = _YAML) -> str:
         )
     except (OSError, ValueError):
         names = []
-    return "there is no such file" + (f": {suggest(path.name, names)}" if names else "")
+    return "there is no such file" + (f"; {suggest(path.name, names)}" if names else "")
 
 
 def _text(path: Path) -> str:
@@ -177,11 +177,11 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InputError.one(str(path), f"cannot be read ({error.strerror}): check its permissions") from error
+        raise InputError.one(str(path), f"cannot be read ({error.strerror}); check its permissions") from error
     if len(data) > MAX_BYTES:
-        raise InputError.one(str(path), f"too large: at most {MAX_BYTES // 1024**2} MiB are read")
+        raise InputError.one(str(path), f"too large; at most {MAX_BYTES // 1024**2} MiB are read")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError.one(str(path), "is not text in UTF-8: save it as such", line=line) from error
+        raise InputError.one(str(path), "is not text in UTF-8; save it as such", line=line) from error

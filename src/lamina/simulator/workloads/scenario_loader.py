@@ -19,7 +19,7 @@ def load_scenario(path: str | Path, seed: int = 0, data: str | Path | None = Non
     with every mistake.
     """
     if data is not None and not Path(data).is_dir():
-        raise InputError.one(str(data), "there is no such folder for data: name the one that imports are in")
+        raise InputError.one(str(data), "there is no such folder for data; name the one that imports are in")
     reader = ScenarioReader()
     reader.read(Path(path))
     parts = reader.parts

@@ -29,7 +29,7 @@ def stages_of(text: str) -> tuple[LifecycleStage, ...]:
         raise InputError.one(ANNOTATION, f"must have 1 to {MOST_PHASES} phases, found {len(phases)}")
     stages = tuple(stage_of(one.seconds, one.resource_usage) for one in phases)
     if sum(stage.seconds for stage in stages) > units.LONGEST:
-        raise InputError.one(ANNOTATION, "is too long: at most ten years are simulated")
+        raise InputError.one(ANNOTATION, "is too long; at most ten years are simulated")
     return stages
 
 

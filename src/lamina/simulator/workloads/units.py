@@ -26,8 +26,8 @@ LARGEST: Final = 2**50
 _SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(k|M|G|T|Ki|Mi|Gi|Ti)?B?")
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 _PERCENT: Final = re.compile(r"([0-9]{1,3})(?:\.0+)? ?%")
-_A_SIZE: Final = "a size: write for example 300MB, 1.5GiB, 771kB or 4096"
-_A_RATE: Final = "a rate: write for example 100MB or 50Mbit, of each second"
+_A_SIZE: Final = "a size; write for example 300MB, 1.5GiB, 771kB or 4096"
+_A_RATE: Final = "a rate; write for example 100MB or 50Mbit, of each second"
 _MOST_CHARACTERS: Final = 64
 _MOST_PODS: Final = 1_000_000
 
@@ -62,14 +62,14 @@ def _whole(value: str | float, text: str, expected: str) -> int:
     """Read the *text* of a *value* as a number with a unit."""
     text = text.strip()
     if text.startswith("-"):
-        raise ValueError(f"{shown(value)} is negative: write 0 or more")
+        raise ValueError(f"{shown(value)} is negative; write 0 or more")
     parts = _SIZE.fullmatch(text) if len(text) <= _MOST_CHARACTERS else None
     if parts is None:
         raise ValueError(f"{shown(value)} is not {expected}")
     number, unit = parts.groups()
     total = quantity.whole(number + (unit or ""))
     if total > LARGEST:
-        raise ValueError(f"{shown(value)} is too large: at most 1024TiB")
+        raise ValueError(f"{shown(value)} is too large; at most 1024TiB")
     return total
 
 
@@ -77,7 +77,7 @@ def bandwidth(value: str | float) -> int:
     """Read a rate at which something comes at all. Raises ValueError in words."""
     read = rate(value)
     if read == 0:
-        raise ValueError("a bandwidth of 0 downloads nothing: write bytes per second, for example 100MB")
+        raise ValueError("a bandwidth of 0 downloads nothing; write bytes per second, for example 100MB")
     return read
 
 
@@ -94,18 +94,18 @@ def portion(value: str | float) -> int | float:
         return int(parts[1]) / 100
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_PODS:
         return value
-    raise ValueError(f"{shown(value)} is not a number of pods: write for example 1, or 25% for a share of them")
+    raise ValueError(f"{shown(value)} is not a number of pods; write for example 1, or 25% for a share of them")
 
 
 def resource(value: str | float) -> int:
     """Check an amount of any resource. Raises ValueError in words."""
     if (read := amount(CPU, value)) < 0:
-        raise ValueError(f"{shown(value)} is negative: write 0 or more")
+        raise ValueError(f"{shown(value)} is negative; write 0 or more")
     return read
 
 
 def object_name(value: str) -> str:
     """Check the name of a node or pod. Raises ValueError in words."""
     if not _NAME.fullmatch(value) or len(value) > _MOST_CHARACTERS * 3:
-        raise ValueError(f"{shown(value)} cannot be a name: use a-z and 0-9, with - or . between")
+        raise ValueError(f"{shown(value)} cannot be a name; use a-z and 0-9, with - or . between")
     return value

@@ -16,5 +16,5 @@ def usage_spec(ledger: AssemblyState) -> UsageSpec | None:
     every, window = units.seconds(usage.every), units.seconds(usage.window)
     if window < every:
         message = f"is shorter than the time between two reports ({every:g} s), so that some use would never be seen"
-        ledger.wrong(entry, f"{message}: write at least that", "window")
+        ledger.wrong(entry, f"{message}; write at least that", "window")
     return UsageSpec(every=every, window=window)

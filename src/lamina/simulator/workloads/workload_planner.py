@@ -44,11 +44,11 @@ class WorkloadPlanner:
         if workload.bursts is not None and workload.bursts.of[0] > workload.bursts.of[1]:
             yield wrong("the smaller number comes first", "bursts", "of")
         if arrivals.load is not None and not any(asked for asked, _ in self._cpu()):
-            yield wrong("pods that ask for no cpu make no load: say every, or how much cpu", "arrivals", "load")
+            yield wrong("pods that ask for no cpu make no load; say every, or how much cpu", "arrivals", "load")
         if workload.diurnal is not None and not units.seconds(workload.diurnal.period):
             yield wrong("must be more than 0", "diurnal", "period")
         if workload.serverless is not None and arrivals.load is not None:
-            yield wrong("requests make no load that could be known before: say every", "arrivals", "load")
+            yield wrong("requests make no load that could be known before; say every", "arrivals", "load")
         yield from self._wrong_popularity()
         yield from self._wrong_rollouts()
 
@@ -73,17 +73,17 @@ class WorkloadPlanner:
     def _too_few(self) -> Iterator[Mistake]:
         wrong, weights = self._entry.mistake, self._workload.popularity.weights
         if not self._applications:
-            yield wrong("there is no image to run: name a catalog, or list images")
+            yield wrong("there is no image to run; name a catalog, or list images")
         elif len(weights) > len(self._applications):
             count = len(self._applications)
-            yield wrong(f"the images are of {count} applications: write at most that many", "popularity", "weights")
+            yield wrong(f"the images are of {count} applications; write at most that many", "popularity", "weights")
         else:
             chosen = [one for one, weight in zip(self._applications, weights, strict=False) if weight]
             moves = sum(len(one.images) - 1 for one in (chosen if weights else self._applications))
             if self._workload.updates > moves:
-                yield wrong(f"the images have {moves} next versions in all: write at most that", "updates")
+                yield wrong(f"the images have {moves} next versions in all; write at most that", "updates")
             if self._workload.rollouts is not None and not moves:
-                yield wrong("no image has a next version to roll to: name a catalog with versions", "rollouts")
+                yield wrong("no image has a next version to roll to; name a catalog with versions", "rollouts")
 
     def lacking(self, room: NodeCapacityCheck) -> Iterator[Mistake]:
         """Say which of the pods would find room on no node."""
@@ -123,7 +123,7 @@ class WorkloadPlanner:
             (rolling, "rollouts would go on", "rollouts"),
         ):
             if takes > units.LONGEST:
-                message = f"the {what} over {takes / 86_400:.0f} days: at most ten years are simulated"
+                message = f"the {what} over {takes / 86_400:.0f} days; at most ten years are simulated"
                 self.mistakes.append(self._entry.mistake(message, field))
         return None if self.mistakes else plan
 

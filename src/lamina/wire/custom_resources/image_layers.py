@@ -125,7 +125,7 @@ def _image(found: ImageLayersObject) -> Image:
         raise ValueError("it has no manifest")
     digest = digest_of(spec.manifest)
     if digest != expected:
-        raise ValueError(f"its manifest has digest {digest}, so it is not what its name says: delete it")
+        raise ValueError(f"its manifest has digest {digest}, so it is not what its name says; delete it")
     image = decode_manifest(spec.manifest, expected, platform=_platform(spec.platform), content_type=spec.media_type)
     count = len(image.layers)
     diff_ids: Sequence[Digest | None] = _fitting_diff_ids(spec.diff_ids or (), count) or [None] * count

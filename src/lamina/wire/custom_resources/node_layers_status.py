@@ -19,6 +19,7 @@ from msgspec import Raw
 
 from lamina.model.image import Platform
 from lamina.model.layer_report import ActivePull, HeldImage, LayerReport
+from lamina.model.plain import plural
 from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.wire.custom_resources.api_group import API_VERSION
 from lamina.wire.custom_resources.node_layers import (
@@ -231,7 +232,7 @@ def _conditions(
     truncated = (
         ("True", "TooManyImages", f"{dropped} of {held} images are left out, the smallest ones")
         if dropped
-        else ("False", "Complete", f"{held} images are listed")
+        else ("False", "Complete", f"{plural(held, 'image is', 'images are')} listed")
     )
     reached = ("False", "RuntimeUnreachable", trouble) if trouble else ("True", "Answering", "")
     ready = reached if trouble else ("True", "Truncated" if dropped else "Complete", truncated[2])

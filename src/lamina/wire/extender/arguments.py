@@ -32,8 +32,8 @@ from lamina.wire.extender.pod_argument import read_pod
 from lamina.wire.kube.codec import decode_node
 
 KIND: Final = "ExtenderArgs"
-NEITHER: Final = "neither Nodes nor NodeNames is there: send one of them, if need be an empty list"
-BOTH: Final = "Nodes and NodeNames are both there: send one of them, as nodeCacheCapable says"
+NEITHER: Final = "neither Nodes nor NodeNames is there; send one of them, if need be an empty list"
+BOTH: Final = "Nodes and NodeNames are both there; send one of them, as nodeCacheCapable says"
 
 
 class ExtenderArgs(msgspec.Struct, frozen=True, dict=True):
@@ -109,7 +109,7 @@ def _read(body: Body, size: int) -> ExtenderArgs:
         raise WireError(KIND, NEITHER if nodes is None else BOTH)
     if names is None:
         if items is None:
-            raise WireError(KIND, "Nodes has no items: send a list, if need be an empty one")
+            raise WireError(KIND, "Nodes has no items; send a list, if need be an empty one")
         return ExtenderArgs(read_pod(KIND, pod), _names(items), items)
     check_size(KIND, size, SMALL, "a body with NodeNames")
     if len(names) > MOST_NODES:

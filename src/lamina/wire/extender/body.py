@@ -79,7 +79,7 @@ class AnyCaseObject:
                 continue
             place = self._keys.index(key)
             if said[place] is not None:
-                raise ValueError(f"it says {key} twice, once as {spelling}: send one of them")
+                raise ValueError(f"it says {key} twice, once as {spelling}; send one of them")
             said[place] = value
 
 

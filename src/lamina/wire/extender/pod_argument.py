@@ -48,7 +48,7 @@ _LAST: Final[list[tuple[bytes, Pod | None]]] = [(b"", None)]
 def read_pod(kind: str, text: Raw | None) -> Pod:
     """Read the pod of a body of this *kind*. The one that was read last is not read again."""
     if text is None:
-        raise WireError(kind, "there is no Pod in it: check that kube-scheduler sent it")
+        raise WireError(kind, "there is no Pod in it; check that kube-scheduler sent it")
     size = memoryview(text).nbytes
     check_size(kind, size, OBJECT, "the Pod")
     copied = bytes(text)

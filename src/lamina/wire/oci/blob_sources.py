@@ -91,7 +91,7 @@ class LayoutArchive:
                 self._members[member.name.removeprefix("./")] = member
         except (tarfile.TarError, OSError, ValueError) as error:
             raise self._damaged(error) from error
-        raise InputError.one(self.source, f"has more than {MOST_MEMBERS} files: is this an image?")
+        raise InputError.one(self.source, f"has more than {MOST_MEMBERS} files; is this an image?")
 
     def index(self) -> bytes | None:
         """Return the index that everything starts from, None when there is none."""
@@ -114,7 +114,7 @@ class LayoutArchive:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> InputError:
-        return InputError.one(self.source, f"is damaged or no tar archive ({error}): write it or copy it again")
+        return InputError.one(self.source, f"is damaged or no tar archive ({error}); write it or copy it again")
 
 
 class ManifestFiles:
@@ -145,13 +145,13 @@ def read_document(path: Path) -> bytes:
     except OSError as error:
         raise unreadable(path, error) from error
     if len(data) > MANIFEST_LIMIT:
-        raise InputError.one(str(path), f"has more than the {MANIFEST_LIMIT} bytes of a manifest: is this the file?")
+        raise InputError.one(str(path), f"has more than the {MANIFEST_LIMIT} bytes of a manifest; is this the file?")
     return data
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
     """Say why a file cannot be read."""
-    return InputError.one(str(path), f"cannot be read ({error.strerror}): check the name and its permissions")
+    return InputError.one(str(path), f"cannot be read ({error.strerror}); check the name and its permissions")
 
 
 def checked(data: bytes | None, digest: Digest) -> bytes | None:
@@ -160,7 +160,7 @@ def checked(data: bytes | None, digest: Digest) -> bytes | None:
         algorithm = digest.partition(":")[0]
         found = f"{algorithm}:{hashlib.new(algorithm, data).hexdigest()}"
         if found != digest:
-            raise WireError("blob", f"the bytes have digest {found}: write the layout again", digest)
+            raise WireError("blob", f"the bytes have digest {found}; write the layout again", digest)
     return data
 
 

@@ -13,6 +13,7 @@ import msgspec
 from lamina.model.digest import Digest, parse_digest
 from lamina.model.errors import InputError, Mistake
 from lamina.model.image import Image, Layer, Platform
+from lamina.model.plain import plural
 from lamina.model.reference import parse_reference
 from lamina.wire.errors import WireError
 from lamina.wire.image_merge import written
@@ -79,7 +80,7 @@ class LayoutReader:
     def _entry(self, entry: IndexEntry, names: tuple[str, ...], depth: int) -> None:
         self._seen += 1
         if self._seen > MOST_MANIFESTS:
-            raise InputError.one(self._blobs.source, f"lists more than {MOST_MANIFESTS} manifests: split it")
+            raise InputError.one(self._blobs.source, f"lists more than {MOST_MANIFESTS} manifests; split it")
         digest = parse_digest(entry.digest)
         if is_attestation(entry):
             self.found.other += 1
@@ -109,16 +110,16 @@ class LayoutReader:
         if not names:
             self._give_name(image)
         if not image.layers:
-            raise WireError("image", "it has no layers, so nothing of it is ever pulled: leave it out", digest)
+            raise WireError("image", "it has no layers, so nothing of it is ever pulled; leave it out", digest)
         if config is None or not config.rootfs.diff_ids:
             return image
         return msgspec.structs.replace(image, layers=_unpacked(image, config.rootfs.diff_ids))
 
     def _give_name(self, image: Image) -> None:
         if not image.names:
-            raise WireError("image", "it carries no name: say one with --name", image.digest)
+            raise WireError("image", "it carries no name; say one with --name", image.digest)
         if self._given.setdefault(image.platform, image.digest) != image.digest:
-            problem = f"a second one for {written(image.platform)} that carries no name: add them one by one"
+            problem = f"a second one for {written(image.platform)} that carries no name; add them one by one"
             raise WireError("image", problem, image.digest)
 
     def _config(self, document: OciDocument) -> ImageConfig | None:
@@ -142,7 +143,7 @@ def read_layout(
         raise InputError.one(place.source, str(error)) from error
     if data is None:
         message = (
-            f"is no OCI image layout, it has no {INDEX}: save the image again with `skopeo copy` or a newer docker"
+            f"is no OCI image layout, it has no {INDEX}; save the image again with `skopeo copy` or a newer docker"
         )
         raise InputError.one(place.source, message)
     walk = LayoutReader(place, name, platform)
@@ -150,7 +151,7 @@ def read_layout(
     found = walk.found
     if not found.images and not found.mistakes:
         said = f"lists {found.absent} manifests and holds none of them" if found.absent else "has no image in it"
-        found.mistakes.append(Mistake(place.source, f"{said}: save the image again"))
+        found.mistakes.append(Mistake(place.source, f"{said}; save the image again"))
     return found
 
 
@@ -169,7 +170,7 @@ def read_documents(loose: ManifestFiles, name: str = "", platform: Platform | No
             _read_document(walk, digest, document, str(loose.documents[digest]))
     pinned = parse_reference(name).digest if name else None
     if pinned is not None and pinned not in documents:
-        message = f"none of the files has the digest {pinned}: save the manifest as it is, without formatting it"
+        message = f"none of the files has the digest {pinned}; save the manifest as it is, without formatting it"
         walk.found.mistakes.append(Mistake(loose.source, message))
     return walk.found
 
@@ -181,7 +182,7 @@ def _read_document(walk: LayoutReader, digest: Digest, document: OciDocument, so
     walk.found.mistakes[mistakes:] = [Mistake(source, mistake.message) for mistake in told]
     if document.manifests is not None and len(walk.found.images) == images and not told:
         message = (
-            f"is an index of {len(document.manifests)} manifests and says nothing of their layers: "
+            f"is an index of {len(document.manifests)} manifests and says nothing of their layers; "
             "name the files of the manifests as well"
         )
         walk.found.mistakes.append(Mistake(source, message))
@@ -190,7 +191,7 @@ def _read_document(walk: LayoutReader, digest: Digest, document: OciDocument, so
 def _unpacked(image: Image, diff_ids: tuple[str, ...]) -> tuple[Layer, ...]:
     """Give the layers their diff ids; where both digests are the same, the layer is not compressed."""
     if len(diff_ids) != len(image.layers):
-        problem = f"its configuration lists {len(diff_ids)} layers and its manifest {len(image.layers)}: build it again"
+        problem = f"its configuration lists {plural(len(diff_ids), 'layer')} and its manifest {len(image.layers)}; build it again"
         raise WireError("image", problem, image.digest)
     return tuple(
         Layer(layer.digest, layer.size, diff_id, layer.size if diff_id == layer.digest else None)

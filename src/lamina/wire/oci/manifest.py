@@ -86,7 +86,7 @@ def _check_bytes(data: bytes, expected: Digest) -> None:
     algorithm = parse_digest(expected).partition(":")[0]
     found = f"{algorithm}:{hashlib.new(algorithm, data).hexdigest()}"
     if found != expected:
-        raise _refusal(expected, f"the bytes have digest {found}: fetch it again, or ask who runs the registry")
+        raise _refusal(expected, f"the bytes have digest {found}; fetch it again, or ask who runs the registry")
 
 
 def _check_kind(manifest: Manifest, expected: Digest, content_type: str) -> None:
@@ -97,16 +97,16 @@ def _check_kind(manifest: Manifest, expected: Digest, content_type: str) -> None
         raise _refusal(expected, "it lists layers and manifests, so different readers would see different images")
     if manifest.media_type and content_type and manifest.media_type != content_type:
         problem = f"it says it is {manifest.media_type:.100}, the registry says {content_type:.100}"
-        raise _refusal(expected, f"{problem}: ask who runs the registry")
+        raise _refusal(expected, f"{problem}; ask who runs the registry")
     if media_type in INDEXES or lists_manifests:
-        raise _refusal(expected, "this is an index of several platforms: choose one of its manifests first")
+        raise _refusal(expected, "this is an index of several platforms; choose one of its manifests first")
     if manifest.schema_version != SCHEMA_VERSION:
         problem = f"schema version {manifest.schema_version} is not {SCHEMA_VERSION}"
-        raise _refusal(expected, f"{problem}: push the image again with a current tool")
+        raise _refusal(expected, f"{problem}; push the image again with a current tool")
     if media_type not in ("", OCI_MANIFEST, DOCKER_MANIFEST):
-        raise _refusal(expected, f"{media_type:.100} is not an image manifest: check the reference")
+        raise _refusal(expected, f"{media_type:.100} is not an image manifest; check the reference")
     if manifest.layers is None:
-        raise _refusal(expected, "it lists no layers: check the reference")
+        raise _refusal(expected, "it lists no layers; check the reference")
 
 
 def _layers(descriptors: list[Descriptor], expected: Digest) -> tuple[Layer, ...]:

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from lamina.cli.compare import comparison_table
+from lamina.cli.compare.comparison_notes import with_unsupported
 from lamina.cli.compare.comparison_table import as_csv, print_comparison
 from lamina.cli.output.screen import Screen
 from lamina.evaluation.comparison import ComparisonRow, Population, ProfileComparison, Verdict
@@ -259,3 +260,21 @@ def test_csv_leaves_empty_what_there_is_not():
     text = as_csv(ProfileComparison(scenario="s", baseline="b", seeds=(1, 2), rows=(row,)))
 
     assert "p,heating,times,,,0,,,,0,2,,,ratio,," == text.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("profile", "lines"),
+    [
+        pytest.param("kube-default", 1, id="kube-default stands for kube-scheduler"),
+        pytest.param("lamina-balanced", 0, id="the product's own stand for themselves"),
+        pytest.param("my-config.yaml", 0, id="a file"),
+    ],
+)
+def test_what_a_profile_does_not_do_yet_stands_below_the_table(capsys, profile, lines):
+    rows = tuple(msgspec.structs.replace(row, profile=profile) for row in a_comparison(others=0).rows)
+    compared = with_unsupported(msgspec.structs.replace(a_comparison(others=0), baseline=profile, rows=rows))
+
+    assert lines == len(compared.unsupported)
+    assert lines == printed(compared, capsys).count(
+        "kube-default is kube-scheduler's default profile without: preemption"
+    )

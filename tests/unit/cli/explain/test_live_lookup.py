@@ -122,7 +122,7 @@ def test_a_pod_that_is_not_there_is_told_with_a_hint(cluster, monkeypatch, capsy
     err = capsys.readouterr().err
 
     assert (2, 1) == (code, len(err.splitlines()))
-    assert "there is no pod shop/web-0 in this cluster: name its namespace with -n" in err
+    assert "there is no pod shop/web-0 in this cluster; name its namespace with -n" in err
     assert cluster.closed
 
 

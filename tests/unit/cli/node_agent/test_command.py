@@ -84,8 +84,8 @@ def one_line(capsys) -> str:
         pytest.param(["--role", "reader"], "--role: reader needs --pipe", id="a reader without a pipe"),
         pytest.param(["--role", "publisher"], "--role: publisher needs --pipe", id="a publisher without a pipe"),
         pytest.param(["--role", "publisher", "--pipe", "fd:3"], "--pipe: a publisher needs a path", id="a number"),
-        pytest.param(["--role", "reader", "--pipe", "fd:x"], "is no open pipe: name a path", id="no number"),
-        pytest.param(["--role", "reader", "--pipe", "fd:999"], "is no open pipe: name a path", id="not open"),
+        pytest.param(["--role", "reader", "--pipe", "fd:x"], "is no open pipe; name a path", id="no number"),
+        pytest.param(["--role", "reader", "--pipe", "fd:999"], "is no open pipe; name a path", id="not open"),
         pytest.param(["--role", "publisher", "--pipe", "/nowhere/x/p"], "/nowhere/x is no folder", id="no folder"),
         pytest.param([], "no cluster configured", id="no cluster"),
         pytest.param(["--kubeconfig", "/nowhere"], "/nowhere", id="no such file"),
@@ -100,7 +100,7 @@ def test_who_cannot_say_which_node_this_is_is_told(monkeypatch, capsys, tmp_path
     access = saved(tmp_path / "kubeconfig", config(cluster={"server": "http://127.0.0.1:1"}))
 
     assert 2 == lamina(monkeypatch, "--kubeconfig", access)
-    assert "--node: this node is not known: use the token of a pod" in one_line(capsys)
+    assert "--node: this node is not known; use the token of a pod" in one_line(capsys)
 
 
 def test_a_reader_that_could_read_a_token_does_not_start(monkeypatch, capsys, tmp_path):

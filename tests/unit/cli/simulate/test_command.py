@@ -83,7 +83,7 @@ def test_until_ends_the_run_whatever_the_scenario_says(scenario):
         (
             "--latency",
             "soon",
-            "--latency: 'soon' is not a duration: write for example 500ms, 10s, 5m or 1h; or write free",
+            "--latency: 'soon' is not a duration; write for example 500ms, 10s, 5m or 1h; or write free",
         ),
         ("--until", "later", "--until: 'later' is not a duration"),
         ("--until", "-1s", "--until: '-1s' is negative"),

@@ -67,7 +67,7 @@ async def test_the_files_of_cri_o_are_found_where_it_runs(places, store):
 async def test_files_that_somebody_left_are_no_runtime(store):
     """podman keeps its images in the same place."""
     with pytest.raises(
-        RuntimeSourceError, match="storage is an image store, but no CRI-O listens: name it as the storage"
+        RuntimeSourceError, match="storage is an image store, but no CRI-O listens; name it as the storage"
     ):
         await kind("auto")
 

@@ -106,14 +106,14 @@ async def test_headers_can_be_changed_by_who_asked_for_them(access):
         pytest.param({"token": f"{CANARY}\nX: y"}, "token: the token has characters that cannot stand", id="two lines"),
         pytest.param({"token": f"{CANARY}\r"[:-1] + "\x00"}, "token: the token has characters", id="NUL"),
         pytest.param({"token": f"{CANARY} {CANARY}"}, "token: the token has characters", id="a space"),
-        pytest.param({"token": CANARY + "x" * 70_000}, "token: the token is too long: at most 64 KiB", id="long"),
-        pytest.param({"token": 5}, "users[0].user.token: expected text: put it in quotes", id="a number"),
+        pytest.param({"token": CANARY + "x" * 70_000}, "token: the token is too long; at most 64 KiB", id="long"),
+        pytest.param({"token": 5}, "users[0].user.token: expected text; put it in quotes", id="a number"),
         pytest.param({"token": CANARY, "username": "a"}, "there is a username or password as well", id="two ways"),
-        pytest.param({"auth-provider": {"name": "gcp"}}, "'gcp' is not supported, nor by kubectl any more: install gke", id="gcp"),
-        pytest.param({"auth-provider": {"name": "x"}}, "'x' is not supported, nor by kubectl any more: use its", id="other"),
+        pytest.param({"auth-provider": {"name": "gcp"}}, "'gcp' is not supported, nor by kubectl any more; install gke", id="gcp"),
+        pytest.param({"auth-provider": {"name": "x"}}, "'x' is not supported, nor by kubectl any more; use its", id="other"),
         pytest.param({"tokenFile": "absent"}, "absent: cannot be read: no such file or directory", id="no token file"),
         pytest.param({"tokenFile": "config"}, "config: the token has characters that cannot", id="no token in it"),
-        pytest.param({"client-certificate": "a"}, "its key is missing: add client-key", id="no key"),
+        pytest.param({"client-certificate": "a"}, "its key is missing; add client-key", id="no key"),
         pytest.param(
             {"client-certificate-data": "?", "client-key-data": "?"},
             "users[0].user.client-certificate-data: expected base64",
@@ -126,10 +126,10 @@ async def test_headers_can_be_changed_by_who_asked_for_them(access):
         ),
         pytest.param(
             {"client-certificate-data": encoded(CERTIFICATE), "client-key-data": encoded(client_certificate(1)[1])},
-            "cannot be used (key values mismatch): check that they belong together",
+            "cannot be used (key values mismatch); check that they belong together",
             id="another's key",
         ),
-        pytest.param({"as-groups": ["x"]}, "need a name to go with: add `as`", id="groups of nobody"),
+        pytest.param({"as-groups": ["x"]}, "need a name to go with; add `as`", id="groups of nobody"),
         pytest.param({"as": "x", "as-groups": ["y", "z"]}, "only one group can be acted as", id="two groups"),
         pytest.param({"as": "x\r\ny"}, "as: what to act as must be printable ASCII", id="a line break in a name"),
         pytest.param({"exec": {**PLUGIN, "apiVersion": "client.authentication.k8s.io/v1alpha1"}}, "use client.authentication.k8s.io/v1 or", id="old plugin"),
@@ -174,7 +174,7 @@ def test_a_mistake_about_trust_is_told(access, cluster, expected):
 
 def test_without_any_configuration_it_is_said_where_it_could_be():
     expected = (
-        "kubeconfig: no cluster configured: name a file with --kubeconfig or $KUBECONFIG, or create ~/.kube/config"
+        "kubeconfig: no cluster configured; name a file with --kubeconfig or $KUBECONFIG, or create ~/.kube/config"
     )
     assert expected == said(load_access)
 

@@ -265,7 +265,7 @@ async def test_a_plugin_whose_credentials_are_always_refused_is_not_run_in_a_loo
         pytest.param(f"print('{CANARY}', file=sys.stderr); sys.exit(1)", "exit code 1: [...]", id="a secret in them"),
         pytest.param(f"print('{CANARY}')", "what it printed is not an ExecCredential in JSON", id="no JSON"),
         pytest.param(f"print('{answer(token=5)}')", "what it printed is not an ExecCredential", id="a number"),
-        pytest.param(f"print('{answer('v2', token=CANARY)}')", f"it does not speak {V1}: update it", id="version"),
+        pytest.param(f"print('{answer('v2', token=CANARY)}')", f"it does not speak {V1}; update it", id="version"),
         pytest.param(f"print('{answer()}')", "it printed neither a token nor a certificate", id="nothing"),
         pytest.param(f"print('{answer(clientKeyData=CANARY, token='t')}')", "or a key without a certificate", id="key"),
         pytest.param(f"print({answer(token=CANARY + chr(10) + 'x')!r})", "the token has characters that", id="lines"),
@@ -300,7 +300,7 @@ async def test_a_program_that_is_not_there_is_told_with_its_hint(plugin):
 async def test_a_program_that_cannot_be_executed_is_told(plugin, program):
     program.path.chmod(0o644)
 
-    assert "cannot be executed: check its permissions" in await problem(plugin())
+    assert "cannot be executed; check its permissions" in await problem(plugin())
 
 
 async def test_the_children_of_a_plugin_that_hangs_end_with_it(plugin, program):

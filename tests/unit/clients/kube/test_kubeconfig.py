@@ -104,8 +104,8 @@ def test_a_mistake_in_an_entry_that_is_not_chosen_does_no_harm(tmp_path):
         pytest.param("- 1\n", ":1: expected fields with names", id="a list"),
         pytest.param("kind: Config\nkind: Config\n", ":2: kind: written twice in one mapping", id="twice"),
         pytest.param("contexts: 5\ncurrent-context: x\n", ":1: contexts: expected a list", id="not a list"),
-        pytest.param("kind: Config\n", ": no current context: choose one with --context", id="no context"),
-        pytest.param("current-context: x\n", ": there is no context 'x': nothing can be chosen here", id="absent"),
+        pytest.param("kind: Config\n", ": no current context; choose one with --context", id="no context"),
+        pytest.param("current-context: x\n", ": there is no context 'x'; nothing can be chosen here", id="absent"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_with_its_line(tmp_path, text, expected):
@@ -119,13 +119,13 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(kubeconfig, "FILE_LIMIT", 1024)
     (tmp_path / "config").write_text("#" * 1025)
 
-    assert f"{tmp_path / 'config'}: too large for a kubeconfig: at most 1 KiB are read" == said(tmp_path / "config")
+    assert f"{tmp_path / 'config'}: too large for a kubeconfig; at most 1 KiB are read" == said(tmp_path / "config")
 
 
 def test_bytes_that_are_no_text_are_told(tmp_path):
     (tmp_path / "config").write_bytes(b"\xff\xfe")
 
-    assert f"{tmp_path / 'config'}: the kubeconfig is not UTF-8 text: is this the right file?" == said(
+    assert f"{tmp_path / 'config'}: the kubeconfig is not UTF-8 text; is this the right file?" == said(
         tmp_path / "config"
     )
 
@@ -145,15 +145,15 @@ def test_aliases_cannot_blow_a_file_up(tmp_path):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        pytest.param({"server": ""}, "server: the cluster has no server: write https://HOST:PORT", id="no server"),
-        pytest.param({"server": 5}, "server: expected text: put it in quotes", id="a number"),
+        pytest.param({"server": ""}, "server: the cluster has no server; write https://HOST:PORT", id="no server"),
+        pytest.param({"server": 5}, "server: expected text; put it in quotes", id="a number"),
         pytest.param({"server": "localhost:8080"}, "server: cannot be used as an address", id="no scheme"),
         pytest.param({"server": "ftp://host"}, "server: cannot be used as an address", id="another scheme"),
         pytest.param({"server": "https://"}, "server: cannot be used as an address", id="no host"),
         pytest.param({"server": "https://h:99999"}, "server: cannot be used as an address", id="no such port"),
         pytest.param({"server": "https://h\r\nX: y"}, "server: cannot be used as an address", id="line break"),
         pytest.param({"server": "https://me@host"}, "server: may hold no user, query or fragment", id="a user in it"),
-        pytest.param({"proxy-url": "http://p:1"}, "proxy-url: proxies are not supported: remove it", id="proxy"),
+        pytest.param({"proxy-url": "http://p:1"}, "proxy-url: proxies are not supported; remove it", id="proxy"),
     ],
 )
 def test_a_server_that_cannot_be_asked_is_told(tmp_path, change, expected):
@@ -165,8 +165,8 @@ def test_a_server_that_cannot_be_asked_is_told(tmp_path, change, expected):
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        pytest.param({"cluster": "other"}, "there is no cluster 'other': choose from c", id="cluster"),
-        pytest.param({"user": "cc"}, "there is no user 'cc': did you mean 'c'?", id="user"),
+        pytest.param({"cluster": "other"}, "there is no cluster 'other'; choose from c", id="cluster"),
+        pytest.param({"user": "cc"}, "there is no user 'cc'; choose from c", id="user"),
         pytest.param({"cluster": ""}, "contexts[0].context.cluster: the context names no cluster", id="no cluster"),
         pytest.param({"namespace": "A/B"}, "namespace: 'A/B' is no name of a namespace", id="namespace"),
     ],
@@ -182,11 +182,11 @@ def test_a_name_that_is_there_twice_in_one_file_is_told(tmp_path):
     document = config()
     document["users"].append(document["users"][0])
 
-    assert "users[1].name: the user 'c' is there twice: remove one" in said(saved(tmp_path / "c", document))
+    assert "users[1].name: the user 'c' is there twice; remove one" in said(saved(tmp_path / "c", document))
 
 
 def test_a_context_that_is_absent_is_told_with_those_that_are_there(tmp_path):
-    assert "there is no context 'prod': choose from c" in said(saved(tmp_path / "c", config()), context="prod")
+    assert "there is no context 'prod'; choose from c" in said(saved(tmp_path / "c", config()), context="prod")
 
 
 def test_a_path_in_front_of_the_api_is_kept_and_a_slash_at_its_end_is_not(tmp_path):

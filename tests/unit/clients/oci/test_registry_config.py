@@ -7,8 +7,8 @@ from lamina.clients.bounded_files import FILE_LIMIT
 from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings, load_registry_config
 from lamina.model.errors import InputError
 
-NO_HOST = "is no host: leave out the protocol, the path and the zone"
-WITH_USER = "this is no host: leave out the user, and never write a password into it"
+NO_HOST = "is no host; leave out the protocol, the path and the zone"
+WITH_USER = "this is no host; leave out the user, and never write a password into it"
 
 
 def written(tmp_path, text):
@@ -74,7 +74,7 @@ registries:
         "registries.yaml:2: refuse[0]: 198.51.100.1/24 has host bits set",
         "registries.yaml:2: refuse[1]: 'nowhere' does not appear to be an IPv4 or IPv6 network",
         f"registries.yaml:4: registries[0].host: 'https://registry.example/v2' {NO_HOST}",
-        "registries.yaml:5: registries[1].plain_http: unknown field 'plain_http': did you mean 'plainHttp'?",
+        "registries.yaml:5: registries[1].plain_http: unknown field 'plain_http'; did you mean 'plainHttp'?",
         f"registries.yaml:6: registries[2].realms[0]: {WITH_USER}",
         f"registries.yaml:6: registries[2].mirrors[0]: 'd.example/path' {NO_HOST}",
         "registries.yaml:7: registries[3].host: required field is missing",
@@ -92,10 +92,10 @@ registries:
 
     assert [
         f"registries.yaml:3: registries[0].caFile: {tmp_path}/missing.pem cannot be read: no such file or directory",
-        "registries.yaml:4: registries[1].host: a.example has an entry already, registries[0]: make them one",
-        "registries.yaml:4: registries[1].caFile: nothing to verify without TLS: remove this, or plainHttp",
-        f"registries.yaml:4: registries[1].caFile: {tmp_path}/empty.pem holds no certificates: name a file in PEM",
-        "registries.yaml:5: registries[2].plainHttp: Docker Hub is never asked without TLS: remove this",
+        "registries.yaml:4: registries[1].host: a.example has an entry already, registries[0]; make them one",
+        "registries.yaml:4: registries[1].caFile: nothing to verify without TLS; remove this, or plainHttp",
+        f"registries.yaml:4: registries[1].caFile: {tmp_path}/empty.pem holds no certificates; name a file in PEM",
+        "registries.yaml:5: registries[2].plainHttp: Docker Hub is never asked without TLS; remove this",
     ] == mistakes(tmp_path, text)
 
 

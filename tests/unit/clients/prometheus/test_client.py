@@ -251,7 +251,7 @@ async def test_nobody_there_is_one_line():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         asker = PrometheusClient(PrometheusServer(url=f"http://127.0.0.1:{probe.getsockname()[1]}"))
-    with pytest.raises(PrometheusError, match="no connection: is it running"):
+    with pytest.raises(PrometheusError, match="no connection; is it running"):
         await asker.query("up")
     await asker.close()
     assert {"asked": 1, UNREACHABLE: 1} == asker.counts

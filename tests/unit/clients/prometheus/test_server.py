@@ -95,7 +95,7 @@ def test_what_people_write_between_certificates_may_be_in_any_language(tmp_path)
         pytest.param({"token_file": "t"}, {}, "cannot be read: no such file", id="no such file"),
         pytest.param({"token_file": "t"}, {"t": " \n"}, "holds no token", id="an empty one"),
         pytest.param({"token_file": "t"}, {"t": "a\nb"}, "on one line", id="two lines"),
-        pytest.param({"token_file": "t"}, {"t": "x" * 70_000}, "too large: at most 64 KiB", id="endless"),
+        pytest.param({"token_file": "t"}, {"t": "x" * 70_000}, "too large; at most 64 KiB", id="endless"),
         pytest.param({"token_file": "."}, {}, "is a directory", id="a folder"),
         pytest.param({"user": "me"}, {}, "belong together", id="user alone"),
         pytest.param({"password_file": "t"}, {"t": "x"}, "belong together", id="password alone"),

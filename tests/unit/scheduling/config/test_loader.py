@@ -40,22 +40,22 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
         # -- names of fields
         pytest.param(
             "podMaxBackofSeconds: 5\n",
-            "3: podMaxBackofSeconds: unknown field 'podMaxBackofSeconds': did you mean 'podMaxBackoffSeconds'?",
+            "3: podMaxBackofSeconds: unknown field 'podMaxBackofSeconds'; did you mean 'podMaxBackoffSeconds'?",
             id="a misspelt field",
         ),
         pytest.param(
             "profiles:\n- scheduler_name: x\n",
-            "4: profiles[0].scheduler_name: unknown field 'scheduler_name': did you mean 'schedulerName'?",
+            "4: profiles[0].scheduler_name: unknown field 'scheduler_name'; did you mean 'schedulerName'?",
             id="a field in snake case",
         ),
         pytest.param(
             "profiles:\n- plugins:\n    scores: {}\n",
-            "5: profiles[0].plugins.scores: unknown field 'scores': did you mean 'score'?",
+            "5: profiles[0].plugins.scores: unknown field 'scores'; did you mean 'score'?",
             id="a misspelt extension point",
         ),
         pytest.param(
             "leaderElection:\n  zzz: 1\n",
-            "4: leaderElection.zzz: unknown field 'zzz': choose from leaderElect, leaseDuration, renewDeadline, "
+            "4: leaderElection.zzz: unknown field 'zzz'; choose from leaderElect, leaseDuration, renewDeadline, "
             "retryPeriod, resourceLock, resourceName, resourceNamespace",
             id="a field like no other",
         ),
@@ -105,19 +105,19 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
         # -- extenders
         pytest.param(
             "extenders:\n- urlPrefix: http://extender\n",
-            "3: extenders: foreign extenders are not called by this version: remove the list",
+            "3: extenders: foreign extenders are not called by this version; remove the list",
             id="an extender",
         ),
         # -- plugins
         pytest.param(
             "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: ImageLocalty\n",
-            "7: profiles[0].plugins.score.enabled[0].name: there is no plugin 'ImageLocalty': "
+            "7: profiles[0].plugins.score.enabled[0].name: there is no plugin 'ImageLocalty'; "
             "did you mean 'ImageLocality'?",
             id="a misspelt plugin",
         ),
         pytest.param(
             "profiles:\n- plugins:\n    multiPoint:\n      disabled:\n      - name: Xyz\n",
-            f"7: profiles[0].plugins.multiPoint.disabled[0].name: there is no plugin 'Xyz': choose from {FIRST_TWELVE} "
+            f"7: profiles[0].plugins.multiPoint.disabled[0].name: there is no plugin 'Xyz'; choose from {FIRST_TWELVE} "
             f"and {len(list(KNOWN)) - 12} more",
             id="a plugin nobody knows, disabled",
         ),
@@ -166,14 +166,14 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
         # -- arguments
         pytest.param(
             "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      scoringStrategi: {}\n",
-            "7: profiles[0].pluginConfig[0].args.scoringStrategi: unknown field 'scoringStrategi': "
+            "7: profiles[0].pluginConfig[0].args.scoringStrategi: unknown field 'scoringStrategi'; "
             "did you mean 'scoringStrategy'?",
             id="a misspelt argument",
         ),
         pytest.param(
             "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      scoringStrategy:\n"
             "        type: BestAllocated\n",
-            "8: profiles[0].pluginConfig[0].args.scoringStrategy.type: 'BestAllocated' is not allowed: "
+            "8: profiles[0].pluginConfig[0].args.scoringStrategy.type: 'BestAllocated' is not allowed; "
             "did you mean 'LeastAllocated'?",
             id="a strategy that is not there",
         ),
@@ -186,12 +186,12 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
         ),
         pytest.param(
             "profiles:\n- pluginConfig:\n  - name: LayerLocality\n    args: {mode: megabytes}\n",
-            "6: profiles[0].pluginConfig[0].args.mode: 'megabytes' is not allowed: did you mean 'bytes'?",
+            "6: profiles[0].pluginConfig[0].args.mode: 'megabytes' is not allowed; did you mean 'bytes'?",
             id="a mode that is not there",
         ),
         pytest.param(
             "profiles:\n- pluginConfig:\n  - name: NodeName\n    args: {strict: true}\n",
-            "6: profiles[0].pluginConfig[0].args.strict: unknown field 'strict': choose from apiVersion, kind",
+            "6: profiles[0].pluginConfig[0].args.strict: unknown field 'strict'; choose from apiVersion, kind",
             id="arguments for a plugin that takes none",
         ),
         pytest.param(
@@ -208,17 +208,17 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
         # -- profiles
         pytest.param(
             "profiles: []\n",
-            "3: profiles: at least one profile is needed: leave the field out for the default one",
+            "3: profiles: at least one profile is needed; leave the field out for the default one",
             id="no profile",
         ),
         pytest.param(
             "profiles:\n- schedulerName: a\n- schedulerName: b\n- schedulerName: a\n",
-            "6: profiles[2].schedulerName: two profiles for schedulerName 'a': rename one",
+            "6: profiles[2].schedulerName: two profiles for schedulerName 'a'; rename one",
             id="two profiles of one name",
         ),
         pytest.param(
             "profiles:\n- {}\n- schedulerName: default-scheduler\n",
-            "5: profiles[1].schedulerName: two profiles for schedulerName 'default-scheduler': rename one",
+            "5: profiles[1].schedulerName: two profiles for schedulerName 'default-scheduler'; rename one",
             id="two profiles of one name, once unsaid",
         ),
         pytest.param(
@@ -239,23 +239,25 @@ def test_a_mistake_is_told_with_its_line_its_field_and_what_to_try(text, want):
     [
         pytest.param("", ["1: nothing in it: the file is empty or holds only comments"], id="nothing at all"),
         pytest.param(
-            "kind: KubeSchedulerConfiguration\n", ["1: apiVersion: required field is missing"], id="no version"
-        ),
-        pytest.param(
-            "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n",
+            "apiVersion: kubescheduler.config.k8s.io/v1alpha2\nkind: KubeSchedulerConfiguration\n",
             [
                 (
-                    "1: apiVersion: 'kubescheduler.config.k8s.io/v1beta3' is not allowed: did you mean "
-                    "'kubescheduler.config.k8s.io/v1'?"
+                    "1: apiVersion: 'kubescheduler.config.k8s.io/v1alpha2' is not allowed; choose from "
+                    "kubescheduler.config.k8s.io/v1"
                 )
             ],
-            id="an old version",
+            id="a version that is too old",
+        ),
+        pytest.param(
+            "apiVersion:\nkind: KubeSchedulerConfiguration\n",
+            ["1: apiVersion: expected one of 'kubescheduler.config.k8s.io/v1', found nothing"],
+            id="no value",
         ),
         pytest.param(
             "apiVersion: v1\nkind: Pod\n",
             [
-                "1: apiVersion: 'v1' is not allowed: choose from kubescheduler.config.k8s.io/v1",
-                "2: kind: 'Pod' is not allowed: choose from KubeSchedulerConfiguration",
+                "1: apiVersion: 'v1' is not allowed; choose from kubescheduler.config.k8s.io/v1",
+                "2: kind: 'Pod' is not allowed; choose from KubeSchedulerConfiguration",
             ],
             id="something else",
         ),
@@ -309,7 +311,7 @@ def test_what_is_wrong_as_yaml_is_told_with_the_rest():
     """A field written twice, say."""
     assert [
         "4: podMaxBackoffSeconds: written twice in one mapping, first on line 3",
-        "5: paralelism: unknown field 'paralelism': did you mean 'parallelism'?",
+        "5: paralelism: unknown field 'paralelism'; did you mean 'parallelism'?",
     ] == mistakes("podMaxBackoffSeconds: 5\npodMaxBackoffSeconds: 6\nparalelism: 1\n")
 
 

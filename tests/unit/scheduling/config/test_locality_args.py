@@ -32,9 +32,9 @@ KNOWN = registry(entry_points=False)
 @pytest.mark.parametrize(
     ("plugin", "args", "want"),
     [
-        pytest.param("LayerLocality", "{mode: layers}", ".mode: 'layers' is not allowed: ", id="no such mode"),
+        pytest.param("LayerLocality", "{mode: layers}", ".mode: 'layers' is not allowed; ", id="no such mode"),
         pytest.param(
-            "LayerLocality", "{knowledge: bits}", ".knowledge: 'bits' is not allowed: ", id="no such knowledge"
+            "LayerLocality", "{knowledge: bits}", ".knowledge: 'bits' is not allowed; ", id="no such knowledge"
         ),
         pytest.param("LayerLocality", "{halfScore: 0}", ".halfScore: must be more than 0", id="half at nothing"),
         pytest.param("LayerLocality", "{halfScore: .nan}", ".halfScore: ", id="half at no number"),

@@ -1,10 +1,13 @@
 """Named: the profiles that come along."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from lamina.model.errors import InputError
-from lamina.scheduling.config.named_profiles import DEFAULT, NAMED, named
+from lamina.scheduling.config.merge import NOT_IN_TREE, PARTLY_IN_TREE
+from lamina.scheduling.config.named_profiles import DEFAULT, NAMED, named, unsupported
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.scheduling.plugins.locality.layer_locality import Barrier, LayerLocalityArgs
 from tests.unit.scheduling.bench import Bench
@@ -126,4 +129,40 @@ def test_an_unknown_name_is_answered_with_the_nearest(name, said):
     """It might have been a file, too."""
     with pytest.raises(InputError) as caught:
         named(name, KNOWN)
-    assert f"--profile: there is no profile {name!r} and no such file: {said}" == str(caught.value)
+    assert f"--profile: there is no profile {name!r} and no such file; {said}" == str(caught.value)
+
+
+def test_kube_default_says_what_it_leaves_out_and_names_everything_that_is_not_in_tree():
+    """Its figures are not kube-scheduler's own as far as pods ask for these."""
+    said = unsupported("kube-default")
+
+    assert "\n" not in said
+    assert said.startswith("kube-default is kube-scheduler's default profile without: preemption, ")
+    assert [] == [words for words in (*NOT_IN_TREE.values(), *PARTLY_IN_TREE.values()) if words not in said]
+
+
+@pytest.mark.parametrize("name", [*(name for name in NAMED if name != "kube-default"), "my.yaml", ""])
+def test_other_profiles_do_not_stand_for_a_scheduler(name):
+    assert not unsupported(name)
+
+
+def test_the_readme_counts_the_profiles_to_compare_with():
+    """Four are the product's; the rest is there to compare with."""
+    readme = (Path(__file__).resolve().parents[4] / "README.md").read_text(encoding="utf-8")
+    numbers = (
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    )
+
+    assert f"and {numbers[len(NAMED) - 4]} others to" in " ".join(readme.split())

@@ -36,7 +36,7 @@ def mistakes(plugin: str, args: str) -> list[str]:
         ),
         pytest.param(
             "scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {shape: [{utilization: 1, score: 1}]}}",
-            ".scoringStrategy: requestedToCapacityRatio goes with type RequestedToCapacityRatio only: change the type "
+            ".scoringStrategy: requestedToCapacityRatio goes with type RequestedToCapacityRatio only; change the type "
             "or remove it",
             id="a shape for another strategy",
         ),
@@ -87,7 +87,7 @@ def test_a_ranking_of_ones_own_is_a_shape_that_goes_forward(args, want):
     [
         pytest.param(
             "resources: [{name: cpu}, {name: memory}, {name: cpu}]",
-            ": resource 'cpu' is listed twice: keep one of them",
+            ": resource 'cpu' is listed twice; keep one of them",
             id="a resource twice",
         ),
         pytest.param(
@@ -107,11 +107,11 @@ def test_resources_are_balanced_once_and_alike(args, want):
     [
         pytest.param(
             f"defaultConstraints: [{{maxSkew: 1, topologyKey: a, {SOFT}}}]",
-            ": defaultConstraints need defaultingType List: set it, or remove them",
+            ": defaultConstraints need defaultingType List; set it, or remove them",
             id="constraints beside the system's",
         ),
         pytest.param(
-            "defaultingType: Lst", ".defaultingType: 'Lst' is not allowed: did you mean 'List'?", id="misspelt"
+            "defaultingType: Lst", ".defaultingType: 'Lst' is not allowed; did you mean 'List'?", id="misspelt"
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_default_constraints_come_from_the_system_or_from_a_list(args, want):
         ),
         pytest.param(
             "{maxSkew: 1, topologyKey: a, whenUnsatisfiable: Sometimes}",
-            "[0].whenUnsatisfiable: 'Sometimes' is not allowed: choose from DoNotSchedule, ScheduleAnyway",
+            "[0].whenUnsatisfiable: 'Sometimes' is not allowed; choose from DoNotSchedule, ScheduleAnyway",
             id="neither hard nor soft",
         ),
         pytest.param(
@@ -149,7 +149,7 @@ def test_default_constraints_come_from_the_system_or_from_a_list(args, want):
         pytest.param(
             f"{{maxSkew: 1, topologyKey: a, {HARD}}}, {{maxSkew: 2, topologyKey: b, {HARD}}}, "
             f"{{maxSkew: 3, topologyKey: a, {HARD}}}",
-            " has 'a' with DoNotSchedule twice: keep one of them",
+            " has 'a' with DoNotSchedule twice; keep one of them",
             id="one twice",
         ),
     ],
@@ -173,7 +173,7 @@ REQUIRED = "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nod
 PREFERRED = "addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "
 IN_REQUIRED = ".addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 IN_PREFERRED = ".addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
-NO_CONDITION = "is no condition that a node can be held against: check key, operator and values"
+NO_CONDITION = "is no condition that a node can be held against; check key, operator and values"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ NO_CONDITION = "is no condition that a node can be held against: check key, oper
         ),
         pytest.param(
             REQUIRED + "[{matchExpressions: [{key: disk, operator: Is, values: [ssd]}]}]}}",
-            f"{IN_REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].operator: 'Is' is not allowed: "
+            f"{IN_REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].operator: 'Is' is not allowed; "
             "choose from DoesNotExist, Exists, Gt, In, Lt, NotIn",
             id="an operator there is not",
         ),

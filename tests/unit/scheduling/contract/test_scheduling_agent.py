@@ -120,4 +120,4 @@ def test_why_an_agent_is_not_there_is_told() -> None:
     known = SchedulingAgentRegistry(FOO)
     known.broken["odd"] = "broken"
 
-    assert ("broken", "there is no agent 'fo': did you mean 'foo'?") == (known.why_not("odd"), known.why_not("fo"))
+    assert ("broken", "there is no agent 'fo'; did you mean 'foo'?") == (known.why_not("odd"), known.why_not("fo"))

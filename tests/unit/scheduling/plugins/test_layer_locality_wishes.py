@@ -17,7 +17,7 @@ from tests.unit.scheduling.bench import Bench, final
 MB = 1_000_000
 APP = an_image("app:1", {"app": 1000 * MB})
 NAME = "lamina.dev/layer-locality"
-IGNORED = "annotation lamina.dev/layer-locality is {!r}: write off, or a percentage from 0 to 100; it was ignored"
+IGNORED = "annotation lamina.dev/layer-locality is {!r}; write off, or a percentage from 0 to 100; it was ignored"
 
 
 def says(pod: Pod, what: str | None) -> Pod:

@@ -120,3 +120,24 @@ def test_a_change_of_annotations_is_noted_and_nothing_else() -> None:
     ]
 
     assert ["ANNOTATIONS"] == changed
+
+
+def test_what_plugins_ask_for_and_cannot_read_is_listed() -> None:
+    """A key that no plugin asked for may say anything; one that is asked for in two ways is readable if one way works."""
+    loop = Loop(lambda _: {}, lambda _: 0)
+    nodes = loop.cluster.columns
+    loop.take(
+        NodeSeen(a_node("a", annotations={KEY: "much", "zone": "x", "at": "7"})),
+        NodeSeen(a_node("b", annotations={KEY: "7", "at": "never"})),
+        NodeSeen(a_node("c")),
+    )
+    before = list(nodes.annotations.unreadable())
+    nodes.annotations.floats(KEY, 3)
+    nodes.annotations.floats("at", 3)
+    nodes.annotations.times("at", 3)
+
+    assert [] == before
+    assert [("a", KEY, "much"), ("b", "at", "never")] == list(nodes.annotations.unreadable())
+
+    loop.take(NodeSeen(a_node("a", annotations={KEY: "1"})), NodeGone("b"))
+    assert [] == list(nodes.annotations.unreadable())

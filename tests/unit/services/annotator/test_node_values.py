@@ -62,7 +62,7 @@ async def test_what_was_not_measured_is_unknown_and_not_wanted_away():
 async def test_a_clock_too_far_from_ours_is_remarked():
     wanted, remark = await used(NodeUsage("n1", ResourceUsage(1.0), None, NOON - 900, NOON), now=NOON + 1000)
 
-    assert ({}, "1 nodes were measured by a clock too far from ours") == (wanted, remark)
+    assert ({}, "1 node was measured by a clock too far from ours") == (wanted, remark)
 
 
 # ------------------------------------------------------------------------------------------------------------ allocation

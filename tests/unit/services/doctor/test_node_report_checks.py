@@ -29,7 +29,7 @@ def server(nodes, layers):
 @pytest.mark.parametrize(
     ("asked", "at", "expected"),
     [
-        pytest.param(server([node("a")], [report("a")]), NOON, ("reports", "ok", "1 of 1 nodes report"), id="all"),
+        pytest.param(server([node("a")], [report("a")]), NOON, ("reports", "ok", "1 of 1 node reports"), id="all"),
         pytest.param(
             server([node(name) for name in "abcde"], [report("a")]),
             NOON,

@@ -113,12 +113,12 @@ def test_short_forms(tmp_path, text, expected):
     [
         pytest.param(
             "listn: 127.0.0.1:80\n",
-            ["extender.yaml:3: listn: unknown field 'listn': did you mean 'listen'?"],
+            ["extender.yaml:3: listn: unknown field 'listn'; did you mean 'listen'?"],
             id="a misspelt field",
         ),
         pytest.param(
             "listen: 5401\n",
-            ["extender.yaml:3: listen: expected text or nothing, found the number 5401: put it in quotes"],
+            ["extender.yaml:3: listen: expected text or nothing, found the number 5401; put it in quotes"],
             id="a number for an address",
         ),
         pytest.param(
@@ -128,12 +128,12 @@ def test_short_forms(tmp_path, text, expected):
         ),
         pytest.param(
             "listen: ::1:5401\n",
-            ["extender.yaml:3: listen: '::1:5401': put an IPv6 address in brackets, for example [::1]:5401"],
+            ["extender.yaml:3: listen: '::1:5401'; put an IPv6 address in brackets, for example [::1]:5401"],
             id="an IPv6 address without brackets",
         ),
         pytest.param(
             "listen: 127.0.0.1:5401\npages: 5411\n",
-            ["extender.yaml:4: pages: expected text or nothing, found the number 5411: put it in quotes"],
+            ["extender.yaml:4: pages: expected text or nothing, found the number 5411; put it in quotes"],
             id="a number for the pages",
         ),
         pytest.param(
@@ -146,23 +146,23 @@ def test_short_forms(tmp_path, text, expected):
         ),
         pytest.param(
             "page: 0.0.0.0:5411\n",
-            ["extender.yaml:3: page: unknown field 'page': did you mean 'pages'?"],
+            ["extender.yaml:3: page: unknown field 'page'; did you mean 'pages'?"],
             id="pages misspelt",
         ),
         pytest.param(
             "agents:\n- name: save\n- name: foo\n",
-            ["extender.yaml:4: agents[0].name: there is no agent 'save': did you mean 'safe'?"],
+            ["extender.yaml:4: agents[0].name: there is no agent 'save'; did you mean 'safe'?"],
             id="an agent nobody knows",
         ),
         pytest.param(
             "agents:\n- name: foo\n- name: foo\n",
-            ["extender.yaml:5: agents[1].name: agent 'foo' has an entry already, agents[0]: make them one"],
+            ["extender.yaml:5: agents[1].name: agent 'foo' has an entry already, agents[0]; make them one"],
             id="an agent twice",
         ),
         pytest.param(
             "agents: []\n",
             [
-                "extender.yaml:3: agents: at least one agent is needed: choose from layers, safe, pigeon, congestion, foo"
+                "extender.yaml:3: agents: at least one agent is needed; choose from layers, safe, pigeon, congestion, foo"
             ],
             id="no agent",
         ),
@@ -170,7 +170,7 @@ def test_short_forms(tmp_path, text, expected):
             "agents:\n- name: safe\n  plugins:\n    SafeOverlord: {}\n",
             [
                 (
-                    "extender.yaml:6: agents[0].plugins.SafeOverlord: agent 'safe' has no plugin 'SafeOverlord': "
+                    "extender.yaml:6: agents[0].plugins.SafeOverlord: agent 'safe' has no plugin 'SafeOverlord'; "
                     "did you mean 'SafeOverload'?"
                 )
             ],
@@ -180,7 +180,7 @@ def test_short_forms(tmp_path, text, expected):
             "agents:\n- name: safe\n  plugins:\n    SafeOverload:\n      utilisation: 5\n      percentile: 101\n",
             [
                 (
-                    "extender.yaml:7: agents[0].plugins.SafeOverload.utilisation: unknown field 'utilisation': "
+                    "extender.yaml:7: agents[0].plugins.SafeOverload.utilisation: unknown field 'utilisation'; "
                     "did you mean 'utilization'?"
                 ),
                 "extender.yaml:8: agents[0].plugins.SafeOverload.percentile: must be at most 100, found 101",
@@ -205,7 +205,7 @@ def test_short_forms(tmp_path, text, expected):
         pytest.param(
             "usage: {every: soon, prometheus: {rate: 1m}}\n",
             [
-                "extender.yaml:3: usage.every: 'soon' is not a duration: write for example 500ms, 10s, 5m or 1h",
+                "extender.yaml:3: usage.every: 'soon' is not a duration; write for example 500ms, 10s, 5m or 1h",
                 "extender.yaml:3: usage.prometheus.url: required field is missing",
             ],
             id="a Prometheus nobody could ask",
@@ -214,7 +214,7 @@ def test_short_forms(tmp_path, text, expected):
             "usage:\n  every: 0s\n  prometheus:\n    url: http://p:9090\n    rate: 0s\n",
             [
                 "extender.yaml:4: usage.every: is too often: at least 1s",
-                "extender.yaml:7: usage.prometheus.rate: is no time: write for example 2m",
+                "extender.yaml:7: usage.prometheus.rate: is no time; write for example 2m",
             ],
             id="times that do not fit",
         ),
@@ -222,7 +222,7 @@ def test_short_forms(tmp_path, text, expected):
             "usage: {prometheus: {url: 'http://me:secret@p:9090'}}\n",
             [
                 (
-                    "extender.yaml:3: usage.prometheus.url: has a password in it: "
+                    "extender.yaml:3: usage.prometheus.url: has a password in it; "
                     "name the user and a file with the password instead"
                 )
             ],
@@ -231,22 +231,22 @@ def test_short_forms(tmp_path, text, expected):
         pytest.param(
             "tls: {keyFile: k, clientNames: [a]}\n",
             [
-                "extender.yaml:3: tls.keyFile: has no certificate: name it in certFile",
-                "extender.yaml:3: tls.clientNames: a name counts only if somebody vouches for it: name clientCAFile",
+                "extender.yaml:3: tls.keyFile: has no certificate; name it in certFile",
+                "extender.yaml:3: tls.clientNames: a name counts only if somebody vouches for it; name clientCAFile",
             ],
             id="half of what TLS needs",
         ),
         pytest.param(
             "tls: {certFile: c, keyFile: k, clientCaFile: x}\n",
-            ["extender.yaml:3: tls.clientCaFile: unknown field 'clientCaFile': did you mean 'clientCAFile'?"],
+            ["extender.yaml:3: tls.clientCaFile: unknown field 'clientCaFile'; did you mean 'clientCAFile'?"],
             id="another case",
         ),
         pytest.param(
             "reply: short\nlogLevel: verbose\nschedulerNames: []\n",
             [
-                "extender.yaml:3: reply: 'short' is not allowed: choose from best, full, sparse",
-                "extender.yaml:4: logLevel: 'verbose' is no level: choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
-                "extender.yaml:5: schedulerNames: at least one name is needed: leave the field out for the usual one",
+                "extender.yaml:3: reply: 'short' is not allowed; choose from best, full, sparse",
+                "extender.yaml:4: logLevel: 'verbose' is no level; choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
+                "extender.yaml:5: schedulerNames: at least one name is needed; leave the field out for the usual one",
             ],
             id="several at once, by line",
         ),
@@ -270,16 +270,16 @@ def test_another_kind_is_refused(tmp_path):
     head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
     assert [
-        "extender.yaml:1: apiVersion: 'kubescheduler.config.k8s.io/v1' is not allowed: choose from lamina.dev/v1alpha1",
-        "extender.yaml:2: kind: 'KubeSchedulerConfiguration' is not allowed: did you mean 'ExtenderConfiguration'?",
+        "extender.yaml:1: apiVersion: 'kubescheduler.config.k8s.io/v1' is not allowed; choose from lamina.dev/v1alpha1",
+        "extender.yaml:2: kind: 'KubeSchedulerConfiguration' is not allowed; choose from ExtenderConfiguration",
     ] == mistakes(tmp_path, "", head)
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        pytest.param(b"\xff\xfe", "is not UTF-8 text: is this the right file?", id="no text"),
-        pytest.param(b"#" * (FILE_LIMIT + 1), "too large: at most 1024 KiB are read", id="too large"),
+        pytest.param(b"\xff\xfe", "is not UTF-8 text; is this the right file?", id="no text"),
+        pytest.param(b"#" * (FILE_LIMIT + 1), "too large; at most 1024 KiB are read", id="too large"),
         pytest.param(None, "cannot be read: no such file or directory", id="not there"),
     ],
 )

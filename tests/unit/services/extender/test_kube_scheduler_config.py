@@ -158,7 +158,7 @@ def test_https_without_an_authority_is_refused(certificates):
         kube_configuration([ExtenderTarget((LAYERS,), "10.96.0.20:5401", certificates, https=True)])
 
     assert (
-        "https://10.96.0.20:5401: without an authority kube-scheduler would believe whoever answers: "
+        "https://10.96.0.20:5401: without an authority kube-scheduler would believe whoever answers; "
         "name the one that signed it"
     ) == str(caught.value)
 
@@ -167,7 +167,7 @@ def test_a_port_that_is_not_known_yet_is_refused():
     with pytest.raises(InputError) as caught:
         kube_configuration([ExtenderTarget((LAYERS,), "127.0.0.1:0")])
 
-    assert "127.0.0.1:0: port 0 is any that is free: name the one that is to be asked" == str(caught.value)
+    assert "127.0.0.1:0: port 0 is any that is free; name the one that is to be asked" == str(caught.value)
 
 
 @pytest.mark.parametrize(

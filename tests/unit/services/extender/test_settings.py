@@ -23,7 +23,7 @@ from tests.unit.services.extender.agents import SAFE, all_agents
 PROMETHEUS = PrometheusEntry(url="http://p:9090")
 TLS = TlsEntry(cert_file="c", key_file="k", client_ca_file="ca", client_names=("me",))
 ANY_NAME = TlsEntry(cert_file="c", key_file="k", client_ca_file="ca")
-PAGES_TAKEN = "--pages: is where --listen is: choose another port"
+PAGES_TAKEN = "--pages: is where --listen is; choose another port"
 
 
 def flags(agents="safe", **fields):
@@ -114,7 +114,7 @@ def test_where_the_pages_are_served_as_well(flag, file, expected, variables, por
             "h:65536", "'h:65536' is not ADDRESS:PORT, for example 127.0.0.1:5401", id="a port beyond the last"
         ),
         pytest.param("", "'' is not ADDRESS:PORT, for example 127.0.0.1:5401", id="nothing"),
-        pytest.param(":::5411", "':::5411': put an IPv6 address in brackets, for example [::1]:5401", id="no brackets"),
+        pytest.param(":::5411", "':::5411'; put an IPv6 address in brackets, for example [::1]:5401", id="no brackets"),
     ],
 )
 def test_an_address_for_pages_that_is_none_is_one_clear_line(text, told):
@@ -126,7 +126,7 @@ def test_a_port_that_is_none_is_one_clear_line(text):
     told = refusal(variables={"HTTP_PORT": text})
 
     assert told.startswith("HTTP_PORT: ")
-    assert told.endswith(" is no port: write a number from 1 to 65535")
+    assert told.endswith(" is no port; write a number from 1 to 65535")
     assert (1, True) == (len(told.splitlines()), len(told) < 150)
 
 
@@ -181,12 +181,12 @@ def test_a_level_is_known_in_any_case(name):
     [
         pytest.param(
             "LOUD",
-            "LOG_LEVEL: 'LOUD' is no level, so it is INFO: choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
+            "LOG_LEVEL: 'LOUD' is no level, so it is INFO; choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
             id="no such level",
         ),
         pytest.param(
             "",
-            "LOG_LEVEL: is empty, so it is INFO: choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
+            "LOG_LEVEL: is empty, so it is INFO; choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
             id="empty",
         ),
     ],
@@ -249,13 +249,13 @@ def test_which_agents_are_served(one, file, names):
     [
         pytest.param(
             "",
-            "lamina extender: no agent is chosen: name some with --agents, from layers, safe, pigeon, congestion, foo",
+            "lamina extender: no agent is chosen; name some with --agents, from layers, safe, pigeon, congestion, foo",
             id="none",
         ),
         pytest.param(
             "save,pidgeon",
-            "--agents: there is no agent 'save': did you mean 'safe'?\n"
-            "--agents: there is no agent 'pidgeon': did you mean 'pigeon'?",
+            "--agents: there is no agent 'save'; did you mean 'safe'?\n"
+            "--agents: there is no agent 'pidgeon'; did you mean 'pigeon'?",
             id="nobody knows them",
         ),
         pytest.param("foo,safe,foo", "--agents: agent 'foo' is named twice", id="twice"),
@@ -328,18 +328,18 @@ def test_where_usage_comes_from(one, file, expected):
     [
         pytest.param(
             flags(listen="0.0.0.0:5401"),
-            "--listen: 0.0.0.0:5401 can be reached from elsewhere: name --tls-cert, --tls-key, --tls-client-ca, "
+            "--listen: 0.0.0.0:5401 can be reached from elsewhere; name --tls-cert, --tls-key, --tls-client-ca, "
             "--client-name; or listen on 127.0.0.1:5401; or say --insecure-http",
             id="open to strangers",
         ),
         pytest.param(
             flags(listen="10.0.0.1:1", tls=TlsEntry(cert_file="c", key_file="k")),
-            "--tls-cert: whoever knows the address could ask: name the authority of those who may in --tls-client-ca",
+            "--tls-cert: whoever knows the address could ask; name the authority of those who may in --tls-client-ca",
             id="TLS that lets everybody in",
         ),
         pytest.param(
             flags(listen="0.0.0.0:1", tls=ANY_NAME),
-            "--client-name: whoever has a certificate of ca may ask: name those who should",
+            "--client-name: whoever has a certificate of ca may ask; name those who should",
             id="whoever was signed",
         ),
         pytest.param(flags(pages="127.0.0.1:5401"), PAGES_TAKEN, id="pages where questions are"),
@@ -350,27 +350,27 @@ def test_where_usage_comes_from(one, file, expected):
             id="questions everywhere, at the port of the pages",
         ),
         pytest.param(
-            flags(scheduler_names=("a", "")), "--scheduler-name: '' is no name: write 1 to 253 characters", id="no name"
+            flags(scheduler_names=("a", "")), "--scheduler-name: '' is no name; write 1 to 253 characters", id="no name"
         ),
         pytest.param(
             flags(tls=TlsEntry(client_names=("",))),
-            "--client-name: '' is no name: write 1 to 253 characters",
+            "--client-name: '' is no name; write 1 to 253 characters",
             id="a client without a name",
         ),
         pytest.param(flags(listen="x"), "--listen: 'x' is not ADDRESS:PORT, for example 127.0.0.1:5401", id="no port"),
         pytest.param(
             flags(tls=TlsEntry(cert_file="c")),
-            "--tls-cert: has no key: name it in --tls-key\n--tls-cert: whoever knows the address could ask: name the authority of those who may in --tls-client-ca",
+            "--tls-cert: has no key; name it in --tls-key\n--tls-cert: whoever knows the address could ask; name the authority of those who may in --tls-client-ca",
             id="half a pair",
         ),
         pytest.param(
             flags(tls=TLS, insecure_http=True),
-            "--insecure-http: not together with certificates: leave one of them out",
+            "--insecure-http: not together with certificates; leave one of them out",
             id="with certificates and without",
         ),
         pytest.param(
             flags(usage=UsageEntry(prometheus=PROMETHEUS, metrics_server=True)),
-            "--metrics-server: not together with --prometheus: one source is enough",
+            "--metrics-server: not together with --prometheus; one source is enough",
             id="two sources",
         ),
     ],
@@ -380,7 +380,7 @@ def test_what_does_not_go_together(one, told):
 
 
 def test_a_certificate_by_flag_does_not_go_with_a_key_from_the_file():
-    assert "--tls-cert: has no key: name it in --tls-key" == refusal(
+    assert "--tls-cert: has no key; name it in --tls-key" == refusal(
         flags(tls=TlsEntry(cert_file="other")), file=PartialExtenderSettings(tls=TLS)
     )
 
@@ -391,12 +391,12 @@ def test_a_certificate_by_flag_does_not_go_with_a_key_from_the_file():
         pytest.param(flags(listen="0.0.0.0:1", tls=TLS), (), id="known clients"),
         pytest.param(
             flags(tls=ANY_NAME),
-            ("whoever has a certificate of ca may ask: name those who should with --client-name",),
+            ("whoever has a certificate of ca may ask; name those who should with --client-name",),
             id="whoever was signed, on this machine",
         ),
         pytest.param(
             flags(listen="0.0.0.0:1", insecure_http=True),
-            ("anybody who reaches 0.0.0.0:1 may ask, and nobody can tell who answers: let a NetworkPolicy decide",),
+            ("anybody who reaches 0.0.0.0:1 may ask, and nobody can tell who answers; let a NetworkPolicy decide",),
             id="strangers, on purpose",
         ),
         pytest.param(flags(insecure_http=True), (), id="nobody from elsewhere can reach it"),

@@ -40,7 +40,7 @@ async def test_what_is_said_by_hand_counts_for_more():
 
 
 async def test_the_uid_of_one_node_is_not_taken_for_that_of_another():
-    with pytest.raises(InputError, match="--node-uid: this node is not known: use the token of a pod"):
+    with pytest.raises(InputError, match="--node-uid: this node is not known; use the token of a pod"):
         await NodeIdentityReader(Holding(BOUND), "n2").now()
 
 

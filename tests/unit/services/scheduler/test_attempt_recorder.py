@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from lamina.scheduling.contract.commands import Bind, Nominate, ReportUnschedulable
@@ -85,3 +86,15 @@ def test_the_clock_is_not_set_by_who_sets_the_machines(monkeypatch):
     monkeypatch.setattr("time.time", lambda: 0.0)
 
     assert before <= clock.now() < before + 5.0
+
+
+def test_what_is_odd_about_a_pod_is_said_once_and_not_at_every_attempt(caplog, monkeypatch):
+    Verbosity.level = 2
+    monkeypatch.setattr("lamina.services.scheduler.attempt_recorder.MOST_NOTES", 2)
+    attempts = AttemptRecorder(SchedulerMetrics(StillClock()), DecisionJournal())
+    one, other = (msgspec.structs.replace(a_decision(uid), uid=uid, notes=("odd",)) for uid in ("u1", "u2"))
+    for decision in (one, one, other, one, msgspec.structs.replace(one, notes=("odder",))):
+        attempts.attempted(0.001, [ReportUnschedulable(a_pod(), decision)])
+
+    assert 3 == caplog.messages.count("Pod asks for something odd")
+    assert len(attempts._noted) <= 2

@@ -59,3 +59,31 @@ async def test_a_part_that_breaks_leaves_a_recording(tmp_path, monkeypatch):
     decided = [one for one in read_recording(last) if isinstance(one, TakenEvents | DecideCall)][-1]
     assert isinstance(decided, DecideCall)
     assert "ZeroDivisionError: by nothing" == decided.broke
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        pytest.param("apiVersion: kubescheduler.config.k8s.io/v1\n", 0, id="v1"),
+        pytest.param("", 1, id="no version"),
+        pytest.param("healthzBindAddress: 0.0.0.0:10251\nmetricsBindAddress: 0.0.0.0:10251\n", 1, id="and old fields"),
+    ],
+)
+async def test_a_configuration_of_an_older_version_is_logged_in_one_warning(tmp_path, monkeypatch, caplog, text, lines):
+    server = saved(tmp_path / "kubeconfig", config(cluster={"server": "http://127.0.0.1:1"}))
+    file = tmp_path / "old.yaml"
+    file.write_text(f"{text}kind: KubeSchedulerConfiguration\n", encoding="utf-8")
+    options = SchedulerOptions(
+        configuration=configuration(str(file)), access=load_access(server), leader_elect=False, port=0
+    )
+    scheduler = SchedulerService(options)
+
+    async def nothing() -> None:
+        """Run no part."""
+
+    monkeypatch.setattr(scheduler, "_run_parts", nothing)
+    await scheduler.run()
+    warned = [record for record in caplog.records if record.message == "configuration is outdated"]
+
+    assert lines == len(warned)
+    assert all("apiVersion" in str(vars(record)["fields"]["problem"]) for record in warned)

@@ -91,7 +91,7 @@ def test_room_is_promised_up_to_the_last_byte_and_not_beyond():
 
 
 def test_a_node_cannot_begin_with_more_than_its_disk_holds():
-    with pytest.raises(WiringError, match=r"take 300 bytes and its disk has 299: give it a larger disk"):
+    with pytest.raises(WiringError, match=r"take 300 bytes and its disk has 299; give it a larger disk"):
         NodeImageStore(SET, DiskSpec(capacity=299), [APP])
 
 

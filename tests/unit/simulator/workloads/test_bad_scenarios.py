@@ -42,7 +42,7 @@ def told(path: Path) -> str:
 def test_a_file_that_is_not_there_is_told_with_the_nearest_that_is(tmp_path):
     (tmp_path / "founding.yaml").touch()
 
-    assert "fuonding.yaml: there is no such file: did you mean 'founding.yaml'?" == told(tmp_path / "fuonding.yaml")
+    assert "fuonding.yaml: there is no such file; did you mean 'founding.yaml'?" == told(tmp_path / "fuonding.yaml")
 
 
 def test_a_folder_is_no_scenario(tmp_path):
@@ -59,13 +59,13 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
     with (tmp_path / "large.yaml").open("wb") as file:
         file.truncate(MAX_BYTES + 1)
 
-    assert "large.yaml: too large: at most 16 MiB are read" == told(tmp_path / "large.yaml")
+    assert "large.yaml: too large; at most 16 MiB are read" == told(tmp_path / "large.yaml")
 
 
 def test_a_file_that_is_no_text_is_told_with_the_line(tmp_path):
     (tmp_path / "latin.yaml").write_bytes("name: x\nabout: größe\n".encode("latin-1"))
 
-    assert "latin.yaml:2: is not text in UTF-8: save it as such" == told(tmp_path / "latin.yaml")
+    assert "latin.yaml:2: is not text in UTF-8; save it as such" == told(tmp_path / "latin.yaml")
 
 
 def test_too_many_files_are_not_read(tmp_path):
@@ -73,7 +73,7 @@ def test_too_many_files_are_not_read(tmp_path):
     for number in range(MOST_FILES + 5):
         (tmp_path / f"f{number}.yaml").write_text(f"include: [f{number + 1}.yaml]\n", encoding="utf-8")
 
-    assert f"f{MOST_FILES - 1}.yaml:1: include[0]: too many files: at most {MOST_FILES} are read" == told(
+    assert f"f{MOST_FILES - 1}.yaml:1: include[0]: too many files; at most {MOST_FILES} are read" == told(
         tmp_path / "f0.yaml"
     )
 
@@ -83,6 +83,6 @@ def test_a_way_around_by_another_name_is_found(tmp_path):
     (tmp_path / "a.yaml").write_text("include: [b.yaml]\n", encoding="utf-8")
     (tmp_path / "b.yaml").symlink_to(tmp_path / "a.yaml")
 
-    assert "a.yaml:1: include[0]: the files include each other: a.yaml → a.yaml: remove one of these includes" == told(
+    assert "a.yaml:1: include[0]: the files include each other: a.yaml → a.yaml; remove one of these includes" == told(
         tmp_path / "a.yaml"
     )

@@ -99,7 +99,7 @@ def test_files_are_looked_for_in_the_folder_for_data(load, told, tmp_path):
     (tmp_path / "jobs.json").rename(elsewhere / "jobs.json")
 
     assert 3 == len(load(NODES + "imports: [{batsim: jobs.json}]\n", elsewhere).arrivals)
-    assert "nowhere: there is no such folder for data: name the one that imports are in" == told(
+    assert "nowhere: there is no such folder for data; name the one that imports are in" == told(
         NODES, tmp_path / "nowhere"
     )
 
@@ -120,7 +120,7 @@ events: [{at: 5s, remove: w0-1-1}]
     assert "main.yaml:6: imports[0].batsim: " in said
     assert "main.yaml:7: imports[1]: say exactly one of batsim, alibabaDlrm" in said
     assert "main.yaml:8: imports[2].keepAlive: means nothing here" in said
-    assert "main.yaml:9: pods[0].image: there is no image 'wbe:1': did you mean 'web:1'?" in said
+    assert "main.yaml:9: pods[0].image: there is no image 'wbe:1'; did you mean 'web:1'?" in said
     # The pod that is removed may have been in a file that could not be read.
     assert 4 == len(said.splitlines())
 
@@ -145,7 +145,7 @@ events: [{at: 5s, remove: w0-1-1}]
         ),
         pytest.param(
             "imports: [{manifests: web.yaml}]\n",
-            "imports[0]: 'web' is restarted for ever: say until when the scenario runs",
+            "imports[0]: 'web' is restarted for ever; say until when the scenario runs",
             id="pods that are restarted for ever",
         ),
     ],

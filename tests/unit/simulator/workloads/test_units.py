@@ -35,7 +35,7 @@ def test_a_size_is_read_as_bytes(written, size):
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        pytest.param("300m", "is not a size: write for example 300MB", id="thousandths are never meant"),
+        pytest.param("300m", "is not a size; write for example 300MB", id="thousandths are never meant"),
         pytest.param("10KB", "is not a size", id="a capital K"),
         pytest.param("large", "is not a size", id="a word"),
         pytest.param("1e9", "is not a size", id="an exponent in text"),
@@ -60,7 +60,7 @@ def test_a_bandwidth_is_a_size_each_second_in_bytes_or_bits(written):
     [
         (0, "downloads nothing"),
         ("0Mbit", "downloads nothing"),
-        ("fast", "'fast' is not a rate: write for example 100MB or 50Mbit"),
+        ("fast", "'fast' is not a rate; write for example 100MB or 50Mbit"),
         ("10Xbit", "'10Xbit' is not a rate"),
         ("-1Gbit", "'-1Gbit' is negative"),
     ],
@@ -86,7 +86,7 @@ def test_a_portion_is_a_number_or_a_share(written, portion):
 
 @pytest.mark.parametrize("written", [-1, 0.5, 1_000_001, "2", "101%", "-5%", "%", True])
 def test_what_is_no_portion_is_told_in_words(written):
-    with pytest.raises(ValueError, match="is not a number of pods: write for example 1, or 25%"):
+    with pytest.raises(ValueError, match="is not a number of pods; write for example 1, or 25%"):
         units.portion(written)
 
 

@@ -114,14 +114,14 @@ def test_a_catalog_is_read_once_however_many_files_name_it(load):
     [
         pytest.param(
             "catalog: image.jsonl.gz\n",
-            "main.yaml:1: catalog: there is no such file: did you mean 'images.jsonl.gz'?",
+            "main.yaml:1: catalog: there is no such file; did you mean 'images.jsonl.gz'?",
             id="a file that is not there",
         ),
         pytest.param("catalog: /x.jsonl\n", "main.yaml:1: catalog: must be relative to this file", id="absolute"),
         pytest.param("catalog: main.yaml\n", "main.yaml:1: is not a catalog: the first line", id="no catalog"),
         pytest.param(
             "catalog: images.jsonl.gz\nimages: {'registry.example/web:1': {L: 5}}\n",
-            "main.yaml:2: images['registry.example/web:1']: is in the catalog with other layers: leave it out",
+            "main.yaml:2: images['registry.example/web:1']: is in the catalog with other layers; leave it out",
             id="listed with other layers",
         ),
         pytest.param(
@@ -132,19 +132,19 @@ def test_a_catalog_is_read_once_however_many_files_name_it(load):
         ),
         pytest.param(
             "catalog: images.jsonl.gz\npods: [{name: p, image: 'registry.example/wbe:1'}]\n",
-            "main.yaml:2: pods[0].image: there is no image 'registry.example/wbe:1': "
+            "main.yaml:2: pods[0].image: there is no image 'registry.example/wbe:1'; "
             "did you mean 'registry.example/web:1'?",
             id="no such image",
         ),
         pytest.param(
             "catalog: {generate: {images: 600}}\npods: [{name: p, image: 'registry.example/app-01:99'}]\n",
-            "main.yaml:2: pods[0].image: there is no image 'registry.example/app-01:99': did you mean "
+            "main.yaml:2: pods[0].image: there is no image 'registry.example/app-01:99'; did you mean "
             "'registry.example/app-01:",
             id="no such version, of very many",
         ),
         pytest.param(
             "catalog: {generat: 5}\npods: [{name: p, image: 'registry.example/app-01:1'}]\n",
-            "main.yaml:1: catalog.generat: unknown field 'generat': did you mean 'generate'?",
+            "main.yaml:1: catalog.generat: unknown field 'generat'; did you mean 'generate'?",
             id="misspelt",
         ),
         pytest.param("catalog: [a]\n", "main.yaml:1: catalog: expected ", id="a list"),
@@ -166,7 +166,7 @@ def test_catalogs_that_contradict_each_other_are_told(told, tmp_path):
 
     assert (
         f"main.yaml:2: catalog: layer {digest_of(b'base')[:19]} has a size of 1000 here and a size of 999 in "
-        "other.yaml:1: keep one of them"
+        "other.yaml:1; keep one of them"
     ) == told(main="include: [other.yaml]\ncatalog: images.jsonl.gz\n" + NODES, other="catalog: more.jsonl\n")
 
 
@@ -285,7 +285,7 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
         pytest.param(("every: 10s", "load: 0"), "workload.arrivals.load: must be more than 0", id="no load"),
         pytest.param(
             ("every: 10s", "every: 40000h"),
-            "workload.arrivals: the pods would come over 3333333 days: at most ten years are simulated",
+            "workload.arrivals: the pods would come over 3333333 days; at most ten years are simulated",
             id="for ever",
         ),
         pytest.param(("mean: 5m", "mean: 0"), "workload.duration.mean: must be more than 0", id="no time at all"),
@@ -313,7 +313,7 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
         pytest.param(("  pods", "  bursts: {of: [5]}\n  pods"), "workload.bursts.of: must have at least 2", id="half"),
         pytest.param(
             ("  pods", "  updates: 9\n  pods"),
-            "workload.updates: the images have 0 next versions in all: write at most that",
+            "workload.updates: the images have 0 next versions in all; write at most that",
             id="nothing to update to",
         ),
         pytest.param(
@@ -331,7 +331,7 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
         ),
         pytest.param(
             ("  pods", "  popularity: {weights: [1, 2, 3]}\n  pods"),
-            "workload.popularity.weights: the images are of 2 applications: write at most that many",
+            "workload.popularity.weights: the images are of 2 applications; write at most that many",
             id="a weight too many",
         ),
         pytest.param(
@@ -342,7 +342,7 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
         ),
         pytest.param(
             ("every: 10s}", "load: 1}\n  serverless: {requests: 9}"),
-            "workload.arrivals.load: requests make no load that could be known before: say every",
+            "workload.arrivals.load: requests make no load that could be known before; say every",
             id="a load of requests",
         ),
         pytest.param(
@@ -352,7 +352,7 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
         ),
         pytest.param(
             ("  pods", "  rollouts: {of: [2, 3], every: 1m}\n  pods"),
-            "workload.rollouts: no image has a next version to roll to: name a catalog with versions",
+            "workload.rollouts: no image has a next version to roll to; name a catalog with versions",
             id="nothing to roll to",
         ),
         pytest.param(
@@ -362,7 +362,7 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
         ),
         pytest.param(
             ("catalog: images.jsonl.gz", "about: nothing"),
-            "workload: there is no image to run: name a catalog, or list images",
+            "workload: there is no image to run; name a catalog, or list images",
             id="no images",
         ),
     ],
@@ -388,7 +388,7 @@ def test_what_is_wrong_with_a_workload_is_told_with_its_field(told, change, word
         ),
         pytest.param(
             "of: [2, 3], every: 1000h, count: 100",
-            " the rollouts would go on over 4167 days: at most ten years",
+            " the rollouts would go on over 4167 days; at most ten years",
             id="ages",
         ),
     ],

@@ -104,7 +104,7 @@ def test_a_platform_that_makes_no_sense_is_the_usual_one(platform):
     ("value", "words"),
     [
         pytest.param(
-            an_object(name="sha256-" + "0" * 64), "so it is not what its name says: delete it", id="a forgery"
+            an_object(name="sha256-" + "0" * 64), "so it is not what its name says; delete it", id="a forgery"
         ),
         pytest.param(an_object(name="nginx"), "its name is not sha256- and 64", id="a name of another kind"),
         pytest.param(an_object(name="sha256-12"), "its name is not sha256- and 64", id="a short name"),

@@ -112,7 +112,7 @@ def test_a_digest_of_the_longer_kind_is_checked_alike():
     "data", [pytest.param(a_manifest() + b" ", id="a byte more"), pytest.param(b"not even JSON", id="something else")]
 )
 def test_bytes_that_were_not_asked_for_are_not_looked_into(data):
-    with pytest.raises(WireError, match=f"the bytes have digest {digest_of(data)}: fetch it again"):
+    with pytest.raises(WireError, match=f"the bytes have digest {digest_of(data)}; fetch it again"):
         decode_manifest(data, digest_of(a_manifest()))
 
 
@@ -121,7 +121,7 @@ def test_an_index_is_not_a_manifest(media_type):
     """Of several platforms, one has to be chosen first."""
     index = {"schemaVersion": 2, "mediaType": media_type, "manifests": [{"digest": BASE, "size": 100}]}
 
-    assert refusal(json.dumps(index).encode()).startswith("this is an index of several platforms: choose one")
+    assert refusal(json.dumps(index).encode()).startswith("this is an index of several platforms; choose one")
 
 
 LAYERS = [a_layer(digest_of(b"%d" % number)) for number in range(LAYER_LIMIT + 1)]
@@ -142,10 +142,10 @@ LAYERS = [a_layer(digest_of(b"%d" % number)) for number in range(LAYER_LIMIT + 1
             id="an index that does not say so",
         ),
         pytest.param(b'{"schemaVersion":2,"manifests":null}', "it lists no layers", id="no list of either kind"),
-        pytest.param(a_manifest(schemaVersion=1), "schema version 1 is not 2: push", id="the old schema"),
+        pytest.param(a_manifest(schemaVersion=1), "schema version 1 is not 2; push", id="the old schema"),
         pytest.param(a_manifest(schemaVersion=None), "schema version 0 is not 2", id="no schema"),
         pytest.param(a_manifest(mediaType="text/html"), "text/html is not an image manifest", id="a web page"),
-        pytest.param(a_manifest(layers=None), "it lists no layers: check the reference", id="no layers"),
+        pytest.param(a_manifest(layers=None), "it lists no layers; check the reference", id="no layers"),
         pytest.param(a_manifest(layers=[{"digest": BASE}]), "Object missing", id="no size"),
         pytest.param(a_manifest(layers=[a_layer(size="9")]), "Expected", id="size as text"),
         pytest.param(a_manifest(layers=[a_layer(size=1.5)]), "Expected", id="half a byte"),

@@ -29,7 +29,7 @@ class ContainerdSource:
 
     def __init__(self, socket: Path, *, namespace: str = "k8s.io", disk: Path | None = None) -> None:
         if not NAMESPACE.fullmatch(namespace):
-            raise RuntimeSourceError(NAME, f"{namespace!r:.80} is not a namespace: try k8s.io")
+            raise RuntimeSourceError(NAME, f"{namespace!r:.80} is not a namespace; try k8s.io")
         self.place = socket
         self._calls = ContainerdClient(socket, namespace)
         self._disk = disk

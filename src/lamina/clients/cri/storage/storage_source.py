@@ -85,9 +85,9 @@ class StorageSource:
                     return holdings
             except UnsettledFileError as trouble:
                 if pause is None:
-                    raise self._trouble(f"{trouble} each time it was read: is it a store of CRI-O?") from trouble
+                    raise self._trouble(f"{trouble} each time it was read; is it a store of CRI-O?") from trouble
             except UnusableFileError as trouble:
-                raise self._trouble(f"{trouble}: check what is mounted there") from trouble
+                raise self._trouble(f"{trouble}; check what is mounted there") from trouble
             except OSError as error:
                 raise self._trouble(_said(error)) from error
             time.sleep(pause)
@@ -122,7 +122,7 @@ class StorageSource:
         missing = [str(path) for path, store in found if store is None]
         if missing:
             raise self._trouble(
-                f"there is no image store in {', '.join(missing)}: name the folder that holds overlay-images"
+                f"there is no image store in {', '.join(missing)}; name the folder that holds overlay-images"
             )
         return [store for _, store in found if store is not None]
 
@@ -165,4 +165,4 @@ class StorageSource:
 
 def _said(error: OSError) -> str:
     which = f"{error.filename} " if error.filename else ""
-    return f"{which}cannot be read ({(error.strerror or 'unknown error').lower()}): check the path and who may read it"
+    return f"{which}cannot be read ({(error.strerror or 'unknown error').lower()}); check the path and who may read it"

@@ -52,7 +52,7 @@ class BalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True, rename="came
         names = [one.name for one in self.resources]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"resource {name!r} is listed twice: keep one of them")
+                raise ValueError(f"resource {name!r} is listed twice; keep one of them")
 
 
 class NodeResourcesBalancedAllocation:

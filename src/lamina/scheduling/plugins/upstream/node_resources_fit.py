@@ -92,7 +92,7 @@ class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
         if self.type == RATIO and self.requested_to_capacity_ratio is None:
             raise ValueError(f"type {RATIO} needs requestedToCapacityRatio.shape, a list of points")
         if self.type != RATIO and self.requested_to_capacity_ratio is not None:
-            raise ValueError(f"requestedToCapacityRatio goes with type {RATIO} only: change the type or remove it")
+            raise ValueError(f"requestedToCapacityRatio goes with type {RATIO} only; change the type or remove it")
 
 
 class FitArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):

@@ -83,7 +83,7 @@ class MetricsServerUsage:
         except ApiError as error:
             if error.status not in (404, 503):
                 raise
-            words = "there is no metrics API: install metrics-server, or take another source"
+            words = "there is no metrics API; install metrics-server, or take another source"
             raise UnreachableError(error.what, f"{error.status}: {words}") from None
         try:
             metrics = decode_node_metrics_list(body)

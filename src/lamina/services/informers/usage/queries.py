@@ -119,10 +119,10 @@ def checked_matchers(text: str) -> str:
     while True:
         found = _MATCHER.match(text, position)
         if found is None:
-            raise ValueError('are no label matchers: write for example cluster="a",job=~"node.*"')
+            raise ValueError('are no label matchers; write for example cluster="a",job=~"node.*"')
         position = found.end()
         if position == len(text):
             return text
         if text[position] != ",":
-            raise ValueError('are no label matchers: put a comma between two, as in cluster="a",job="node"')
+            raise ValueError('are no label matchers; put a comma between two, as in cluster="a",job="node"')
         position += 1

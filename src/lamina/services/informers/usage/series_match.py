@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from lamina.model.node import Node
+from lamina.model.plain import plural
 from lamina.services.informers.usage.queries import LABELS
 from lamina.services.informers.usage.usage_source import some
 
@@ -142,7 +143,7 @@ def describe_unmatched(matched: SeriesMatch, nodes: Mapping[str, Node]) -> str:
     if not matched.lacking:
         return ""
     if matched.series:
-        known = f"{len(matched.series)} of {len(nodes)} nodes are measured, not {some(matched.lacking)}"
+        known = f"{len(matched.series)} of {plural(len(nodes), 'node is', 'nodes are')} measured, not {some(matched.lacking)}"
         return f"{known}{of_no_node(matched)}"
     if not matched.strangers:
         return "there are no series at all: is node-exporter scraped, and do the queries fit its metrics?"

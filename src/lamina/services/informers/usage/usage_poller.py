@@ -19,6 +19,7 @@ import msgspec
 from lamina.model.errors import LaminaError
 from lamina.model.events import UsageReported
 from lamina.model.node import Node
+from lamina.model.plain import plural
 from lamina.services.informers.event_queue import EventSink
 from lamina.services.informers.usage.usage_source import SKEW, UsageSource, of_known_age
 
@@ -135,7 +136,7 @@ class UsagePoller:
         self.problem, self._wait = "", FIRST_WAIT
         remark = self._source.remark
         if self.strange:
-            skewed = f"the clocks of {self.strange} nodes, or of whoever measures, are more than {SKEW:g} s from ours"
+            skewed = f"the clocks of {plural(self.strange, 'node')}, or of whoever measures, are more than {SKEW:g} s from ours"
             remark = f"{skewed}; {remark}" if remark else skewed
         if remark != self.remark:
             fields = {"nodes": self.wanted, "told": self.matched, "remark": remark}

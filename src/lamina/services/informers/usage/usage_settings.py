@@ -126,7 +126,7 @@ def open_client(settings: UsageSettings, user_agent: str = "lamina") -> Promethe
     """Make a client of the Prometheus server. Raises InputError."""
     entry = settings.prometheus
     if entry is None:
-        raise InputError.one("usage", "no Prometheus server is named: add `prometheus` with its `url`")
+        raise InputError.one("usage", "no Prometheus server is named; add `prometheus` with its `url`")
 
     server = PrometheusServer(
         url=entry.url,
@@ -179,7 +179,7 @@ def settings_problems(document: YamlDocument, settings: UsageSettings) -> list[M
         wrong("is too often: at least 1s", "every")
     if entry is None:
         if seconds(settings.window) <= 0:
-            wrong("is no time: write for example 15m", "window")
+            wrong("is no time; write for example 15m", "window")
         elif problem := too_seldom(seconds(settings.window), seconds(settings.every)):
             wrong(problem, "every")
         return found
@@ -187,14 +187,14 @@ def settings_problems(document: YamlDocument, settings: UsageSettings) -> list[M
     for fits, message, *path in (
         (0 < LEAST_SAMPLES * step <= window <= MOST_STEPS * step, STEPS, "window"),
         (step <= LONGEST_STEP, f"must be at most {LONGEST_STEP:g} s", "prometheus", "step"),
-        (seconds(entry.rate) > 0, "is no time: write for example 2m", "prometheus", "rate"),
+        (seconds(entry.rate) > 0, "is no time; write for example 2m", "prometheus", "rate"),
         (0 < seconds(entry.timeout) <= 120, "must be more than nothing and at most 2m", "prometheus", "timeout"),
     ):
         if not fits:
             wrong(message, *path)
     for name in ("cpu", "memory"):
         if len(getattr(entry.queries, name)) > LONGEST_QUERY // 2:
-            wrong(f"too long: at most {LONGEST_QUERY // 2} characters", "prometheus", "queries", name)
+            wrong(f"too long; at most {LONGEST_QUERY // 2} characters", "prometheus", "queries", name)
     if entry.forecast is not None:
         horizon, season = seconds(entry.forecast.horizon), seconds(entry.forecast.season)
         if not step <= horizon <= season:

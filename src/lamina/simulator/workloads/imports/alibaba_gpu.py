@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from lamina.model.plain import plural
 from lamina.model.pod import Owner
 from lamina.model.resources import CPU, MEMORY, PODS, Amounts
 from lamina.model.selectors import IN, NodeSelector, NodeSelectorTerm, Requirement
@@ -142,7 +143,7 @@ class _Pods:
     def notes(self) -> Iterable[str]:
         """Say what was not taken as it stands."""
         if self._pending:
-            yield f"{self._source}: {self._pending} pods were never placed in the trace; they run as long as they waited"
+            yield f"{self._source}: {plural(self._pending, 'pod was', 'pods were')} never placed in the trace; they run as long as they waited"
 
 
 def _requests(row: TableRow) -> Amounts:

@@ -114,10 +114,10 @@ class _Tables:
             raise InputError.one(row.source, "has no column for a minute: 1 or minute_1 and so on", line=1)
         allowed = {*KEYS, "Trigger", *(form.format(number) for number in range(1, MINUTES + 1))}
         if strange := [name for name in row.columns if name not in allowed]:
-            raise InputError.one(row.source, f"unknown column {strange[0]!r}: is this the right file?", line=1)
+            raise InputError.one(row.source, f"unknown column {strange[0]!r}; is this the right file?", line=1)
         columns = [form.format(number) for number in wanted if form.format(number) in row.columns]
         if self._entry.minutes is not None and len(columns) < self._entry.minutes:
-            message = f"the table has {len(columns)} minutes: write at most that"
+            message = f"the table has {len(columns)} minutes; write at most that"
             raise InputError([self._context.entry.mistake(message, "minutes")])
         return columns
 
@@ -125,7 +125,7 @@ class _Tables:
         """Draw the pods of all functions."""
         total = sum(sum(function.calls) for function in self._functions)
         if total > MOST_PODS:
-            message = f"{total} calls are more than {MOST_PODS}: say functions or minutes to take fewer"
+            message = f"{total} calls are more than {MOST_PODS}; say functions or minutes to take fewer"
             raise InputError.one(self.source, message)
         names = pod_drafts.UniqueNames()
         prefix = f"{self._entry.name}-" if self._entry.name else ""
@@ -217,7 +217,7 @@ def _durations(path: Path) -> dict[str, tuple[float, ...]]:
         if list(points) != sorted(points):
             raise row.wrong(columns[0], "the percentiles do not rise from the 0th to the 100th")
         if points[-1] > units.LONGEST * 1000:
-            raise row.wrong(columns[-1], f"{points[-1]:g} ms are too long: at most ten years are simulated")
+            raise row.wrong(columns[-1], f"{points[-1]:g} ms are too long; at most ten years are simulated")
         return row.text("HashFunction"), points
 
     known = ("Average", "Count", "Minimum", "Maximum")

@@ -72,7 +72,7 @@ def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
     file = JsonFile(import_files.located(context, folder, entry.batsim, "batsim"))
     reader = _Jobs(file, entry, (*context.nodes, *nodes), speed)
     if entry.whole_nodes and not reader.nodes:
-        raise InputError([context.entry.mistake("needs nodes to fill: say nodes or platform", "wholeNodes")])
+        raise InputError([context.entry.mistake("needs nodes to fill; say nodes or platform", "wholeNodes")])
     drafts = pod_drafts.select_drafts(reader.drafts(), entry)
     pod_drafts.check_room(file.source, drafts, nodes, context, "job")
     images = ImageChooser(entry, folder, context).choose(pod_drafts.applications(drafts))
@@ -132,9 +132,9 @@ class _Jobs:
 
         if job.profile not in self._workload.profiles:
             hint = suggest(job.profile, self._workload.profiles)
-            raise wrong(f"there is no profile {shown(job.profile)}: {hint}", "profile")
+            raise wrong(f"there is no profile {shown(job.profile)}; {hint}", "profile")
         if job.walltime is not None and job.walltime != -1 and not 0 < job.walltime <= LONGEST:
-            raise wrong(f"{job.walltime:g} is no walltime: write seconds above 0, or -1 for none", "walltime")
+            raise wrong(f"{job.walltime:g} is no walltime; write seconds above 0, or -1 for none", "walltime")
         course = self._profiles.course(job.profile, job.res)
         if course.talks:
             self._talking.add(job.profile)
@@ -190,7 +190,7 @@ class _Jobs:
             wanted[MEMORY] = memory
         asked = resources.amounts(wanted)
         if any(amount < 0 for _, amount in asked):
-            raise ValueError("its profile asks for less than nothing: write cpu and memory of 0 or more")
+            raise ValueError("its profile asks for less than nothing; write cpu and memory of 0 or more")
         return asked
 
     def _filled(self, each: Amounts, res: int) -> tuple[Amounts, int]:

@@ -96,31 +96,31 @@ class BatsimProfiles:
         if name in above:
             raise self._wrong(above[-1], f"the profiles contain each other: {' → '.join((*above, name))}")
         if len(above) > DEEPEST:
-            raise self._wrong(above[-1], f"profiles inside profiles: at most {DEEPEST} levels are read")
+            raise self._wrong(above[-1], f"profiles inside profiles; at most {DEEPEST} levels are read")
         profile = self.get(name)
         kind = KINDS.get(profile.type)
         if kind is None:
-            message = f"profile type {shown(profile.type)} is not simulated: {_instead(profile.type)}"
+            message = f"profile type {shown(profile.type)} is not simulated; {_instead(profile.type)}"
             raise self._wrong(name, message)
         if kind == "composed":
             course = self._composed(name, profile, res, above)
         elif kind == "delay":
             if profile.delay is None:
-                raise self._wrong(name, "a delay says how many seconds: add the field delay")
+                raise self._wrong(name, "a delay says how many seconds; add the field delay")
             course = ProfileRun(profile.delay)
         else:
             course = self._computing(name, profile, res, kind)
         if not course.seconds <= LONGEST:
-            raise self._wrong(name, f"{course.seconds:g} seconds are too long: at most ten years are simulated")
+            raise self._wrong(name, f"{course.seconds:g} seconds are too long; at most ten years are simulated")
         return msgspec.structs.replace(course, fails=course.fails or profile.ret != 0)
 
     def _composed(self, name: str, profile: BatsimProfile, res: int, above: tuple[str, ...]) -> ProfileRun:
         if not profile.seq:
-            raise self._wrong(name, "has no parts: list profiles under seq")
+            raise self._wrong(name, "has no parts; list profiles under seq")
         once, talks = 0.0, False
         for part in profile.seq:
             if part not in self._written:
-                raise self._wrong(name, f"there is no profile {shown(part)}: {suggest(part, self._written)}")
+                raise self._wrong(name, f"there is no profile {shown(part)}; {suggest(part, self._written)}")
             course = self.course(part, res, (*above, name))
             once, talks = once + course.seconds, talks or course.talks
             if course.fails:
@@ -139,7 +139,7 @@ class BatsimProfiles:
         else:
             raise self._wrong(name, "cpu must be a number of operations")
         if self._speed is None:
-            raise self._wrong(name, "counts in operations: say speed, or name a platform, whose hosts have one")
+            raise self._wrong(name, "counts in operations; say speed, or name a platform, whose hosts have one")
         seconds = most / self._speed
         return ProfileRun(seconds if math.isfinite(seconds) else math.inf, talks=talks)
 

@@ -35,7 +35,7 @@ def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
     strange = [name for name in _given_options(entry) if name not in options and name not in KINDS]
     if strange:
         hint = f"{kinds[0]} knows {', '.join(options)}"
-        raise InputError([context.entry.mistake(f"means nothing here: {hint}", name) for name in strange])
+        raise InputError([context.entry.mistake(f"means nothing here; {hint}", name) for name in strange])
     return reader(entry, folder, context)
 
 

@@ -51,7 +51,7 @@ class ImageChooser:
         image = self._entry.image
         if image is not None:
             if self.find(image) is None:
-                message = f"there is no image {shown(image)}: {self.what_to_try(image)}"
+                message = f"there is no image {shown(image)}; {self.what_to_try(image)}"
                 raise InputError([self._context.entry.mistake(message, "image")])
             return dict.fromkeys(applications, image)
         ranked = self._ranked(self._entry.popularity or ImportPopularityEntry())
@@ -67,7 +67,7 @@ class ImageChooser:
     def _ranked(self, popularity: ImportPopularityEntry) -> list[tuple[str, float]]:
         """List images with their weights, the most popular first."""
         if not self._newest:
-            message = "there is no image to run: name a catalog, list images, or say image"
+            message = "there is no image to run; name a catalog, list images, or say image"
             raise InputError([self._context.entry.mistake(message)])
         if popularity.file is None and popularity.column is not None:
             raise InputError([self._context.entry.mistake("say file as well", "popularity", "column")])
@@ -81,10 +81,10 @@ class ImageChooser:
             if image is not None:
                 found[image.names[0]] = found.get(image.names[0], 0.0) + weight
             elif name in popularity.weights:
-                message = f"there is no image or repository {shown(name)}: {self.what_to_try(name)}"
+                message = f"there is no image or repository {shown(name)}; {self.what_to_try(name)}"
                 raise InputError([self._context.entry.mistake(message, "popularity", "weights", name)])
         if not found:
-            message = "none of its images is in the catalog: name another table, or leave it out"
+            message = "none of its images is in the catalog; name another table, or leave it out"
             raise InputError([self._context.entry.mistake(message, "popularity", "file")])
         return sorted(found.items(), key=lambda one: (-one[1], one[0]))
 
@@ -104,7 +104,7 @@ class ImageChooser:
             names = list(row.columns)
             column = popularity.column or names[min(1, len(names) - 1)]
             if column not in names:
-                raise row.wrong(column, f"there is no such column: choose from {', '.join(names[:12])}")
+                raise row.wrong(column, f"there is no such column; choose from {', '.join(names[:12])}")
             if (weight := row.number(column)) > 0:
                 name = row.text(names[0])
                 weights[name] = weights.get(name, 0.0) + weight

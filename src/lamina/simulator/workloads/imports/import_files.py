@@ -41,7 +41,7 @@ def located(context: ImportContext, folder: Path, name: str, *steps: str | int) 
         try:
             if not path.exists():
                 near = sorted(one.name for one in path.parent.iterdir() if not one.name.startswith("."))
-                message = f"there is no such file: {suggest(path.name, near)}" if near else "there is no such file"
+                message = f"there is no such file; {suggest(path.name, near)}" if near else "there is no such file"
             elif not (path.is_file() or path.is_dir()):
                 message = "is not a file"
         except (OSError, ValueError):
@@ -63,16 +63,16 @@ def text_of(data: bytes, source: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError.one(source, "is not text in UTF-8: save it as such", line=line) from error
+        raise InputError.one(source, "is not text in UTF-8; save it as such", line=line) from error
 
 
 def _bounds(path: Path) -> ReadBounds:
     try:
         if not path.is_file():
-            raise InputError.one(str(path), "is not a file: name one")
+            raise InputError.one(str(path), "is not a file; name one")
         size = path.stat().st_size
     except OSError as error:
-        raise InputError.one(str(path), f"cannot be read ({error.strerror}): check its permissions") from error
+        raise InputError.one(str(path), f"cannot be read ({error.strerror}); check its permissions") from error
     return ReadBounds(line=LONGEST_LINE, size=min(LARGEST, max(FREE_GROWTH, size * GROWTH)))
 
 
@@ -119,7 +119,7 @@ class TableRow:
         if not (text := self.optional(column)):
             return None
         if (seconds := self._number(column, text)) > LONGEST:
-            raise self.wrong(column, f"{shown(text)} is too long: at most ten years are simulated")
+            raise self.wrong(column, f"{shown(text)} is too long; at most ten years are simulated")
         return seconds
 
     def _number(self, column: str, text: str) -> float:
@@ -165,7 +165,7 @@ def _fields(source: str, number: int, line: bytes) -> list[str]:
     try:
         (fields,) = csv.reader([line.decode("utf-8-sig").rstrip("\r")], strict=True)
     except UnicodeDecodeError as error:
-        raise InputError.one(source, "is not text in UTF-8: save it as such", line=number) from error
+        raise InputError.one(source, "is not text in UTF-8; save it as such", line=number) from error
     except (csv.Error, ValueError) as error:
         raise InputError.one(source, f"is not a line of a CSV table ({error})", line=number) from error
     return fields
@@ -179,11 +179,11 @@ def _header(
     if len(columns) != len(names):
         mistakes.append("two columns have the same name")
     if missing := [name for name in needed if name not in columns]:
-        mistakes.append(f"has no column {', '.join(missing)}: is this the right file?")
+        mistakes.append(f"has no column {', '.join(missing)}; is this the right file?")
     if known is not None:
         valid = [*needed, *known]
         unknown = [name for name in columns if name not in valid]
-        mistakes += (f"unknown column {shown(name)}: {suggest(name, valid)}" for name in unknown[:MOST_MISTAKES])
+        mistakes += (f"unknown column {shown(name)}; {suggest(name, valid)}" for name in unknown[:MOST_MISTAKES])
     if mistakes:
         raise InputError([Mistake(source, message, line=number) for message in mistakes])
     return columns

@@ -81,7 +81,7 @@ class ManifestControllers:
         except (ValueError, RecursionError) as error:
             raise found.wrong(f"cannot read {found.kind}: {error}") from error
         if not read.metadata.name:
-            raise found.wrong(f"a {found.kind} has no name: add metadata.name")
+            raise found.wrong(f"a {found.kind} has no name; add metadata.name")
         namespace = read.metadata.namespace or "default"
         key = (found.kind, namespace, read.metadata.name)
         if key in self._kept:
@@ -97,7 +97,7 @@ class ManifestControllers:
         data = msgspec.json.encode({"kind": "Pod", "metadata": metadata, "spec": template.spec or {}})
         pod, life = decode_pod(data), manifest_lifecycle_of(found, "spec.template", data)
         if not pod.containers:
-            raise found.wrong("its pods have no container: add spec.template.spec.containers", "spec.template")
+            raise found.wrong("its pods have no container; add spec.template.spec.containers", "spec.template")
         rolling = (spec.strategy and spec.strategy.rolling_update) or _Rolling()
         replicas = spec.completions if kind == "Job" else spec.replicas
         parallelism = 1 if spec.parallelism is None else spec.parallelism
@@ -140,7 +140,7 @@ class ManifestControllers:
         endless = [one for one in self.pods() if one.spec.kind == "Job" and one.spec.life.seconds is None]
         if endless:
             names = ", ".join(one.spec.name for one in endless[:5])
-            yield f"{len(endless)} Jobs say not how long they run and never end ({names}): add the annotation simSpec"
+            yield f"{len(endless)} Jobs say not how long they run and never end ({names}); add the annotation simSpec"
 
 
 def _share(value: int | str | None) -> int | float:

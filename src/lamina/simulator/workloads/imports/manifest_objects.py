@@ -52,13 +52,13 @@ def objects(path: Path) -> Iterator[ManifestObject]:
         if not paths:
             raise InputError.one(str(path), f"has no manifest: they end in {', '.join(SUFFIXES)}")
         if len(paths) > MOST_FILES:
-            raise InputError.one(str(path), f"has more than {MOST_FILES} manifests: name a folder with fewer")
+            raise InputError.one(str(path), f"has more than {MOST_FILES} manifests; name a folder with fewer")
     count = 0
     for one in paths:
         for found in _in_file(one):
             count += 1
             if count > MOST_OBJECTS:
-                raise found.wrong(f"more than {MOST_OBJECTS} objects: leave some out")
+                raise found.wrong(f"more than {MOST_OBJECTS} objects; leave some out")
             yield found
 
 
@@ -69,7 +69,7 @@ def _in_file(path: Path) -> Iterator[ManifestObject]:
         return
     if len(file.data) > MAX_BYTES:
         message = (
-            f"too large for YAML: at most {MAX_BYTES // 1024**2} MiB are read; write it as JSON (kubectl get -o json)"
+            f"too large for YAML; at most {MAX_BYTES // 1024**2} MiB are read; write it as JSON (kubectl get -o json)"
         )
         raise InputError.one(file.source, message)
     for document in read_yaml_all(import_files.text_of(file.data, file.source), file.source):

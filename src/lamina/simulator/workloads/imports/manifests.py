@@ -79,12 +79,12 @@ class _ManifestCluster:
             elif found.kind == "Pod":
                 pod = decode_pod(found.data)
                 if not pod.name:
-                    raise found.wrong("a pod has no name: add metadata.name")
+                    raise found.wrong("a pod has no name; add metadata.name")
                 self._pods.append((found, pod))
             elif found.kind in CONTROLLERS:
                 self._keeper.take(found)
             elif not found.kind:
-                raise found.wrong("says not what it is: add kind")
+                raise found.wrong("says not what it is; add kind")
             else:
                 self._passed[found.kind] = self._passed.get(found.kind, 0) + 1
         except WireError as error:
@@ -99,7 +99,7 @@ class _ManifestCluster:
         if not node.name or node.name in self._nodes:
             raise found.wrong(f"there is a second node {shown(node.name)}" if node.name else "a node has no name")
         if not node.allocatable:
-            raise found.wrong("a node says not what it can give: add status.allocatable", "status.allocatable")
+            raise found.wrong("a node says not what it can give; add status.allocatable", "status.allocatable")
         held = [self._shelf.find(name) for image in node.images for name in image.names]
         taints = node.taints
         if node.unschedulable and all(taint.key != UNSCHEDULABLE.key for taint in taints):
@@ -178,7 +178,7 @@ class _ManifestCluster:
                 mistake
                 for name, found in list(where.items())[: import_files.MOST_MISTAKES]
                 for mistake in found.wrong(
-                    f"there is no image {shown(name)}: {self._shelf.what_to_try(name)} {hint}"
+                    f"there is no image {shown(name)}; {self._shelf.what_to_try(name)} {hint}"
                 ).mistakes
             )
         return self._shelf.choose(missing) if missing else {}

@@ -173,10 +173,10 @@ def _without_room(source: str, drafts: Iterable[PodDraft], room: NodeCapacityChe
                 if name not in worst or amount > worst[name][0]:
                     worst[name] = (amount, draft, message)
     for _, draft, message in worst.values():
-        yield Mistake(source, f"{message}: take larger nodes, or leave this {what} out", line=draft.line)
+        yield Mistake(source, f"{message}; take larger nodes, or leave this {what} out", line=draft.line)
 
 
 def check_count(source: str, count: int, line: int = 0, hint: str = "say limit, or split the file") -> None:
     """Refuse more pods than a run can hold."""
     if count > MOST_PODS:
-        raise InputError.one(source, f"more than {MOST_PODS} pods: {hint}", line=line)
+        raise InputError.one(source, f"more than {MOST_PODS} pods; {hint}", line=line)

@@ -58,7 +58,7 @@ def read_platform(path: Path, context: ImportContext) -> SimgridPlatform:
     reader = _HostReader(str(path), context)
     reader.read(import_files.content(path))
     if not reader.nodes:
-        raise InputError.one(str(path), "has no host that runs jobs: add <host> or <cluster> elements")
+        raise InputError.one(str(path), "has no host that runs jobs; add <host> or <cluster> elements")
     return SimgridPlatform(tuple(reader.nodes), min(reader.speeds))
 
 
@@ -91,12 +91,12 @@ class _HostReader:
         return InputError.one(self.source, message, line=line or self._parser.CurrentLineNumber)
 
     def _entity(self, name: str, *_: object) -> None:
-        raise self.wrong(f"declares an entity {shown(name)}: write its text where it is used")
+        raise self.wrong(f"declares an entity {shown(name)}; write its text where it is used")
 
     def _start(self, kind: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise self.wrong(f"nested too deep: at most {DEEPEST} levels are read")
+            raise self.wrong(f"nested too deep; at most {DEEPEST} levels are read")
         if kind in ("host", "cluster"):
             self._open.append(_Element(kind, attributes, self._parser.CurrentLineNumber, {}))
         elif kind == "prop" and self._open:
@@ -117,7 +117,7 @@ class _HostReader:
         except quantity.QuantityError as error:
             raise self.wrong(str(error), element.line) from error
         if any(amount <= 0 for _, amount in allocatable):
-            raise self.wrong("a host needs cores and memory: write more than 0", element.line)
+            raise self.wrong("a host needs cores and memory; write more than 0", element.line)
         self.speeds.append(self._speed(element))
         for name in self._hosts(element):
             if name in self._ids:
@@ -134,7 +134,7 @@ class _HostReader:
         parts = _SPEED.fullmatch(text) if len(text) <= quantity.MAX_LENGTH else None
         speed = float(parts.group(1)) * _UNITS[parts.group(2)] if parts else 0.0
         if not 0.0 < speed < 1e30:
-            raise self.wrong(f"speed {shown(text)} is not understood: write for example 1Gf", element.line)
+            raise self.wrong(f"speed {shown(text)} is not understood; write for example 1Gf", element.line)
         return speed
 
     def _hosts(self, element: _Element) -> Iterator[str]:
@@ -148,7 +148,7 @@ class _HostReader:
         for part in radical.split(","):
             bounds = _RADICAL.fullmatch(part.strip())
             if bounds is None:
-                raise self.wrong(f"radical {shown(radical)} is not understood: write for example 0-15", element.line)
+                raise self.wrong(f"radical {shown(radical)} is not understood; write for example 0-15", element.line)
             first = int(bounds.group(1))
             for number in range(first, int(bounds.group(2) or first) + 1):
                 yield f"{prefix}{number}{suffix}"

@@ -295,7 +295,7 @@ def test_a_list_that_cannot_be_used_is_said_in_one_line(disk, at_once, spoil, wo
     ("make", "words"),
     [
         pytest.param(lambda path: None, "no such file or directory", id="nothing there"),
-        pytest.param(lambda path: path.mkdir(), "there is no image store in .*: name the folder", id="another folder"),
+        pytest.param(lambda path: path.mkdir(), "there is no image store in .*; name the folder", id="another folder"),
         pytest.param(lambda path: path.write_bytes(b""), "not a directory", id="a file"),
         pytest.param(
             lambda path: (

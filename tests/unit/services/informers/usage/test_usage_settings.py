@@ -109,7 +109,7 @@ def test_the_metrics_api_needs_the_clusters_client(tmp_path):
             "prometheus: {url: 'http://p', forecast: {horizon: 2h, season: 1h}}", "at most the season", id="horizon"
         ),
         pytest.param(
-            f"prometheus: {{url: 'http://p', queries: {{cpu: {'x' * 3000}}}}}", "too long: at most 2048", id="a query"
+            f"prometheus: {{url: 'http://p', queries: {{cpu: {'x' * 3000}}}}}", "too long; at most 2048", id="a query"
         ),
     ],
 )
@@ -144,5 +144,5 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path):
     with pytest.raises(InputError, match="is not UTF-8 text"):
         load_settings(tmp_path / "bytes")
     (tmp_path / "long").write_text("#" * 300_000)
-    with pytest.raises(InputError, match="too large: at most 256 KiB"):
+    with pytest.raises(InputError, match="too large; at most 256 KiB"):
         load_settings(tmp_path / "long")

@@ -142,7 +142,7 @@ def test_communication_takes_no_time_and_that_is_noted(tmp_path):
         pytest.param(
             [a_job(walltime=0)],
             {},
-            "w.json:3: jobs[0].walltime: 0 is no walltime: write seconds above 0, or -1 for none",
+            "w.json:3: jobs[0].walltime: 0 is no walltime; write seconds above 0, or -1 for none",
             id="no walltime",
         ),
         pytest.param(
@@ -154,7 +154,7 @@ def test_communication_takes_no_time_and_that_is_noted(tmp_path):
         pytest.param(
             [a_job(profile="shrot")],
             {},
-            "w.json:3: jobs[0].profile: there is no profile 'shrot': did you mean 'short'?",
+            "w.json:3: jobs[0].profile: there is no profile 'shrot'; did you mean 'short'?",
             id="unknown profile",
         ),
         pytest.param(
@@ -166,19 +166,19 @@ def test_communication_takes_no_time_and_that_is_noted(tmp_path):
         pytest.param(
             [a_job(profile="p")],
             {"p": {"type": "smpi", "trace": "x"}},
-            "w.json:6: profiles.p: profile type 'smpi' is not simulated: write a delay with the seconds it took",
+            "w.json:6: profiles.p: profile type 'smpi' is not simulated; write a delay with the seconds it took",
             id="a kind that is not simulated",
         ),
         pytest.param(
             [a_job(profile="p")],
             {"p": {"type": "dealy", "delay": 1}},
-            "w.json:6: profiles.p: profile type 'dealy' is not simulated: did you mean 'delay'?",
+            "w.json:6: profiles.p: profile type 'dealy' is not simulated; did you mean 'delay'?",
             id="a misspelled kind",
         ),
         pytest.param(
             [a_job(profile="p")],
             {"p": {"type": "parallel_homogeneous", "cpu": 1e6}},
-            "w.json:6: profiles.p: counts in operations: say speed, or name a platform, whose hosts have one",
+            "w.json:6: profiles.p: counts in operations; say speed, or name a platform, whose hosts have one",
             id="no speed",
         ),
         pytest.param(
@@ -190,7 +190,7 @@ def test_communication_takes_no_time_and_that_is_noted(tmp_path):
         pytest.param(
             [a_job(profile="p")],
             {"p": {"type": "composed", "seq": ["short"], "repeat": 1_000_000_000}},
-            "w.json:6: profiles.p: 1e+10 seconds are too long: at most ten years are simulated",
+            "w.json:6: profiles.p: 1e+10 seconds are too long; at most ten years are simulated",
             id="too long",
         ),
         pytest.param(
@@ -202,7 +202,7 @@ def test_communication_takes_no_time_and_that_is_noted(tmp_path):
         pytest.param(
             [a_job(profile="p")],
             {"p": {"type": "delay", "delay": 3, "cpu": "-1"}},
-            "w.json:3: jobs[0].profile: its profile asks for less than nothing: write cpu and memory of 0 or more",
+            "w.json:3: jobs[0].profile: its profile asks for less than nothing; write cpu and memory of 0 or more",
             id="negative cpu",
         ),
     ],
@@ -251,7 +251,7 @@ def test_a_compressed_workload_is_read_and_one_that_was_cut_short_is_not(tmp_pat
     put(tmp_path, "short.json", data[:-5])
 
     assert 50 == len(bring(tmp_path, batsim="w.json").arrivals)
-    assert ["short.json: was cut short in its compressed data: write it or copy it again"] == refused(
+    assert ["short.json: was cut short in its compressed data; write it or copy it again"] == refused(
         tmp_path, batsim="short.json"
     )
 
@@ -274,7 +274,7 @@ def test_a_job_that_all_nodes_together_cannot_hold_is_refused(tmp_path):
 def test_a_pod_that_fits_on_no_node_is_refused_with_what_is_lacking(tmp_path):
     told = wrong(tmp_path, a_workload(a_job(), short={**SHORT, "cpu": 8}), nodes=NodesEntry(count=2, cpu=2))
 
-    message = "the pod asks for 8 cpu, but the largest node, node1, has 2: take larger nodes, or leave this job out"
+    message = "the pod asks for 8 cpu, but the largest node, node1, has 2; take larger nodes, or leave this job out"
     assert [f"w.json:3: {message}"] == told
 
 
@@ -295,9 +295,9 @@ def test_only_a_part_of_a_workload_can_be_taken(tmp_path):
     [
         pytest.param({"functions": 3}, "functions: means nothing here", id="an option of another kind"),
         pytest.param({"manifests": "x"}, "say exactly one of batsim, alibabaDlrm", id="two kinds"),
-        pytest.param({"image": "wbe:1"}, "image: there is no image 'wbe:1': did you mean 'web:1'?", id="image"),
+        pytest.param({"image": "wbe:1"}, "image: there is no image 'wbe:1'; did you mean 'web:1'?", id="image"),
         pytest.param({"whole_nodes": True}, "wholeNodes: needs nodes to fill", id="whole nodes of nothing"),
-        pytest.param({"platform": "p.xml"}, "platform: there is no such file: choose from w.json", id="platform"),
+        pytest.param({"platform": "p.xml"}, "platform: there is no such file; choose from w.json", id="platform"),
     ],
 )
 def test_what_is_wrong_with_an_entry_is_told_at_the_entry(tmp_path, entry, told):
@@ -321,13 +321,13 @@ def test_a_file_that_cannot_be_found_is_told_at_the_entry(tmp_path, name, told):
 def test_a_folder_is_no_workload(tmp_path):
     (tmp_path / "w.json").mkdir()
 
-    assert ["w.json: is not a file: name one"] == refused(tmp_path, batsim="w.json")
+    assert ["w.json: is not a file; name one"] == refused(tmp_path, batsim="w.json")
 
 
 def test_without_images_there_is_nothing_to_run(tmp_path):
     put(tmp_path, "w.json", a_workload(a_job(), short=SHORT))
 
-    assert ["scenario.yaml:7: there is no image to run: name a catalog, list images, or say image"] == refused(
+    assert ["scenario.yaml:7: there is no image to run; name a catalog, list images, or say image"] == refused(
         tmp_path, around(images=()), batsim="w.json"
     )
 

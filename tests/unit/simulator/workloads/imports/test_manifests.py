@@ -176,7 +176,7 @@ def test_stages_say_how_long_a_pod_runs_and_what_it_uses(tmp_path):
 def test_a_job_that_never_ends_is_noted_and_one_with_stages_is_not(tmp_path):
     endless, ending = a_controller("Job", "a"), a_controller("Job", "b", annotations={"simSpec": "[{seconds: 3}]"})
 
-    assert ["1 Jobs say not how long they run and never end (a): add the annotation simSpec"] == list(
+    assert ["1 Jobs say not how long they run and never end (a); add the annotation simSpec"] == list(
         of(tmp_path, endless, ending).notes
     )
 
@@ -184,9 +184,9 @@ def test_a_job_that_never_ends_is_noted_and_one_with_stages_is_not(tmp_path):
 @pytest.mark.parametrize(
     ("stages", "told"),
     [
-        pytest.param("[{seconds: -1}]", "-1 is negative: write 0 or more", id="negative"),
+        pytest.param("[{seconds: -1}]", "-1 is negative; write 0 or more", id="negative"),
         pytest.param("[{seconds: .nan}]", "expected text or a number", id="NaN"),
-        pytest.param("[{second: 1}]", "unknown field 'second': did you mean 'seconds'?", id="misspelled"),
+        pytest.param("[{second: 1}]", "unknown field 'second'; did you mean 'seconds'?", id="misspelled"),
         pytest.param("[]", "must have 1 to 10000 phases, found 0", id="none"),
         pytest.param("[{seconds: 1", "not valid YAML", id="no YAML"),
     ],
@@ -206,7 +206,7 @@ def test_an_image_nobody_knows_is_refused_unless_popularity_may_decide(tmp_path)
     put(tmp_path, "m.json", json.dumps(a_pod("one", image="wbe:1")))
 
     hint = "did you mean 'web:1'? or say unknownImages: popularity"
-    assert [f"m.json:1: there is no image 'wbe:1': {hint}"] == refused(tmp_path, manifests="m.json")
+    assert [f"m.json:1: there is no image 'wbe:1'; {hint}"] == refused(tmp_path, manifests="m.json")
     (arrival,) = bring(tmp_path, manifests="m.json", unknown_images="popularity").arrivals
     assert arrival.pod.images[0] in {"web:1", "api:1", "db:1"}
 
@@ -219,7 +219,7 @@ def test_an_image_nobody_knows_is_refused_unless_popularity_may_decide(tmp_path)
         ),
         pytest.param("kind: Pod\nmetadata: [", "m.yaml:2: not valid YAML", id="cut YAML"),
         pytest.param("- 1\n", "m.yaml:1: is no Kubernetes object", id="a list of numbers"),
-        pytest.param("metadata: {name: x}\n", "m.yaml:1: says not what it is: add kind", id="no kind"),
+        pytest.param("metadata: {name: x}\n", "m.yaml:1: says not what it is; add kind", id="no kind"),
         pytest.param("kind: Pod\nspec: {}\n", "m.yaml:1: a pod has no name", id="no name"),
         pytest.param("kind: Pod\nmetadata: 5\n", "m.yaml:1: cannot read Pod", id="strange metadata"),
         pytest.param(NODE.replace("8Gi", "lots"), "m.yaml:2: cannot read Node n1", id="strange memory"),

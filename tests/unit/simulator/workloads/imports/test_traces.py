@@ -107,13 +107,13 @@ def test_the_mistakes_of_all_rows_are_told_together_up_to_a_hundred(tmp_path):
     [
         pytest.param("", ["t.csv: is empty: the first line names the columns instance_sn"], id="empty"),
         pytest.param(
-            f"{DLRM},color", ["t.csv:1: unknown column 'color': choose from instance_sn"], id="an unknown column"
+            f"{DLRM},color", ["t.csv:1: unknown column 'color'; choose from instance_sn"], id="an unknown column"
         ),
         pytest.param(
             DLRM.replace("role", "rloe"),
             [
-                "t.csv:1: has no column role: is this the right file?",
-                "t.csv:1: unknown column 'rloe': did you mean 'role'?",
+                "t.csv:1: has no column role; is this the right file?",
+                "t.csv:1: unknown column 'rloe'; did you mean 'role'?",
             ],
             id="a misspelled column",
         ),
@@ -141,8 +141,8 @@ def test_pods_larger_than_the_largest_node_are_told_once_for_each_resource(tmp_p
     # The largest of them, on line 10, asks for 9.
     hint = "take larger nodes, or leave this instance out"
     assert [
-        f"t.csv:2: the pod asks for 25 rdma/percent, but no node has any: {hint}",
-        f"t.csv:10: the pod asks for 9 cpu, but the largest node, node1, has 4: {hint}",
+        f"t.csv:2: the pod asks for 25 rdma/percent, but no node has any; {hint}",
+        f"t.csv:10: the pod asks for 9 cpu, but the largest node, node1, has 4; {hint}",
     ] == told
 
 
@@ -181,7 +181,7 @@ def test_failed_pods_fail_and_pods_that_were_never_placed_are_noted(tmp_path):
     imported = gpu(tmp_path, "p-1,1,1,0,0,,BE,Failed,0,9,1", "p-2,1,1,0,0,,BE,Pending,2,9,")
 
     assert [-1, 0] == [one.life.failures for one in imported.arrivals]
-    assert [f"{tmp_path}/p.csv: 1 pods were never placed in the trace; they run as long as they waited"] == list(
+    assert [f"{tmp_path}/p.csv: 1 pod was never placed in the trace; they run as long as they waited"] == list(
         imported.notes
     )
 
@@ -277,7 +277,7 @@ def test_durations_lie_on_straight_lines_between_the_percentiles(share, value):
         pytest.param(
             {"f": ["900000", "900000"]},
             {},
-            "i.csv: 1800000 calls are more than 1000000: say functions or minutes",
+            "i.csv: 1800000 calls are more than 1000000; say functions or minutes",
             id="in all",
         ),
         pytest.param(

@@ -117,5 +117,5 @@ def environment(variables: Mapping[str, str]) -> AgentSettings:
         return {}, []
     if said.isascii() and said.isdigit() and len(said) <= DIGITS and 1 <= int(said) <= LARGEST:
         return {NAME: {"factorMax": int(said)}}, []
-    words = f"CONGESTION_FACTOR_MAX is {said[:40]!r}: write a whole number from 1 to {LARGEST}; it was ignored"
+    words = f"CONGESTION_FACTOR_MAX is {said[:40]!r}; write a whole number from 1 to {LARGEST}; it was ignored"
     return {}, [words]

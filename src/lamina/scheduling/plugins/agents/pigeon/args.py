@@ -42,7 +42,7 @@ class PigeonHolingArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
         if self.prime_resource >= self.num_resources:
             raise ValueError(
                 f"primeResource {self.prime_resource} is not among the first {self.num_resources} resources, counted "
-                "from 0: raise numResources or lower primeResource"
+                "from 0; raise numResources or lower primeResource"
             )
 
 
@@ -54,11 +54,11 @@ def environment(variables: Mapping[str, str]) -> AgentSettings:
     if count in {str(number) for number in range(1, MOST_RESOURCES + 1)}:
         told["numResources"] = int(count)
     elif count:
-        complaints.append(f"NUM_RESOURCES is {count[:40]!r}: write a number from 1 to {MOST_RESOURCES}; it was ignored")
+        complaints.append(f"NUM_RESOURCES is {count[:40]!r}; write a number from 1 to {MOST_RESOURCES}; it was ignored")
     objective = variables.get("POLICY_OBJECTIVE", "").strip()
     if objective in get_args(Objective):
         told["objective"] = objective
     elif objective:
         known = ", ".join(get_args(Objective))
-        complaints.append(f"POLICY_OBJECTIVE is {objective[:40]!r}: write one of {known}; it was ignored")
+        complaints.append(f"POLICY_OBJECTIVE is {objective[:40]!r}; write one of {known}; it was ignored")
     return ({NAME: told} if told else {}), complaints

@@ -36,7 +36,7 @@ class StatisticsArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     def __post_init__(self) -> None:
         """Refuse to read annotations only, and not at all."""
         if self.compatible and self.source == "measured":
-            raise ValueError("compatible reads annotations: leave source out, or compatible")
+            raise ValueError("compatible reads annotations; leave source out, or compatible")
 
 
 class OverloadArgs(StatisticsArgs, frozen=True, kw_only=True, rename="camel"):
@@ -100,7 +100,7 @@ def environment(variables: Mapping[str, str]) -> AgentSettings:
             found[argument] = int(said)
         elif said:
             default = round(defaults[argument])
-            complaints.append(f"{variable} is {said[:40]!r}: write a whole number from 0 to 100; {default} is used")
+            complaints.append(f"{variable} is {said[:40]!r}; write a whole number from 0 to 100; {default} is used")
     if variables.get(TABLE) == "true":
         complaints.append(f"{TABLE} has no effect: decisions told in full detail have the mean, deviation and risk")
     shared = {name: value for name, value in found.items() if name == VARIABLES["SAFEFORECASTWEIGHT"]}

@@ -67,4 +67,4 @@ def wish(annotations: Mapping[str, str]) -> tuple[int | None, str]:
         return 0, ""
     if _PERCENT.fullmatch(said) and int(said) <= FULL:
         return int(said), ""
-    return None, f"annotation {ANNOTATION} is {said[:40]!r}: write off, or a percentage from 0 to 100; it was ignored"
+    return None, f"annotation {ANNOTATION} is {said[:40]!r}; write off, or a percentage from 0 to 100; it was ignored"

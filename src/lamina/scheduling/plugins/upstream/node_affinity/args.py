@@ -32,7 +32,7 @@ class AddedTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         wrong = self.term.malformed()
         if wrong is not None:
             raise ValueError(
-                f"{wrong.key!r} {wrong.operator} {list(wrong.values)} is no condition that a node can be held against: "
+                f"{wrong.key!r} {wrong.operator} {list(wrong.values)} is no condition that a node can be held against; "
                 "check key, operator and values"
             )
 

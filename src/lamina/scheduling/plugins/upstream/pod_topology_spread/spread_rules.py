@@ -74,11 +74,11 @@ class SpreadArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     def __post_init__(self) -> None:
         """Refuse what upstream refuses."""
         if self.default_constraints and self.defaulting_type == "System":
-            raise ValueError("defaultConstraints need defaultingType List: set it, or remove them")
+            raise ValueError("defaultConstraints need defaultingType List; set it, or remove them")
         topics = [(one.topology_key, one.when_unsatisfiable) for one in self.default_constraints]
         for key, action in topics:
             if topics.count((key, action)) > 1:
-                raise ValueError(f"defaultConstraints has {key!r} with {action} twice: keep one of them")
+                raise ValueError(f"defaultConstraints has {key!r} with {action} twice; keep one of them")
 
 
 class SpreadRule(msgspec.Struct, frozen=True):

@@ -350,14 +350,14 @@ def test_the_environment_says_what_arguments_say(variables, expected):
     ("variables", "complaint"),
     [
         pytest.param(
-            {"NUM_RESOURCES": "6"}, "NUM_RESOURCES is '6': write a number from 1 to 5; it was ignored", id="too many"
+            {"NUM_RESOURCES": "6"}, "NUM_RESOURCES is '6'; write a number from 1 to 5; it was ignored", id="too many"
         ),
         pytest.param(
-            {"NUM_RESOURCES": "two"}, "NUM_RESOURCES is 'two': write a number from 1 to 5; it was ignored", id="a word"
+            {"NUM_RESOURCES": "two"}, "NUM_RESOURCES is 'two'; write a number from 1 to 5; it was ignored", id="a word"
         ),
         pytest.param(
             {"POLICY_OBJECTIVE": "binpack"},
-            "POLICY_OBJECTIVE is 'binpack': write one of A_BINPACK, LOAD_BALANCE, CONSOLIDATE; it was ignored",
+            "POLICY_OBJECTIVE is 'binpack'; write one of A_BINPACK, LOAD_BALANCE, CONSOLIDATE; it was ignored",
             id="unknown objective",
         ),
     ],
