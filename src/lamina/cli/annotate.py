@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from lamina.cli.cli_command import CliCommand
-from lamina.cli.shared_options import output_option, print_data, verbosity_option
-from lamina.cli.standard_input import InputFile
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.options.shared_options import output_option, print_data, verbosity_option
+from lamina.cli.options.standard_input import InputFile
 from lamina.model.plain import plural
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Final
 
 import click
 
-from lamina.cli import interruption
-from lamina.cli.command_name import command_name, name_examples
+from lamina.cli.output import interruption
+from lamina.cli.output.command_name import command_name, name_examples
 
 # name → (module, what it is for); the module has a click command of that name, with _ for -.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -40,7 +40,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "doctor": ("lamina.cli.doctor", "Look whether runtime, cluster and registries are as they should be."),
     "profiles": ("lamina.cli.profiles", "List the profiles that come with Lamina, or print one."),
-    "validate": ("lamina.cli.validate", "Check files that Lamina reads: scenarios, configurations, catalogs, traces."),
+    "validate": (
+        "lamina.cli.validate.command",
+        "Check files that Lamina reads: scenarios, configurations, catalogs, traces.",
+    ),
     "version": ("lamina.cli.version", "Print the version."),
 }
 

@@ -4,8 +4,8 @@ from typing import Final
 
 import click
 
-from lamina.cli.cli_command import CliCommand
-from lamina.cli.shared_options import output_option, print_data
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.options.shared_options import output_option, print_data
 
 EXAMPLES: Final = """\b
 Examples:

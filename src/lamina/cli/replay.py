@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from lamina.cli.cli_command import CliCommand
-from lamina.cli.shared_options import output_option
-from lamina.cli.standard_input import InputFile
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.options.shared_options import output_option
+from lamina.cli.options.standard_input import InputFile
 
 if TYPE_CHECKING:
     from lamina.model.command_outcome import CommandOutcome

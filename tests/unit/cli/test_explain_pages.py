@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from lamina.cli.explain.decision_table import print_decision
+from lamina.cli.explain.verdict_table import folded
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.cli.output.screen import Screen
-from lamina.cli.verdict_table import folded
 from lamina.model.decision import Decision
 from lamina.simulator.run import simulate
 from lamina.simulator.workloads import load_scenario

@@ -6,8 +6,8 @@ from importlib.metadata import EntryPoint
 import pytest
 import yaml
 
-from lamina.cli.cli_command import EMPTY
 from lamina.cli.extender import extender
+from lamina.cli.options.cli_command import EMPTY
 from lamina.model.errors import InputError
 
 TLS = ("--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "ca", "--client-name", "kube-scheduler")

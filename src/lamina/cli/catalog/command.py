@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from lamina.cli import interruption
-from lamina.cli.cli_command import CliCommand
-from lamina.cli.shared_options import output_option
-from lamina.cli.standard_input import InputFile, OutputPath
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.options.shared_options import output_option
+from lamina.cli.options.standard_input import InputFile, OutputPath
+from lamina.cli.output import interruption
 from lamina.model.plain import plural
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def generate(file: Path, images: int, seed: int) -> None:
     import shlex
     from random import Random
 
-    from lamina.cli.command_name import command_name
+    from lamina.cli.output.command_name import command_name
     from lamina.simulator.workloads.generated_catalog import generate as make
     from lamina.trace.trace_writer import atomic_write
     from lamina.wire.catalog_file import encode_catalog

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from lamina.cli import interruption
-from lamina.cli.cli_command import CliCommand
-from lamina.cli.shared_options import output_option
-from lamina.cli.standard_input import DASH, NAME, InputFile, OutputPath, copied, is_copy
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.options.shared_options import output_option
+from lamina.cli.options.standard_input import DASH, NAME, InputFile, OutputPath, copied, is_copy
+from lamina.cli.output import interruption
 
 if TYPE_CHECKING:
     from lamina.evaluation.comparison import ProfileComparison
@@ -99,7 +99,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     """Run SCENARIO (a YAML file) under several profiles and seeds, and say which differences are more than luck."""
     from lamina.cli.compare import run_pool
     from lamina.cli.compare.comparison_notes import with_unsupported
-    from lamina.cli.out_folder import OutFolder
+    from lamina.cli.output.out_folder import OutFolder
     from lamina.evaluation import comparison
     from lamina.evaluation.run_metrics import METRICS, chosen
     from lamina.model.errors import InputError

@@ -25,9 +25,9 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lamina.cli.command_name import command_name
-from lamina.cli.interruption import TERMINATED, Terminated
 from lamina.cli.options.scheduler_profile import configuration
+from lamina.cli.output.command_name import command_name
+from lamina.cli.output.interruption import TERMINATED, Terminated
 from lamina.cli.output.run_progress import QUIET_SECONDS
 from lamina.model.errors import LaminaError
 from lamina.simulator.run import simulate, summary

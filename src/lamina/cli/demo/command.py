@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from lamina.cli.cli_command import CliCommand
+from lamina.cli.options.cli_command import CliCommand
 
 EXAMPLES: Final = """\b
 Examples:

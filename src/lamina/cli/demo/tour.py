@@ -8,12 +8,12 @@ import msgspec
 from rich import box
 from rich.table import Table
 
-from lamina.cli.command_name import command_name
 from lamina.cli.compare import comparison_table, run_pool
 from lamina.cli.compare.comparison_notes import with_unsupported
 from lamina.cli.demo.picture import NodeContents, contents, picture
 from lamina.cli.explain.decision_table import headline, show_nodes
 from lamina.cli.options.scheduler_profile import configuration
+from lamina.cli.output.command_name import command_name
 from lamina.cli.output.screen import Screen
 from lamina.evaluation import comparison
 from lamina.model.decision import Decision

@@ -7,8 +7,8 @@ from msgspec import UNSET
 from rich import box
 from rich.table import Table
 
+from lamina.cli.explain.verdict_table import tables
 from lamina.cli.output.screen import Screen, literal
-from lamina.cli.verdict_table import tables
 from lamina.model.decision import Decision
 from lamina.model.locality_explanation import LocalityExplanation, Savings
 from lamina.model.plain import plural

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from lamina.cli.cli_command import CliCommand
-from lamina.cli.shared_options import output_option
-from lamina.cli.standard_input import InputFile, ProfileName
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.options.shared_options import output_option
+from lamina.cli.options.standard_input import InputFile, ProfileName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,8 +78,8 @@ def image(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     import msgspec
 
-    from lamina.cli import image_cluster
     from lamina.cli.catalog.registry_images import RegistryQueryOptions
+    from lamina.cli.image import cluster_holdings
     from lamina.cli.image.layers_text import facts, print_image
     from lamina.simulator.workloads import load_scenario
     from lamina.wire.catalog_file import read_catalog
@@ -110,10 +110,10 @@ def image(  # noqa: PLR0913, PLR0917 - one parameter for each option
     nodes: list[NodeHolding] | None = None
     seconds: float | None = None
     others = 0
-    if loaded is not None:
-        seconds, nodes = _run(loaded, found, at, profile, seed)
+    if loaded is not None and scenario is not None:
+        seconds, nodes = _run(loaded, scenario, found, at, profile, seed)
     elif known is not None:
-        nodes, others = image_cluster.holdings(known.nodes, images.values(), found)
+        nodes, others = cluster_holdings.holdings(known.nodes, images.values(), found)
     names = loaded.layer_names if loaded is not None else {}
     told = facts(found, tuple(images.values()), names, nodes, seconds, others)
     if output == "json":
@@ -172,13 +172,13 @@ def _ask_registry(ref: str, platform: str, manners: "RegistryQueryOptions") -> "
 
 def _known(ref: str, images: "Sequence[Image]", platform: str, known: "ClusterImages | None") -> "Image":
     """Return the image that is meant, of those whose layers are known."""
-    from lamina.cli import image_cluster
+    from lamina.cli.image import cluster_holdings
     from lamina.model.errors import InputError
 
     try:
         return find(ref, tuple(images), platform)
     except InputError:
-        holding = 0 if known is None else image_cluster.undescribed(ref, known.nodes, images)
+        holding = 0 if known is None else cluster_holdings.undescribed(ref, known.nodes, images)
         if not holding:
             raise
     nodes = "1 node holds" if holding == 1 else f"{holding} nodes hold"
@@ -220,8 +220,8 @@ def _run(
     import msgspec
 
     from lamina.cli.image.layers_text import holdings
+    from lamina.cli.options.scenario_profile import chosen_for
     from lamina.cli.output.run_progress import RunProgress
-    from lamina.cli.scenario_profile import chosen_for
     from lamina.model.errors import InputError
     from lamina.simulator.cluster import VirtualCluster
     from lamina.simulator.run import simulate

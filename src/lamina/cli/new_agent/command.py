@@ -5,9 +5,9 @@ from typing import Final
 
 import click
 
-from lamina.cli import interruption
-from lamina.cli.cli_command import CliCommand
-from lamina.cli.standard_input import OutputPath
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.options.standard_input import OutputPath
+from lamina.cli.output import interruption
 from lamina.model.plain import plural
 
 EXAMPLES: Final = """\b

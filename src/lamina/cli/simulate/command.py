@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import click
 import msgspec
 
-from lamina.cli import interruption
-from lamina.cli.cli_command import CliCommand
-from lamina.cli.shared_options import output_option
-from lamina.cli.standard_input import InputFile, OutputPath, ProfileName, is_copy, label
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.options.shared_options import output_option
+from lamina.cli.options.standard_input import InputFile, OutputPath, ProfileName, is_copy, label
+from lamina.cli.output import interruption
 
 if TYPE_CHECKING:
     from lamina.cli.output.run_progress import RunProgress
@@ -95,8 +95,8 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     output: str,
 ) -> None:
     """Run SCENARIO (a YAML file) in virtual time under a scheduler profile."""
-    from lamina.cli.out_folder import OutFolder
-    from lamina.cli.scenario_profile import chosen_for
+    from lamina.cli.options.scenario_profile import chosen_for
+    from lamina.cli.output.out_folder import OutFolder
     from lamina.simulator.run import simulate as run
     from lamina.simulator.run import summary
     from lamina.simulator.workloads import load_scenario

@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich import box
 from rich.table import Table
 
-from lamina.cli.command_name import command_name
+from lamina.cli.output.command_name import command_name
 from lamina.cli.output.screen import Screen, literal
 from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes

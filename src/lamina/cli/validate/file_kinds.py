@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from lamina.cli.options.scenario_profile import chosen_for
 from lamina.cli.options.scheduler_profile import MOST_BYTES, read_text
-from lamina.cli.scenario_profile import chosen_for
 from lamina.cli.simulate.command import TRACE as TRACE_FILE
 from lamina.clients.kube.kubeconfig import read_kubeconfig
 from lamina.clients.oci.keyring import Keyring

@@ -8,10 +8,10 @@ from typing import get_args
 import pytest
 from click.testing import CliRunner, Result
 
-from lamina.cli import file_kinds
 from lamina.cli.profiles import profiles
 from lamina.cli.simulate.command import simulate
-from lamina.cli.validate import KINDS, validate
+from lamina.cli.validate import file_kinds
+from lamina.cli.validate.command import KINDS, validate
 from lamina.model.digest import digest_of
 from lamina.model.image import Image, Layer
 from lamina.trace.recording import RecordingHeader, compressed

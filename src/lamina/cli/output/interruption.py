@@ -15,7 +15,7 @@ INTERRUPTED: Final = 128 + signal.SIGINT
 TERMINATED: Final = 128 + signal.SIGTERM
 NOTHING: Final = "no file was written"
 
-_KEY: Final = "lamina.cli.interruption"
+_KEY: Final = "lamina.cli.output.interruption"
 
 
 class Terminated(SystemExit):

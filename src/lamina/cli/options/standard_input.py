@@ -18,7 +18,7 @@ LARGEST: Final = 8 * 1024**3
 """Bytes that are copied at most: as much as the largest file that Lamina reads."""
 CHUNK: Final = 1024**2
 
-_KEY: Final = "lamina.cli.standard_input"
+_KEY: Final = "lamina.cli.options.standard_input"
 
 
 class InputFile(click.Path):

@@ -6,10 +6,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from lamina.cli import standard_input
-from lamina.cli.cli_command import CliCommand
 from lamina.cli.main import lamina
-from lamina.cli.standard_input import InputFile, ProfileName
+from lamina.cli.options import standard_input
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.options.standard_input import InputFile, ProfileName
 from lamina.model.errors import InputError
 
 SEEN: list[Path] = []

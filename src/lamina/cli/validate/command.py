@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from lamina.cli.cli_command import CliCommand
-from lamina.cli.shared_options import output_option, print_data
-from lamina.cli.standard_input import InputFile, is_copy, label
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.options.shared_options import output_option, print_data
+from lamina.cli.options.standard_input import InputFile, is_copy, label
 
 if TYPE_CHECKING:
-    from lamina.cli.file_kinds import FileKind
+    from lamina.cli.validate.file_kinds import FileKind
     from lamina.model.errors import Mistake
 
 EXAMPLES: Final = """\b
@@ -55,8 +55,8 @@ def validate(
     ctx: click.Context, files: tuple[Path, ...], kind: "FileKind | None", data: Path | None, output: str
 ) -> None:
     """Check each FILE (- for standard input) that Lamina reads, and report every mistake with its line."""
-    from lamina.cli.file_kinds import check, recognize
     from lamina.cli.output.progress_bar import with_progress
+    from lamina.cli.validate.file_kinds import check, recognize
     from lamina.model.errors import InputError
 
     results = []

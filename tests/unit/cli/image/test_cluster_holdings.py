@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lamina.cli.catalog.cluster_images import NodeInCluster
-from lamina.cli.image_cluster import holdings, undescribed
+from lamina.cli.image.cluster_holdings import holdings, undescribed
 from lamina.layers.inventory import Inventory
 from lamina.layers.not_held import not_held_on
 from lamina.model.image import Platform

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from lamina.cli.image.command import image
-from lamina.cli.scenario_profile import chosen_for
+from lamina.cli.options.scenario_profile import chosen_for
 from lamina.cli.simulate.command import simulate
 from lamina.model.errors import InputError
 from lamina.scheduling.config.named_profiles import DEFAULT, NAMED

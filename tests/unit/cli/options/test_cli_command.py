@@ -7,9 +7,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from lamina.cli.cli_command import EMPTY, CliCommand
 from lamina.cli.main import COMMANDS, RENAMED, lamina, run
-from lamina.cli.shared_options import output_option, verbosity_option
+from lamina.cli.options.cli_command import EMPTY, CliCommand
+from lamina.cli.options.shared_options import output_option, verbosity_option
 from lamina.model.errors import InputError
 
 

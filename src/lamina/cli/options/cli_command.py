@@ -4,8 +4,8 @@ The class of every Lamina command: it adds the habits people bring from kubectl 
 - ``-o=json`` and ``-v=2`` mean ``-o json`` and ``-v 2``. Click alone would read the value ``=json``.
 - An option or argument with an empty value is an error. The usual cause is a shell variable that is not set, and an empty
   path would silently mean the current folder.
-- ``-`` as an input file means standard input (`lamina.cli.standard_input`).
-- An interrupted command reports the files it has written (`lamina.cli.interruption`).
+- ``-`` as an input file means standard input (`lamina.cli.options.standard_input`).
+- An interrupted command reports the files it has written (`lamina.cli.output.interruption`).
 """
 
 import re
@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import click
 
-from lamina.cli import interruption, standard_input
+from lamina.cli.options import standard_input
+from lamina.cli.output import interruption
 
 _SHORT_WITH_VALUE: Final = re.compile(r"(-[A-Za-z])=(.*)", re.DOTALL)
 EMPTY: Final = "the value is empty; write one, or leave it out (is a shell variable not set?)"

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from lamina.cli import command_name
 from lamina.cli.demo import tour
+from lamina.cli.output import command_name
 
 
 @pytest.fixture

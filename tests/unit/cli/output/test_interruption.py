@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 import pytest
 
-from lamina.cli import interruption, main
-from lamina.cli.cli_command import CliCommand
-from lamina.cli.interruption import INTERRUPTED, TERMINATED, Terminated
-from lamina.cli.out_folder import OutFolder
+from lamina.cli import main
+from lamina.cli.options.cli_command import CliCommand
+from lamina.cli.output import interruption
+from lamina.cli.output.interruption import INTERRUPTED, TERMINATED, Terminated
+from lamina.cli.output.out_folder import OutFolder
 from lamina.model.errors import InputError
 
 

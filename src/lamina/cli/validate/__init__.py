@@ -1,0 +1,1 @@
+"""`lamina validate`: check the files that Lamina reads."""
