@@ -102,7 +102,7 @@ def _in_order(place: FilePosition, frames: Iterator[bytes]) -> Iterator[Recordin
             continue
         stage = STAGES[type(record)]
         if stage < last or (stage == 0 and seen):
-            raise place.refuse(f"has a {type(record).__name__} where none can be; {AGAIN}")
+            raise place.refuse(f"has a {record.__struct_config__.tag} record where none can be; {AGAIN}")
         last = stage
         seen += 1
         yield record

@@ -226,7 +226,7 @@ def test_whoever_hangs_up_in_the_middle_of_a_question_takes_nobody_elses_answer_
 MOODY: Final = """
 import pathlib, time
 import numpy as np
-from lamina.scheduling.contract.scheduling_agent import Agent
+from lamina.scheduling.contract.scheduling_agent import SchedulingAgent
 
 FOLDER = pathlib.Path(__file__).parent
 
@@ -243,7 +243,7 @@ class Moody:
             raise RuntimeError("in no mood")
         return np.zeros(len(nodes), dtype=np.int64)
 
-AGENT = Agent(name="moody", summary="Works, mostly.", plugins=(Moody,), priorities={"moody": "Moody"})
+AGENT = SchedulingAgent(name="moody", summary="Works, mostly.", plugins=(Moody,), priorities={"moody": "Moody"})
 """
 
 

@@ -137,7 +137,7 @@ def test_a_reader_waits_for_its_publisher_and_finds_the_next_one(started, tmp_pa
 
 
 WATCHED = """
-from lamina.cli.node_agent.node_inventory import Printer, watch_runtime
+from lamina.cli.node_agent.node_inventory import InventoryPrinter, watch_runtime
 from lamina.services.node_agent import wiring
 from tests.unit.services.node_agent.scripted import ScriptedSource, an_image, holding
 
@@ -146,7 +146,7 @@ async def open_source():
     return ScriptedSource(one, one, two, every=0.1)
 
 wiring.confined()
-wiring.run(watch_runtime(open_source, Printer("n1", "json")))
+wiring.run(watch_runtime(open_source, InventoryPrinter("n1", "json")))
 """
 
 

@@ -104,10 +104,12 @@ def kinds(union: Any) -> set[type]:
         pytest.param(framed(*RECORDS, RecordingEnd(3)), "counts 3 records, there are 4", id="miscounted"),
         pytest.param(framed(*RECORDS, RecordingEnd(4), DECIDED), "goes on after its end", id="goes on"),
         pytest.param(
-            framed(RECORDS[0], RECORDS[0], RecordingEnd(2)), "has a Header where none can be", id="two headers"
+            framed(RECORDS[0], RECORDS[0], RecordingEnd(2)), "has a header record where none can be", id="two headers"
         ),
         pytest.param(
-            framed(RECORDS[0], DECIDED, RECORDS[1], RecordingEnd(3)), "has a Part where none can be", id="late part"
+            framed(RECORDS[0], DECIDED, RECORDS[1], RecordingEnd(3)),
+            "has a part record where none can be",
+            id="late part",
         ),
         pytest.param(
             framed(RECORDS[0], {"type": "decided"}, RecordingEnd(2)), "has a record that is none", id="no record"

@@ -7,7 +7,7 @@ import pytest
 
 from lamina.cli.main import run
 
-FOUNDING = Path(__file__).resolve().parents[3] / "examples" / "founding" / "scenario.yaml"
+FOUNDING = Path(__file__).resolve().parents[4] / "examples" / "founding" / "scenario.yaml"
 OLD = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
 
 

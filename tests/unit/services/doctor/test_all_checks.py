@@ -42,7 +42,7 @@ async def test_whatever_answers_there_are_findings_to_the_end(monkeypatch, answe
     async def no_runtime(*_):
         return []
 
-    monkeypatch.setattr(runtime_checks, "look", no_runtime)
+    monkeypatch.setattr(runtime_checks, "check_runtime", no_runtime)
     found: list[Finding] = []
     await run_checks(DoctorOptions(ask_registries=False), found.append)
 

@@ -224,7 +224,9 @@ async def test_events_are_served_as_a_recording(tmp_path):
         (tmp_path / "events.lamrec").write_bytes(await response.read())
     kinds = [type(record).__name__ for record in read_recording(tmp_path / "events.lamrec")]
 
-    assert ["Header", "Taken", "Decided", "End"] == [kind for kind in kinds if kind != "Part"]
+    assert ["RecordingHeader", "TakenEvents", "DecideCall", "RecordingEnd"] == [
+        kind for kind in kinds if kind != "SnapshotPart"
+    ]
 
 
 @pytest.mark.parametrize("path", DEBUG)

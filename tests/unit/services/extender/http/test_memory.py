@@ -16,16 +16,16 @@ NODES = 5_000  # 56 MB
 
 SERVER = """
 import asyncio
-from lamina.services.extender.http.server_limits import Limits
-from lamina.services.extender.http.http_server import Listener
-from lamina.services.extender.http.response import Reply, Routes
+from lamina.services.extender.http.server_limits import ServerLimits
+from lamina.services.extender.http.http_server import HttpServer
+from lamina.services.extender.http.response import HttpResponse, Routes
 from tests.unit.services.extender.http.visiting import Notebook
 
 def nodes(body):
-    return Reply(pieces=tuple(bytes(body[start : start + 11_200]) for start in range(0, len(body), 11_200)))
+    return HttpResponse(pieces=tuple(bytes(body[start : start + 11_200]) for start in range(0, len(body), 11_200)))
 
 async def main():
-    listener = Listener(Routes(posts={"/nodes": nodes}, gets={"/page": lambda: Reply()}), Limits(), Notebook())
+    listener = HttpServer(Routes(posts={"/nodes": nodes}, gets={"/page": lambda: HttpResponse()}), ServerLimits(), Notebook())
     await listener.start("127.0.0.1", 0)
     print(listener.port, flush=True)
     await listener.run()
