@@ -18,7 +18,9 @@ THEIRS = "registry.example/kube-scheduler:set-me"
 
 def commands() -> list[str]:
     """Return the commands of the README in the order of the page."""
-    return [line for block in re.findall(r"```\n(.*?)```", README, flags=re.DOTALL) for line in block.splitlines()]
+    return [
+        line for block in re.findall(r"```sh cluster\n(.*?)```", README, flags=re.DOTALL) for line in block.splitlines()
+    ]
 
 
 def rules(folder: Path) -> set[tuple[str, str]]:

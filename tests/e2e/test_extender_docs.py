@@ -37,7 +37,7 @@ from testbed import ports
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "extender.md").read_text(encoding="utf-8")
-AGENTS_PAGE = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+AGENTS_PAGE = (ROOT / "docs" / "scheduling-agents.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "test-pod"
 DEPLOY = ROOT / "deploy"
 

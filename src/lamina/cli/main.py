@@ -126,7 +126,7 @@ def main() -> None:
 def run() -> int:
     """Run the command line and return its exit code; what cannot be written to standard output is raised."""
     try:
-        code = name_examples(lamina)(prog_name=command_name(), standalone_mode=False)
+        code = name_examples(lamina)(prog_name=command_name(), complete_var="_LAMINA_COMPLETE", standalone_mode=False)
     except click.exceptions.Abort as stop:
         click.echo(interruption.message(stop.__cause__), err=True)
         return interruption.INTERRUPTED
