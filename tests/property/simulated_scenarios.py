@@ -276,7 +276,10 @@ def run(scenario: Scenario, profile: str, seed: int = 0, latency: Latency = FREE
             store = node.store
             if not 0 <= store.held <= store.used <= store.capacity:
                 overfull.append(f"{node.name} has {store.held} and {store.reserved} bytes on its disk at {now}")
-        if isinstance(what, trace_records.LayerPulled) and what.layer not in cluster.nodes[what.node].store.blobs:
+        if (
+            isinstance(what, trace_records.LayerPulled)
+            and what.layer not in cluster.kubelets[what.node].node.store.blobs
+        ):
             overfull.append(f"{what.node} does not have {what.layer} at {now}")
 
     config = named(profile, REGISTRY)

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
@@ -134,7 +134,19 @@ def rolled(steps, replicas, bounds, stop, min_ready) -> tuple[Rolling, list[Line
     return world, world.play(steps)
 
 
+# Scaled down in a rollout: the old ReplicaSet grows again while the new one shrinks.
+TURNED_BACK = [
+    Step(0.0, "update", 1),
+    Step(0.0, "finish", 0),
+    Step(0.0, "finish", 0),
+    Step(0.0, "begin", 0),
+    Step(0.0, "remove", 0),
+    Step(0.0, "scale", 2),
+]
+
+
 @given(STEPS, st.integers(0, 9), st.tuples(BOUNDS, BOUNDS), st.sampled_from([0.0, 30.0]), st.sampled_from([0.0, 5.0]))
+@example(TURNED_BACK, 3, (0, 0), 0.0, 0.0)
 def test_a_deployment_keeps_its_bounds_and_gets_where_it_is_told(steps, replicas, bounds, stop, min_ready):
     """Never a pod too many is made; no rollout takes a ready pod that is still needed; in the end all are new."""
     world, told = rolled(steps, replicas, bounds, stop, min_ready)

@@ -88,8 +88,9 @@ class DeploymentController:
             self._shrink()
             # What old versions gave up is room for the new one; an old pod that takes its time to stop holds up nobody.
             self._grow()
-        # Old ones first: so there are never too many, not even for a moment.
-        return min(settled_at, *(one.sync(now) for one in self._sets.values()))
+        # First the ReplicaSets that shrink, so that there are never too many pods, not even for a moment.
+        ordered = sorted(self._sets.values(), key=lambda one: one.size < one.wanted)
+        return min(settled_at, *(one.sync(now) for one in ordered))
 
     def _grow(self) -> None:
         """Let the newest version have as many as it may."""
