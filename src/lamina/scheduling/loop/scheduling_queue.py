@@ -230,13 +230,18 @@ class SchedulingQueue:
         just_refused, self._just_refused = self._just_refused, {}
         for uid in just_refused:
             self._push_early(self._pods[uid])
+        rested: list[tuple[float, int, PodUid]] = []
         for uid in _due(self._resting, now):
             queued = self._pods[uid]
+            window_end = _window(queued.backoff_until) + WINDOW
             if self._backing_off(queued):
-                self._resting.put(uid, (_window(queued.backoff_until) + WINDOW, queued.serial))
+                self._resting.put(uid, (window_end, queued.serial))
             else:
-                self._early.discard(uid)
-                self._push_active(queued)
+                rested.append((queued.backoff_until if queued.broke else window_end, queued.serial, uid))
+        # In the order in which back-offs ended, also when time leaps over several ends at once.
+        for _, _, uid in sorted(rested):
+            self._early.discard(uid)
+            self._push_active(self._pods[uid])
         for uid in _due(self._flush, now):
             waiting = self._pods[uid]
             self._leave_group(waiting, awake=True)
