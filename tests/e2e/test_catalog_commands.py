@@ -277,7 +277,7 @@ workload:
         pytest.param(["image", "web:1"], "say where to look: --registry, --kubeconfig FILE,", id="where?"),
         pytest.param(
             ["image", "web:1", "--scenario", FOUNDING, "--kubeconfig", "x"],
-            "--scenario and --kubeconfig both bring nodes: choose one",
+            "--scenario and --kubeconfig both bring nodes; choose one",
             id="two sets of nodes",
         ),
         pytest.param(

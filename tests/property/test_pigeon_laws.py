@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.plugins.agents.pigeon import PigeonHoling, PigeonHolingArgs, objectives
 from lamina.scheduling.plugins.agents.pigeon.cluster_resources import ClusterResources
-from lamina.scheduling.plugins.agents.pigeon.demand_statistics import MOST_COUNTED, DemandStatistics, asked
+from lamina.scheduling.plugins.agents.pigeon.demand_statistics import MOST_COUNTED, DemandStatistics, requested_amounts
 from lamina.scheduling.state.view import only
 from lamina.testing import a_node, a_pod
 from tests.unit.scheduling.bench import Bench, final
@@ -229,7 +229,7 @@ def values_of(bench: Bench, args: PigeonHolingArgs, pod, feasible: list[str]) ->
     names = [name for name in bench.columns.rows if not args.compatible or name in feasible]
     view, rows = bench.view, bench.columns.rows
     lines = [(view.allocatable(name), view.requested(name)) for name in ("cpu", "memory")]
-    amounts = asked(pod, 2).tolist()
+    amounts = requested_amounts(pod, 2).tolist()
     case = Drawn(
         [[float(capacity[rows[name]]) for capacity, _ in lines] for name in names],
         [[float(usage[rows[name]]) for _, usage in lines] for name in names],

@@ -294,7 +294,7 @@ def test_a_lazy_heap_is_a_sorted_list_and_keeps_no_more_stale_entries_than_live_
                 if first is not None:
                     del plain[first]
             case "anew":
-                heap.sort_anew(lambda one: one % 4)
+                heap.reorder(lambda one: one % 4)
                 plain = {one: (one % 4, since) for one, (_, since) in plain.items()}
         first = min(plain, key=lambda one: plain[one], default=None)
         assert (None if first is None else (plain[first][0], first)) == heap.first()

@@ -85,7 +85,7 @@ class LazyGroup(click.Group):
         name = args[0] if args else ""
         if name in RENAMED:
             if not ctx.resilient_parsing:
-                click.echo(f"lamina {name} is now called lamina {RENAMED[name]}: use that name", err=True)
+                click.echo(f"lamina {name} is now called lamina {RENAMED[name]}; use that name", err=True)
             return super().resolve_command(ctx, [RENAMED[name], *args[1:]])
         if name and not name.startswith("-") and name not in COMMANDS:
             from lamina.model.conversion import suggest

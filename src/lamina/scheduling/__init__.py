@@ -1,1 +1,5 @@
-"""How we decide: events in, commands out. Pure and synchronous; no clock, no network, no randomness of its own."""
+"""
+The decision core: takes events, returns commands.
+
+Synchronous; it does no I/O, reads no clock and draws no random numbers.
+"""

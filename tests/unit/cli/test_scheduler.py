@@ -325,7 +325,7 @@ def test_of_several_profiles_nobody_knows_which_is_meant():
         ("retryPeriod: 0s", "leaderElection.retryPeriod: must be more than 0"),
         ("retryPeriod: soon", "leaderElection.retryPeriod: 'soon' is not a duration"),
         ("leaseDuration: -15s", "leaderElection.leaseDuration: '-15s' is negative"),
-        ("resourceLock: endpoints", "leaderElection.resourceLock: only leases are used"),
+        ("resourceLock: endpoints", "leaderElection.resourceLock: only leases are supported"),
     ],
 )
 def test_times_that_do_not_fit_together_are_told_where_they_stand(election, words):

@@ -17,7 +17,7 @@ from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.locality.layer_locality import Barrier, LayerLocalityArgs
 from lamina.scheduling.runtime.explanation import Detail
 from lamina.testing import LoopHarness, a_digest, a_loop, a_node, a_pod, an_image, held
-from tests.unit.scheduling.named_desk import a_desk
+from tests.unit.scheduling.named_profile_harness import a_harness
 
 MB = 1_000_000
 GB = 1000 * MB
@@ -28,7 +28,7 @@ def a_cluster(
     profile: str, *nodes: Node, images: tuple[Image, ...], seed: int = 0, detail: Detail = "full"
 ) -> LoopHarness:
     """Nodes that reported to hold nothing."""
-    desk = a_desk(profile, seed=seed, detail=detail)
+    desk = a_harness(profile, seed=seed, detail=detail)
     desk.tell(events.ImagesLearned(images))
     desk.tell(*(events.NodeSeen(node) for node in nodes))
     desk.tell(*(events.LayersReported(held(node.name)) for node in nodes))
@@ -390,7 +390,7 @@ def test_there_is_no_story_where_layers_had_no_say(profile, image):
 @pytest.mark.parametrize("profile", [*LAMINA, "lamina-images", "original", "hotedge", "lrscheduler"])
 def test_a_large_cluster_most_of_which_is_silent_is_no_trouble(profile):
     """Only the last of 600 nodes has reported: it holds the image."""
-    desk = a_desk(profile, detail="full")
+    desk = a_harness(profile, detail="full")
     desk.tell(events.ImagesLearned((BIG,)))
     desk.tell(*(events.NodeSeen(a_node(f"n{number}")) for number in range(600)))
     desk.see(a_pod("early", cpu="100m", image="big:1"))

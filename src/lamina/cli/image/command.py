@@ -90,7 +90,7 @@ def image(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "say where to look: --registry, --kubeconfig FILE, --catalog FILE, --scenario FILE, or several of them"
         )
     if cluster and scenario is not None:
-        raise click.UsageError("--scenario and --kubeconfig both bring nodes: choose one")
+        raise click.UsageError("--scenario and --kubeconfig both bring nodes; choose one")
     _belongs("--scenario", scenario is not None, {"--at": at, "--profile": profile})
     asking = {"--registries": registries, "--docker-config": docker_config}
     _belongs("--registry", registry, {**asking, "--private": private or None, "--plain-http": plain_http or None})
@@ -166,7 +166,7 @@ def _ask_registry(ref: str, platform: str, manners: "RegistryQueryOptions") -> "
     fitting = [one for one in answer.images if usual(one.platform) == usual(wanted)]
     if not fitting:
         there = ", ".join(dict.fromkeys(written(one.platform) for one in answer.images))
-        raise InputError.one("REF", f"{ref} is there for {there}: say --platform {there.partition(',')[0]}")
+        raise InputError.one("REF", f"{ref} is there for {there}; say --platform {there.partition(',')[0]}")
     return fitting[0]
 
 

@@ -1,1 +1,1 @@
-"""KubeSchedulerConfiguration: read, checked, merged with the defaults, and turned into profiles."""
+"""KubeSchedulerConfiguration: parsed, verified, merged with the defaults, and turned into profiles."""

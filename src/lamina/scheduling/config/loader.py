@@ -1,4 +1,4 @@
-"""From a configuration's text to something a loop can be made from; or everything that is wrong with it."""
+"""Loads a configuration file into a `Configuration`, or reports every mistake in it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -21,24 +21,24 @@ from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.state.plugin_context import PluginContext
 
 STAYS: Final = (
-    f"plugin {ALWAYS!r} is in every profile: it holds back pods that ask for what is not implemented here yet, which would "
-    "be placed as if they had not asked; remove this entry"
+    f"plugin {ALWAYS!r} cannot be disabled: it refuses pods that need features which are not implemented yet and that "
+    "would otherwise be placed without them; remove this entry"
 )
-NO_EXTENDERS: Final = "foreign extenders are not called by this version; remove the list"
+NO_EXTENDERS: Final = "this version does not call extenders; remove the list"
 
 JITTER: Final = 1.2
-"""How much later than said an instance may come round to renewing its lease."""
+"""Jitter factor of lease renewals: upstream renews up to this much later than retryPeriod."""
 
 FOREIGN_POINTS: Final = ("placementGenerate", "placementScore")
 
 
 class Configuration:
-    """A configuration that was found to be right."""
+    """A valid configuration."""
 
     def __init__(
         self, config: KubeSchedulerConfiguration, registry: PluginRegistry, warnings: tuple[Mistake, ...] = ()
     ) -> None:
-        """Keep the configuration and the plugins it names."""
+        """Store the configuration, the registry of its plugins, and what its author should change."""
         self.config = config
         self._registry = registry
         self.warnings = warnings
@@ -46,18 +46,18 @@ class Configuration:
 
     @property
     def backoff(self) -> PodBackoff:
-        """How long pods rest after an attempt."""
+        """Back-off of pods after an attempt."""
         return PodBackoff(float(self.config.pod_initial_backoff_seconds), float(self.config.pod_max_backoff_seconds))
 
     def called(self, scheduler_name: str) -> "Configuration":
-        """Return the same under another scheduler name; there has to be one profile only."""
+        """Return a copy under another scheduler name. Raise WiringError unless there is exactly one profile."""
         if len(self.config.profiles) != 1:
-            raise WiringError("only a configuration with one profile can be given another scheduler name")
+            raise WiringError("the scheduler name can only be changed in a configuration with one profile")
         profiles = (msgspec.structs.replace(self.config.profiles[0], scheduler_name=scheduler_name),)
         return Configuration(msgspec.structs.replace(self.config, profiles=profiles), self._registry, self.warnings)
 
     def profiles(self, context: PluginContext) -> Mapping[str, Profile]:
-        """Make the profiles, one per scheduler name."""
+        """Build the profiles, by scheduler name."""
         return {
             one.scheduler_name: make_profile(one, _chosen(one, self._registry), self._registry, context)
             for one in self.config.profiles
@@ -65,7 +65,7 @@ class Configuration:
 
 
 def load(text: str, source: str, registry: PluginRegistry) -> Configuration:
-    """Read a configuration, also one of an older version. Raises InputError with every mistake in it."""
+    """Parse and verify a configuration, also one of an older version. Raise InputError with every mistake in it."""
     document, warnings = as_v1(read_yaml(text, source))
     mistakes = [*mistakes_in(document, KubeSchedulerConfiguration), *_ConfigurationChecker(document, registry).check()]
     if not mistakes:
@@ -79,7 +79,7 @@ def load(text: str, source: str, registry: PluginRegistry) -> Configuration:
 def make_profile(
     config: ProfileConfig, chosen: ProfilePlugins, registry: PluginRegistry, context: PluginContext
 ) -> Profile:
-    """Make one profile; a plugin that stands at several points is made once."""
+    """Build one profile; a plugin that is enabled at several points is constructed once."""
     args = {one.name: msgspec.convert(one.args, registry.args_of(one.name)) for one in config.plugin_config}
     made: dict[str, Plugin] = {}
     by_point: dict[str, list[Plugin]] = {}
@@ -97,10 +97,10 @@ def _chosen(profile: ProfileConfig, registry: PluginRegistry) -> ProfilePlugins:
 
 class _ConfigurationChecker:
     """
-    Looks for what the shape alone does not show.
+    Checks rules that the types alone do not express.
 
-    Goes by the document as written, not by what was made of it: with a misspelt field in one place a wrong plugin name
-    in another must still be told.
+    It reads the YAML document, not the converted structs: a misspelt field in one place must not hide a wrong plugin
+    name in another.
     """
 
     def __init__(self, document: YamlDocument, registry: PluginRegistry) -> None:
@@ -153,7 +153,7 @@ class _ConfigurationChecker:
                 self.mistakes.extend(self.wrong(self.registry.args_of(name), args))
 
     def wrong(self, kind: type[PluginArgs], path: Path) -> list[Mistake]:
-        """List what is wrong with arguments; if each is right, what is wrong with them together."""
+        """List mistakes in single arguments; if there are none, mistakes in their combination."""
         found = mistakes_in(self.document, kind, path)
         if not found and not self.document.mistakes:
             try:
@@ -165,7 +165,7 @@ class _ConfigurationChecker:
     def plugin(self, name: str, path: Path, *, point: str = "") -> None:
         if name not in self.registry:
             if name in NOT_IN_TREE:
-                self.mistake(path, f"plugin {name!r} is kube-scheduler's and not implemented here yet")
+                self.mistake(path, f"plugin {name!r} is part of kube-scheduler and not implemented here yet; remove it")
             elif message := removed(name):
                 self.mistake(path, message)
             else:
@@ -197,7 +197,7 @@ class _ConfigurationChecker:
 def _fit_together(
     document: YamlDocument, config: KubeSchedulerConfiguration, registry: PluginRegistry
 ) -> list[Mistake]:
-    """Check what only shows when the parts are put together."""
+    """Check rules that concern several fields."""
     checker = _ConfigurationChecker(document, registry)
     if config.pod_max_backoff_seconds < config.pod_initial_backoff_seconds:
         longest = config.pod_max_backoff_seconds
@@ -209,7 +209,7 @@ def _fit_together(
             checker.mistake(("podMaxBackoffSeconds",), "must not be less than podInitialBackoffSeconds")
     _check_leader_election(checker, config.leader_election)
     if not config.profiles:
-        checker.mistake(("profiles",), "at least one profile is needed; leave the field out for the default one")
+        checker.mistake(("profiles",), "at least one profile is needed: omit the field for the default one")
     sorts: set[tuple[str, ...]] = set()
     for index, profile in enumerate(config.profiles):
         chosen = _chosen(profile, registry)
@@ -225,11 +225,11 @@ def _fit_together(
 
 
 def _check_leader_election(checker: _ConfigurationChecker, election: LeaderElection) -> None:
-    """Check the times of leader election, one by one and together; upstream's rules, which hold if there is any."""
+    """Check the times of leader election by upstream's rules, if it is enabled."""
     if not election.leader_elect:
         return
     if election.resource_lock != "leases":
-        checker.mistake(("leaderElection", "resourceLock"), "only leases are used; leave the field out")
+        checker.mistake(("leaderElection", "resourceLock"), "only leases are supported: omit the field")
     times: dict[str, float] = {}
     for name, value in (
         ("leaseDuration", election.lease_duration),

@@ -1,10 +1,10 @@
 """
-Which plugins a profile ends up with, by kube-scheduler's rules.
+Resolves which plugins a profile runs, by kube-scheduler's rules.
 
-First the default list is merged with the profile's (disabled ones out, ``*`` means all; a default one that is enabled
-again keeps its place and takes the new weight; others come behind). Then ``multiPoint`` is spread over the extension
-points each plugin implements: what is named at a point itself comes first and wins, what is disabled there stays out.
-One plugin of ours is in every profile, whatever it says (`ALWAYS`).
+First the default list is merged with the profile's. Disabled plugins are removed; ``*`` disables all. A default plugin
+that is enabled again keeps its position and takes the new weight. Other enabled plugins follow. Then ``multiPoint`` is
+expanded to the extension points that each plugin implements. Plugins enabled at the point itself come first and win,
+and plugins disabled there are left out. One plugin is part of every profile (`ALWAYS`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,9 +17,9 @@ from lamina.scheduling.contract.plugin_registry import POINTS
 
 ALL: Final = "*"
 ALWAYS: Final = "UnmetDemands"
-"""Runs before everybody else at its point, and cannot be disabled."""
+"""Runs first at its extension point and cannot be disabled."""
 
-# kube-scheduler 1.36's default list, in its order and with its weights (default_plugins.go), as far as it is in tree.
+# Defaults of kube-scheduler 1.36 with its order and weights (default_plugins.go), without those in `NOT_IN_TREE`.
 DEFAULTS: Final = Plugins(
     multi_point=PluginSet(
         enabled=(
@@ -61,19 +61,19 @@ PARTLY_IN_TREE: Final = {"InterPodAffinity": "pod affinity and anti-affinity tha
 
 
 class ProfilePlugins(msgspec.Struct, frozen=True):
-    """What a profile runs: plugin names in order for each point, and weights."""
+    """The plugins of a profile: names in order for each point, and weights of score plugins."""
 
     by_point: dict[str, tuple[str, ...]]
     weights: dict[str, int]
 
 
 def field_of(point: str) -> str:
-    """Return the struct field that stands for an extension point as configuration spells it."""
+    """Return the struct field of an extension point, given its name in configurations."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in point)
 
 
 def merged(defaults: PluginSet, own: PluginSet) -> PluginSet:
-    """Merge what is there by default with what a profile says."""
+    """Merge the defaults of one point with a profile's own set."""
     disabled = {one.name for one in own.disabled}
     enabled = {one.name: one for one in own.enabled}
     kept: list[PluginRef] = []
@@ -85,7 +85,7 @@ def merged(defaults: PluginSet, own: PluginSet) -> PluginSet:
 
 
 def choose(own: Plugins, points_of: Callable[[str], Iterable[str]]) -> ProfilePlugins:
-    """Work out what runs where; *points_of* says which points a plugin implements."""
+    """Resolve the plugins of each point; *points_of* returns the points that a plugin implements."""
     multi = merged(DEFAULTS.multi_point, own.multi_point)
     by_point: dict[str, tuple[str, ...]] = {}
     weights: dict[str, int] = {}

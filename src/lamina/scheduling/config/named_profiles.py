@@ -1,4 +1,4 @@
-"""The profiles that come with Lamina, by name. Each is an ordinary configuration: print one and change it."""
+"""Profiles that come with Lamina, by name. Each is an ordinary configuration that users can print and change."""
 
 from typing import Final
 
@@ -61,15 +61,15 @@ KUBE_DEFAULT: Final = "kube-default"
 
 NAMED: Final[dict[str, tuple[str, str]]] = {
     "lamina-balanced": (
-        "soonest start, nodes kept within a large pod of the mean load; the default",
+        "soonest start, while nodes stay within a large pod of the mean load; the default",
         _lamina(5, (0.5, 0.8, 5, 0.10)),
     ),
     "lamina-even": (
-        "soonest start as far as it costs no balance",
+        "soonest start, but only where it costs no balance",
         _lamina(2, (0.0, 1.2, 10, 0.03)),
     ),
     "lamina-roomy": (
-        "soonest start, nodes may run ahead of the mean by up to two large pods",
+        "soonest start, while nodes stay within two large pods of the mean load",
         _lamina(5, (0.8, 1.2, 5, 0.10)),
     ),
     "lamina-local": (
@@ -77,11 +77,11 @@ NAMED: Final[dict[str, tuple[str, str]]] = {
         _lamina(5, (1.0, 2.0, 5, 0.10), more="      - name: ImagePresence\n        weight: 2\n"),
     ),
     "lamina-images": (
-        "lamina-balanced knowing whole images only: to see what layers are worth",
+        "lamina-balanced without knowledge of shared layers: shows what that knowledge is worth",
         _lamina(5, (0.5, 0.8, 5, 0.10), knowledge="      knowledge: images\n"),
     ),
     KUBE_DEFAULT: (
-        "kube-scheduler's defaults, as far as they are in tree",
+        "kube-scheduler's defaults without the plugins that are not in tree yet",
         _HEAD,
     ),
     "image-locality": (
@@ -105,7 +105,7 @@ profiles:
 """,
     ),
     "hotedge": (
-        "layer bytes and free room, as in HotEdge 2020",
+        "layer bytes and free resources, as in HotEdge 2020",
         _ALONE
         + """\
       - name: HotEdge
@@ -126,15 +126,15 @@ profiles:
 """,
     ),
     "random": (
-        "any node that fits",
+        "any feasible node",
         _ALONE.removesuffix("      enabled:\n"),
     ),
     "least-allocated": (
-        "the emptiest node, whatever it holds",
+        "the emptiest node, regardless of images",
         _ALONE + "      - name: NodeResourcesFit\n",
     ),
     "most-allocated": (
-        "the fullest node that fits, whatever it holds",
+        "the fullest feasible node, regardless of images",
         _ALONE
         + """\
       - name: NodeResourcesFit
@@ -154,7 +154,7 @@ DEFAULT: Final = "lamina-balanced"
 
 
 def named(name: str, registry: PluginRegistry) -> Configuration:
-    """Return the configuration of that name; an InputError names the nearest one there is."""
+    """Return the configuration of that name. Raise InputError that suggests the nearest name."""
     if name not in NAMED:
         raise InputError.one("--profile", f"there is no profile {name!r} and no such file; {suggest(name, NAMED)}")
     return load(NAMED[name][1], f"profile {name}", registry)

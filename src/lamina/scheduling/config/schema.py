@@ -1,8 +1,8 @@
 """
-The shape of ``KubeSchedulerConfiguration`` (``kubescheduler.config.k8s.io/v1``).
+Structs of ``KubeSchedulerConfiguration`` (``kubescheduler.config.k8s.io/v1``).
 
-Every field upstream knows is known here, so that a file that works there is understood here; what has no effect says
-so. Unknown fields are mistakes.
+Every upstream field is defined, so that a valid upstream file loads here; fields without effect are documented as such.
+Unknown fields are mistakes.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -18,26 +18,26 @@ Seconds = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class _Camel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What all parts have in common."""
+    """Base of all structs: camel-case field names."""
 
 
 class PluginRef(_Camel, frozen=True, kw_only=True):
-    """A plugin by name; ``*`` in a disabled list means all."""
+    """A plugin by name; ``*`` in a disabled list stands for all."""
 
     name: str
     weight: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
-    """For score plugins; 0 or left out means 1."""
+    """Weight of a score plugin; 0 or missing means 1."""
 
 
 class PluginSet(_Camel, frozen=True, kw_only=True):
-    """What is added to and taken from the plugins of one extension point."""
+    """Plugins to enable and to disable at one extension point."""
 
     enabled: tuple[PluginRef, ...] = ()
     disabled: tuple[PluginRef, ...] = ()
 
 
 class Plugins(_Camel, frozen=True, kw_only=True):
-    """The extension points; ``multiPoint`` stands for every point a plugin implements."""
+    """Plugin sets by extension point; ``multiPoint`` covers every point that a plugin implements."""
 
     multi_point: PluginSet = PluginSet()
     pre_enqueue: PluginSet = PluginSet()
@@ -54,19 +54,19 @@ class Plugins(_Camel, frozen=True, kw_only=True):
     bind: PluginSet = PluginSet()
     post_bind: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
-    """Upstream's points for groups of pods; no plugin here implements them."""
+    """Upstream's points for pod groups; no plugin here implements them."""
     placement_score: PluginSet = PluginSet()
 
 
 class PluginConfig(_Camel, frozen=True, kw_only=True):
-    """Arguments for one plugin; checked against the plugin's own description."""
+    """Arguments of one plugin; verified against the plugin's own struct."""
 
     name: str
-    args: dict[str, Any] = {}  # Any: every plugin has arguments of its own, checked in a second step
+    args: dict[str, Any] = {}  # Any: every plugin has its own arguments, verified in a second step
 
 
 class ProfileConfig(_Camel, frozen=True, kw_only=True):
-    """The plugins for pods that name this scheduler."""
+    """Plugins for pods with this scheduler name."""
 
     scheduler_name: Annotated[str, msgspec.Meta(min_length=1)] = DEFAULT_SCHEDULER
     percentage_of_nodes_to_score: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
@@ -75,7 +75,7 @@ class ProfileConfig(_Camel, frozen=True, kw_only=True):
 
 
 class LeaderElection(_Camel, frozen=True, kw_only=True):
-    """Which of several instances schedules."""
+    """Leader election between several instances."""
 
     leader_elect: bool = True
     lease_duration: str = "15s"
@@ -87,7 +87,7 @@ class LeaderElection(_Camel, frozen=True, kw_only=True):
 
 
 class ClientConnection(_Camel, frozen=True, kw_only=True):
-    """How the API server is reached."""
+    """Connection to the API server."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -97,14 +97,14 @@ class ClientConnection(_Camel, frozen=True, kw_only=True):
 
 
 class ExtenderManagedResource(_Camel, frozen=True, kw_only=True):
-    """A resource an extender looks after."""
+    """A resource that an extender manages."""
 
     name: str
     ignored_by_scheduler: bool = False
 
 
 class ExtenderTLS(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Certificates for an extender."""
+    """TLS settings of an extender."""
 
     insecure: bool = False
     server_name: str = ""
@@ -117,7 +117,7 @@ class ExtenderTLS(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ForeignExtender(_Camel, frozen=True, kw_only=True):
-    """A foreign extender to ask."""
+    """An external scheduler extender; accepted by the schema, rejected by the loader."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -134,7 +134,7 @@ class ForeignExtender(_Camel, frozen=True, kw_only=True):
 
 
 class KubeSchedulerConfiguration(_Camel, frozen=True, kw_only=True):
-    """The whole file."""
+    """The complete file."""
 
     api_version: Literal["kubescheduler.config.k8s.io/v1"]
     kind: Literal["KubeSchedulerConfiguration"]
@@ -142,9 +142,9 @@ class KubeSchedulerConfiguration(_Camel, frozen=True, kw_only=True):
     pod_initial_backoff_seconds: Seconds = 1
     pod_max_backoff_seconds: Seconds = 10
     percentage_of_nodes_to_score: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
-    """Accepted and without effect: all nodes are scored, which costs less here than sampling does there."""
+    """Accepted without effect: all nodes are scored, which costs less here than sampling."""
     parallelism: Annotated[int, msgspec.Meta(ge=1)] = 16
-    """Accepted and without effect: one decision answers for all nodes at once."""
+    """Accepted without effect: plugins evaluate all nodes at once."""
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
     enable_profiling: bool = False

@@ -1,1 +1,1 @@
-"""The contract between the loop and the plugins: extension points, statuses, columns, profiles."""
+"""The interface for plugin authors: extension points, statuses, commands and the plugin registry."""

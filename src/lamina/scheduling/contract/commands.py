@@ -1,4 +1,4 @@
-"""What the loop asks its host to do. Plain data: the live service performs it, the simulator pretends to."""
+"""Commands that the loop returns to its host. The scheduler service executes them; the simulator acts them out."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from lamina.model.pod import Pod
 
 
 class Bind(msgspec.Struct, frozen=True):
-    """Bind *pod* to *node*; answer with BindDone or BindFailed."""
+    """Bind *pod* to *node*. The host answers with BindDone or BindFailed."""
 
     pod: Pod
     node: str
@@ -15,13 +15,13 @@ class Bind(msgspec.Struct, frozen=True):
 
 
 class DoWork(msgspec.Struct, frozen=True):
-    """Do what *plugin* needs before *pod* may be bound; answer with WorkDone or WorkFailed."""
+    """Do the work that *plugin* needs before *pod* can be bound. The host answers with WorkDone or WorkFailed."""
 
     pod: Pod
     node: str
     plugin: str
     attempt: int
-    """To be repeated in the answer."""
+    """The host repeats it in its answer."""
     task: object
 
 
@@ -34,21 +34,21 @@ class Evict(msgspec.Struct, frozen=True):
 
 
 class Nominate(msgspec.Struct, frozen=True):
-    """Write down that *pod* is meant for *node* once room has been made; an empty node clears it."""
+    """Set the pod's nominatedNodeName to *node*, where victims are being evicted; an empty node clears it."""
 
     pod: Pod
     node: str
 
 
 class ReportUnschedulable(msgspec.Struct, frozen=True):
-    """Tell the pod's owner why it was not placed this time (condition and event)."""
+    """Report to the pod's owner why this attempt failed, as a condition and an event."""
 
     pod: Pod
     decision: Decision
 
 
 class ReportPluginError(msgspec.Struct, frozen=True):
-    """Tell the operator that a plugin raised where no pod's attempt could fail for it: nothing is to be answered."""
+    """Report to the operator that a plugin raised outside of a pod's attempt. The host does not answer."""
 
     plugin: str
     point: str
@@ -58,7 +58,7 @@ class ReportPluginError(msgspec.Struct, frozen=True):
 
 
 class WakeAt(msgspec.Struct, frozen=True):
-    """Feed TimePassed at this time or soon after. The newest WakeAt replaces earlier ones."""
+    """Feed TimePassed at *at* (in seconds) or soon after. The newest WakeAt replaces earlier ones."""
 
     at: float
 

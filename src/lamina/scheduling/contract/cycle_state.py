@@ -1,4 +1,4 @@
-"""Scratch data that plugins carry from one extension point to the next, for one pod or one shape of pods."""
+"""Data that plugins pass from one extension point to the next, for one pod or one shape of pods."""
 
 import math
 from typing import Any, Generic, TypeVar
@@ -10,9 +10,10 @@ T = TypeVar("T")
 
 class StateKey(msgspec.Struct, Generic[T], frozen=True):
     """
-    A typed key. Annotate the variable, not the call: ``ASKED: Final[StateKey[int]] = StateKey("fit/asked")``.
+    Typed key of a CycleState entry.
 
-    Prefix the name with the plugin's, so that two plugins never meet.
+    Annotate the variable, not the call: ``REQUESTED: Final[StateKey[int]] = StateKey("fit/requested")``. Prefix the name
+    with the plugin's name, so that keys of two plugins never collide.
     """
 
     name: str
@@ -20,10 +21,10 @@ class StateKey(msgspec.Struct, Generic[T], frozen=True):
 
 class CycleState:
     """
-    What plugins wrote down.
+    Values that plugins stored, by typed key.
 
-    What is written before a node is chosen belongs to the pod's *shape* and is shared by all pods of that shape; the
-    state handed to reserve and later points is a copy of the pod's own.
+    Until a node is chosen, the state belongs to the pod's *shape* and all pods of that shape share it. `reserve` and
+    later points receive a copy for the pod alone.
     """
 
     __slots__ = ("_data", "now", "written")
@@ -32,32 +33,32 @@ class CycleState:
         """Start empty."""
         self.now = math.nan
         """
-        The time of the call, in post_filter, reserve, permit, pre_bind, bind, post_bind and unreserve.
+        Time of the call in seconds: in post_filter, reserve, permit, pre_bind, bind, post_bind and unreserve.
 
-        Not a number before a node is chosen: answers of filters and scorers are kept, so they must not depend on time.
+        NaN in earlier points: results of filters and scorers are cached, so they must not depend on time.
         """
         self.written = 0
-        """How often something was written down."""
+        """How many times a plugin has stored a value."""
         # Any: the key carries the type, the dictionary cannot.
         self._data: dict[str, Any] = {}
 
     def __setitem__(self, key: StateKey[T], value: T) -> None:
-        """Write *value* down."""
+        """Store *value*."""
         self.written += 1
         self._data[key.name] = value
 
     def __getitem__(self, key: StateKey[T]) -> T:
-        """Read what was written; a KeyError names a plugin that reads before it wrote."""
+        """Return the stored value. A KeyError means that the plugin reads a key before it stored it."""
         value: T = self._data[key.name]
         return value
 
     def get(self, key: StateKey[T]) -> T | None:
-        """Read what was written, or None."""
+        """Return the stored value, or None."""
         value: T | None = self._data.get(key.name)
         return value
 
     def copy(self) -> "CycleState":
-        """Copy the notes (not what they point to)."""
+        """Return a shallow copy."""
         twin = CycleState()
         twin._data = dict(self._data)
         return twin

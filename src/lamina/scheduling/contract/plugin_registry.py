@@ -1,9 +1,9 @@
 """
-The plugins there are, each verified when it is registered.
+Registry of plugin classes; each class is verified when it is registered.
 
-A plugin is a class with a `name`, optionally an `Args` struct, and a constructor ``(context, args)``. What it can do is
-seen from its methods. Plugins of other distributions are found by the entry point group ``lamina.plugins``; one that cannot
-be used is in nobody's way until somebody names it.
+A plugin is a class with a `name`, a constructor ``(context, args)`` and optionally `Args`, a struct derived from
+PluginArgs. Its methods determine which extension points it implements. Other distributions add plugins through the
+entry point group ``lamina.plugins``. A broken entry point raises an error only when a configuration names its plugin.
 """
 
 import importlib.metadata
@@ -21,9 +21,9 @@ from lamina.scheduling.state.plugin_context import PluginContext
 
 ENTRY_POINTS: Final = "lamina.plugins"
 LONGEST: Final = 300
-"""How much of an error is told, in characters."""
+"""How much of an error message is shown, in characters."""
 
-# Extension point as configuration spells it → the protocol, and the method that makes a plugin one of them.
+# Extension point as written in configurations → the protocol, and the method that implements the point.
 POINTS: Final[dict[str, tuple[type, str]]] = {
     "preEnqueue": (points.PreEnqueuePlugin, "pre_enqueue"),
     "queueSort": (points.QueueSortPlugin, "sort_key"),
@@ -60,7 +60,7 @@ COMPANIONS: Final[tuple[tuple[type, str, str], ...]] = (
 
 
 class PluginArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What every plugin's arguments may carry, as upstream writes them in ``pluginConfig``."""
+    """Base of all plugin arguments: the two fields that upstream allows in every ``pluginConfig`` entry."""
 
     api_version: str = ""
     kind: str = ""
@@ -70,16 +70,16 @@ class NoArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of a plugin that takes none."""
 
 
-PluginClass = type[Any]  # Any: a plugin is known by its methods, it has no base class
+PluginClass = type[Any]  # Any: plugins have no base class, only methods
 
 
 def points_of(plugin: object) -> tuple[str, ...]:
-    """List the extension points a plugin (or its class) implements, as configuration spells them."""
+    """List the extension points that a plugin or its class implements, as written in configurations."""
     return tuple(point for point, (_, method) in POINTS.items() if callable(getattr(plugin, method, None)))
 
 
 def _parameters(owner: type, method: str) -> list[str]:
-    """Name what a method is called with, without the instance, whatever that is called."""
+    """Return a method's parameter names without the instance."""
     names = list(inspect.signature(getattr(owner, method)).parameters)
     return names if isinstance(inspect.getattr_static(owner, method), staticmethod) else names[1:]
 
@@ -107,7 +107,7 @@ def _method_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iterato
             continue
         want, have = _parameters(protocol, method), _parameters(plugin, method)
         if len(want) != len(have):
-            yield f"`{method}` takes ({', '.join(have)}), the framework calls it with ({', '.join(want)})"
+            yield f"`{method}` takes ({', '.join(have)}), Lamina calls it with ({', '.join(want)})"
     if "reserve" in implemented and not callable(getattr(plugin, "unreserve", None)):
         yield "has `reserve` but no `unreserve`"
 
@@ -128,16 +128,16 @@ def _attribute_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iter
     if retry_on is not None and not (
         isinstance(retry_on, frozenset) and all(isinstance(change, ChangeKind) for change in retry_on)
     ):
-        yield "has `retry_on` that is not a frozenset of Change"
+        yield "has `retry_on` that is not a frozenset of ChangeKind"
     if retry_on is None and callable(getattr(plugin, "worth_retrying", None)):
-        yield "has `worth_retrying` but no `retry_on` (the changes it is asked about)"
+        yield "has `worth_retrying` but no `retry_on` (the changes it is called for)"
     args = getattr(plugin, "Args", NoArgs)
     if not (isinstance(args, type) and issubclass(args, PluginArgs)):
-        yield "has `Args` that do not derive from plugin_registry.PluginArgs"
+        yield "has `Args` that does not derive from PluginArgs"
 
 
-def from_entry_points(group: str, register: Callable[[Any], None]) -> dict[str, str]:  # Any: whatever they lead to
-    """Register what other installed distributions declare; of those that cannot be used, say by name what to do."""
+def from_entry_points(group: str, register: Callable[[Any], None]) -> dict[str, str]:  # Any: any object
+    """Register what other distributions declare under *group*; return an error message for each unusable name."""
     broken: dict[str, str] = {}
     for entry in sorted(importlib.metadata.entry_points(group=group), key=lambda entry: entry.name):
         name: object = entry.name
@@ -145,7 +145,7 @@ def from_entry_points(group: str, register: Callable[[Any], None]) -> dict[str, 
             found = entry.load()
             name = getattr(found, "name", None)
             register(found)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module runs here, and may do anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - third-party module code can raise anything
             owner = entry.dist.name if entry.dist is not None else "an unknown distribution"
             why = " ".join(str(error).split())[:LONGEST]
             why = why if isinstance(error, LaminaError) else f"{type(error).__name__}: {why}"
@@ -159,14 +159,14 @@ class PluginRegistry:
     """Plugin classes by name."""
 
     def __init__(self, *plugins: PluginClass) -> None:
-        """Register these."""
+        """Register *plugins*."""
         self._classes: dict[str, PluginClass] = {}
         self._broken: dict[str, str] = {}
         for plugin in plugins:
             self.register(plugin)
 
     def register(self, plugin: PluginClass) -> None:
-        """Take a plugin in, or say everything that is wrong with it."""
+        """Register a plugin class. Raise WiringError that lists everything wrong with it."""
         wrong = faults(plugin)
         label = f"plugin {getattr(plugin, 'name', None) or getattr(plugin, '__qualname__', plugin)!r}"
         if not wrong and plugin.name in self._classes:
@@ -176,19 +176,19 @@ class PluginRegistry:
         self._classes[plugin.name] = plugin
 
     def load_entry_points(self) -> None:
-        """Register what other installed distributions declare under ``lamina.plugins``."""
+        """Register the plugins that other distributions declare under ``lamina.plugins``."""
         self._broken.update(from_entry_points(ENTRY_POINTS, self.register))
 
     def __contains__(self, name: object) -> bool:
-        """Say whether there is a plugin of this name, be it a broken one."""
+        """Return whether a plugin of this name exists; broken ones are included."""
         return name in self._classes or name in self._broken
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the names of those that can be used, in the order of registration."""
+        """Iterate over the names of usable plugins, in order of registration."""
         return iter(self._classes)
 
     def __getitem__(self, name: str) -> PluginClass:
-        """Return the class of that name. Raises WiringError if it is broken, with what to do."""
+        """Return the class of that name. Raise WiringError with a remedy if its entry point is broken."""
         if name in self._broken:
             raise WiringError(self._broken[name])
         return self._classes[name]
@@ -199,6 +199,6 @@ class PluginRegistry:
         return args
 
     def make(self, name: str, context: PluginContext, args: PluginArgs | None = None) -> Plugin:
-        """Make a plugin; without *args* it gets its defaults."""
+        """Construct a plugin; without *args* it gets its default arguments."""
         plugin: Plugin = self[name](context, self.args_of(name)() if args is None else args)
         return plugin

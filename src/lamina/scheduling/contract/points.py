@@ -1,24 +1,24 @@
 """
-The extension points: one Protocol each. A plugin is what it can do.
+Extension points, one Protocol each. A plugin's methods determine which ones it implements.
 
-For one pod the points are called in this order; `M` marks those that may keep the pod waiting:
+For one pod the points are called in this order; `M` marks those that can keep the pod waiting:
 
-    pre_enqueue → sort_key → [place] → pre_filter → filter → post_filter (nothing fits)
+    pre_enqueue → sort_key → [place] → pre_filter → filter → post_filter (no node fits)
         → pre_score → score → normalize → reserve → permit (M) → pre_bind (M) → bind (M) → post_bind
                                              unreserve, last reserved first, if anything after reserve fails
 
-Everything up to `normalize` answers for *all nodes at once* and depends only on the pod's signature and on the facets
-of the node columns the plugin names in `reads`. That is what allows answers to be kept: a pod with the signature of an
-earlier one is decided by looking at the rows that changed since. A plugin without `sign` or `reads` is asked anew for
-every pod; it is slower and just as right.
+Every point up to `normalize` returns a result for *all nodes at once*. The result must depend only on the pod's
+signature (`sign`) and on the facets of the node columns that the plugin declares in `reads`. The runtime therefore
+caches results: for a pod with a known signature, it evaluates only the rows that changed since. A plugin without
+`sign` or `reads` is called for every pod; its results are the same, only slower.
 
-A plugin that filters or scores brings its `pre_filter` or `pre_score` along, wherever a configuration names it. If a
-plugin raises, the pod's attempt fails and the pod's event names the error; after the attempt (`post_bind`, `unreserve`),
-and outside of attempts, the operator is told and nothing else happens.
+Wherever a configuration enables `filter` or `score`, the plugin's `pre_filter` or `pre_score` is enabled with it. If
+a plugin raises, the pod's attempt fails and the pod's event names the error. In `post_bind`, `unreserve` and outside
+of attempts, an exception is only reported to the operator.
 
-No plugin does I/O or reads a clock. From `post_filter` on, `state.now` is the time. A plugin that acts with time says when
-it wants to be woken (`TimedPlugin`); one that needs to know how pods fare follows them (`PodFollower`). What must be done
-in the world is returned (`Work`, commands) and its end is fed back as an event.
+Plugins do no I/O and read no clock. From `post_filter` on, `state.now` is the time in seconds. A plugin that acts at
+certain times implements `TimedPlugin`. A plugin that needs the history of pods implements `PodFollower`. Actions
+outside of the process are returned as `Work` or as commands; an event reports how they ended.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -41,28 +41,29 @@ MAX_SCORE = 100
 
 class Reads(msgspec.Struct, frozen=True):
     """
-    What of the columns a plugin's answers depend on.
+    Facets of the node columns that a plugin's results depend on.
 
-    Whatever `pre_filter` and `pre_score` look at belongs to *whole*: they are not called again for single rows.
+    Everything that `pre_filter` and `pre_score` read belongs to *whole*: the runtime does not repeat them for single
+    rows.
     """
 
     rows: frozenset[int] = frozenset()
-    """A node's answer depends on this much of that node alone."""
+    """A node's result depends on these facets of the same node only."""
     whole: frozenset[int] = frozenset()
-    """A node's answer depends on this much of any node, and so may whether the plugin has anything to say."""
+    """A node's result, and whether the plugin applies at all, depend on these facets of all nodes."""
     others: frozenset[int] = frozenset()
     """
-    A node's answer depends on this much of any node; whether the plugin has anything to say depends on the pod alone.
+    A node's result depends on these facets of all nodes, but whether the plugin applies depends on the pod alone.
 
-    When it changes, this plugin prepares and answers anew for all nodes, and what the other plugins said is kept.
+    When one changes, the runtime calls this plugin for all nodes again and keeps the results of the other plugins.
     """
 
 
 class Verdicts(msgspec.Struct, frozen=True):
     """
-    A filter's answer: one code per node in view, 0 where the node passes; flags will do where there is only one reason.
+    A filter's result: one code per node of the view, 0 where the node passes. Booleans suffice for a single reason.
 
-    *tell* turns a code into reasons. It is called for the distinct codes only, and only when somebody wants to know.
+    *tell* returns the reasons for a code. The runtime calls it once per distinct code, and only for an explanation.
     """
 
     codes: Ints | Bools
@@ -70,25 +71,25 @@ class Verdicts(msgspec.Struct, frozen=True):
 
 
 class PreFilterResult(msgspec.Struct, frozen=True):
-    """`pre_filter` knows that only these nodes can be right; the others are not looked at."""
+    """`pre_filter` restricts the evaluation to these nodes."""
 
     nodes: frozenset[str]
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """`permit` keeps the pod waiting, at most this long; then it is refused."""
+    """`permit` holds the pod for at most *timeout* seconds; the loop then refuses it."""
 
     timeout: float
 
 
 class Work(msgspec.Struct, frozen=True):
-    """`pre_bind` needs something done in the world first; the host knows what to make of *task*."""
+    """`pre_bind` asks the host to perform *task* first. The loop passes *task* on unread."""
 
     task: object
 
 
 class PostFilterResult(msgspec.Struct, frozen=True):
-    """`post_filter` found a node that would fit once these pods are gone."""
+    """`post_filter` found a node that fits once the victims are deleted."""
 
     node: str
     victims: tuple[Pod, ...] = ()
@@ -96,9 +97,9 @@ class PostFilterResult(msgspec.Struct, frozen=True):
 
 class Placement(msgspec.Struct, frozen=True):
     """
-    `place` decided for many pods at once.
+    `place` decided for several pods at once.
 
-    Nodes are positions of the view. A pod in neither mapping goes through the ordinary cycle.
+    Nodes are positions in the view. A pod in neither mapping goes through the ordinary cycle.
     """
 
     nodes: dict[PodUid, int]
@@ -106,7 +107,7 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 class QueuedPod(Protocol):
-    """A pod in the queue, as `sort_key` sees it."""
+    """A queued pod as `sort_key` sees it. Times are in seconds."""
 
     pod: Pod
     arrived_at: float
@@ -116,27 +117,27 @@ class QueuedPod(Protocol):
 
 @runtime_checkable
 class Plugin(Protocol):
-    """Anything with a name. The name is what configuration and explanations use."""
+    """Any class with a name. Configurations and explanations use that name."""
 
     name: str
 
 
 @runtime_checkable
 class SignPlugin(Protocol):
-    """Says which of a pod's properties its answers depend on."""
+    """Declares which properties of a pod its results depend on."""
 
     def sign(self, pod: Pod) -> Hashable:
-        """Return something equal for all pods this plugin cannot tell apart before a node is chosen."""
+        """Return a key of the pod. Pods with equal keys must have equal results, up to and including `normalize`."""
         ...
 
 
 @runtime_checkable
 class SubsetPlugin(Protocol):
     """
-    Can be asked about some nodes only, by whoever is asked about some nodes only.
+    Declares whether the plugin can be called with a view of some nodes only, as the extender does.
 
-    For a plugin that reads more than single rows, that is not to be taken for granted: what it says of a node may depend on
-    nodes that were not asked about.
+    Matters for plugins that read more than single rows: their result for a node can depend on nodes outside of the
+    view.
     """
 
     among_asked: bool
@@ -144,139 +145,144 @@ class SubsetPlugin(Protocol):
 
 @runtime_checkable
 class VersionedSignPlugin(SignPlugin, Protocol):
-    """Signs pods differently as the cluster changes; whoever has an older signature asks again."""
+    """Has signatures that change with the cluster; cached signatures are then computed again."""
 
     edition: int
-    """Grows whenever `sign` may answer differently than before."""
+    """Increases whenever `sign` can return another value than before."""
 
 
 @runtime_checkable
 class RetryPlugin(Protocol):
-    """Says what could change its refusal. Without this, any change does."""
+    """Declares which changes can lift its refusal. Without `retry_on`, every change does."""
 
     retry_on: frozenset[ChangeKind]
 
 
 @runtime_checkable
 class QueueingHintPlugin(RetryPlugin, Protocol):
-    """Looks closer at a change before a refused pod is tried again."""
+    """Checks whether a change can lift a refusal before the queue retries the pod."""
 
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
-        """Say whether *change* may make *pod* acceptable. When in doubt: yes."""
+        """Return whether *change* may make *pod* acceptable; True when in doubt."""
         ...
 
 
 @runtime_checkable
 class AmountHintPlugin(QueueingHintPlugin, Protocol):
     """
-    Refuses pods for amounts, and lets the queue find those that what a changed node offers could satisfy.
+    Refuses pods for lack of amounts; the queue finds those that the amounts of a changed node could satisfy.
 
-    The queue asks `worth_retrying` only about pods of which the node offers everything they need. Both methods say what
-    must hold for a yes, not what is enough for one.
+    The queue calls `worth_retrying` only for pods whose needs the node offers in full. Needs and offers are necessary
+    conditions for a retry, not sufficient ones.
     """
 
     def needs(self, pod: Pod) -> Mapping[str, int]:
         """
-        Return what a node must offer at least, by name; depends on the pod alone.
+        Return the amounts that a node must offer at least, by name. Depends on the pod alone.
 
-        Amounts of 0 and below are ignored. With none above 0 the queue asks about the pod after every change.
+        Amounts of 0 and below are ignored. Without a positive amount, the queue checks the pod after every change.
         """
         ...
 
     def offers(self, row: int) -> Mapping[str, int]:
-        """Return what the node in *row* offers now, by the names `needs` uses; a missing name means 0."""
+        """Return what the node in *row* offers now, by the names of `needs`; a missing name means 0."""
         ...
 
 
 @runtime_checkable
 class RetryTimePlugin(Protocol):
-    """Knows when time alone makes a refused pod worth another try."""
+    """Knows when a refused pod is worth a retry without any change in the cluster."""
 
     def retry_at(self, pod: Pod, now: float) -> float | None:
         """
-        Return the time (in seconds, as *now*) at which to try *pod* again; None if time alone does not help.
+        Return the time (in seconds, as *now*) at which to retry *pod*; None if time alone does not help.
 
-        The queue asks each time the plugin refuses the pod, at a gate as well. It never tries the pod sooner than its
-        back-off, or one second, allows. Five minutes after a refusal the pod is tried anyway; at a gate it is not.
+        The queue calls it after each refusal by the plugin, including refusals in `pre_enqueue`. The queue never
+        retries before the pod's back-off ends, or within one second. It retries any refused pod after five minutes,
+        except pods that `pre_enqueue` refused.
         """
         ...
 
 
 @runtime_checkable
 class PreEnqueuePlugin(Plugin, Protocol):
-    """Keeps pods out of the queue until they are ready to be looked at."""
+    """Keeps pods out of the queue until they can be scheduled."""
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Return None to let the pod in, a refusal to keep it out."""
+        """Return None to admit the pod, or a refusal."""
         ...
 
 
 @runtime_checkable
 class QueueSortPlugin(Plugin, Protocol):
-    """Orders the active queue; a profile set has exactly one."""
+    """Orders the active queue. A set of profiles has exactly one."""
 
     changes_with_time: bool
-    """Whether keys change as time passes; the queue is then re-ordered when it does."""
+    """Whether keys change with time; if so, the queue sorts again when time passes."""
 
     def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
-        """Return the pod's place: smaller is sooner. Ties go by arrival in the queue."""
+        """Return the pod's sort key; smaller keys come first. Equal keys keep their order of arrival in the queue."""
         ...
 
 
 @runtime_checkable
 class PlacePlugin(Plugin, Protocol):
-    """Places many pods at once. Runs before the ordinary cycle; its choices still have to pass the filters."""
+    """Places several pods at once. Runs before the ordinary cycle; its choices must still pass the filters."""
 
     batch: int
-    """How many pods to collect at most."""
+    """Maximum number of pods per call."""
 
     def place(self, pods: Sequence[Pod], nodes: NodeView) -> Placement:
-        """Choose nodes for as many of *pods* (in queue order) as wanted."""
+        """Choose nodes for any subset of *pods*, which are in queue order."""
         ...
 
 
 @runtime_checkable
 class PreFilterPlugin(Plugin, Protocol):
-    """Looks at the pod before any node: computes what filters need, or refuses outright."""
+    """Prepares data for filters before any node is evaluated, or refuses the pod."""
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | PreFilterResult | None:
-        """Return None to go on, SKIP to leave this plugin's filter out, a refusal, or the nodes to look at."""
+        """Return None to continue, SKIP to disable this plugin's filter, a refusal, or the nodes to evaluate."""
         ...
 
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Says which nodes cannot run the pod."""
+    """Determines which nodes cannot run the pod."""
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Return a code per node of the view (in a new array each time), or None when all of them pass."""
+        """Return a code per node of the view, in a new array, or None if all nodes pass."""
         ...
 
 
 @runtime_checkable
 class FilterNodePlugin(Plugin, Protocol):
-    """The same answer for a single node; optional beside `filter`."""
+    """The filter for a single node; optional, and only beside `filter`."""
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
-        """Return the code `filter` would have given."""
+        """Return the code that `filter` returns for this node."""
         ...
 
 
 @runtime_checkable
 class PostFilterPlugin(Plugin, Protocol):
-    """Called when no node passed: may find a way to make room."""
+    """Runs when no node passed the filters; can propose pods to evict."""
 
     def post_filter(self, state: CycleState, pod: Pod, nodes: NodeView, resolvable: Bools) -> Status | PostFilterResult:
-        """Return what to evict from where, or why that is impossible. *resolvable*: where eviction could help."""
+        """
+        Return the node and its victims, or why there are none.
+
+        *resolvable* marks nodes where eviction could help.
+        """
         ...
 
 
 @runtime_checkable
 class PreScorePlugin(Plugin, Protocol):
-    """Computes what scoring needs."""
+    """Prepares data for scoring."""
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Return None to go on, SKIP to leave this plugin's score out (0 for every node)."""
+        """Return None to continue, or SKIP to disable this plugin's score (0 for every node)."""
         ...
 
 
@@ -286,40 +292,40 @@ class ScorePlugin(Plugin, Protocol):
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """
-        Return one score per node of the view: 0..100, or anything int64 if the plugin also normalises.
+        Return one score per node of the view: 0..100, or any int64 if the plugin also normalises.
 
-        A new array each time: the framework may keep it for other pods that look the same to this plugin.
+        Return a new array each time: the runtime can cache it for other pods with the same signature.
         """
         ...
 
 
 @runtime_checkable
 class ScoreNodePlugin(Plugin, Protocol):
-    """The same score for a single node; optional beside `score`, and not for plugins that normalise."""
+    """The score for a single node; optional, only beside `score`, and not for plugins that normalise."""
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
-        """Return the score `score` would have given."""
+        """Return the score that `score` returns for this node."""
         ...
 
 
 @runtime_checkable
 class NormalizePlugin(Plugin, Protocol):
-    """Turns its own raw scores into 0..100, knowing all nodes that passed the filters."""
+    """Converts its raw scores to 0..100, given all nodes that passed the filters."""
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
         """
-        Return the final scores, as long as *scores*.
+        Return the final scores, one per raw score.
 
-        Only nodes that are *feasible* may influence them, and what is answered for the others is ignored. Where all raw
-        scores are equal and none is negative, the answer must not depend on which nodes are feasible; it is then asked
-        for a single one. A negative raw score says that it takes all of them to know.
+        Only *feasible* nodes may influence the result; the runtime ignores the values of other nodes. If all raw scores
+        are equal and none is negative, the result must not depend on which nodes are feasible: the runtime then passes
+        a single node. A negative raw score marks a score that can only be computed with all nodes.
         """
         ...
 
 
 @runtime_checkable
 class FactsPlugin(Plugin, Protocol):
-    """Can tell what its scores were made of; asked where savings are told."""
+    """Reports the facts behind its scores; called for the detail ``full``."""
 
     def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> Sequence[dict[str, int]]:
         """Return one small mapping per node of the view."""
@@ -328,7 +334,7 @@ class FactsPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class ExplainPlugin(Plugin, Protocol):
-    """Can add a part of its own to a decision, in its own terms; asked in the details ``savings`` and ``full``."""
+    """Adds a part of its own to a decision; called for the details ``savings`` and ``full``."""
 
     def explain(
         self,
@@ -341,72 +347,72 @@ class ExplainPlugin(Plugin, Protocol):
         full: bool = True,
     ) -> msgspec.Struct | None:
         """
-        Explain the choice of the first row of *best*; the second is the runner-up, or -1 if no other node was feasible.
+        Explain the choice of row best[0] over the runner-up, row best[1], which is -1 if no other node was feasible.
 
-        Return a frozen struct of the plugin's own, which is written into the trace as JSON, or None for no part. Without
-        *full*, return what a live scheduler can afford for every pod.
+        Return a frozen struct, which the trace stores as JSON, or None to add nothing. Without *full*, return only what
+        a live scheduler can afford for every pod.
         """
         ...
 
 
 @runtime_checkable
 class NotesPlugin(Plugin, Protocol):
-    """Can tell what is wrong with a pod without refusing it."""
+    """Reports problems of a pod without refusing it."""
 
     def notes(self, pod: Pod) -> str:
-        """Say it in one line; empty when nothing is."""
+        """Return the problem in one line; empty if there is none."""
         ...
 
 
 @runtime_checkable
 class TimedPlugin(Plugin, Protocol):
-    """Asks to be woken at a time."""
+    """Asks the loop to call it at a certain time."""
 
     wake_at: float | None
-    """When; read after every feed. A time that has passed counts as None until the plugin sets another."""
+    """Time of the next call in seconds; the loop reads it after every feed and calls `wake` once per value."""
 
     def wake(self, now: float) -> bool:
-        """Act; return whether pods that this plugin refused are worth another try."""
+        """Act, and return whether pods that this plugin refused are worth a retry."""
         ...
 
 
 @runtime_checkable
 class PodFollower(Plugin, Protocol):
     """
-    Follows the lives of all pods, whichever scheduler places them.
+    Follows the lifecycle of all pods, regardless of their scheduler.
 
-    `Pod` says what became of it and when: `created_at`, `bound_at`, `started_at`, `ready_at`, `deleting_since`,
-    `ended_at`, and `failed` if it ended badly. Called in the order of the events, before the queue sees the same one.
+    `Pod` has the times: `created_at`, `bound_at`, `started_at`, `ready_at`, `deleting_since`, `ended_at`, and `failed`.
+    The loop calls it in the order of the events, before the queue receives the same event.
     """
 
     def pod_seen(self, pod: Pod, now: float) -> None:
-        """A pod appeared or changed; *pod* is how it is now."""
+        """Handle a new or changed pod; *pod* is its current state."""
         ...
 
     def pod_gone(self, uid: PodUid, now: float) -> None:
-        """A pod was deleted; it may have been seen to end before."""
+        """Handle a deleted pod; `pod_seen` may have reported its end before."""
         ...
 
 
 @runtime_checkable
 class ReservePlugin(Plugin, Protocol):
-    """Keeps books of its own about chosen nodes."""
+    """Keeps state of its own about chosen nodes."""
 
     def reserve(self, state: CycleState, pod: Pod, node: str) -> Status | None:
-        """Note that *pod* is going to *node*; a refusal undoes all reservations."""
+        """Record that *pod* goes to *node*. A refusal undoes the reservations of all plugins."""
         ...
 
     def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
-        """Undo `reserve`, also one that refused. Must not fail."""
+        """Undo `reserve`, even if it refused. Must not raise."""
         ...
 
 
 @runtime_checkable
 class PermitPlugin(Plugin, Protocol):
-    """Decides whether a placed pod may go on to binding."""
+    """Decides whether a pod with a chosen node proceeds to binding."""
 
     def permit(self, state: CycleState, pod: Pod, node: str, waiting: WaitingPods) -> Status | Wait | None:
-        """Return None to go on, Wait to hold the pod, or a refusal. May release or refuse other *waiting* pods."""
+        """Return None to proceed, Wait to hold the pod, or a refusal. Can allow or refuse other *waiting* pods."""
         ...
 
 
@@ -415,23 +421,23 @@ class PreBindPlugin(Plugin, Protocol):
     """Prepares the node for the pod."""
 
     def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status | Work | None:
-        """Return None to go on, Work to be done first, or a refusal."""
+        """Return None to proceed, Work for the host to do first, or a refusal."""
         ...
 
 
 @runtime_checkable
 class BindPlugin(Plugin, Protocol):
-    """Says how the pod is bound; the first that does not skip decides."""
+    """Determines how the pod is bound; the first bind plugin that does not return SKIP decides."""
 
     def bind(self, state: CycleState, pod: Pod, node: str) -> Bind | Status:
-        """Return the binding to perform, SKIP to leave it to the next plugin, or a failure."""
+        """Return the binding to perform, SKIP to defer to the next plugin, or a failure."""
         ...
 
 
 @runtime_checkable
 class PostBindPlugin(Plugin, Protocol):
-    """Is told that the pod was bound."""
+    """Runs after the pod was bound."""
 
     def post_bind(self, state: CycleState, pod: Pod, node: str) -> None:
-        """Clean up; nothing depends on it any more."""
+        """Clean up. The pod is bound, whatever happens here."""
         ...

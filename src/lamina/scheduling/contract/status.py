@@ -1,4 +1,4 @@
-"""A plugin's answer where the answer is not a number: a value, never an exception."""
+"""Results of plugin calls that are not numbers. A plugin returns them; it does not raise."""
 
 import enum
 
@@ -6,21 +6,21 @@ import msgspec
 
 
 class Code(enum.Enum):
-    """What an answer means; the words and their meaning are kube-scheduler's."""
+    """Meaning of a status; names and meanings are kube-scheduler's."""
 
     SUCCESS = "Success"
     ERROR = "Error"
-    """Something is broken; the pod is tried again after a back-off."""
+    """The plugin failed; the queue retries the pod after a back-off."""
     UNSCHEDULABLE = "Unschedulable"
-    """Not here, not now; making room could help."""
+    """Refused for now; evicting pods could help."""
     UNRESOLVABLE = "UnschedulableAndUnresolvable"
-    """Not here, and making room would not help."""
+    """Refused, and evicting pods would not help."""
     SKIP = "Skip"
-    """This plugin has nothing to say about this pod."""
+    """The plugin does not apply to this pod."""
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A code, and for anything but success the reasons a person will read."""
+    """A code, with human-readable reasons unless it is SUCCESS."""
 
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
@@ -28,11 +28,11 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the pod may go on (skipping is going on)."""
+        """Whether the pod's attempt continues: SUCCESS or SKIP."""
         return self.code is Code.SUCCESS or self.code is Code.SKIP
 
     def of(self, plugin: str) -> "Status":
-        """Say which plugin this comes from."""
+        """Return a copy that names *plugin* as its source."""
         return Status(self.code, self.reasons, plugin)
 
     @property
@@ -46,20 +46,20 @@ SKIP = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Refuse, for now."""
+    """Return a refusal that evicting pods could lift."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Refuse, and say that making room would not help."""
+    """Return a refusal that evicting pods would not lift."""
     return Status(Code.UNRESOLVABLE, reasons)
 
 
 def failed(*reasons: str) -> Status:
-    """Report that something is broken."""
+    """Return an error status."""
     return Status(Code.ERROR, reasons)
 
 
 def raised(error: Exception) -> Status:
-    """Say that a plugin raised instead of answering."""
+    """Return the error status for a plugin that raised."""
     return failed(f"a plugin raised {type(error).__name__}: {error}")

@@ -1,1 +1,5 @@
-"""What is queued, what is believed, and one decision after another: feed it events, perform its commands."""
+"""
+The decision loop: scheduling queue, scheduling cycle and binding cycles.
+
+The host feeds events and executes commands.
+"""

@@ -1,12 +1,12 @@
 """
-Find the waiting groups that could fit into what a node offers, without asking for each of them.
+Index that finds the waiting groups whose needs a node's offer satisfies, without checking every group.
 
-Groups that need the same resources form a class. A class keeps its groups sorted by amount, once for each resource, and
-looks at the resource of which the node's offer satisfies the fewest. The sorted groups are cut into blocks that
-know the least their groups need of the other resources, so that a block none of whose groups fits is skipped as one.
+Groups that need the same set of resources form a class. A class sorts its groups by amount, once for each resource, and
+searches by the resource for which the offer satisfies the fewest groups. The sorted groups are divided into blocks. A
+block stores the minimum need of each resource, so that a block in which no group fits is skipped.
 
-A class is filed under the one of its resources that the fewest other classes are filed under: classes that need
-something the node does not have are not looked at.
+A class is filed under the resource that the fewest other classes are filed under. Classes that need a resource which
+the node lacks are thus not searched.
 """
 
 import bisect
@@ -14,32 +14,32 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 Needs = Mapping[str, int]
-"""Amounts above zero by resource."""
-# A pod can name thousands of resources; sorting by a few of them finds it as well.
+"""Positive amounts by resource."""
+# A pod can request thousands of resources; sorting by a few of them is enough to find it.
 MOST_SORTED: Final = 8
-# A block is cut in two when it is twice as large. Smaller: more blocks to skip. Larger: more groups to look at in one.
+# A block is split at twice this size. Smaller: more blocks to skip. Larger: more groups to check in a block.
 BLOCK: Final = 32
 
 
 class _Block:
-    """Some groups that follow one another in a sorted order."""
+    """Consecutive groups in a sorted order."""
 
     __slots__ = ("entries", "least")
 
     def __init__(self, entries: list[tuple[int, int]], least: dict[str, int]) -> None:
         self.entries = entries
-        """Amount and number, sorted."""
+        """(amount, group number), sorted."""
         self.least = least
-        """The least that one of them needs, by resource."""
+        """The minimum need of these groups, by resource."""
 
 
 class _Sorted:
-    """The groups of a class by the amount they need of one resource."""
+    """Groups of a class, sorted by their need of one resource."""
 
     __slots__ = ("_blocks", "_name", "_names", "_needs")
 
     def __init__(self, name: str, names: list[str], needs: Mapping[int, Needs]) -> None:
-        """Sort by *name*, and know the least of *names*; *needs* has what each group needs."""
+        """Sort by *name* and track minima of *names*; *needs* maps group numbers to needs."""
         self._name = name
         self._names = names
         self._needs = needs
@@ -72,11 +72,11 @@ class _Sorted:
             self._blocks[place] = self._block(block.entries)
 
     def within(self, offered: int) -> list[_Block]:
-        """List the blocks that have a group which needs no more than that."""
+        """Return the blocks with at least one group that needs no more than *offered*."""
         return self._blocks[: bisect.bisect_right(self._blocks, offered, key=lambda block: block.entries[0][0])]
 
     def _find(self, entry: tuple[int, int]) -> int:
-        """Return the place of the first block that does not end before an entry."""
+        """Return the index of the first block that does not end before *entry*."""
         return bisect.bisect_left(self._blocks, entry, key=lambda block: block.entries[-1])
 
     def _block(self, entries: list[tuple[int, int]]) -> _Block:
@@ -84,7 +84,7 @@ class _Sorted:
 
 
 class _Class:
-    """Groups that need the same resources."""
+    """Groups that need the same set of resources."""
 
     __slots__ = ("filed_under", "names", "needs", "sorted")
 
@@ -122,7 +122,7 @@ class _Class:
 
 
 class AmountIndex:
-    """Groups by the amounts they need."""
+    """Waiting groups by the amounts they need."""
 
     __slots__ = ("_classes", "_filed", "_of")
 
@@ -133,11 +133,11 @@ class AmountIndex:
         self._of: dict[int, _Class] = {}
 
     def __len__(self) -> int:
-        """Count the groups."""
+        """Return the number of groups."""
         return len(self._of)
 
     def add(self, number: int, needs: Needs) -> None:
-        """Take a group in that needs something."""
+        """Add a group with at least one need."""
         names = frozenset(needs)
         one = self._classes.get(names)
         if one is None:
@@ -148,7 +148,7 @@ class AmountIndex:
         self._of[number] = one
 
     def remove(self, number: int) -> None:
-        """Take a group out."""
+        """Remove a group."""
         one = self._of.pop(number)
         one.remove(number)
         if not one.needs:
@@ -159,7 +159,7 @@ class AmountIndex:
                 del self._filed[one.filed_under]
 
     def within(self, offered: Needs) -> list[int]:
-        """List the groups that need no more than *offered*, of every resource."""
+        """List the groups that need no more than *offered* of every resource."""
         found: list[int] = []
         for name in offered:
             for one in self._filed.get(name, {}).values():

@@ -1,10 +1,10 @@
 """
-From a chosen node to a bound pod: reserve, permit, pre-bind, bind.
+Binding cycle: from a chosen node to a bound pod, through reserve, permit, pre-bind and bind.
 
-    reserve ─> permit ─> (waits) ─> pre_bind ─> (work) ─> bind ─> (asked) ─> bound
-       └──────────┴───────────┴──────────┴─────────┴────────┴──> given up: unreserved, forgotten, queued again
+    reserve ─> permit ─> (waits) ─> pre_bind ─> (work) ─> bind ─> (binds) ─> bound
+       └──────────┴───────────┴──────────┴─────────┴────────┴──> abandoned: unreserved, forgotten, queued again
 
-Each arrow into brackets ends a call; an event or the passing of time continues from there.
+A call ends at each step in brackets; an event or the passing of time continues from there.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,30 +24,30 @@ from lamina.scheduling.loop.queued_pod import QueuedPodInfo, restored
 
 NODE_GONE: Final = "the chosen node has left the cluster"
 NO_BINDER: Final = "no bind plugin took the pod"
-# kube-scheduler's bound on what a permit plugin may ask for.
+# kube-scheduler's upper bound for permit timeouts, in seconds.
 LONGEST_WAIT: Final = 900.0
 
 
 class BindingCycle(msgspec.Struct, eq=False):
-    """A pod on its way to a node."""
+    """A pod between its chosen node and its binding."""
 
     queued: QueuedPodInfo
     node: str
     state: CycleState
     decision: Decision
     changes: int
-    """How many changes the loop had seen when the node was chosen."""
+    """The loop's count of cluster changes when the node was chosen."""
     stage: str = "reserved"
     reserved: int = 0
-    """How many reserve plugins have to be undone."""
+    """Number of reserve plugins to undo."""
     prepared: int = 0
-    """How many pre-bind plugins are done."""
+    """Number of pre-bind plugins that are done."""
     latest: Pod | None = None
-    """How the pod is by now, if it was changed on its way; counts when it has to be queued again."""
+    """The pod's newest version if it changed since; used if the pod is queued again."""
 
 
 class BindingCycleSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod on its way to a node, as data; without what plugins wrote down for it."""
+    """A binding cycle as data, without the values that plugins stored in its cycle state."""
 
     queued: QueuedPodSnapshot
     node: str
@@ -58,169 +58,169 @@ class BindingCycleSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     prepared: int
     latest: Pod | None
     deadlines: dict[str, float] | None
-    """Set while permit plugins hold it: when the patience of each ends."""
+    """Deadline in seconds for each permit plugin that holds the pod; None if none does."""
     since: float
-    """Since when they do."""
+    """When the wait began, in seconds."""
 
 
 def _timed_out(plugin: str, waited: float) -> Status:
     minutes, seconds = divmod(waited, 60)
     hours, minutes = divmod(int(minutes), 60)
-    # As Go writes durations, because these are kube-scheduler's words.
+    # Durations in Go's format, because the message is kube-scheduler's.
     text = (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{seconds:g}s"
     return unschedulable(f"rejected due to timeout after waiting {text} at plugin {plugin}").of(plugin)
 
 
 GiveUpHandler = Callable[[BindingCycle, Status], None]
 BindingErrorHandler = Callable[[Pod, str, str, Status], None]
-"""Takes the pod, the plugin, its method and what it raised."""
+"""Takes the pod, the plugin's name, its method and the error as a status."""
 
 
 class BindingCycles:
-    """All pods on their way. Calls *give_up* for those that do not make it."""
+    """All binding cycles. Calls *give_up* for pods that could not be bound."""
 
     def __init__(self, give_up: GiveUpHandler, raised_after: BindingErrorHandler) -> None:
-        """Start empty; *raised_after* hears of plugins that raise when there is no attempt left to fail."""
+        """Start empty; *raised_after* is called when a plugin raises outside of an attempt."""
         self.now = 0.0
         self.waiting = WaitingPods()
         self._give_up = give_up
         self._raised_after = raised_after
-        self._underway: dict[PodUid, BindingCycle] = {}
+        self._cycles: dict[PodUid, BindingCycle] = {}
 
     def __len__(self) -> int:
-        """Count the pods on their way."""
-        return len(self._underway)
+        """Return the number of binding cycles."""
+        return len(self._cycles)
 
     def __iter__(self) -> Iterator[BindingCycle]:
-        """Go through the pods on their way, oldest first."""
-        return iter(tuple(self._underway.values()))
+        """Iterate over the binding cycles, oldest first."""
+        return iter(tuple(self._cycles.values()))
 
     def get(self, uid: PodUid) -> BindingCycle | None:
-        """Return a pod if it is on its way."""
-        return self._underway.get(uid)
+        """Return a pod's binding cycle, or None."""
+        return self._cycles.get(uid)
 
-    def start(self, underway: BindingCycle) -> list[Command]:
-        """Take a pod from its decision as far as it gets now."""
-        queued = underway.queued
-        self._underway[queued.pod.uid] = underway
-        underway.state.now = self.now
+    def start(self, cycle: BindingCycle) -> list[Command]:
+        """Start a pod's binding cycle and run it until it waits; return the commands."""
+        queued = cycle.queued
+        self._cycles[queued.pod.uid] = cycle
+        cycle.state.now = self.now
         profile = queued.profile
         for plugin in profile.reserve:
-            underway.reserved += 1
-            answer = plugin.reserve(underway.state, queued.pod, underway.node)
+            cycle.reserved += 1
+            answer = plugin.reserve(cycle.state, queued.pod, cycle.node)
             if answer is not None and not answer.ok:
-                self.abandon(underway, answer.of(plugin.name))
+                self.abandon(cycle, answer.of(plugin.name))
                 return []
         deadlines: dict[str, float] = {}
         for permit in profile.permit:
-            word = permit.permit(underway.state, queued.pod, underway.node, self.waiting)
+            word = permit.permit(cycle.state, queued.pod, cycle.node, self.waiting)
             if isinstance(word, Wait) and word.timeout > 0:
                 deadlines[permit.name] = self.now + min(word.timeout, LONGEST_WAIT)
             elif isinstance(word, Wait):
-                self.abandon(underway, _timed_out(permit.name, 0.0))
+                self.abandon(cycle, _timed_out(permit.name, 0.0))
                 return self.settle()
             elif word is not None and not word.ok:
-                self.abandon(underway, word.of(permit.name))
+                self.abandon(cycle, word.of(permit.name))
                 return self.settle()
         if deadlines:
-            underway.stage = "waiting"
-            self.waiting.hold(WaitingPod(queued.pod, underway.node, deadlines, self.now))
+            cycle.stage = "waiting"
+            self.waiting.hold(WaitingPod(queued.pod, cycle.node, deadlines, self.now))
             return self.settle()
-        return [*self._go_on(underway), *(self.settle() if profile.permit else ())]
+        return [*self._go_on(cycle), *(self.settle() if profile.permit else ())]
 
     def settle(self) -> list[Command]:
-        """Let those go on, and those go back, about whom a permit plugin spoke."""
+        """Continue or abandon the pods that permit plugins allowed or refused; return the commands."""
         commands: list[Command] = []
         allowed, refused = self.waiting.answered()
         while allowed or refused:
             for uid in allowed:
-                underway = self._underway.get(uid)
-                if underway is not None and underway.stage == "waiting":
+                cycle = self._cycles.get(uid)
+                if cycle is not None and cycle.stage == "waiting":
                     self.waiting.release(uid)
-                    commands.extend(self._go_on(underway))
+                    commands.extend(self._go_on(cycle))
             for uid, plugin, reason in refused:
-                underway = self._underway.get(uid)
-                if underway is not None and underway.stage == "waiting":
-                    self.abandon(underway, unschedulable(reason).of(plugin))
+                cycle = self._cycles.get(uid)
+                if cycle is not None and cycle.stage == "waiting":
+                    self.abandon(cycle, unschedulable(reason).of(plugin))
             allowed, refused = self.waiting.answered()
         return commands
 
     def pass_time(self, now: float) -> list[Command]:
-        """Move on in time: whoever waited too long goes back."""
+        """Advance the clock; abandon pods whose permit deadline passed."""
         self.now = now
         if not len(self.waiting):
-            # Whoever was spoken for is settled at once, so that nobody is left to settle.
+            # Pods are settled at once when a plugin allows them, so none is left to settle.
             return []
         for uid, plugin in self.waiting.overdue(now):
-            underway, held = self._underway.get(uid), self.waiting.get(uid)
-            if underway is not None and held is not None:
-                self.abandon(underway, _timed_out(plugin, held.deadlines[plugin] - held.since))
+            cycle, held = self._cycles.get(uid), self.waiting.get(uid)
+            if cycle is not None and held is not None:
+                self.abandon(cycle, _timed_out(plugin, held.deadlines[plugin] - held.since))
         return self.settle()
 
     def work_done(self, uid: PodUid, plugin: str, attempt: int) -> list[Command]:
-        """Go on after the work *plugin* asked for; a stale answer is ignored."""
-        underway = self._underway.get(uid)
-        if underway is None or not self._works_for(underway, plugin, attempt):
+        """Continue after the work that *plugin* requested; ignore outdated reports."""
+        cycle = self._cycles.get(uid)
+        if cycle is None or not self._works_for(cycle, plugin, attempt):
             return []
-        underway.prepared += 1
-        return self._go_on(underway)
+        cycle.prepared += 1
+        return self._go_on(cycle)
 
     def work_failed(self, uid: PodUid, plugin: str, attempt: int, reason: str) -> None:
-        """Send a pod back whose work failed; a stale answer is ignored."""
-        underway = self._underway.get(uid)
-        if underway is not None and self._works_for(underway, plugin, attempt):
-            self.abandon(underway, failed(reason).of(plugin))
+        """Abandon a pod whose work failed; ignore outdated reports."""
+        cycle = self._cycles.get(uid)
+        if cycle is not None and self._works_for(cycle, plugin, attempt):
+            self.abandon(cycle, failed(reason).of(plugin))
 
     def bound(self, uid: PodUid) -> BindingCycle | None:
-        """Finish a pod whose binding was accepted; None when it was not being bound."""
-        underway = self._underway.get(uid)
-        if underway is None or underway.stage != "binding":
+        """Finish the cycle of a bound pod and return it; None if the pod was not being bound."""
+        cycle = self._cycles.get(uid)
+        if cycle is None or cycle.stage != "binding":
             return None
-        del self._underway[uid]
-        underway.state.now = self.now
-        for plugin in underway.queued.profile.post_bind:
-            self._call_after("post_bind", plugin, underway)
-        return underway
+        del self._cycles[uid]
+        cycle.state.now = self.now
+        for plugin in cycle.queued.profile.post_bind:
+            self._call_after("post_bind", plugin, cycle)
+        return cycle
 
     def drop(self, uid: PodUid) -> BindingCycle | None:
-        """Take a pod off its way because it is gone or went elsewhere; nothing is queued again."""
-        underway = self._underway.pop(uid, None)
-        if underway is not None:
+        """End the cycle of a pod that was deleted or bound elsewhere; the pod is not queued again."""
+        cycle = self._cycles.pop(uid, None)
+        if cycle is not None:
             self.waiting.release(uid)
-            self._undo(underway)
-        return underway
+            self._undo(cycle)
+        return cycle
 
-    def abandon(self, underway: BindingCycle, status: Status) -> None:
-        """Send a pod back."""
-        self.drop(underway.queued.pod.uid)
-        self._give_up(underway, status)
+    def abandon(self, cycle: BindingCycle, status: Status) -> None:
+        """End a pod's binding cycle and queue the pod again."""
+        self.drop(cycle.queued.pod.uid)
+        self._give_up(cycle, status)
 
     def snapshot(self) -> tuple[BindingCycleSnapshot, ...]:
-        """Return the pods on their way, oldest first, as data."""
-        return tuple(self._saved(underway) for underway in self._underway.values())
+        """Return the binding cycles as data, oldest first."""
+        return tuple(self._saved(cycle) for cycle in self._cycles.values())
 
-    def _saved(self, underway: BindingCycle) -> BindingCycleSnapshot:
-        waiting = self.waiting.get(underway.queued.pod.uid)
+    def _saved(self, cycle: BindingCycle) -> BindingCycleSnapshot:
+        waiting = self.waiting.get(cycle.queued.pod.uid)
         return BindingCycleSnapshot(
-            queued=underway.queued.snapshot(),
-            node=underway.node,
-            decision=underway.decision,
-            changes=underway.changes,
-            stage=underway.stage,
-            reserved=underway.reserved,
-            prepared=underway.prepared,
-            latest=underway.latest,
+            queued=cycle.queued.snapshot(),
+            node=cycle.node,
+            decision=cycle.decision,
+            changes=cycle.changes,
+            stage=cycle.stage,
+            reserved=cycle.reserved,
+            prepared=cycle.prepared,
+            latest=cycle.latest,
             deadlines=None if waiting is None else dict(waiting.deadlines),
             since=0.0 if waiting is None else waiting.since,
         )
 
     def restore(self, now: float, saved: tuple[BindingCycleSnapshot, ...], labels: ShapeNumbers) -> None:
-        """Have the pods on their way that the snapshot was taken of; what plugins wrote down for them is lost."""
+        """Restore binding cycles; the values that plugins stored in their cycle states are lost."""
         self.now = now
         held: list[WaitingPod] = []
         for one in saved:
             queued = restored(one.queued, labels)
-            self._underway[queued.pod.uid] = BindingCycle(
+            self._cycles[queued.pod.uid] = BindingCycle(
                 queued,
                 one.node,
                 CycleState(),
@@ -235,57 +235,57 @@ class BindingCycles:
                 held.append(WaitingPod(queued.pod, one.node, dict(one.deadlines), one.since))
         self.waiting.restore(sorted(held, key=lambda waiting: waiting.since))
 
-    def _go_on(self, underway: BindingCycle) -> list[Command]:
-        """Prepare and bind a pod; a plugin that raises costs the pod its node, not everybody the scheduler."""
+    def _go_on(self, cycle: BindingCycle) -> list[Command]:
+        """Run pre-bind and bind. If a plugin raises, the pod's attempt fails and other pods are not affected."""
         try:
-            return self._prepare(underway)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pod's owner
-            self.abandon(underway, raised(error))
+            return self._prepare(cycle)
+        except Exception as error:  # noqa: BLE001 - the pod's event reports whatever a plugin raises
+            self.abandon(cycle, raised(error))
             return []
 
-    def _prepare(self, underway: BindingCycle) -> list[Command]:
-        pod, profile = underway.queued.pod, underway.queued.profile
-        underway.stage = "preparing"
-        underway.state.now = self.now
-        while underway.prepared < len(profile.pre_bind):
-            plugin = profile.pre_bind[underway.prepared]
-            answer = plugin.pre_bind(underway.state, pod, underway.node)
+    def _prepare(self, cycle: BindingCycle) -> list[Command]:
+        pod, profile = cycle.queued.pod, cycle.queued.profile
+        cycle.stage = "preparing"
+        cycle.state.now = self.now
+        while cycle.prepared < len(profile.pre_bind):
+            plugin = profile.pre_bind[cycle.prepared]
+            answer = plugin.pre_bind(cycle.state, pod, cycle.node)
             if isinstance(answer, Work):
-                return [DoWork(pod, underway.node, plugin.name, underway.queued.attempts, answer.task)]
+                return [DoWork(pod, cycle.node, plugin.name, cycle.queued.attempts, answer.task)]
             if answer is not None and not answer.ok:
-                self.abandon(underway, answer.of(plugin.name))
+                self.abandon(cycle, answer.of(plugin.name))
                 return []
-            underway.prepared += 1
+            cycle.prepared += 1
         for binder in profile.bind:
-            command = binder.bind(underway.state, pod, underway.node)
+            command = binder.bind(cycle.state, pod, cycle.node)
             if isinstance(command, Bind):
-                underway.stage = "binding"
-                return [Bind(command.pod, command.node, underway.decision)]
+                cycle.stage = "binding"
+                return [Bind(command.pod, command.node, cycle.decision)]
             if command.code is not Code.SKIP:
-                self.abandon(underway, command.of(binder.name))
+                self.abandon(cycle, command.of(binder.name))
                 return []
-        self.abandon(underway, failed(NO_BINDER))
+        self.abandon(cycle, failed(NO_BINDER))
         return []
 
-    def _works_for(self, underway: BindingCycle, plugin: str, attempt: int) -> bool:
-        steps = underway.queued.profile.pre_bind
+    def _works_for(self, cycle: BindingCycle, plugin: str, attempt: int) -> bool:
+        steps = cycle.queued.profile.pre_bind
         return (
-            underway.stage == "preparing"
-            and underway.queued.attempts == attempt
-            and underway.prepared < len(steps)
-            and steps[underway.prepared].name == plugin
+            cycle.stage == "preparing"
+            and cycle.queued.attempts == attempt
+            and cycle.prepared < len(steps)
+            and steps[cycle.prepared].name == plugin
         )
 
-    def _undo(self, underway: BindingCycle) -> None:
-        underway.state.now = self.now
-        for plugin in reversed(underway.queued.profile.reserve[: underway.reserved]):
-            self._call_after("unreserve", plugin, underway)
-        underway.reserved = 0
+    def _undo(self, cycle: BindingCycle) -> None:
+        cycle.state.now = self.now
+        for plugin in reversed(cycle.queued.profile.reserve[: cycle.reserved]):
+            self._call_after("unreserve", plugin, cycle)
+        cycle.reserved = 0
 
-    def _call_after(self, point: str, plugin: Plugin, underway: BindingCycle) -> None:
-        """Call a method on which nothing depends any more; if it raises, the others are called all the same."""
-        pod = underway.queued.pod
+    def _call_after(self, point: str, plugin: Plugin, cycle: BindingCycle) -> None:
+        """Call post_bind or unreserve; if the plugin raises, report it and continue with the next plugin."""
+        pod = cycle.queued.pod
         try:
-            getattr(plugin, point)(underway.state, pod, underway.node)
-        except Exception as error:  # noqa: BLE001 - the pod is bound, or gives its node back, whatever a plugin raises
+            getattr(plugin, point)(cycle.state, pod, cycle.node)
+        except Exception as error:  # noqa: BLE001 - the pod is bound or released, whatever a plugin raises
             self._raised_after(pod, plugin.name, point, raised(error))

@@ -1,4 +1,4 @@
-"""From the loop's commands to outcomes, for recordings and for whatever compares two runs."""
+"""Converts the loop's commands to outcomes, for recordings and for the comparison of two runs."""
 
 import msgspec
 
@@ -17,7 +17,7 @@ from lamina.scheduling.contract.commands import (
 
 
 def outcome(command: Command) -> CommandOutcome:
-    """Say in few words what a command is about."""
+    """Return the outcome record of a command."""
     match command:
         case Bind(pod, node, decision):
             return _decided(CommandOutcome(kind="bind", pod=pod.key, uid=pod.uid, node=node), decision)

@@ -1,9 +1,9 @@
 """
-The core of an extender: what is known of a cluster, and agents that are asked about pods somebody else places.
+Core of the extender: a cluster state, and the scheduling agents that evaluate pods for another scheduler.
 
-Told what happened by the same events as the loop; nothing is queued, decided or assumed. Every question names a verb, a
-pod and nodes, and is answered at once from what is known. A node nobody has told of yet is never refused, and counts as the
-mean of those that were asked about with it.
+It receives the same events as the loop, but queues, decides and assumes nothing. Each request names a verb, a pod and
+nodes, and is answered from the current state. Nodes that no event has reported yet are never refused, and get the mean
+level of the other nodes in the request.
 """
 
 from collections import Counter
@@ -32,9 +32,9 @@ from lamina.scheduling.state.hypothesis import as_if
 from lamina.scheduling.state.view import NodeView, everything
 
 UNKNOWN: Final = -1
-"""The row of a node nobody has told of."""
+"""Row of a node that no event has reported."""
 MOST_TRIED: Final = 500
-"""Nodes that victims are taken off one after the other, for a filter that looks at more than one node; others stay."""
+"""Maximum number of nodes evaluated one by one for a filter that reads several nodes; further nodes are accepted."""
 NARROWED_OUT: Final = ("node(s) didn't satisfy the agent",)
 
 Rows = npt.NDArray[np.intp]
@@ -42,46 +42,46 @@ Part = TypeVar("Part")
 
 
 class AgentError(Exception):
-    """An agent's plugin raised, or answered what makes no sense."""
+    """A plugin of a scheduling agent raised or returned an invalid result."""
 
 
 class ExtenderVerb(Generic[Part]):
-    """One address: a plugin, looked over once, and how its points become levels."""
+    """A verb of the extender: a plugin with precomputed properties, and the levels for its scores."""
 
     __slots__ = ("among", "levels", "name", "part")
 
     def __init__(self, name: str, part: Part, plugin: Plugin, levels: tuple[int, ...]) -> None:
-        """Look at the plugin's ways."""
+        """Inspect the plugin once."""
         self.name = name
         self.part = part
         self.levels: Ints = np.array(levels, dtype=np.int64)
         self.among = bool(getattr(plugin, "among_asked", False))
-        """Whether it suffices to ask it about the nodes in question."""
+        """Whether the plugin can be called with only the nodes of the request."""
 
 
 class NodeVictims(msgspec.Struct, frozen=True):
-    """The pods that would be evicted from one node, by uid."""
+    """Pods that would be evicted from one node, by uid."""
 
     node: str
     uids: tuple[str, ...]
 
 
 class ExtenderCore:
-    """Agents, and the cluster they look at."""
+    """Scheduling agents and the cluster state they read."""
 
     def __init__(self, agents: Sequence[SchedulingAgent], args: Mapping[str, PluginArgs] | None = None) -> None:
-        """Make the plugins of *agents*; *args* are theirs by name, without them they get their defaults."""
+        """Create the plugins of *agents*; *args* are their arguments by name, default arguments otherwise."""
         self.cluster = ClusterState()
-        self._answers = PluginResultCache(self.cluster.columns)
+        self._results = PluginResultCache(self.cluster.columns)
         self.unknown = 0
-        """How many of the nodes that were asked about last nobody has told of."""
+        """Number of nodes in the last request that no event has reported."""
         registry = PluginRegistry(*dict.fromkeys(plugin for agent in agents for plugin in agent.plugins))
         context = self.cluster.context
         made = {name: registry.make(name, context, (args or {}).get(name)) for name in registry}
         self._followers = PodFollowers(made.values(), self._plugin_raised)
         self.cluster.columns.fact_raised = self._fact_raised
         self.plugin_errors: Counter[str] = Counter()
-        """How often each plugin raised while it followed pods, and each fact while it was kept in step."""
+        """Number of exceptions of each plugin as a pod follower, and of each node fact."""
         self.predicates: dict[str, ExtenderVerb[FilterPart]] = {}
         self.priorities: dict[str, ExtenderVerb[ScorePart]] = {}
         for agent in agents:
@@ -93,7 +93,7 @@ class ExtenderCore:
                 self.priorities[verb] = ExtenderVerb(verb, scores, made[name], agent.levels)
 
     def take(self, *happened: Event) -> None:
-        """Take events in; what became of a loop's commands is nothing the cluster knows of."""
+        """Apply events about the cluster; ignore reports about a loop's commands."""
         for event in happened:
             if isinstance(event, ClusterEvent):
                 self._followers.notice(event, self.cluster.now)
@@ -105,10 +105,10 @@ class ExtenderCore:
     def _fact_raised(self, fact: str, method: str, error: Exception) -> None:
         self.plugin_errors[fact] += 1
 
-    # -- filtering ---------------------------------------------------------------------------------------------------
+    # -- filter ------------------------------------------------------------------------------------------------------
 
     def filter(self, verb: str, pod: Pod, names: Sequence[str]) -> list[tuple[int, Refusal]]:
-        """List the places of *names* that are refused, and why."""
+        """Return (index in *names*, refusal) for each refused node."""
         rows = self._rows(names)
         try:
             return self._refused(self.predicates[verb].part, pod, rows)
@@ -118,7 +118,11 @@ class ExtenderCore:
     def _refused(
         self, part: FilterPart, pod: Pod, rows: Rows, supposed: NodeView | None = None
     ) -> list[tuple[int, Refusal]]:
-        """List the places of *rows* that a filter refuses, in the cluster as it is or as is *supposed*."""
+        """
+        Return (index in *rows*, refusal) for each row that a filter refuses.
+
+        With *supposed*, evaluate that hypothetical cluster without the cache.
+        """
         state, nodes = CycleState(), supposed or everything(self.cluster.columns)
         known = rows >= 0
         if not known.any():
@@ -133,15 +137,15 @@ class ExtenderCore:
                 return []
             elif said is not None and not said.ok:
                 _no_error(said)
-                refusal = _worded(Refusal(part.name, said.reasons, said.code is Code.UNRESOLVABLE))
+                refusal = _checked(Refusal(part.name, said.reasons, said.code is Code.UNRESOLVABLE))
                 return [(place, refusal) for place in np.flatnonzero(known).tolist()]
-        ask = self._answers.filter if supposed is None else _ask
+        ask = self._results.filter if supposed is None else _filter_uncached
         verdicts = ask(part, state, pod, nodes)
         if verdicts is None:
             return left_out
         codes = np.where(known, verdicts.codes[rows], 0)
         places = np.flatnonzero(codes)
-        words = {code: _worded(verdicts.tell(code)) for code in set(codes[places].tolist())}
+        words = {code: _checked(verdicts.tell(code)) for code in set(codes[places].tolist())}
         refused = [(place, words[codes.item(place)]) for place in places.tolist()]
         return sorted([*left_out, *refused], key=itemgetter(0)) if left_out else refused
 
@@ -150,10 +154,10 @@ class ExtenderCore:
         refusal = Refusal(plugin, NARROWED_OUT, final=True)
         return [(place, refusal) for place, row in enumerate(rows.tolist()) if row >= 0 and row not in inside]
 
-    # -- scoring -----------------------------------------------------------------------------------------------------
+    # -- prioritize --------------------------------------------------------------------------------------------------
 
     def prioritize(self, verb: str, pod: Pod, names: Sequence[str]) -> list[int]:
-        """Return a level from 0 to 10 for each of *names*; an agent without an opinion gives the same to all."""
+        """Return a level from 0 to 10 for each of *names*; all 0 if the plugin returns SKIP."""
         rows = self._rows(names)
         if not len(rows):
             return []
@@ -161,8 +165,8 @@ class ExtenderCore:
         known = rows >= 0
         complete = not self.unknown
         try:
-            points = self._points(asked, pod, rows if complete else rows[known])
-            levels: Ints | None = None if points is None else asked.levels.take(points)
+            scores = self._scores(asked, pod, rows if complete else rows[known])
+            levels: Ints | None = None if scores is None else asked.levels.take(scores)
         except Exception as error:
             raise AgentError(f"priority {verb!r} raised {type(error).__name__}: {error}") from error
         if levels is None:
@@ -175,15 +179,15 @@ class ExtenderCore:
         answer: list[int] = levels.tolist()
         return answer
 
-    def _points(self, asked: ExtenderVerb[ScorePart], pod: Pod, rows: Rows) -> Ints | None:
-        """Return 0 to 100 points for each row; None when the plugin has nothing to say."""
+    def _scores(self, asked: ExtenderVerb[ScorePart], pod: Pod, rows: Rows) -> Ints | None:
+        """Return scores from 0 to 100 for each row; None if the plugin returns SKIP."""
         part, columns, state = asked.part, self.cluster.columns, CycleState()
         places: Rows | slice = slice(None)
         if asked.among:
             among = np.zeros(columns.size, dtype=np.bool_)
             among[rows] = True
             if np.count_nonzero(among) < len(rows):
-                # A node that was named twice is there once, and counts once for what others are compared with.
+                # A node that is named twice must count once in comparisons with the other nodes.
                 rows, places = np.unique(rows, return_inverse=True)
         nodes = NodeView(columns, rows, len(rows)) if asked.among else everything(columns)
         if part.prepares is not None:
@@ -192,31 +196,31 @@ class ExtenderCore:
                 return None
             if said is not None:
                 _no_error(said)
-        points = part.plugin.score(state, pod, nodes) if asked.among else self._answers.score(part, state, pod, nodes)
+        scores = part.plugin.score(state, pod, nodes) if asked.among else self._results.score(part, state, pod, nodes)
         if part.normalizer is not None:
             feasible = np.zeros(len(nodes), dtype=np.bool_)
             feasible[slice(None) if asked.among else rows] = True
-            points = part.normalizer.normalize(state, pod, points, feasible)
-        if points.shape != (len(nodes),):
-            raise ValueError(f"points of shape {points.shape} for {len(nodes)} nodes")
-        points = points[places] if asked.among else points[rows]
-        if len(points) and not (points.min() >= 0 and points.max() <= MAX_SCORE):
-            raise ValueError(f"points outside 0..{MAX_SCORE}")
-        return points
+            scores = part.normalizer.normalize(state, pod, scores, feasible)
+        if scores.shape != (len(nodes),):
+            raise ValueError(f"scores of shape {scores.shape} for {len(nodes)} nodes")
+        scores = scores[places] if asked.among else scores[rows]
+        if len(scores) and not (scores.min() >= 0 and scores.max() <= MAX_SCORE):
+            raise ValueError(f"scores outside 0..{MAX_SCORE}")
+        return scores
 
-    # -- making room -------------------------------------------------------------------------------------------------
+    # -- preempt -----------------------------------------------------------------------------------------------------
 
     def preempt(self, verb: str, pod: Pod, candidates: Sequence[NodeVictims]) -> list[str]:
         """
-        List the nodes of *candidates* that stay worth evicting their victims from.
+        Return the nodes of *candidates* whose victims are still worth evicting.
 
-        An agent that only scores minds none of them. One that filters is asked again with the victims gone: whom it would
-        refuse even then, nobody should be evicted for.
+        A priority verb accepts all of them. A predicate is evaluated again without the victims: a node that it still
+        refuses is dropped, because the eviction would not help.
         """
         asked = self.predicates.get(verb)
         if asked is None:
             return [one.node for one in candidates]
-        # Where a node is judged by itself, all can be tried at once.
+        # If the filter reads each node by itself, one evaluation covers all nodes.
         single = bool(asked.part.as_one)
         groups = [[one] for one in candidates[:MOST_TRIED]] if single else [candidates]
         untried = [one.node for one in candidates[MOST_TRIED:]] if single else []
@@ -226,14 +230,14 @@ class ExtenderCore:
             raise AgentError(f"predicate {verb!r} raised {type(error).__name__}: {error}") from error
 
     def _accepting(self, part: FilterPart, pod: Pod, candidates: Sequence[NodeVictims]) -> list[str]:
-        """List those of *candidates* that would take the pod with all their victims gone."""
+        """Return the candidates that would accept the pod with all their victims gone."""
         rows = self._rows([one.node for one in candidates])
         supposed = as_if(self.cluster.columns, gone=list(self._victims(candidates)))
         refused = {place for place, _ in self._refused(part, pod, rows, supposed.view())}
         return [one.node for place, one in enumerate(candidates) if place not in refused]
 
     def _victims(self, candidates: Sequence[NodeVictims]) -> Iterator[tuple[int, Pod]]:
-        """Go through the victims that are where they are said to be, each once, with their rows."""
+        """Yield the victims that are on the stated node, each once, with their rows."""
         seen: set[str] = set()
         for one in candidates:
             for uid in one.uids:
@@ -254,13 +258,13 @@ class ExtenderCore:
             return np.array(rows, dtype=np.intp)
 
 
-def _ask(part: FilterPart, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-    """Ask a filter, and keep nothing."""
+def _filter_uncached(part: FilterPart, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
+    """Run a filter without the cache."""
     return part.plugin.filter(state, pod, nodes)
 
 
-def _worded(refusal: Refusal) -> Refusal:
-    """Make sure that whoever is told why can be told."""
+def _checked(refusal: Refusal) -> Refusal:
+    """Raise TypeError now if a reason is not a string."""
     ", ".join(refusal.reasons)
     return refusal
 

@@ -1,8 +1,8 @@
 """
-A heap whose entries can be replaced and discarded, and whose size follows what is in it now.
+Heap with replaceable and removable entries; its size stays proportional to its content.
 
-Replacing or discarding leaves the old entry behind as stale. Stale entries are dropped when they reach the top, and all
-at once when they outnumber the live ones: amortised, every operation costs what it costs in a plain heap.
+Replaced and removed entries remain in the heap as stale. Stale entries are dropped at the top, and all at once when
+they outnumber the live ones. Amortised, every operation costs as much as in a plain heap.
 """
 
 import heapq
@@ -17,36 +17,36 @@ FEW: Final = 8
 
 
 class LazyHeap(Generic[Value, Order]):
-    """Values in an order, each at most once; equal orders go by which value was put first."""
+    """Ordered values, each at most once; values of equal order leave in the order of insertion."""
 
     __slots__ = ("_count", "_entries", "_live")
 
     def __init__(self) -> None:
         """Start empty."""
         self._count = 0
-        # Any: heapq wants an order that can be compared, and type variables cannot say so.
+        # Any: heapq needs comparable entries, which type variables cannot express.
         self._entries: list[Any] = []
         self._live: dict[Value, tuple[Order, int, Value]] = {}
 
     def __len__(self) -> int:
-        """Count the values."""
+        """Return the number of values."""
         return len(self._live)
 
     def __contains__(self, value: Value) -> bool:
-        """Say whether a value is in it."""
+        """Return whether a value is in the heap."""
         return value in self._live
 
     def __iter__(self) -> Iterator[Value]:
-        """Go through the values, in no particular order."""
+        """Iterate over the values in no particular order."""
         return iter(self._live)
 
     @property
     def entries(self) -> int:
-        """The number of entries kept, stale ones included."""
+        """Number of stored entries, including stale ones."""
         return len(self._entries)
 
     def put(self, value: Value, order: Order) -> None:
-        """Add a value, or move it to another place."""
+        """Add a value, or change its order."""
         self._count += 1
         entry = (order, self._count, value)
         self._live[value] = entry
@@ -55,12 +55,12 @@ class LazyHeap(Generic[Value, Order]):
             self._compact()
 
     def discard(self, value: Value) -> None:
-        """Take a value out if it is in it."""
+        """Remove a value if it is in the heap."""
         if self._live.pop(value, None) is not None and len(self._entries) > 2 * len(self._live) + FEW:
             self._compact()
 
     def first(self) -> tuple[Order, Value] | None:
-        """Return the first value with its order; None when there is none."""
+        """Return the first value with its order, or None."""
         entries = self._entries
         while entries:
             entry: tuple[Order, int, Value] = entries[0]
@@ -70,11 +70,11 @@ class LazyHeap(Generic[Value, Order]):
         return None
 
     def snapshot(self) -> tuple[tuple[Value, Order], ...]:
-        """Return the values with their orders; putting them into an empty heap one by one makes the same heap."""
+        """Return values with their orders; putting them into an empty heap one by one gives an equal heap."""
         return tuple((value, order) for order, _, value in sorted(self._live.values(), key=lambda entry: entry[1]))
 
     def pop(self) -> Value | None:
-        """Take the first value out; None when there is none."""
+        """Remove and return the first value, or None."""
         while self._entries:
             entry: tuple[Order, int, Value] = heapq.heappop(self._entries)
             if self._live.get(entry[2]) is entry:
@@ -82,8 +82,8 @@ class LazyHeap(Generic[Value, Order]):
                 return entry[2]
         return None
 
-    def sort_anew(self, order: Callable[[Value], Order]) -> None:
-        """Ask for every value's order again; equal ones keep the order in which they were put."""
+    def reorder(self, order: Callable[[Value], Order]) -> None:
+        """Recompute the order of every value; equal ones keep the order of insertion."""
         self._live = {value: (order(value), count, value) for value, (_, count, _) in self._live.items()}
         self._compact()
 

@@ -1,9 +1,9 @@
 """
 The decision loop: `feed(*events) -> [command, …]`.
 
-The host feeds what happened and performs what comes back. Nothing here awaits, reads a clock or draws a random number:
-time comes with TimePassed and ties are broken by the *pick* the host hands in. The same object runs live and in
-simulation.
+The host feeds events and executes the returned commands. The loop never awaits, reads no clock and draws no random
+number: time arrives with TimePassed, and the host's *pick* breaks ties. The scheduler and the simulator run the same
+class.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,14 +28,14 @@ from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.cluster_state import ClusterState
 
 Pick = Callable[[int], int]
-"""Given n, returns a number in 0..n-1; how ties are broken."""
+"""Given n, returns a number in 0..n-1 to break a tie."""
 
 
 class Loop:
-    """Cluster, queue, binding cycles and profiles together."""
+    """Cluster state, queue, binding cycles and profiles."""
 
     def __init__(self, make_profiles: MakeProfiles, pick: Pick, settings: LoopSettings | None = None) -> None:
-        """Build profiles over this loop's own view of the cluster; *pick* breaks ties."""
+        """Build profiles over a new, empty cluster state; *pick* breaks ties."""
         self._state = state = LoopState(make_profiles, settings or LoopSettings())
         self.cluster: ClusterState = state.cluster
         self.queue: SchedulingQueue = state.queue
@@ -50,16 +50,16 @@ class Loop:
 
     @property
     def now(self) -> float:
-        """The time of the last `TimePassed`."""
+        """The time of the last `TimePassed`, in seconds."""
         return self.cluster.now
 
     def feed(self, *happened: Event) -> list[Command]:
-        """Take events in, decide what can be decided, and return what is to be done, in order."""
+        """Apply events, decide pods, and return commands in order."""
         self.take(*happened)
         return self.decide(self._state.settings.cycles_per_feed)
 
     def take(self, *happened: Event) -> None:
-        """Take events in without deciding anything yet."""
+        """Apply events without deciding pods."""
         for event in happened:
             self._take(event)
 
@@ -94,7 +94,7 @@ class Loop:
             case events.BindFailed(uid, reason):
                 self._bind_failed(uid, reason)
             case events.ReportUnschedulableFailed(uid):
-                self._tell_failed(uid)
+                self._report_failed(uid)
             case events.WorkDone(uid, plugin, attempt):
                 self._state.do(*self.bindings.work_done(uid, plugin, attempt))
             case events.WorkFailed(uid, plugin, attempt, reason):
@@ -109,9 +109,9 @@ class Loop:
                 assert_never(event)
 
     def decide(self, limit: int = 0) -> list[Command]:
-        """Decide up to *limit* pods (0: all that are ready) and return what is to be done, in order."""
+        """Decide up to *limit* pods (0 for all that are ready) and return all pending commands in order."""
         if len(self.bindings.waiting):
-            # Plugins may allow or refuse waiting pods wherever they are called, not only in `permit`.
+            # Plugins can allow or refuse waiting pods in any call, not only in `permit`.
             self._state.do(*self.bindings.settle())
         self._cycle.run(limit)
         self._ask_to_be_woken()
@@ -120,38 +120,38 @@ class Loop:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the last `decide` stopped at its limit, and pods may be ready that it did not look at."""
+        """Whether the last `decide` stopped at its limit, with pods left that may be ready."""
         return self._cycle.unfinished
 
     @property
     def tried(self) -> list[str]:
-        """The profiles of the pods the last `decide` looked at, whatever came of it."""
+        """Profiles of the pods that the last `decide` attempted, whatever the result."""
         return self._cycle.tried
 
     @property
     def awaits_plugin(self) -> bool:
-        """Whether pods wait and a plugin has asked to be woken, which may help them."""
+        """Whether pods wait and a timed plugin is due later, which may help them."""
         return len(self.queue) > 0 and self._timers.next_time() is not None
 
     @property
     def asked_until(self) -> float | None:
-        """The latest of the times that plugins asked for: permit waits, retries, wake-ups."""
+        """The latest time in seconds that plugins asked for: permit deadlines, retries and wake-ups."""
         times = [self._timers.next_time(), self.queue.retried_at, self.bindings.waiting.last_deadline()]
         return max((at for at in times if at is not None), default=None)
 
     @property
     def pending(self) -> int:
-        """How many commands the next `decide` will return, whatever it decides."""
+        """Number of commands that the next `decide` returns in any case."""
         return len(self._state.commands)
 
-    # -- as data -----------------------------------------------------------------------------------------------------
+    # -- snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> LoopSnapshot:
         """
-        Return everything that is known, as data; without pending commands.
+        Return the complete state as data, without pending commands.
 
-        Signatures are no data. A shape whose signature no waiting pod has any more is therefore retired here as well:
-        otherwise its signature could come back, and mean something to this loop that it cannot mean to a restored one.
+        Signatures cannot be stored. A shape whose signature no waiting pod has any more is therefore retired. Otherwise
+        that signature could reappear and join the shape in this loop, but not in a restored one.
         """
         snapshot = LoopSnapshot(
             wake=self._wake,
@@ -166,10 +166,10 @@ class Loop:
 
     def restore(self, snapshot: LoopSnapshot) -> None:
         """
-        Know what the snapshot was taken of; nothing may have been fed before.
+        Restore a snapshot into a new loop that was not fed yet.
 
-        Raise `SnapshotError` if the snapshot contradicts itself, or names profiles that the loop does not have; the loop is
-        of no use then.
+        Raise `SnapshotError` if the snapshot is inconsistent or names unknown profiles; the loop must then be
+        discarded.
         """
         check_rows(snapshot)
         try:
@@ -180,15 +180,15 @@ class Loop:
             self.queue.restore(snapshot.queue, labels)
             self.bindings.restore(self.now, snapshot.underway, labels)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
-            raise SnapshotError(f"the snapshot contradicts itself ({type(error).__name__}: {error})") from error
+            raise SnapshotError(f"the snapshot is inconsistent ({type(error).__name__}: {error})") from error
         self._state.changes = snapshot.changes
         self._wake = snapshot.wake
 
-    # -- what happened -----------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def _pass_time(self, event: events.TimePassed, now: float) -> None:
         if self._wake is not None and now >= self._wake:
-            # The wake-up that was asked for has come; the next one has to be asked for again.
+            # The requested time has come; the next one must be requested again.
             self._wake = None
         if now <= self.now:
             return
@@ -199,23 +199,23 @@ class Loop:
         self._timers.pass_time(now)
 
     def _pod_seen(self, pod: Pod) -> None:
-        """Queue a pod that waits, and let go of one that waits no more."""
+        """Queue a waiting pod, or remove a pod that no longer waits."""
         if pod.finished or (pod.deleting and not pod.node_name):
             self._leave(pod.uid)
         elif pod.node_name:
             self.queue.remove(pod.uid)
-            underway = self.bindings.get(pod.uid)
-            if underway is not None:
+            cycle = self.bindings.get(pod.uid)
+            if cycle is not None:
                 self._state.withdraw(pod.uid)
-                if underway.node == pod.node_name and underway.stage == "binding":
+                if cycle.node == pod.node_name and cycle.stage == "binding":
                     self.bindings.bound(pod.uid)
                 else:
                     self.bindings.drop(pod.uid)
-        elif (underway := self.bindings.get(pod.uid)) is not None:
-            # Its node was chosen for what it was; what it is now counts if it has to be queued again.
-            underway.latest = pod
+        elif (cycle := self.bindings.get(pod.uid)) is not None:
+            # The node was chosen for the earlier version; the new one is used if the pod is queued again.
+            cycle.latest = pod
         elif self.cluster.cache.get(pod.uid) is not None:
-            # Bound, and this is older news.
+            # Bound already; this event is older.
             return
         elif self.queue.get(pod.uid) is not None:
             self.queue.update(pod)
@@ -230,27 +230,27 @@ class Loop:
             self._state.withdraw(uid)
 
     def _bind_failed(self, uid: PodUid, reason: str) -> None:
-        underway = self.bindings.get(uid)
-        if underway is not None and underway.stage == "binding":
-            self.bindings.abandon(underway, Status(Code.ERROR, (reason,)))
+        cycle = self.bindings.get(uid)
+        if cycle is not None and cycle.stage == "binding":
+            self.bindings.abandon(cycle, Status(Code.ERROR, (reason,)))
 
-    def _tell_failed(self, uid: PodUid) -> None:
+    def _report_failed(self, uid: PodUid) -> None:
         """Report the same message again after the next attempt: the last report was lost."""
-        underway = self.bindings.get(uid)
-        queued = self.queue.get(uid) if underway is None else underway.queued
+        cycle = self.bindings.get(uid)
+        queued = self.queue.get(uid) if cycle is None else cycle.queued
         if queued is not None:
             queued.told = ""
 
     def _abandon_those_on(self, change: ClusterChange) -> None:
-        """Requeue pods whose chosen node has left, unless the host has their `Bind` and will report its outcome."""
+        """Requeue pods whose chosen node was removed, unless the host has their `Bind` and will report its outcome."""
         if change.kind is not ChangeKind.NODE_REMOVED or change.before is None:
             return
-        for underway in self.bindings:
-            if underway.node != change.before.name:
+        for cycle in self.bindings:
+            if cycle.node != change.before.name:
                 continue
-            withdrawn = self._state.withdraw(underway.queued.pod.uid)
-            if withdrawn or underway.stage != "binding":
-                self.bindings.abandon(underway, Status(Code.ERROR, (NODE_GONE,)))
+            withdrawn = self._state.withdraw(cycle.queued.pod.uid)
+            if withdrawn or cycle.stage != "binding":
+                self.bindings.abandon(cycle, Status(Code.ERROR, (NODE_GONE,)))
 
     def _ask_to_be_woken(self) -> None:
         due = self.now if self._cycle.unfinished else self.queue.next_time()

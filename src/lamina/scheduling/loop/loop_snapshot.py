@@ -1,12 +1,11 @@
 """
-Everything a loop knows, as data: taken from one loop, put into a fresh one that has the same profiles.
+Snapshot of a loop: taken from one loop, restored into a new loop with the same profiles.
 
-    loop ──snapshot──> LoopSnapshot ──pieces──> bytes ──assemble──> LoopSnapshot ──restore──> fresh loop
+    loop ──snapshot──> LoopSnapshot ──pieces──> bytes ──assemble──> LoopSnapshot ──restore──> new loop
 
-The fresh loop answers to the same events with the same commands. A snapshot is shallow: it shares pods, nodes, reports and
-images with the loop, so that taking one costs a pass over the objects and no copies of them. Not part of it: evaluations
-that are kept to save time (an evaluation that was kept equals a fresh one), what plugins keep to themselves
-(`what_is_lost`), and commands that were not handed out yet.
+The new loop returns the same commands for the same events. A snapshot is shallow: it shares pods, nodes, reports and
+images with the loop, so that taking one costs a pass over the objects but copies none of them. It does not include
+cached evaluations (they equal fresh ones), the private state of plugins (`what_is_lost`), or pending commands.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,20 +22,20 @@ from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.state.cluster_state import ClusterSnapshot
 
 OWN: Final = "lamina."
-"""The package of plugins that keep nothing to themselves but what they can work out again."""
+"""Package prefix of in-tree plugins: their private state can be computed again."""
 PIECE: Final = 1000
-"""Items of a list that are encoded at a time."""
+"""Number of list items that are encoded at a time."""
 
 
 class SnapshotError(LaminaError):
-    """A snapshot contradicts itself or does not fit the loop."""
+    """A snapshot is inconsistent or does not fit the loop."""
 
 
 class LoopSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a loop knows."""
+    """Complete content of a loop, apart from caches and plugin state."""
 
     wake: float | None
-    """When the loop last asked to be woken, if that time has not come."""
+    """The time of the last WakeAt in seconds, if it is still to come."""
     changes: int
     cluster: ClusterSnapshot
     queue: QueueSnapshot
@@ -47,12 +46,12 @@ FIELDS: Final = {
     **{field.name: field.type for field in msgspec.structs.fields(LoopSnapshot) if field.name != "cluster"},
     **{f"cluster.{field.name}": field.type for field in msgspec.structs.fields(ClusterSnapshot)},
 }
-"""The parts of a snapshot, and what they consist of."""
+"""Parts of a snapshot and their types."""
 LISTS: Final = frozenset(name for name, kind in FIELDS.items() if get_origin(kind) is tuple)
 
 
 def pieces(snapshot: LoopSnapshot) -> Iterator[tuple[str, bytes]]:
-    """Yield the parts of a snapshot as MessagePack, long lists in pieces: other threads get a turn in between."""
+    """Yield the parts of a snapshot as MessagePack; long lists in pieces, so that other threads can run in between."""
     for name in FIELDS:
         part, _, field = name.partition(".")
         value = getattr(snapshot, part)
@@ -66,13 +65,13 @@ def pieces(snapshot: LoopSnapshot) -> Iterator[tuple[str, bytes]]:
 
 
 def assemble(found: Iterable[tuple[str, bytes]]) -> LoopSnapshot:
-    """Put the pieces of a snapshot together; raise `SnapshotError` when they make none."""
-    # Any: each part has a type of its own.
+    """Build a snapshot from its pieces. Raise `SnapshotError` if they are invalid or incomplete."""
+    # Any: each part has its own type.
     lists: dict[str, list[Any]] = {name: [] for name in LISTS}
     values: dict[str, Any] = {}
     for name, data in found:
         if name not in FIELDS or name in values:
-            raise SnapshotError(f"the snapshot has a part {name!r:.40} that is not known or there twice")
+            raise SnapshotError(f"the snapshot has an unknown or duplicate part {name!r:.40}")
         try:
             value = msgspec.msgpack.decode(data, type=FIELDS[name])
         except (ValueError, RecursionError) as error:
@@ -84,13 +83,13 @@ def assemble(found: Iterable[tuple[str, bytes]]) -> LoopSnapshot:
     values |= {name: tuple(items) for name, items in lists.items()}
     missing = sorted(FIELDS.keys() - values.keys())
     if missing:
-        raise SnapshotError(f"the snapshot lacks {', '.join(missing)}")
+        raise SnapshotError(f"the snapshot has no {', '.join(missing)}")
     cluster = {name.partition(".")[2]: values.pop(name) for name in FIELDS if "." in name}
     return LoopSnapshot(cluster=ClusterSnapshot(**cluster), **values)
 
 
 def check_rows(snapshot: LoopSnapshot) -> None:
-    """See that no row is beyond those that nodes have: arrays are made as long as the highest row says."""
+    """Check that no row exceeds the number of nodes: array sizes follow the highest row."""
     cluster, inventory = snapshot.cluster, snapshot.cluster.inventory
     rows = chain(
         cluster.columns.spare,
@@ -99,7 +98,7 @@ def check_rows(snapshot: LoopSnapshot) -> None:
         (row for row, _, _ in inventory.trust.ends),
         (node.row for node in inventory.nodes),
         (held.row for held in inventory.held),
-        (told[0] for told in inventory.rates),
+        (rate[0] for rate in inventory.rates),
         (one.row for one in inventory.arrivals.arrivals),
         inventory.arrivals.busy,
         *(rows for _, rows in inventory.platforms.rows),
@@ -107,14 +106,14 @@ def check_rows(snapshot: LoopSnapshot) -> None:
     height = len(cluster.columns.nodes)
     beyond = next((row for row in rows if not 0 <= row < height), None)
     if beyond is not None:
-        raise SnapshotError(f"the snapshot has something in row {beyond}, and {height} rows")
+        raise SnapshotError(f"the snapshot refers to row {beyond}, but has only {height} rows")
 
 
 def what_is_lost(profiles: Mapping[str, Profile]) -> tuple[str, ...]:
     """
-    List plugins from elsewhere that may keep books which no snapshot has.
+    List out-of-tree plugins whose private state a snapshot may lack.
 
-    Those that take part in binding cycles, and those that follow pods or time.
+    These are plugins that take part in binding cycles, and those that implement `PodFollower` or `TimedPlugin`.
     """
     return tuple(
         sorted(
@@ -133,10 +132,10 @@ def what_is_lost(profiles: Mapping[str, Profile]) -> tuple[str, ...]:
 
 
 def unsigned_shapes(snapshot: LoopSnapshot, profile: str) -> set[int]:
-    """Return the numbers of shapes in a snapshot that are not those of any pod's signature now."""
-    pods = [*snapshot.queue.pods, *(underway.queued for underway in snapshot.underway)]
-    mine = [pod for pod in pods if pod.profile == profile]
-    numbers: set[object] = {pod.shape for pod in mine} | {pod.group for pod in mine}
+    """Return the shape numbers in a snapshot that no pod's current signature has."""
+    pods = [*snapshot.queue.pods, *(cycle.queued for cycle in snapshot.underway)]
+    own = [pod for pod in pods if pod.profile == profile]
+    numbers: set[object] = {pod.shape for pod in own} | {pod.group for pod in own}
     numbers |= {group.label for group in snapshot.queue.groups if group.profile == profile}
-    signed = {pod.shape for pod in mine if pod.signed}
+    signed = {pod.shape for pod in own if pod.signed}
     return {number for number in numbers - signed if isinstance(number, int)}

@@ -1,4 +1,4 @@
-"""What the loop and its cycle share: the cluster, pods that wait, pods in a binding cycle, and the commands so far."""
+"""State shared by the loop and its scheduling cycle: cluster, queue, binding cycles, profiles and pending commands."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -20,12 +20,12 @@ MakeProfiles = Callable[[PluginContext], Mapping[str, Profile]]
 
 
 class LoopSettings(msgspec.Struct, frozen=True):
-    """How the loop runs, apart from its profiles."""
+    """Settings of the loop, apart from its profiles."""
 
     backoff: PodBackoff = PodBackoff()
     detail: Detail = "brief"
     cycles_per_feed: int = 0
-    """Decide at most this many pods before returning (0: as many as there are); the rest follows at the next feed."""
+    """Maximum number of pods decided per feed; 0 for all that are ready. The next feed continues."""
 
 
 class LoopState:
@@ -40,7 +40,7 @@ class LoopState:
         self.cluster.columns.fact_raised = self._fact_raised
         self.profiles = dict(make_profiles(self.cluster.context))
         self.changes = 0
-        """How many changes there were so far."""
+        """Number of cluster changes so far."""
         self.commands: list[Command] = []
 
     @property
@@ -49,27 +49,27 @@ class LoopState:
         return self.cluster.now
 
     def do(self, *commands: Command) -> None:
-        """Ask the host to perform commands."""
+        """Add commands for the host."""
         self.commands.extend(commands)
 
     def withdraw(self, uid: PodUid) -> bool:
         """
-        Take back the pending `Bind` or `DoWork` of a pod, and return whether there was one.
+        Remove the pending `Bind` or `DoWork` of a pod; return whether there was one.
 
-        Commands stay pending while another instance leads: `take` adds them, only `decide` hands them out.
+        Commands stay pending while another instance leads: `take` adds them, and only `decide` returns them.
         """
         before = len(self.commands)
         self.commands = [one for one in self.commands if not (isinstance(one, Bind | DoWork) and one.pod.uid == uid)]
         return len(self.commands) < before
 
     def react(self, changes: Iterable[ClusterChange]) -> None:
-        """Wake waiting pods that changes may help."""
+        """Wake waiting pods that the changes may help."""
         for change in changes:
             self.changes += 1
             self.queue.react(change)
 
     def nominate(self, pod: Pod, node: str, victims: Iterable[Pod] = ()) -> None:
-        """Hold room for a pod on *node*, where *victims* are to go, and give back what was held elsewhere."""
+        """Reserve resources for a pod on *node*, where *victims* are evicted, and end its earlier nomination."""
         self.do(Nominate(pod, node))
         before = self.cluster.nominations.node_of(pod.uid)
         if before and before != node:
@@ -77,12 +77,12 @@ class LoopState:
         self.cluster.nominate(pod, node, victims)
 
     def end_nomination(self, pod: Pod) -> None:
-        """Give back the room that was held for a pod."""
+        """End a pod's nomination and release what was reserved for it."""
         self.do(Nominate(pod, ""))
         self.react(self.cluster.end_nomination(pod.uid))
 
-    def tell(self, pod: Pod, decision: Decision) -> None:
-        """Tell a pod's owner why it waits, unless that is what was told last."""
+    def report_unschedulable(self, pod: Pod, decision: Decision) -> None:
+        """Report to a pod's owner why it waits, unless the last report had the same message."""
         queued = self.queue.get(pod.uid)
         if queued is not None:
             if queued.told == decision.message:
@@ -91,30 +91,30 @@ class LoopState:
         self.do(ReportUnschedulable(pod, decision))
 
     def plugin_raised(self, pod: Pod | None, plugin: str, point: str, status: Status) -> None:
-        """Tell the operator that a plugin raised where no attempt could fail for it."""
+        """Report to the operator that a plugin raised outside of a pod's attempt."""
         self.do(ReportPluginError(plugin, point, status.message, pod))
 
     def _fact_raised(self, fact: str, method: str, error: Exception) -> None:
         self.plugin_raised(None, fact, method, raised(error))
 
-    def _give_up(self, underway: BindingCycle, status: Status) -> None:
-        """Take a pod back that had a node and could not be bound to it."""
-        queued, pod = underway.queued, underway.queued.pod
-        stale = self.changes > underway.changes
-        if underway.latest is not None:
-            queued.pod = underway.latest
+    def _give_up(self, cycle: BindingCycle, status: Status) -> None:
+        """Requeue a pod whose binding cycle failed."""
+        queued, pod = cycle.queued, cycle.queued.pod
+        stale = self.changes > cycle.changes
+        if cycle.latest is not None:
+            queued.pod = cycle.latest
             queued.sign()
         self.cluster.forget(pod)
-        # The others first: what this pod gives back must not count as news for itself.
-        self.react([ClusterChange(ChangeKind.POD_REMOVED, self.cluster.row(underway.node), pod=pod)])
+        # The other pods first: what this pod releases must not wake the pod itself.
+        self.react([ClusterChange(ChangeKind.POD_REMOVED, self.cluster.row(cycle.node), pod=pod)])
         broke = status.code is Code.ERROR
         refused_by = frozenset([status.plugin]) if status.plugin and not broke else frozenset[str]()
         self.queue.put_back(queued, refused_by, broke=broke, stale=stale, alone=True)
-        # One node was asked, the chosen one: so says kube-scheduler, too.
+        # As kube-scheduler: the message mentions one node, the chosen one.
         message = status.message if broke else pending_message(1, dict.fromkeys(status.reasons, 1))
-        self.tell(
+        self.report_unschedulable(
             pod,
             msgspec.structs.replace(
-                underway.decision, at=self.now, outcome="failed" if broke else "unschedulable", message=message
+                cycle.decision, at=self.now, outcome="failed" if broke else "unschedulable", message=message
             ),
         )

@@ -1,9 +1,9 @@
 """
-Room that nominated pods hold: which nodes a pod must leave to others, and when a nomination has become pointless.
+Nodes that are reserved for nominated pods, and nominations that no longer make sense.
 
-As upstream, a node takes a pod only if it passes the filters twice: as the node is, and as if the nominated pods of equal
-or higher priority ran there. A nomination ends when its pod is bound or deleted (`ClusterState`), or when the node would
-not take the pod even with the evicted pods gone.
+As upstream, a pod must pass a node's filters twice: as the node is, and as if the nominated pods of equal or higher
+priority ran there. A nomination ends when its pod is bound or deleted (`ClusterState`), or when the node would not fit
+even without the evicted pods.
 """
 
 from lamina.model.decision import Refusal
@@ -16,7 +16,7 @@ from lamina.scheduling.state.hypothesis import as_if
 
 
 def withheld_from(cluster: ClusterState, profile: Profile, pod: Pod, evaluation: ShapeEvaluation) -> dict[int, Refusal]:
-    """Return the rows that pass as they are and that nominated pods leave no room on, with the reason."""
+    """Return feasible rows that do not fit beside the pods nominated there, with the refusal."""
     withheld: dict[int, Refusal] = {}
     if evaluation.stop is not None:
         return withheld
@@ -32,7 +32,7 @@ def withheld_from(cluster: ClusterState, profile: Profile, pod: Pod, evaluation:
 
 
 def still_fits(cluster: ClusterState, profile: Profile, pod: Pod) -> bool:
-    """Say whether the node a pod is nominated for would take it once the pods that are leaving are gone."""
+    """Return whether a pod's nominated node would fit once the leaving pods are gone."""
     nominations = cluster.nominations
     row = cluster.row(nominations.node_of(pod.uid))
     node = cluster.columns.nodes[row] if row >= 0 else None

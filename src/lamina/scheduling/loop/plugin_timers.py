@@ -1,4 +1,4 @@
-"""Plugins that asked to be woken at a time."""
+"""Wake-up times of plugins that implement `TimedPlugin`."""
 
 import math
 from collections.abc import Iterator
@@ -9,22 +9,22 @@ from lamina.scheduling.loop.loop_state import LoopState
 
 
 class PluginTimers:
-    """Wakes the timed plugins of all profiles; a loop without any pays for an empty list."""
+    """Wakes the timed plugins of all profiles. Without timed plugins it costs one check of an empty list."""
 
     def __init__(self, state: LoopState) -> None:
-        """Find the plugins that can be woken; one that two profiles share is woken once."""
+        """Collect the timed plugins; a plugin shared by two profiles is woken once."""
         self._state = state
         self.plugins: list[TimedPlugin] = list(_timed(state))
         self._served: dict[str, float] = {}
-        """The time at which each plugin was woken last, as it had asked for it."""
+        """For each plugin, the `wake_at` value it was last woken for."""
 
     def next_time(self) -> float | None:
-        """Return the next time a plugin asked for. A time that has passed is not asked for again."""
+        """Return the earliest future `wake_at` in seconds, or None."""
         times = [self._time_of(plugin) for plugin in self.plugins]
         return min((at for at in times if at is not None and at > self._state.now), default=None)
 
     def pass_time(self, now: float) -> None:
-        """Wake the plugins whose time has come; pods they refused are tried again if they say so."""
+        """Wake the plugins that are due, and retry the pods they refused if `wake` returns True."""
         for plugin in self.plugins:
             at = self._time_of(plugin)
             if at is None or at > now or at == self._served.get(plugin.name):
@@ -39,7 +39,7 @@ class PluginTimers:
                 self._state.queue.retry(plugin.name)
 
     def _time_of(self, plugin: TimedPlugin) -> float | None:
-        """Read when a plugin wants to be woken; anything but a finite number counts as None."""
+        """Return a plugin's `wake_at`; None for anything but a finite number."""
         try:
             at: object = plugin.wake_at
         except Exception as error:  # noqa: BLE001 - a plugin that raises must not stop the loop

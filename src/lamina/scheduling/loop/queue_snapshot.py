@@ -1,8 +1,8 @@
 """
-The scheduling queue as data, for recordings.
+Snapshot of the scheduling queue, for recordings.
 
-Numbers of shapes mean something within one process only. A snapshot keeps them as labels: restoring signs each pod again
-and gives the label the number that the signature has now. A label that no signature has any more gets a number of its own.
+Shape numbers are valid within one process only. A snapshot stores them as labels. Restoring signs each pod again and
+maps its label to the current number of the signature. A label without a signature gets a new number.
 """
 
 from collections.abc import Mapping
@@ -14,19 +14,19 @@ from lamina.scheduling.contract.status import Status
 from lamina.scheduling.runtime.profile import Profile
 
 Times = tuple[tuple[PodUid, tuple[float, int]], ...]
-"""Pods by a time and a serial number, in the order in which a heap was given them."""
+"""Pods with a time and a serial number, in the order of insertion into a heap."""
 Label = int | str
-"""What tells a group from others of its profile: the number of a shape, or the pod that is alone in it."""
+"""Identifies a group within its profile: the number of a shape, or the uid of a pod that is alone in its group."""
 
 
 class QueuedPodSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod and its history in the queue."""
+    """A queued pod and its history in the queue."""
 
     pod: Pod
     profile: str
     shape: int | None
     signed: bool
-    """Whether *shape* is what the pod's signature leads to at the time of the snapshot."""
+    """Whether *shape* was the current shape of the pod's signature when the snapshot was taken."""
     arrived_at: float
     queued_at: float
     serial: int
@@ -42,7 +42,7 @@ class QueuedPodSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueuedGroupSnapshot(msgspec.Struct, frozen=True):
-    """Pods that wait together."""
+    """A group of pods that wait together."""
 
     profile: str
     label: Label
@@ -52,7 +52,7 @@ class QueuedGroupSnapshot(msgspec.Struct, frozen=True):
 
 
 class QueueSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole queue."""
+    """The complete queue."""
 
     now: float
     serial: int
@@ -67,26 +67,26 @@ class QueueSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     flush: Times
     gate_timers: Times
     group_timers: tuple[tuple[str, Label, tuple[float, int]], ...]
-    """Profile and label of groups that a plugin wants tried at a time."""
+    """Profile and label of groups with a retry time, with that time."""
 
 
 class ShapeNumbers:
-    """Translates the numbers of shapes in a snapshot into those of this process."""
+    """Maps shape numbers of a snapshot to those of this process."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
-        """Nothing is translated yet."""
+        """Start without mappings."""
         self.profiles = profiles
         self._numbers: dict[tuple[str, int], int] = {}
 
     def learn(self, queued: QueuedPodSnapshot) -> None:
-        """Sign a pod whose label still was that of its signature."""
+        """Map the label of a pod whose shape was current."""
         if queued.shape is not None and queued.signed:
             number = self.profiles[queued.profile].shape(queued.pod)
             if number is not None:
                 self._numbers[queued.profile, queued.shape] = number
 
     def number(self, profile: str, label: int) -> int:
-        """Return the number that a label stands for."""
+        """Return the number for a label."""
         key = (profile, label)
         if key not in self._numbers:
             self._numbers[key] = self.profiles[profile].new_shape()

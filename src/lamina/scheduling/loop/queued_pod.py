@@ -1,4 +1,4 @@
-"""A pod that waits, and the group it waits in."""
+"""Queued pods and the groups in which they wait."""
 
 from collections.abc import Callable, Hashable
 from typing import Final, TypeAlias
@@ -13,13 +13,13 @@ from lamina.scheduling.runtime.profile import Profile
 
 GroupKey: TypeAlias = tuple[Hashable, Profile]
 Place: TypeAlias = tuple[float, ...]
-"""What a queueSort plugin answers: smaller is sooner."""
+"""Result of `sort_key`; smaller keys come first."""
 UNSIGNED: Final = -1
-"""No profile has this edition."""
+"""An edition that no profile has."""
 
 
 class QueuedPodInfo(msgspec.Struct, eq=False):
-    """A pod and its history in the queue."""
+    """A queued pod and its history in the queue. Times are in seconds."""
 
     pod: Pod
     profile: Profile
@@ -31,26 +31,26 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
     refused_by: frozenset[str] = frozenset()
     backoff_until: float = 0.0
     broke: bool = False
-    """The last attempt failed rather than was refused: the back-off is always waited out."""
+    """Whether the last attempt failed with an error instead of a refusal; the pod then waits out its back-off."""
     place: str = "active"
     group: GroupKey | None = None
-    """The group it waits in, or was woken from and has not been tried since."""
+    """The group it waits in, or from which it was woken for an attempt that is still due."""
     told: str = ""
-    """What the owner was told last, so that the same news is not told twice."""
+    """The last reported message, so that it is not reported twice."""
     edition: int = 0
-    """The profile's, when the pod was signed."""
+    """The profile's edition when the pod was signed."""
     unsorted: Status | None = None
-    """Why it has no place among the others: the queueSort plugin could not say. Costs the pod the attempt."""
+    """Set if `sort_key` failed for the pod; its next attempt fails with this status."""
     gated_as: int = 0
-    """While it is gated: how many groups and gated pods the queue had seen before."""
+    """Serial number that orders gated pods and groups; valid while the pod is gated."""
 
     def sign(self) -> None:
-        """Work out the pod's shape, as it is now."""
+        """Compute the pod's shape."""
         self.edition = self.profile.edition
         self.shape = self.profile.shape(self.pod)
 
     def snapshot(self) -> QueuedPodSnapshot:
-        """Return everything that is known, as data."""
+        """Return the content as data."""
         return QueuedPodSnapshot(
             pod=self.pod,
             profile=self.profile.name,
@@ -72,7 +72,7 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
 
 
 def restored(saved: QueuedPodSnapshot, labels: ShapeNumbers) -> QueuedPodInfo:
-    """Make a pod of the queue again; *labels* knows all pods of the snapshot."""
+    """Restore a queued pod; *labels* must have learned all pods of the snapshot."""
     profile = labels.profiles[saved.profile]
     return QueuedPodInfo(
         pod=saved.pod,
@@ -95,32 +95,36 @@ def restored(saved: QueuedPodSnapshot, labels: ShapeNumbers) -> QueuedPodInfo:
 
 
 def label_of(key: GroupKey) -> Label:
-    """Return what tells a group from others of its profile."""
+    """Return the label of a group within its profile."""
     shape, _ = key
     return shape if isinstance(shape, int) else str(shape)
 
 
 def key_of(profile: str, label: Label, labels: ShapeNumbers) -> GroupKey:
-    """Return the key of a group again."""
+    """Return the key of a group from its label."""
     return (labels.number(profile, label) if isinstance(label, int) else label, labels.profiles[profile])
 
 
 class QueuedGroup:
     """
-    Pods of one shape that are refused for the same reasons, and which of them is tried next.
+    Pods of one shape that were refused for the same reasons; determines which of them is tried next.
 
-    Pods that were not tried in this very instant come first, then the queueSort order decides, then the serial.
-    The order is worked out when a pod of the group is first woken, and kept up to date from then on.
+    Pods that were not tried at the current time come first, ordered by queueSort and then by serial number. The order
+    is computed when a pod of the group is first woken, and updated from then on.
     """
 
     __slots__ = ("_joined", "_rested", "_sorted_at", "_tried", "_tried_at", "key", "number", "pods", "refused_by")
 
     def __init__(self, key: GroupKey, number: int) -> None:
-        """Start empty; *number* grows from group to group."""
+        """Start empty; *number* increases from group to group."""
         self.key = key
         self.number = number
         self.refused_by: frozenset[str] | None = None
-        """What the last pod was refused by; holds for all, since they are alike. None before the first pod."""
+        """
+        Plugins that refused the last pod; valid for all, since they have the same shape.
+
+        None before the first pod.
+        """
         self.pods: dict[PodUid, QueuedPodInfo] = {}
         self._joined: dict[PodUid, QueuedPodInfo] = {}
         """Pods that are in neither heap yet."""
@@ -131,28 +135,32 @@ class QueuedGroup:
         self._sorted_at = 0.0
 
     def snapshot(self) -> QueuedGroupSnapshot:
-        """Return everything that is known, as data; the order of its pods is worked out anew when one is woken."""
+        """Return the content as data. The order of pods is not included; it is computed again."""
         refused_by = tuple(sorted(self.refused_by or ()))
         return QueuedGroupSnapshot(self.key[1].name, label_of(self.key), self.number, refused_by, tuple(self.pods))
 
     @property
     def sample(self) -> QueuedPodInfo:
-        """A pod of the group."""
+        """Any pod of the group."""
         return next(iter(self.pods.values()))
 
     def add(self, queued: QueuedPodInfo) -> None:
-        """Take a pod in."""
+        """Add a pod."""
         self.pods[queued.pod.uid] = self._joined[queued.pod.uid] = queued
 
     def remove(self, uid: PodUid) -> None:
-        """Let a pod out."""
+        """Remove a pod."""
         del self.pods[uid]
         if self._joined.pop(uid, None) is None:
             self._rested.discard(uid)
             self._tried.discard(uid)
 
     def first(self, now: float, place: Callable[[QueuedPodInfo], Place], *, time_ordered: bool) -> QueuedPodInfo:
-        """Return the pod to try next; *place* asks the queueSort plugin, again at each time if it is *time_ordered*."""
+        """
+        Return the pod to try next.
+
+        *place* returns a pod's sort key; if *time_ordered*, it is called again whenever time has passed.
+        """
         if len(self.pods) == 1:
             return self.sample
 
@@ -167,7 +175,7 @@ class QueuedGroup:
                 self._rested.put(uid, order(uid))
         if time_ordered and self._sorted_at != now:
             self._sorted_at = now
-            self._rested.sort_anew(order)
+            self._rested.reorder(order)
         for uid, queued in self._joined.items():
             (self._tried if queued.queued_at == now else self._rested).put(uid, order(uid))
         self._joined.clear()

@@ -1,10 +1,10 @@
 """
-Which waiting pods a change may help.
+Index of waiting pods by the changes that may help them.
 
-Groups that were refused by the same plugins of the same profile share a bucket, so that one look tells whether any of
-them is interested in a kind of change. If a plugin refused for amounts (`AmountHinting`), the bucket finds the groups
-that what the changed node offers would satisfy, and asks the plugin about those only; otherwise it asks for each group.
-Gated pods are kept by the plugin that holds them: a change that plugin does not name costs nothing.
+Groups refused by the same plugins of the same profile share a bucket. One check then shows whether a kind of change
+concerns any of them. If a plugin refused for lack of amounts (`AmountHintPlugin`), the bucket looks up the groups whose
+needs the changed node offers. It calls the plugin only for these; otherwise it calls the plugin for each group. Gated
+pods are indexed by the plugin that holds them; a change that the plugin does not list costs nothing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,11 +17,11 @@ from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 
 OfferedAmounts: TypeAlias = dict[tuple[str, str], Mapping[str, int] | None]
-"""What the changed node offers, by profile and plugin: asked for once for all buckets."""
+"""Amounts that the changed node offers, by profile and plugin; computed once for all buckets."""
 
 
 class RetryBucket:
-    """Groups that the same plugins of a profile refused."""
+    """Groups refused by the same plugins of a profile."""
 
     __slots__ = ("_indexes", "_interested", "_unknown", "groups", "profile", "refused_by")
 
@@ -32,11 +32,11 @@ class RetryBucket:
         self.groups: dict[int, QueuedGroup] = {}
         self._indexes = {plugin: AmountIndex() for plugin in sorted(refused_by) if profile.hints_by_amounts(plugin)}
         self._unknown: dict[str, dict[int, QueuedGroup]] = {plugin: {} for plugin in self._indexes}
-        """Groups of which a plugin with amounts cannot say what they need: it is asked about each of them."""
+        """Groups without known needs, by plugin; the plugin is called for each of them."""
         self._interested: dict[ChangeKind, tuple[str, ...] | None] = {}
 
     def add(self, group: QueuedGroup) -> None:
-        """Take a group in."""
+        """Add a group."""
         self.groups[group.number] = group
         for plugin, index in self._indexes.items():
             needs = self.profile.needs(plugin, group.sample.pod)
@@ -46,16 +46,16 @@ class RetryBucket:
                 self._unknown[plugin][group.number] = group
 
     def remove(self, group: QueuedGroup) -> None:
-        """Let a group out."""
+        """Remove a group."""
         del self.groups[group.number]
         for plugin, index in self._indexes.items():
             if self._unknown[plugin].pop(group.number, None) is None:
                 index.remove(group.number)
 
     def helped(self, change: ClusterChange, offered: OfferedAmounts) -> Iterable[QueuedGroup]:
-        """List the groups that a change may help."""
+        """Return the groups that a change may help."""
         if change.kind not in self._interested:
-            self._interested[change.kind] = self._look(change.kind)
+            self._interested[change.kind] = self._interested_in(change.kind)
         plugins = self._interested[change.kind]
         if plugins is None:
             return self.groups.values()
@@ -66,10 +66,10 @@ class RetryBucket:
                     found[group.number] = group
         return found.values()
 
-    def _look(self, kind: ChangeKind) -> tuple[str, ...] | None:
-        """Return the plugins to ask after such a change; None: it may help every group."""
+    def _interested_in(self, kind: ChangeKind) -> tuple[str, ...] | None:
+        """Return the plugins to call after a change of this kind; None if it may help every group."""
         if not self.refused_by:
-            # Refused by no plugin in particular (there were no nodes): any change may help.
+            # No plugin refused (the cluster had no nodes): any change may help.
             return None
         interested = tuple(plugin for plugin in sorted(self.refused_by) if self.profile.listens(plugin, kind))
         return interested if all(self.profile.hints(plugin) for plugin in interested) else None
@@ -88,7 +88,7 @@ class RetryBucket:
 
 
 class RetryIndex:
-    """All that waits for a change."""
+    """All groups and gated pods that wait for a change."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -96,7 +96,7 @@ class RetryIndex:
         self._gated: dict[tuple[Profile, str], dict[PodUid, QueuedPodInfo]] = {}
 
     def put(self, group: QueuedGroup, refused_by: frozenset[str]) -> None:
-        """File a group that has a pod under what it was refused by last."""
+        """Index a non-empty group by the plugins that refused it last."""
         if group.refused_by == refused_by:
             return
         if group.refused_by is not None:
@@ -109,7 +109,7 @@ class RetryIndex:
         bucket.add(group)
 
     def remove(self, group: QueuedGroup) -> None:
-        """Forget a group."""
+        """Remove a group."""
         assert group.refused_by is not None, "the group was filed"
         key = (group.key[1], group.refused_by)
         bucket = self._buckets[key]
@@ -118,18 +118,18 @@ class RetryIndex:
             del self._buckets[key]
 
     def gate(self, queued: QueuedPodInfo, plugin: str) -> None:
-        """Keep a pod that a gate holds."""
+        """Add a pod that a pre_enqueue plugin holds."""
         self._gated.setdefault((queued.profile, plugin), {})[queued.pod.uid] = queued
 
     def ungate(self, queued: QueuedPodInfo, plugin: str) -> None:
-        """Forget a pod that a gate held."""
+        """Remove a pod that a pre_enqueue plugin held."""
         pods = self._gated[queued.profile, plugin]
         del pods[queued.pod.uid]
         if not pods:
             del self._gated[queued.profile, plugin]
 
     def helped(self, change: ClusterChange) -> list[QueuedGroup | QueuedPodInfo]:
-        """List the groups and the gated pods that a change may help, in the order in which they began to wait."""
+        """List the groups and gated pods that a change may help, in the order in which they began to wait."""
         found: list[tuple[int, QueuedGroup | QueuedPodInfo]] = []
         offered: OfferedAmounts = {}
         for bucket in self._buckets.values():
@@ -138,7 +138,7 @@ class RetryIndex:
         return _in_order(found)
 
     def refused_by(self, plugin: str) -> list[QueuedGroup | QueuedPodInfo]:
-        """List the groups and the gated pods that *plugin* refused, in the same order."""
+        """List the groups and gated pods that *plugin* refused, in the same order."""
         found: list[tuple[int, QueuedGroup | QueuedPodInfo]] = []
         for bucket in self._buckets.values():
             if plugin in bucket.refused_by:

@@ -1,4 +1,4 @@
-"""One pod after another: evaluate, choose, assume, and send on its way; or say why not."""
+"""Scheduling cycle: evaluate a pod, choose and assume a node, and start its binding cycle; or refuse the pod."""
 
 from collections.abc import Callable
 
@@ -17,22 +17,22 @@ from lamina.scheduling.state.view import everything
 
 
 class SchedulingCycle:
-    """Takes pods from the queue and decides."""
+    """Takes pods from the queue and decides them one after another."""
 
     def __init__(self, state: LoopState, pick: Callable[[int], int]) -> None:
-        """Decide on *state*; *pick* breaks ties."""
+        """Decide with *state*; *pick* breaks ties."""
         self._state = state
         self._pick = pick
         self._evaluations = {
             name: EvaluationCache(profile, state.cluster.columns) for name, profile in state.profiles.items()
         }
         self.unfinished = False
-        """Whether pods are ready that `run` had no time for."""
+        """Whether `run` stopped at its limit with pods left in the queue."""
         self.tried: list[str] = []
-        """The profiles of the pods the last `run` looked at, one after the other."""
+        """Profiles of the pods that the last `run` popped, in order."""
 
     def run(self, limit: int) -> None:
-        """Decide up to *limit* pods (0: all that are ready)."""
+        """Decide up to *limit* pods; 0 for all that are ready."""
         done = 0
         self.tried.clear()
         while limit == 0 or done < limit:
@@ -46,26 +46,28 @@ class SchedulingCycle:
         self.unfinished = len(self._state.queue) > 0
 
     def _guarded(self, queued: QueuedPodInfo, attempt: Callable[[QueuedPodInfo], object]) -> int:
-        """Make an attempt; a plugin that raises costs this pod the attempt, and nobody a pod."""
+        """Run an attempt. If a plugin raises, this attempt fails and other pods are not affected."""
         if queued.unsorted is not None:
             self._fail(queued, queued.unsorted)
             return 1
         try:
             attempt(queued)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pod's owner
+        except Exception as error:  # noqa: BLE001 - the pod's event reports whatever a plugin raises
             self._fail(queued, raised(error))
         return 1
 
     def _fail(self, queued: QueuedPodInfo, status: Status) -> None:
         state, pod = self._state, queued.pod
-        underway = state.bindings.get(pod.uid)
-        if underway is not None:
-            state.bindings.abandon(underway, status)
+        cycle = state.bindings.get(pod.uid)
+        if cycle is not None:
+            state.bindings.abandon(cycle, status)
         elif state.queue.get(pod.uid) is None:
             state.cluster.forget(pod)
             self._review_nomination(queued, broke=True)
             state.queue.put_back(queued, frozenset(), broke=True)
-            state.tell(pod, broken(pod, status, at=state.now, attempt=queued.attempts, profile=queued.profile.name))
+            state.report_unschedulable(
+                pod, broken(pod, status, at=state.now, attempt=queued.attempts, profile=queued.profile.name)
+            )
 
     # -- one pod -----------------------------------------------------------------------------------------------------
 
@@ -91,7 +93,7 @@ class SchedulingCycle:
     def _choose(self, evaluation: ShapeEvaluation, pod: Pod) -> tuple[int, int]:
         nominated = self._state.cluster.nominations.nodes.get(pod.uid)
         if nominated is not None:
-            # Room was made for it there: that node first, if it fits now.
+            # Pods were evicted there for it: prefer that node if it fits now.
             row = self._state.cluster.row(nominated)
             if row >= 0 and evaluation.feasible[row]:
                 return row, 1
@@ -105,8 +107,8 @@ class SchedulingCycle:
         node = decision.chosen.node
         state.react(state.cluster.assume(pod, node))
         state.queue.placed(queued)
-        underway = BindingCycle(queued, node, evaluation.state.copy(), decision, state.changes)
-        state.do(*state.bindings.start(underway))
+        cycle = BindingCycle(queued, node, evaluation.state.copy(), decision, state.changes)
+        state.do(*state.bindings.start(cycle))
 
     def _refuse(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation) -> None:
         state, pod = self._state, queued.pod
@@ -116,13 +118,13 @@ class SchedulingCycle:
         self._review_nomination(queued, broke=broke)
         attempt = Attempt(state.now, queued.attempts, after=after)
         decision = explain(evaluation, pod, attempt, state.settings.detail)
-        # What nominations have to do with it holds for this pod alone, whatever its shape: others may be let in.
+        # A refusal because of nominations holds for this pod only; other pods of its shape may fit.
         alone = bool(evaluation.withheld) or pod.uid in state.cluster.nominations.nodes
         state.queue.put_back(queued, _refused_by(evaluation), broke=broke, alone=alone)
-        state.tell(pod, decision)
+        state.report_unschedulable(pod, decision)
 
     def _make_room(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation) -> str:
-        """Ask the post-filter plugins, in order, until one finds a way; return what they had to say."""
+        """Call the post-filter plugins in order until one proposes victims; return the reasons of the others."""
         plugins = queued.profile.post_filter
         columns = self._state.cluster.columns
         if not plugins or columns.count == 0:
@@ -147,7 +149,7 @@ class SchedulingCycle:
         return " ".join(said)
 
     def _review_nomination(self, queued: QueuedPodInfo, *, broke: bool = False) -> None:
-        """End a nomination after an attempt that broke, or for a node that would not take the pod any more."""
+        """End a pod's nomination after an attempt with an error, or if the node would no longer fit."""
         state, pod = self._state, queued.pod
         if pod.uid not in state.cluster.nominations.nodes:
             return
@@ -157,7 +159,7 @@ class SchedulingCycle:
     # -- many pods ---------------------------------------------------------------------------------------------------
 
     def _place_many(self, first: QueuedPodInfo) -> int:
-        """Collect pods of one profile and let its place plugin choose; what it leaves is decided one by one."""
+        """Pass a batch of pods of one profile to its place plugin; pods it leaves out go through the ordinary cycle."""
         state, profile = self._state, first.profile
         plugin = profile.place[0]
         batch = [first]
@@ -166,7 +168,7 @@ class SchedulingCycle:
             (batch if queued.profile is profile and queued.unsorted is None else others).append(queued)
         try:
             placement = plugin.place([queued.pod for queued in batch], everything(state.cluster.columns))
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pods' owners
+        except Exception as error:  # noqa: BLE001 - the pods' events report whatever a plugin raises
             placement = Placement({}, {queued.pod.uid: raised(error) for queued in batch})
         for queued in batch:
             self._guarded(queued, lambda one: self._follow(one, placement, plugin.name))
@@ -184,7 +186,7 @@ class SchedulingCycle:
         if evaluation.stop is None and 0 <= row < len(evaluation.feasible) and evaluation.feasible[row]:
             self._send(queued, evaluation, row, 1)
         else:
-            # Not placed, or not possible any more: it still may go anywhere else.
+            # Not placed, or the choice is no longer feasible: another node may be.
             self._decide(queued)
 
     def _refuse_placed(self, queued: QueuedPodInfo, status: Status) -> None:
@@ -194,7 +196,7 @@ class SchedulingCycle:
         broke = status.code is Code.ERROR
         self._review_nomination(queued, broke=broke)
         self._state.queue.put_back(queued, frozenset([status.plugin]), broke=broke, alone=True)
-        self._state.tell(queued.pod, decision)
+        self._state.report_unschedulable(queued.pod, decision)
 
 
 def _refused_by(evaluation: ShapeEvaluation) -> frozenset[str]:

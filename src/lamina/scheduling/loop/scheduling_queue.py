@@ -1,7 +1,7 @@
 """
-Pods that wait for a decision.
+Scheduling queue: pods that wait for a decision.
 
-             pre_enqueue says no
+             pre_enqueue refuses
     arrives ──────────────────────> gated ──(pod or cluster changes)──┐
        │                                                              │
        └──────────> active <──────────────────────────────────────────┘
@@ -9,18 +9,19 @@ Pods that wait for a decision.
               popped│    │  └─(back-off over, or nothing else to do)── backoff <─┐
                     v    │                                                       │
                  decided ┴─(refused)─> unschedulable ──(a change that helps)─────┘
-                    └──(something broke)──────────────────────────────> backoff (always waits it out)
+                    └──(error)────────────────────────────────────────> backoff (always waits it out)
 
-Orders, back-off (1 s doubling to 10 s) and the five-minute flush are kube-scheduler's; so is popping from the back-off
-queue when the active one is empty. Back-offs of refused pods end in windows of one second: a pod stays in the back-off
-queue until the second in which its back-off ends is over, and inside a window the queueSort order decides which pod is
-popped early. A pod whose attempt broke is never popped early, and rests exactly as long as its back-off.
+The orders, the back-off (1 s, doubling to 10 s) and the flush after five minutes are kube-scheduler's. So is popping
+from the back-off queue when the active queue is empty. Back-offs of refused pods end in windows of one second: a pod
+stays in the back-off queue until the second in which its back-off ends is over. Within a window, the queueSort order
+decides which pod is popped early. A pod whose attempt ended with an error is never popped early and waits exactly its
+back-off.
 
-Pods of one shape that fit nowhere wait as a group: a change is weighed once for all of them and wakes one; if that one
-finds a place the next is woken, and if it does not, neither would the others. So room for one pod costs one attempt,
-however many wait for it. Which groups a change may help is looked up in an index (`retry_index.py`).
+Refused pods of one shape wait as a group. The queue checks a change once for the whole group and wakes one pod. If
+that pod is placed, the next one is woken; if it is refused, the others would be refused too. Room for one pod thus
+costs one attempt, however many pods wait. An index finds the groups that a change may help (`retry_index.py`).
 
-A plugin that refused a pod may name a time at which to try again (`RetryTime`); its group is then woken once, by time.
+A plugin that refused a pod can name a retry time (`RetryTimePlugin`); the queue then wakes one pod of its group.
 """
 
 import math
@@ -46,24 +47,24 @@ LONGEST_BACKOFF: Final = 10.0
 FLUSH_AFTER: Final = 300.0
 # kube-scheduler's backoffQOrderingWindowDuration, in seconds.
 WINDOW: Final = 1.0
-# How soon a plugin may have a pod tried again, in seconds: also without a back-off, time must pass between attempts.
+# Minimum delay in seconds of a retry time: attempts must be apart even without a back-off.
 SOONEST_RETRY: Final = 1.0
 FIRST: Final[Place] = ()
-"""The place before all others."""
-# The usual ones first: asking an abstract class takes longer than everything else about a push.
+"""Sorts before all other keys."""
+# int and float first: the check against the abstract class Real would dominate the cost of a push.
 NUMBERS: Final = (int, float, Real)
 Waiting = TypeVar("Waiting", bound=Hashable)
 
 
 class PodBackoff(msgspec.Struct, frozen=True):
-    """How long a pod rests after an attempt."""
+    """Duration of the back-off after an attempt, in seconds."""
 
     first: float = FIRST_BACKOFF
     longest: float = LONGEST_BACKOFF
 
     def after(self, attempts: int) -> float:
-        """Return the rest after so many attempts."""
-        # Past 2**32 the cap has long been reached; a larger exponent would only make floats overflow.
+        """Return the back-off in seconds after this number of attempts."""
+        # The cap is reached long before 2**32; a larger exponent would overflow.
         return min(self.longest, self.first * float(2 ** min(max(attempts, 1) - 1, 32)))
 
 
@@ -79,32 +80,32 @@ class SchedulingQueue:
         self._sorted_at = 0.0
         self._time_ordered = False
         self._resting: LazyHeap[PodUid, tuple[float, int]] = LazyHeap()
-        """All resting pods, by when to look at them again."""
+        """All pods in back-off, by the time of their next check."""
         self._early: LazyHeap[PodUid, tuple[float, Place, int]] = LazyHeap()
-        """Of the resting pods, those that may be tried early: refused at an earlier time than now."""
+        """Pods in back-off that can be popped early: refused before the current time."""
         self._just_refused: dict[PodUid, None] = {}
-        """Of the resting pods, those that were refused in this very instant."""
+        """Pods in back-off that were refused at the current time."""
         self._groups: dict[GroupKey, QueuedGroup] = {}
         self._index = RetryIndex()
         self._flush: LazyHeap[PodUid, tuple[float, int]] = LazyHeap()
         self._timers: LazyHeap[GroupKey | PodUid, tuple[float, int]] = LazyHeap()
-        """Groups and gated pods that a plugin wants tried at a time."""
+        """Groups and gated pods with a retry time."""
         self._serial = 0
 
     def __len__(self) -> int:
-        """Count the pods that wait."""
+        """Return the number of waiting pods."""
         return len(self._pods)
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        """Go through the pods that wait, in order of arrival."""
+        """Iterate over the waiting pods in order of arrival."""
         return iter(self._pods.values())
 
     def get(self, uid: PodUid) -> QueuedPodInfo | None:
-        """Return a pod if it waits."""
+        """Return a waiting pod, or None."""
         return self._pods.get(uid)
 
     def counts(self) -> dict[str, int]:
-        """Count the pods in each queue."""
+        """Return the number of pods in each queue."""
         counts = {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
         for queued in self._pods.values():
             counts[queued.place] += 1
@@ -112,19 +113,19 @@ class SchedulingQueue:
 
     @property
     def trying(self) -> bool:
-        """Whether a pod is ready, backs off, or is to be tried at a time that a plugin named."""
+        """Whether a pod is active, in back-off, or has a retry time."""
         return len(self._active) + len(self._resting) + len(self._timers) > 0
 
     @property
     def retried_at(self) -> float | None:
-        """When the next pod is tried for which a plugin named a time."""
+        """The earliest retry time in seconds that a plugin named, or None."""
         first = self._timers.first()
         return None if first is None else first[0][0]
 
-    # -- in ----------------------------------------------------------------------------------------------------------
+    # -- additions ---------------------------------------------------------------------------------------------------
 
     def add(self, pod: Pod, profile: Profile) -> QueuedPodInfo:
-        """Take a new pod in."""
+        """Add a new pod."""
         self._serial += 1
         self._time_ordered = self._time_ordered or profile.queue_sort.changes_with_time
         queued = QueuedPodInfo(pod, profile, None, self.now, self.now, self._serial)
@@ -134,7 +135,7 @@ class SchedulingQueue:
         return queued
 
     def update(self, pod: Pod) -> None:
-        """Take over how a waiting pod is now; a refused one is tried again, since it may have been changed to fit."""
+        """Update a waiting pod. A refused pod is tried again, since the change may make it fit."""
         queued = self._pods[pod.uid]
         before, queued.pod = queued.pod, pod
         queued.sign()
@@ -159,10 +160,10 @@ class SchedulingQueue:
         alone: bool = False,
     ) -> None:
         """
-        Take a pod back after an attempt that did not place it.
+        Put a pod back after an attempt that did not place it.
 
-        *broke*: it was not refused, something failed. *stale*: the cluster changed after the decision it failed on, so
-        waiting for another change would be wrong. *alone*: what happened says nothing about other pods of its shape.
+        *broke*: the attempt ended with an error, not a refusal. *stale*: the cluster changed after the decision, so the
+        pod must not wait for another change. *alone*: the result does not apply to other pods of its shape.
         """
         queued.refused_by = refused_by
         queued.broke = broke
@@ -177,12 +178,12 @@ class SchedulingQueue:
         woken_from = queued.group
         self._join_group(queued, alone=alone)
         if woken_from is not None and woken_from != queued.group:
-            # It was woken for its group and did not answer for it: alone, or changed since.
+            # It was woken for its group but did not rejoin it (it waits alone, or changed): wake the next pod.
             self._wake(woken_from)
         self._flush.put(queued.pod.uid, (self.now + FLUSH_AFTER, queued.serial))
 
     def remove(self, uid: PodUid) -> QueuedPodInfo | None:
-        """Take a pod out."""
+        """Remove a pod and return it, or None."""
         queued = self._pods.pop(uid, None)
         if queued is None:
             return None
@@ -197,17 +198,17 @@ class SchedulingQueue:
         return queued
 
     def placed(self, queued: QueuedPodInfo) -> None:
-        """Hear that a pod that was popped found a node: there may be room for another of its group."""
+        """Wake the next pod of a group after a popped pod was placed: there may be room for it too."""
         self._wake_next(queued)
 
-    # -- out ---------------------------------------------------------------------------------------------------------
+    # -- removals ----------------------------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPodInfo | None:
         """
-        Take the next pod out for an attempt; None when no pod is ready.
+        Remove and return the next pod for an attempt; None if no pod is ready.
 
-        With nothing active, a refused pod need not sit its back-off out: no other pod is held up by trying it. But no pod
-        is tried twice in one instant, or two that wake each other would keep the loop busy for ever.
+        If no pod is active, a refused pod is popped before its back-off ends, since no other pod has to wait for it. No
+        pod is popped twice at the same time: two pods that wake each other would otherwise keep the loop busy forever.
         """
         if not self._pods:
             return None
@@ -222,10 +223,10 @@ class SchedulingQueue:
         queued.attempts += 1
         return queued
 
-    # -- what happens meanwhile --------------------------------------------------------------------------------------
+    # -- time and changes --------------------------------------------------------------------------------------------
 
     def pass_time(self, now: float) -> None:
-        """Move on in time: back-offs end; pods that waited very long are tried again, in case a change was missed."""
+        """Advance the clock: end back-offs, and retry pods after five minutes in case a change was missed."""
         self.now = now
         just_refused, self._just_refused = self._just_refused, {}
         for uid in just_refused:
@@ -250,18 +251,18 @@ class SchedulingQueue:
             if isinstance(one, tuple):
                 self._wake(one)
             else:
-                self._look_at_gate(self._pods[one])
+                self._retry_gated(self._pods[one])
 
     def react(self, change: ClusterChange) -> None:
-        """Wake what *change* may help: one pod of each group, which makes room for the next if it finds a place."""
+        """Wake one pod of each group that *change* may help; further pods follow if it is placed."""
         self._wake_all(self._index.helped(change))
 
     def retry(self, plugin: str) -> None:
-        """Wake what *plugin* refused, as `react` does after a change."""
+        """Wake pods that *plugin* refused, as `react` does after a change."""
         self._wake_all(self._index.refused_by(plugin))
 
     def next_time(self) -> float | None:
-        """When time alone will change something."""
+        """Return the next time in seconds at which time alone changes the queue, or None."""
         if not self._pods:
             return None
         first = (self._resting.first(), self._flush.first(), self._timers.first())
@@ -272,7 +273,7 @@ class SchedulingQueue:
             if isinstance(one, QueuedGroup):
                 self._wake(one.key)
             else:
-                self._look_at_gate(one)
+                self._retry_gated(one)
 
     # -- gates -------------------------------------------------------------------------------------------------------
 
@@ -280,7 +281,7 @@ class SchedulingQueue:
         for plugin in queued.profile.pre_enqueue:
             try:
                 answer = plugin.pre_enqueue(queued.pod)
-            except Exception as error:  # noqa: BLE001 - a gate that breaks stays shut until something changes
+            except Exception as error:  # noqa: BLE001 - the pod stays gated until something changes
                 answer = raised(error)
             if answer is not None and not answer.ok:
                 queued.place = "gated"
@@ -296,7 +297,7 @@ class SchedulingQueue:
         self._index.ungate(queued, plugin)
         self._timers.discard(queued.pod.uid)
 
-    def _look_at_gate(self, queued: QueuedPodInfo) -> None:
+    def _retry_gated(self, queued: QueuedPodInfo) -> None:
         self._leave_gate(queued)
         self._admit(queued)
 
@@ -309,7 +310,7 @@ class SchedulingQueue:
             self._push_active(queued)
 
     def _backing_off(self, queued: QueuedPodInfo) -> bool:
-        """Say whether a pod still rests: one that was refused does so until its window is over."""
+        """Return whether a pod is still in back-off; a refused pod is until its window ends."""
         if queued.backoff_until > self.now:
             return True
         rests = queued.backoff_until > queued.queued_at
@@ -328,7 +329,11 @@ class SchedulingQueue:
         return _window(queued.backoff_until), self._key(queued), queued.serial
 
     def _key(self, queued: QueuedPodInfo) -> Place:
-        """Ask for a pod's place; one that cannot be told comes first, so that its attempt fails and no other waits for it."""
+        """
+        Return a pod's sort key.
+
+        If `sort_key` fails, the pod comes first, so that its attempt fails without delaying others.
+        """
         sort = queued.profile.queue_sort
         queued.unsorted = None
         try:
@@ -336,7 +341,7 @@ class SchedulingQueue:
             if _is_place(key):
                 return key
             queued.unsorted = failed(f"sort_key returned {type(key).__name__}, not a tuple of numbers").of(sort.name)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told to the pod's owner
+        except Exception as error:  # noqa: BLE001 - the pod's event reports whatever a plugin raises
             queued.unsorted = raised(error).of(sort.name)
         return FIRST
 
@@ -359,17 +364,17 @@ class SchedulingQueue:
         self._just_refused.pop(uid, None)
 
     def _reorder(self) -> None:
-        """Sort anew if the order depends on time and time has passed since."""
+        """Sort again if keys depend on time and time has passed."""
         if not self._time_ordered or self._sorted_at == self.now:
             return
         self._sorted_at = self.now
-        self._active.sort_anew(lambda uid: self._key(self._pods[uid]))
-        self._early.sort_anew(lambda uid: self._early_key(self._pods[uid]))
+        self._active.reorder(lambda uid: self._key(self._pods[uid]))
+        self._early.reorder(lambda uid: self._early_key(self._pods[uid]))
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
     def _wake(self, key: GroupKey) -> None:
-        """Let one pod of a group be tried: the first in order of those that were not tried in this very instant."""
+        """Wake one pod of a group: the first in order among those not tried at the current time."""
         group = self._groups.get(key)
         if group is None:
             return
@@ -389,12 +394,12 @@ class SchedulingQueue:
         if group is None:
             group = self._groups[key] = QueuedGroup(key, self._next_serial())
         group.add(queued)
-        # What the last of them was told holds for all: they are alike.
+        # Refusals of the last pod hold for all pods of the group, since they have the same shape.
         self._index.put(group, queued.refused_by)
         self._set_timer(key, queued, queued.backoff_until)
 
     def _set_timer(self, waiting: GroupKey | PodUid, queued: QueuedPodInfo, soonest: float) -> None:
-        """Ask the plugins that refused a pod when to try again."""
+        """Set the retry time that the refusing plugins name for a pod."""
         at = queued.profile.retry_at(queued.refused_by, queued.pod, self.now)
         if at is not None:
             at = max(at, soonest, self.now + SOONEST_RETRY)
@@ -416,10 +421,10 @@ class SchedulingQueue:
         if not awake:
             queued.group = None
 
-    # -- as data -----------------------------------------------------------------------------------------------------
+    # -- snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> QueueSnapshot:
-        """Return everything that is known, as data."""
+        """Return the complete content as data."""
         timers = self._timers.snapshot()
         return QueueSnapshot(
             now=self.now,
@@ -438,7 +443,7 @@ class SchedulingQueue:
         )
 
     def restore(self, snapshot: QueueSnapshot, labels: ShapeNumbers) -> None:
-        """Know what the snapshot was taken of; no pod may have come before."""
+        """Restore a snapshot into an empty queue."""
         self.now = snapshot.now
         self._sorted_at = snapshot.sorted_at
         self._time_ordered = snapshot.time_ordered
@@ -473,12 +478,12 @@ class SchedulingQueue:
 
 
 def _window(at: float) -> float:
-    """Return when the window of a time begins."""
+    """Return when the window of a time begins, in seconds."""
     return math.floor(at / WINDOW) * WINDOW
 
 
 def _due(heap: LazyHeap[Waiting, tuple[float, int]], now: float) -> Iterator[Waiting]:
-    """Take out, one by one, what is due; what is put in meanwhile comes too, if it is."""
+    """Remove and yield what is due, including entries that are added meanwhile."""
     while (first := heap.first()) is not None and first[0][0] <= now:
         heap.discard(first[1])
         yield first[1]
@@ -487,7 +492,7 @@ def _due(heap: LazyHeap[Waiting, tuple[float, int]], now: float) -> Iterator[Wai
 def _is_place(key: object) -> TypeGuard[tuple[float, ...]]:
     if not isinstance(key, tuple):
         return False
-    # Not all(): every push comes by, and a generator costs more than what it asks.
+    # A loop instead of all(): every push runs it, and a generator costs more than its checks.
     for part in key:  # noqa: SIM110
         if not isinstance(part, NUMBERS):
             return False

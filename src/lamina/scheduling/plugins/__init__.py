@@ -1,1 +1,1 @@
-"""The policies: kube-scheduler's own under its names, and layer locality."""
+"""Plugins: kube-scheduler's under their own names, layer locality, scheduling agents and baselines."""

@@ -1,4 +1,4 @@
-"""The single list of plugins and scheduling agents that come with Lamina."""
+"""List of all plugins and scheduling agents that come with Lamina."""
 
 from typing import Final
 
@@ -53,7 +53,7 @@ AGENTS: Final[tuple[SchedulingAgent, ...]] = (layers.AGENT, safe.AGENT, pigeon.A
 
 
 def registry(*, entry_points: bool = True) -> PluginRegistry:
-    """Return a registry with everything in tree, and what other distributions offer unless told otherwise."""
+    """Return a registry of in-tree plugins; with *entry_points*, also of those in other distributions."""
     plugins = PluginRegistry(*IN_TREE)
     if entry_points:
         plugins.load_entry_points()
@@ -61,7 +61,7 @@ def registry(*, entry_points: bool = True) -> PluginRegistry:
 
 
 def agents(*, entry_points: bool = True) -> SchedulingAgentRegistry:
-    """Return the agents in tree, and what other distributions offer unless told otherwise."""
+    """Return a registry of in-tree scheduling agents; with *entry_points*, also of those in other distributions."""
     known = SchedulingAgentRegistry(*AGENTS)
     if entry_points:
         known.load_entry_points()

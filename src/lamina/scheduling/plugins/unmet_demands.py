@@ -1,11 +1,11 @@
 """
-UnmetDemands: a pod that asks for what Lamina cannot do yet is held back, and told what that is.
+UnmetDemands: refuses pods that require features which Lamina does not implement yet.
 
-Placing it as if it had not asked would be worse than not placing it: two replicas on one node, a database beside the
-wrong disk. So this stands in every profile, first, and no configuration can take it out. What a pod merely prefers does
-not hold it back; that nothing is made of it stands in the notes of its decision.
+Placing such a pod without the feature would be worse than not placing it: two replicas on one node, or a database away
+from its disk. The plugin therefore runs first in every profile and cannot be disabled. Unsupported preferences do not
+block a pod; the notes of its decision list them.
 
-The words come with the pod (`Pod.unmet`, `Pod.ignored`), from where it was read.
+The reader of the pod supplies the texts (`Pod.unmet`, `Pod.ignored`).
 """
 
 from collections.abc import Hashable
@@ -21,32 +21,32 @@ from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "UnmetDemands"
-REASON: Final = "pod asks for what this scheduler cannot do yet"
-IGNORED: Final = "no attention is paid yet to"
-# An event's note is short; whoever asks for more than this has seen the point.
+REASON: Final = "pod requires features that this scheduler does not implement yet"
+IGNORED: Final = "not implemented yet and ignored"
+# Maximum number of listed features; the note of an event is short.
 SHOWN: Final = 6
 
 
 class UnmetDemands:
-    """Refuses pods as a whole."""
+    """Refuses pods that require unsupported features."""
 
     name: ClassVar = NAME
     reads: ClassVar = Reads()
     retry_on: ClassVar = frozenset({ChangeKind.POD_UPDATED})
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Need nothing."""
+        """Need no context or arguments."""
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by what they are refused for."""
+        """Return the unsupported features."""
         return pod.unmet
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Refuse a pod that asks for too much, for as long as it does."""
+        """Refuse a pod that requires unsupported features."""
         return unresolvable(f"{REASON}: {_listed(pod.unmet)}") if pod.unmet else None
 
     def notes(self, pod: Pod) -> str:
-        """Name the preferences that count for nothing."""
+        """List the unsupported preferences of a pod."""
         return f"{IGNORED}: {_listed(pod.ignored)}" if pod.ignored else ""
 
 

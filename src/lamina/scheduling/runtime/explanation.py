@@ -1,4 +1,4 @@
-"""Turns an evaluation into words and figures: why this node, how close it was, why none."""
+"""Turns an evaluation into a `Decision`: the chosen node, the runner-up, and the reasons for refusals."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ from lamina.scheduling.state.columns import Bools
 from lamina.scheduling.state.view import everything
 
 Detail = Literal["none", "brief", "savings", "full"]
-"""Brief: the chosen node and the second. Savings: also the parts plugins add. Full: every node, and parts in full."""
+"""brief: chosen node and runner-up. savings: also the plugins' own parts. full: every node, and complete parts."""
 
 
 def node_name(evaluation: ShapeEvaluation, row: int) -> str:
@@ -25,11 +25,11 @@ def node_name(evaluation: ShapeEvaluation, row: int) -> str:
 
 
 def scored(evaluation: ShapeEvaluation, row: int) -> NodeVerdict:
-    """Tell what each plugin gave a node that passed."""
+    """Return the total and each plugin's score for a node that passed the filters."""
     scores = evaluation.scores[:, row].tolist()
     given = tuple(
         [
-            part.told(score)
+            part.plugin_score(score)
             for part, score, skip in zip(evaluation.profile.scorers, scores, evaluation.skips, strict=True)
             if not skip
         ]
@@ -38,7 +38,7 @@ def scored(evaluation: ShapeEvaluation, row: int) -> NodeVerdict:
 
 
 def runner_up(evaluation: ShapeEvaluation, chosen: int) -> int:
-    """Return the best row apart from the chosen one; -1 when there is none."""
+    """Return the best row apart from the chosen one; -1 if there is none."""
     totals = evaluation.totals
     own = totals[chosen]
     totals[chosen] = OUT
@@ -49,7 +49,7 @@ def runner_up(evaluation: ShapeEvaluation, chosen: int) -> int:
 
 
 def refusal_of(evaluation: ShapeEvaluation, row: int) -> Refusal | None:
-    """Tell which plugin refused a node first, and why; None when it passed."""
+    """Return the first refusal of a node; None if it passed."""
     if evaluation.stop is not None:
         stop = evaluation.stop
         return Refusal(stop.plugin, stop.reasons, stop.code is Code.UNRESOLVABLE)
@@ -67,7 +67,7 @@ def _narrowed(evaluation: ShapeEvaluation) -> Refusal:
 
 
 def groups(evaluation: ShapeEvaluation) -> list[tuple[Bools, Refusal]]:
-    """Return the refused nodes, grouped by who refused them first and why; each group as flags over rows."""
+    """Return the refused nodes as flags over rows, grouped by their first refusal."""
     if evaluation.grouped is not None:
         return evaluation.grouped
     left = evaluation.columns.alive[: len(evaluation.totals)].copy()
@@ -92,7 +92,7 @@ def groups(evaluation: ShapeEvaluation) -> list[tuple[Bools, Refusal]]:
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """What the loop knows of an attempt beside the evaluation."""
+    """Data about an attempt that the evaluation does not have."""
 
     at: float
     number: int
@@ -100,13 +100,13 @@ class Attempt(msgspec.Struct, frozen=True):
     """The chosen row, or -1."""
     tied: int = 0
     after: str = ""
-    """What making room had to say."""
+    """Result of the post filters, in words."""
     stop: Status | None = None
-    """A refusal of the pod as a whole that did not come from the evaluation."""
+    """A refusal of the whole pod that did not come from the evaluation."""
 
 
 def explain(evaluation: ShapeEvaluation, pod: Pod, attempt: Attempt, detail: Detail) -> Decision:
-    """Write an attempt down."""
+    """Return the decision of an attempt."""
     row, stop = attempt.row, attempt.stop or evaluation.stop
     columns = evaluation.columns
     refusals: dict[str, int] = {}
@@ -122,7 +122,7 @@ def explain(evaluation: ShapeEvaluation, pod: Pod, attempt: Attempt, detail: Det
         note = "" if stop is None else stop.message
         message = note if broken else pending_message(columns.count, refusals, note, attempt.after)
     second = runner_up(evaluation, row) if row >= 0 and detail != "none" and columns.count > 1 else -1
-    verdicts = _everybody(evaluation, pod) if detail == "full" else {}
+    verdicts = _all_verdicts(evaluation, pod) if detail == "full" else {}
     decision = Decision(
         pod=pod.key,
         uid=pod.uid,
@@ -145,7 +145,7 @@ def explain(evaluation: ShapeEvaluation, pod: Pod, attempt: Attempt, detail: Det
 
 
 def broken(pod: Pod, status: Status, *, at: float, attempt: int, profile: str) -> Decision:
-    """Write down an attempt that ended before there was anything to explain."""
+    """Return the decision of an attempt that failed before an evaluation existed."""
     return Decision(
         pod=pod.key,
         uid=pod.uid,
@@ -163,7 +163,7 @@ def _chosen(evaluation: ShapeEvaluation, row: int, detail: Detail) -> NodeVerdic
     return NodeVerdict(node_name(evaluation, row)) if detail == "none" else scored(evaluation, row)
 
 
-def _everybody(evaluation: ShapeEvaluation, pod: Pod) -> dict[int, NodeVerdict]:
+def _all_verdicts(evaluation: ShapeEvaluation, pod: Pod) -> dict[int, NodeVerdict]:
     rows = [int(row) for row in np.flatnonzero(evaluation.columns.alive[: len(evaluation.totals)])]
     facts = _facts(evaluation, pod)
     verdicts: dict[int, NodeVerdict] = {}
@@ -173,11 +173,11 @@ def _everybody(evaluation: ShapeEvaluation, pod: Pod) -> dict[int, NodeVerdict]:
             verdicts[row] = NodeVerdict(node_name(evaluation, row), refusal=refusal)
             continue
         plain = scored(evaluation, row)
-        told = tuple(
+        with_facts = tuple(
             PluginScore(one.plugin, one.score, one.weight, facts[one.plugin][row]) if one.plugin in facts else one
             for one in plain.scores
         )
-        verdicts[row] = NodeVerdict(plain.node, plain.total, told)
+        verdicts[row] = NodeVerdict(plain.node, plain.total, with_facts)
     return verdicts
 
 
@@ -198,7 +198,7 @@ def _parts(
     nodes = everything(evaluation.columns)
     parts: dict[str, msgspec.Struct] = {}
     for part, skip in zip(evaluation.profile.scorers, evaluation.skips, strict=True):
-        # By name first, for the reason given in `_notes`.
+        # hasattr first: it is faster than the check against the protocol.
         if not skip and hasattr(part.plugin, "explain") and isinstance(part.plugin, ExplainPlugin):
             best = (chosen, second)
             own = part.plugin.explain(evaluation.state, pod, nodes, best, evaluation.feasible, full=detail == "full")

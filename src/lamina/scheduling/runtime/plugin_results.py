@@ -1,13 +1,14 @@
 """
-What plugins answered about all nodes, shared by shapes that look the same to a plugin.
+Cache of plugin results for all nodes, shared by shapes with the same signature for a plugin.
 
-A new shape is seldom new to everybody: another image with the same requests and tolerations is news to one plugin out of
-four. What was answered is kept with the positions the logs had then. Where the plugin looks at each node by itself it is
-asked about the rows that changed since, and the rest of the answer holds; where anything else it reads has changed, it
-answers anew. What shapes are handed is shared: they read it, and copy it before they write.
+A new shape is seldom new to every plugin: another image with the same requests and tolerations has a new signature for
+one plugin in four. A result is stored with the positions of the row journals. If the plugin reads nodes row by row,
+only the changed rows are evaluated again; if another facet it reads changed, all rows are. Shapes share the cached
+arrays: they read them, and copy them before writing.
 
-What every placement changes is kept from the second time on that a signature is asked about: of requests that never come
-again nothing is kept. Nor of a scorer that writes something down for later while it scores: that would be missing.
+Results that every placement changes are cached from the second request for a signature on, so that unique requests take
+no memory. Results of a scorer that stores data in the cycle state while scoring are not cached: that data would be
+missing.
 """
 
 from collections.abc import Callable, Hashable
@@ -24,15 +25,15 @@ from lamina.scheduling.runtime.profile import FilterPart, ScorePart
 from lamina.scheduling.state.columns import WIDE, Bools, Ints, NodeColumns
 from lamina.scheduling.state.view import NodeRow, NodeView, only
 
-# Up to this many changed rows are asked one by one in plain integers; more, as arrays. Measured with the plugins in tree
-# after placements: 3.5 µs a row against 29 µs for any number of them.
+# Maximum number of changed rows that are evaluated one by one in plain integers; more rows are evaluated as arrays.
+# Measured with the in-tree plugins after placements: 3.5 µs per row, against 29 µs for any number of rows.
 FEW: Final = 8
-# What the answers of one kind may use; beyond that the one not asked for longest is let go.
+# Memory limit in bytes for codes, and again for scores; beyond it, the least recently used result is evicted.
 KEPT_BYTES: Final = 32 * 1024 * 1024
 KEPT_AT_LEAST: Final = 64
-# Signatures seen once; beyond this many the list starts anew.
+# Maximum number of signatures seen once; the set is cleared when full.
 SEEN: Final = 4096
-# What an answer must be made of for rows of it to be replaced.
+# Required types for updating single rows of a result.
 SCORES: Final = np.dtype(np.int64)
 CODES: Final = (SCORES, np.dtype(np.bool_))
 NOTHING: Final[list[int]] = []
@@ -42,36 +43,36 @@ Key = tuple[str, Hashable]
 
 
 class CachedResult:
-    """Where the logs stood when something was answered."""
+    """Journal positions at the time of a cached result."""
 
     __slots__ = ("positions", "version")
 
     def __init__(self, version: Version, positions: list[int]) -> None:
-        """Note the positions of what is read as one (with the structure), and of what is read row by row."""
+        """Store the positions of facets read as a whole (*version*) and of facets read row by row."""
         self.version = version
         self.positions = positions
 
 
 class CachedCodes(CachedResult):
-    """What a filter said."""
+    """A filter's cached result."""
 
     __slots__ = ("codes", "tell")
 
     def __init__(self, version: Version, positions: list[int], verdicts: Verdicts | None) -> None:
-        """Keep verdicts; None when all nodes passed."""
+        """Store verdicts; None if all nodes passed."""
         super().__init__(version, positions)
         self.codes: Ints | Bools | None = None if verdicts is None else verdicts.codes
-        """Never written to: shapes look at them."""
+        """Never written to: shapes share it."""
         self.tell: Callable[[int], Refusal] | None = None if verdicts is None else verdicts.tell
 
     def verdicts(self, rows: npt.NDArray[np.intp] | slice | None = None) -> Verdicts | None:
-        """Return what was said of all nodes, or of some."""
+        """Return the verdicts for all nodes, or for some rows."""
         if self.codes is None or self.tell is None:
             return None
         return Verdicts(self.codes if rows is None else self.codes[rows], self.tell)
 
     def replace(self, rows: list[int], verdicts: Verdicts | None, size: int) -> bool:
-        """Say something else of some rows; False when it was said in other terms."""
+        """Replace the codes of some rows; return False if the new codes have another type."""
         if verdicts is None and self.codes is None:
             return True
         if self.codes is None:
@@ -88,45 +89,53 @@ class CachedCodes(CachedResult):
 
 
 class CachedScores(CachedResult):
-    """What a scorer gave."""
+    """A scorer's cached raw scores."""
 
     __slots__ = ("scores",)
 
     def __init__(self, version: Version, positions: list[int], scores: Ints) -> None:
-        """Keep scores."""
+        """Store scores."""
         super().__init__(version, positions)
         self.scores = scores
 
 
 class PluginResultCache:
-    """Answers by plugin and signature, longest unused first."""
+    """Results by plugin and signature, least recently used first."""
 
     def __init__(self, columns: NodeColumns) -> None:
-        """Keep answers about these columns."""
+        """Cache results for these columns."""
         self._columns = columns
         self._verdicts: dict[Key, CachedCodes] = {}
         self._scores: dict[Key, CachedScores] = {}
         self._seen: set[Key] = set()
-        """What was asked once by those who are kept from the second time on."""
+        """Keys requested once, of plugins whose results are cached from the second request on."""
         self._missed: tuple[Version, list[int] | None] = ((), None)
-        """The rows that were looked up last, and of which time: several plugins that read the same ask one after another."""
+        """
+        The changed rows found last, with their journal positions.
+
+        Several plugins that read the same facets reuse them.
+        """
         self._view: NodeView | None = None
-        """Those rows as arrays, once somebody has asked."""
+        """The same rows as a view, once requested."""
 
     # -- filters -----------------------------------------------------------------------------------------------------
 
     def filter(self, part: FilterPart, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Return what a filter says of all nodes; to be read only. *state* is what it prepared for this pod."""
+        """
+        Return a filter's verdicts for all nodes; read-only.
+
+        *state* holds what its `pre_filter` prepared for this pod.
+        """
         if part.signer is None or len(pod.requests) > WIDE:
             return part.plugin.filter(state, pod, nodes)
         key = (part.name, part.signer.sign(pod))
-        # Taken out first: one that a plugin left half done by raising must not be found again.
+        # Removed first: if a plugin raises, the incomplete result must not stay in the cache.
         kept = self._verdicts.pop(key, None)
         if kept is None or not self._update_codes(kept, part, state, pod):
             verdicts = part.plugin.filter(state, pod, nodes)
             if verdicts is not None and not (verdicts.codes.shape == (len(nodes),) and verdicts.codes.dtype in CODES):
                 return verdicts
-            # When all pass there is nothing to keep but that.
+            # "All nodes pass" takes no memory, so it is cached at once.
             if verdicts is not None and part.placing and not self._comes_again(("filter", key)):
                 return verdicts
             self._make_room(self._verdicts)
@@ -135,13 +144,13 @@ class PluginResultCache:
         return kept.verdicts()
 
     def _update_codes(self, kept: CachedCodes, part: FilterPart, state: CycleState, pod: Pod) -> bool:
-        """Ask a filter about the rows that changed; False when it has to be asked about all of them."""
+        """Evaluate a filter for the changed rows; return False if all rows must be evaluated."""
         columns = self._columns
         rows = self._behind(part, kept)
         if not rows:
             return rows is not None
         if len(rows) <= FEW and part.by_node is not None:
-            # What is said of a row without a node is void; a node that takes the row over touches every facet.
+            # Codes of a row without a node are meaningless; a node that reuses the row touches every facet.
             codes = {
                 row: part.by_node.filter_node(state, pod, NodeRow(columns, row))
                 for row in rows
@@ -151,13 +160,13 @@ class PluginResultCache:
             rows = [row for row, code in codes.items() if code != (0 if was is None else was.item(row))]
             if not rows:
                 return True
-        # A row of which something else is said now is asked about as an array, for the words.
+        # Rows with a new code are evaluated as arrays, since only `filter` returns the reasons.
         return kept.replace(rows, part.plugin.filter(state, pod, self._only(rows)), columns.size)
 
     # -- scorers -----------------------------------------------------------------------------------------------------
 
     def score(self, part: ScorePart, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Return what a scorer gives all nodes, before it normalises; to be read at once, and only read."""
+        """Return a scorer's raw scores for all nodes; read-only, and valid until the next call."""
         if part.signer is None or len(pod.requests) > WIDE:
             return part.plugin.score(state, pod, nodes)
         key = (part.name, part.signer.sign(pod))
@@ -168,7 +177,7 @@ class PluginResultCache:
             if scores.shape != (len(nodes),) or scores.dtype != SCORES:
                 return scores
             if state.written != written:
-                # Its `normalize` may go by that, and whoever is handed a kept answer has a state without it.
+                # `normalize` may use the stored data, and another pod's state would not have it.
                 return scores
             if part.placing and not self._comes_again(("score", key)):
                 return scores
@@ -178,7 +187,7 @@ class PluginResultCache:
         return kept.scores
 
     def _update_scores(self, kept: CachedScores, part: ScorePart, state: CycleState, pod: Pod) -> bool:
-        """Ask a scorer likewise. In place: whoever was handed them has read them."""
+        """Evaluate a scorer for the changed rows, in place: earlier readers are done with the array."""
         rows = self._behind(part, kept)
         if not rows:
             return rows is not None
@@ -192,10 +201,10 @@ class PluginResultCache:
                 kept.scores[row] = part.by_node.score_node(state, pod, NodeRow(self._columns, row))
         return True
 
-    # -- keeping -----------------------------------------------------------------------------------------------------
+    # -- cache -------------------------------------------------------------------------------------------------------
 
     def _behind(self, part: FilterPart | ScorePart, kept: CachedResult) -> list[int] | None:
-        """List the rows that changed since, and count them as seen; None: something else did, or too many."""
+        """List the rows that changed since *kept* and mark them as seen; None if all rows must be evaluated."""
         logs, positions, version = self._columns.logs, kept.positions, kept.version
         if version[0] != self._columns.structure or (part.as_one and version != self._version(part)):
             return None
@@ -210,7 +219,7 @@ class PluginResultCache:
         return self._missed[1]
 
     def _touched(self, part: FilterPart | ScorePart, positions: list[int]) -> list[int] | None:
-        """List the rows that changed since the logs stood there; None: too many, or too long ago."""
+        """List rows changed since these journal positions; None if too many changed or the journal is too short."""
         rows: list[int] = []
         for facet, position in zip(part.by_row, positions, strict=True):
             touched = self._columns.logs[facet].since(position)
@@ -220,7 +229,7 @@ class PluginResultCache:
         if len(rows) <= 1:
             return rows
         rows = sorted(set(rows))
-        # Of more than a quarter of them it is as quick to ask about all.
+        # Beyond a quarter of the rows, evaluating all rows is as fast.
         return rows if len(rows) <= self._columns.size // 4 + FEW else None
 
     def _only(self, rows: list[int]) -> NodeView:

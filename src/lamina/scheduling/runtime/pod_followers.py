@@ -1,4 +1,4 @@
-"""Plugins that follow the lives of pods: hands them what the cluster reports about any pod."""
+"""Passes pod events to the plugins that implement `PodFollower`."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,24 +9,24 @@ from lamina.scheduling.contract.points import Plugin, PodFollower
 from lamina.scheduling.contract.status import Status, raised
 
 FollowerErrorHandler = Callable[[Pod | None, str, str, Status], None]
-"""Takes the pod, if one is known, the plugin, its method and what it raised."""
+"""Takes the pod (if known), the plugin's name, its method and the error as a status."""
 
 
 class PodFollowers:
-    """The followers among some plugins; without any, an event costs one look at an empty list."""
+    """The followers among some plugins. Without followers, an event costs one check of an empty list."""
 
     def __init__(self, plugins: Iterable[Plugin], raised_by: FollowerErrorHandler) -> None:
-        """Find the followers; one that stands in the list twice is called once. *raised_by* hears of those that raise."""
+        """Collect the followers, each once. *raised_by* is called when a follower raises."""
         distinct = {id(plugin): plugin for plugin in plugins}
         self._plugins = [plugin for plugin in distinct.values() if isinstance(plugin, PodFollower)]
         self._raised_by = raised_by
 
     def __len__(self) -> int:
-        """Count the followers."""
+        """Return the number of followers."""
         return len(self._plugins)
 
     def notice(self, event: ClusterEvent, now: float) -> None:
-        """Hand an event on if it is about a pod."""
+        """Pass an event to the followers if it is about a pod."""
         if not self._plugins:
             return
         match event:

@@ -1,4 +1,4 @@
-"""A profile: which plugins run at which point, in which order, with which weight. Checked when it is made."""
+"""Profile: the plugins of each extension point with order and weight, verified at construction."""
 
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -43,10 +43,10 @@ from lamina.scheduling.state.cluster_changes import ANY_CHANGE, ChangeKind, Clus
 from lamina.scheduling.state.columns import WIDE
 from lamina.scheduling.state.facets import Facet
 
-# Points whose answers are kept per shape of pod; only their plugins need to sign.
+# Points whose results are cached per pod shape; only their plugins need `sign`.
 DECIDING: Final = ("preFilter", "filter", "preScore", "score")
 Scores = npt.NDArray[np.floating[Any]]  # Any: single or double precision, whichever is exact
-# What every placement changes.
+# Facets that every placement changes.
 PLACING: Final = frozenset({Facet.RESOURCES, Facet.PODS})
 MOST_SHAPES: Final = 65_536
 HEAVIEST: Final = 2**53
@@ -54,12 +54,12 @@ EVERYTHING: Final = Reads(whole=frozenset(Facet))
 
 
 class FilterPart:
-    """A filter and what the evaluation needs to know about it."""
+    """A filter plugin with precomputed properties."""
 
     __slots__ = ("as_one", "by_node", "by_row", "name", "placing", "plugin", "prepares", "reads", "signer")
 
     def __init__(self, plugin: FilterPlugin) -> None:
-        """Look the plugin over once, so that no cycle has to."""
+        """Inspect the plugin once, so that no cycle has to."""
         self.plugin = plugin
         self.name = plugin.name
         self.reads: Reads = getattr(plugin, "reads", EVERYTHING)
@@ -71,10 +71,10 @@ class FilterPart:
 
 
 class ScorePart:
-    """A scorer, its weight, and what the evaluation needs to know about it."""
+    """A score plugin with its weight and precomputed properties."""
 
     __slots__ = (
-        "_told",
+        "_known_scores",
         "as_one",
         "by_node",
         "by_row",
@@ -89,7 +89,7 @@ class ScorePart:
     )
 
     def __init__(self, plugin: ScorePlugin, weight: int) -> None:
-        """Look the plugin over once, so that no cycle has to."""
+        """Inspect the plugin once, so that no cycle has to."""
         self.plugin = plugin
         self.name = plugin.name
         self.weight = weight
@@ -99,46 +99,46 @@ class ScorePart:
         self.prepares = plugin if isinstance(plugin, PreScorePlugin) else None
         self.by_row, self.as_one = _facets(self.reads)
         self.placing = not PLACING.isdisjoint(self.by_row)
-        """Whether it reads row by row what every placement changes."""
-        self._told: dict[float, PluginScore] = {}
-        # Whoever normalises may go by what it noted when it last scored: after every placement it scores anew.
+        """Whether it reads, row by row, a facet that every placement changes."""
+        self._known_scores: dict[float, PluginScore] = {}
+        # `normalize` may use data stored by the last `score`: such a plugin scores again after every placement.
         self.signer = _signer(plugin, self.as_one if self.normalizer is None else self.by_row + self.as_one)
 
-    def told(self, score: float) -> PluginScore:
-        """Tell of a score; the same words for the same score, because two nodes are told of for every pod."""
-        known = self._told.get(score)
+    def plugin_score(self, score: float) -> PluginScore:
+        """Return the score as part of a decision; cached, because two nodes are described for every pod."""
+        known = self._known_scores.get(score)
         if known is None:
-            known = self._told[score] = PluginScore(self.name, int(score), self.weight)
+            known = self._known_scores[score] = PluginScore(self.name, int(score), self.weight)
         return known
 
 
 def _facets(reads: Reads) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the facets that are read row by row, and those of which any change makes an answer void."""
+    """Return the facets read row by row, and those where any change invalidates the whole result."""
     as_one = reads.whole | reads.others
     return tuple(sorted(reads.rows - as_one)), tuple(sorted(as_one))
 
 
 def _signer(plugin: Plugin, void: tuple[int, ...]) -> SignPlugin | None:
-    """Return who signs for a plugin's answers, if they outlast a placement: changes of *void* they do not."""
+    """Return the plugin if its results can be cached: it signs, and placements do not invalidate them."""
     return plugin if isinstance(plugin, SignPlugin) and PLACING.isdisjoint(void) else None
 
 
 class AffectedPlugins(msgspec.Struct, frozen=True):
-    """Who has to be asked again after a change, with the index each has in the profile."""
+    """Plugins to run again after a change, with their index in the profile."""
 
     filters: tuple[tuple[int, FilterPart], ...]
-    """About the rows that changed."""
+    """To run for the changed rows."""
     scorers: tuple[tuple[int, ScorePart], ...]
-    filters_anew: tuple[tuple[int, FilterPart], ...]
-    """About all rows, after preparing again."""
-    scorers_anew: tuple[tuple[int, ScorePart], ...]
+    filters_whole: tuple[tuple[int, FilterPart], ...]
+    """To prepare and run for all rows."""
+    scorers_whole: tuple[tuple[int, ScorePart], ...]
 
 
 class Profile:
-    """The plugins of one scheduler name."""
+    """Plugins of one scheduler name."""
 
     def __init__(self, name: str, by_point: Mapping[str, Sequence[Plugin]], weights: Mapping[str, int]) -> None:
-        """Put *by_point* (plugins in order, for each point) together, or say everything that is wrong with it."""
+        """Build a profile from plugins in order by point. Raise WiringError that lists everything wrong with it."""
         self.name = name
         _check(name, by_point, weights)
 
@@ -148,8 +148,8 @@ class Profile:
         self.pre_enqueue = cast("Sequence[PreEnqueuePlugin]", at("preEnqueue"))
         self.queue_sort = cast("QueueSortPlugin", at("queueSort")[0])
         self.place = cast("Sequence[PlacePlugin]", at("place"))
-        # What a plugin works out beforehand belongs to its answer: whoever filters or scores brings it along, also where
-        # a configuration names it at that point only.
+        # `pre_filter` and `pre_score` belong to a plugin's result. They run even if the configuration enables only
+        # `filter` or `score`.
         self.pre_filter = cast(
             "Sequence[PreFilterPlugin]", _with_companions(at("preFilter"), at("filter"), "pre_filter")
         )
@@ -165,9 +165,9 @@ class Profile:
             [part.weight for part in self.scorers], dtype=np.float32 if heaviest < 2**24 else np.float64
         )
         self.bits = np.uint32 if self.weights.dtype == np.float32 else np.uint64
-        """The unsigned integers as wide as a score."""
+        """Unsigned integer type of the same width as a score."""
         self.full_score = int(np.array([MAX_SCORE], dtype=self.weights.dtype).view(self.bits)[0])
-        """The largest allowed score, as such an integer."""
+        """The largest allowed score, viewed as such an integer."""
         self.reserve = cast("Sequence[ReservePlugin]", at("reserve"))
         self.permit = cast("Sequence[PermitPlugin]", at("permit"))
         self.pre_bind = cast("Sequence[PreBindPlugin]", at("preBind"))
@@ -181,7 +181,7 @@ class Profile:
         self._shapes: dict[Hashable, int] = {}
         self._shape_count = 0
         self._shapes_forgotten = 0
-        """Numbers up to this one belong to no signature any more."""
+        """Shape numbers up to this one are no longer in use."""
         self._retry_on: dict[str, frozenset[ChangeKind]] = {
             name: getattr(plugin, "retry_on", ANY_CHANGE) for name, plugin in self.plugins.items()
         }
@@ -195,11 +195,11 @@ class Profile:
             name: plugin for name, plugin in self.plugins.items() if isinstance(plugin, RetryTimePlugin)
         }
         self.noting = [plugin for plugin in self.plugins.values() if isinstance(plugin, NotesPlugin)]
-        """Whoever may have something to say about a pod it does not refuse."""
-        self._look_over(_distinct(plugin for point in DECIDING for plugin in at(point)))
+        """Plugins that report problems of a pod without refusing it."""
+        self._collect_reads(_distinct(plugin for point in DECIDING for plugin in at(point)))
 
-    def _look_over(self, deciding: Sequence[Plugin]) -> None:
-        """Note what the answers of the plugins that decide depend on."""
+    def _collect_reads(self, deciding: Sequence[Plugin]) -> None:
+        """Collect what the results of the deciding plugins depend on."""
         self._signers = [plugin for plugin in deciding if isinstance(plugin, SignPlugin)]
         self._signable = len(self._signers) == len(deciding)
         self._changing = [
@@ -209,9 +209,9 @@ class Profile:
         by_row = frozenset[int]().union(*(one.rows for one in reads), {Facet.LABELS})
         self.reads_rows = tuple(sorted(by_row))
         self.reads_others = tuple(sorted(frozenset[int]().union(*(one.others for one in reads)) - by_row))
-        """Facets that nobody reads row by row, and somebody as a whole for himself."""
+        """Facets that no plugin reads row by row, and that some plugin reads as a whole for itself."""
         self.reads_everything = any(one is EVERYTHING for one in reads)
-        """Whether one of them does not say what it reads: then it may be any facet, also one that is registered later."""
+        """Whether a plugin does not declare `reads`: it may read any facet, including those registered later."""
         self.reads_whole = tuple(sorted(frozenset[int]().union(*(one.whole for one in reads))))
 
     def affected(self, facets: int) -> AffectedPlugins:
@@ -230,32 +230,33 @@ class Profile:
 
     @property
     def edition(self) -> int:
-        """Grows whenever pods have to be signed again."""
+        """Increases whenever pods must be signed again."""
         return sum([plugin.edition for plugin in self._changing])
 
     def sign(self, pod: Pod) -> Hashable:
-        """Return what tells this pod's shape from others; None when a plugin cannot say, or the pod asks for too much."""
+        """Return the pod's signature; None if a plugin does not sign, or the pod requests too many resources."""
         if not self._signable or len(pod.requests) > WIDE:
             return None
         return tuple([plugin.sign(pod) for plugin in self._signers])
 
     def shape(self, pod: Pod) -> int | None:
         """
-        Return the number of the pod's shape: the same for pods with the same signature.
+        Return the number of the pod's shape; pods with equal signatures have the same number.
 
-        A number, because it is looked up in every cycle and a signature takes longer to hash than to compute. None when
-        there is none, also because a plugin raises: the pod is then decided alone, and what is wrong shows there.
+        Every cycle looks the shape up, and hashing a signature takes longer than computing it: hence a number. None if
+        there is no signature, or if `sign` raises: the pod is then evaluated alone, and the error appears in its
+        attempt.
         """
         try:
             signature = self.sign(pod)
             number = self._shapes.get(signature)
-        except Exception:  # noqa: BLE001 - whoever asks is taking events in, and has nobody to tell
+        except Exception:  # noqa: BLE001 - the caller applies events and cannot report; the attempt raises again
             return None
         if signature is None:
             return None
         if number is None:
             if len(self._shapes) >= MOST_SHAPES:
-                # Numbers are never used again, so whoever still has an old one is merely a shape of his own.
+                # Numbers are never reused; a pod that still has an old one is evaluated as a shape of its own.
                 self._shapes.clear()
                 self._shapes_forgotten = self._shape_count
             self._shape_count += 1
@@ -263,7 +264,7 @@ class Profile:
         return number
 
     def is_shape(self, pod: Pod, number: int | None, edition: int) -> bool:
-        """Say whether *number*, given to the pod at *edition*, is what `shape` would return now."""
+        """Return whether *number*, given to the pod at *edition*, is what `shape` would return now."""
         if number is not None and number <= self._shapes_forgotten:
             return False
         if edition == self.edition:
@@ -274,17 +275,17 @@ class Profile:
             return number is None
 
     def retire(self, numbers: Collection[int]) -> None:
-        """Never return these numbers of shapes again, although their signatures may come back."""
+        """Never return these shape numbers again, even if their signatures reappear."""
         if numbers:
             self._shapes = {signature: number for signature, number in self._shapes.items() if number not in numbers}
 
     def new_shape(self) -> int:
-        """Return a number that no pod's shape has or will have."""
+        """Return a number that no shape has or will have."""
         self._shape_count += 1
         return self._shape_count
 
     def worth_retrying(self, plugin: str, pod: Pod, change: ClusterChange) -> bool:
-        """Say whether a pod that *plugin* refused is worth another look after *change*."""
+        """Return whether a pod that *plugin* refused is worth a retry after *change*."""
         if change.kind not in self._retry_on.get(plugin, ANY_CHANGE):
             return False
         hint = self._hints.get(plugin)
@@ -292,37 +293,37 @@ class Profile:
             return True
         try:
             return hint.worth_retrying(pod, change)
-        except Exception:  # noqa: BLE001 - in doubt the pod is tried, and what is wrong with the plugin shows there
+        except Exception:  # noqa: BLE001 - retry when in doubt; the attempt shows the plugin's error
             return True
 
     def listens(self, plugin: str, kind: ChangeKind) -> bool:
-        """Say whether a change of this kind could alter what *plugin* refused."""
+        """Return whether a change of this kind can lift a refusal by *plugin*."""
         return kind in self._retry_on.get(plugin, ANY_CHANGE)
 
     def hints(self, plugin: str) -> bool:
-        """Say whether *plugin* looks closer at a change."""
+        """Return whether *plugin* implements `worth_retrying`."""
         return plugin in self._hints
 
     def hints_by_amounts(self, plugin: str) -> bool:
-        """Say whether *plugin* can name the amounts a refused pod needs."""
+        """Return whether *plugin* can name the amounts that a refused pod needs."""
         return plugin in self._by_amounts
 
     def needs(self, plugin: str, pod: Pod) -> dict[str, int] | None:
-        """Return the amounts above 0 that *plugin* says a node must offer to *pod*; None when it cannot say."""
+        """Return the positive amounts that a node must offer to *pod* according to *plugin*; None if it raises."""
         try:
             return {name: amount for name, amount in self._by_amounts[plugin].needs(pod).items() if amount > 0}
-        except Exception:  # noqa: BLE001 - in doubt the plugin is asked about every change
+        except Exception:  # noqa: BLE001 - without needs, the plugin is called for every change
             return None
 
     def offers(self, plugin: str, row: int) -> dict[str, int] | None:
-        """Return the amounts above 0 that *plugin* says the node in *row* offers; None when it cannot say."""
+        """Return the positive amounts that the node in *row* offers according to *plugin*; None if it raises."""
         try:
             return {name: amount for name, amount in self._by_amounts[plugin].offers(row).items() if amount > 0}
-        except Exception:  # noqa: BLE001 - in doubt the plugin is asked about every pod
+        except Exception:  # noqa: BLE001 - without offers, the plugin is called for every pod
             return None
 
     def retry_at(self, plugins: Iterable[str], pod: Pod, now: float) -> float | None:
-        """Return the earliest time at which one of *plugins* wants *pod* tried again; None when none names a time."""
+        """Return the earliest time in seconds at which one of *plugins* wants *pod* retried; None without one."""
         if not self._retry_times:
             return None
         times: list[float] = []
@@ -358,14 +359,14 @@ def _check(name: str, by_point: Mapping[str, Sequence[Plugin]], weights: Mapping
             if not callable(getattr(plugin, POINTS[point][1], None)):
                 wrong.append(f"plugin {plugin.name!r} does not extend {point}")
             if plugin.name in seen:
-                wrong.append(f"plugin {plugin.name!r} stands twice at {point}")
+                wrong.append(f"plugin {plugin.name!r} is listed twice at {point}")
             seen.add(plugin.name)
     if len(by_point.get("queueSort", ())) != 1:
         wrong.append("exactly one queueSort plugin is needed")
     if not by_point.get("bind"):
         wrong.append("at least one bind plugin is needed")
     if MAX_SCORE * sum(weights.get(plugin.name, 0) for plugin in by_point.get("score", ())) >= HEAVIEST:
-        wrong.append(f"the weights add up to more than totals can be exact for ({HEAVIEST // MAX_SCORE})")
+        wrong.append(f"the weights add up to more than {HEAVIEST // MAX_SCORE}, the limit for exact totals")
     wrong.extend(
         f"score plugin {plugin.name!r} is not configured with a weight of at least 1"
         for plugin in by_point.get("score", ())

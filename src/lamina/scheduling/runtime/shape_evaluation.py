@@ -1,9 +1,9 @@
 """
-One shape of pods against all nodes: who refuses which node, who gives it how many points.
+Evaluation of one pod shape against all nodes: which plugin refuses which node, and all scores.
 
-Built once per shape (all plugins, all nodes, as arrays) and afterwards kept up to date: `refresh` looks at the rows
-that changed since and asks only the plugins that read what changed. After a pod was placed that is one row and, as a
-rule, one plugin, which is why a pod like the one before costs less than a tenth of a new one.
+Built once per shape, with all plugins and nodes as arrays. Afterwards `refresh` evaluates only the rows that changed,
+and only with the plugins that read the changed facets. After a placement this is one row and usually one plugin. A pod
+of a known shape thus costs less than a tenth of a new one.
 
     totals[row] = Σ weight · score   where every filter passed, else -1
 """
@@ -23,7 +23,7 @@ from lamina.scheduling.runtime.profile import AffectedPlugins, Profile, Scores
 from lamina.scheduling.state.columns import Bools, Ints, NodeColumns
 from lamina.scheduling.state.view import NodeRow, NodeView, everything, only
 
-# So many changes are looked through for the few rows that changed; every placement is noted in two facets.
+# Maximum number of journal entries that are scanned for changed rows; a placement adds an entry to two facets.
 MISSED: Final = 4 * FEW
 
 OUT: Final = -1.0
@@ -31,12 +31,12 @@ ONE: Final = np.ones(1, dtype=np.bool_)
 
 
 class ShapeEvaluation:
-    """All answers for one shape of pods; valid until the next change of the columns."""
+    """All plugin results for one pod shape; valid until the columns change."""
 
     __slots__ = (
-        "_answers",
         "_changed",
         "_other_logs",
+        "_results",
         "_row_logs",
         "_rows",
         "_whole_logs",
@@ -46,9 +46,9 @@ class ShapeEvaluation:
         "feasible",
         "grouped",
         "memory",
-        "mine",
         "narrowed_by",
         "narrowed_out",
+        "owned",
         "positions",
         "profile",
         "scores",
@@ -67,18 +67,18 @@ class ShapeEvaluation:
         profile: Profile,
         columns: NodeColumns,
         pod: Pod,
-        answers: PluginResultCache | None = None,
+        results: PluginResultCache | None = None,
         memory: Scores | None = None,
         withheld: Mapping[int, Refusal] | None = None,
     ) -> None:
         """
-        Ask every plugin about every node.
+        Evaluate every plugin for every node.
 
-        *answers* are what they said about other shapes; *memory* is that of an evaluation nobody needs any more. Rows
-        that are *withheld* are refused although every filter passes them: nominated pods hold their room.
+        *results* caches results of other shapes; *memory* is the array of a discarded evaluation, for reuse. *withheld*
+        rows are refused although every filter passes: they are reserved for nominated pods.
         """
         self.withheld = withheld or {}
-        self._answers = answers or PluginResultCache(columns)
+        self._results = results or PluginResultCache(columns)
         self.profile = profile
         self.columns = columns
         self.structure = columns.structure
@@ -91,27 +91,27 @@ class ShapeEvaluation:
         self._rows: list[int] | None = None
         self.state = CycleState()
         self.stop: Status | None = None
-        """Set when the pod was refused before any node was looked at, or a plugin misbehaved."""
+        """Set if the pod was refused before any node was evaluated, or if a plugin failed."""
         self.codes: list[Ints | Bools | None] = []
-        """For each filter of the profile: a code per row, None when all pass; to be written to through `_codes` only."""
-        self.mine: list[bool] = []
-        """For each filter: whether its codes are this evaluation's own. If not, other shapes look at them as well."""
+        """For each filter: a code per row, or None if all pass. Write only through `_codes`."""
+        self.owned: list[bool] = []
+        """For each filter: whether the codes belong to this evaluation. Otherwise other shapes share them."""
         self.tells: list[Callable[[int], Refusal] | None] = []
         self.silent: list[bool] = []
-        """For each filter: whether its pre_filter said that it has nothing to say."""
+        """For each filter: whether its pre_filter returned SKIP."""
         self.skips: list[bool] = []
-        """For each scorer: whether it has nothing to say about this shape."""
+        """For each scorer: whether its pre_score returned SKIP."""
         lines = len(profile.scorers)
         if memory is None or memory.shape != (lines + 1, columns.size):
             memory = np.empty((lines + 1, columns.size), dtype=profile.weights.dtype)
         self.memory = memory
-        # Whole numbers in floats are exact, and the weighted sum over all scorers is one BLAS call.
+        # Integers are exact as floats, and the weighted sum over all scorers is one BLAS call.
         self.scores: Scores = memory[:lines]
-        """For each scorer: 0..100 per row, before the weight."""
+        """For each scorer: 0..100 per row, without the weight."""
         self.constant: list[bool] = []
         """For each scorer that normalises: whether all raw scores are equal, so that feasibility does not matter."""
         self.grouped: list[tuple[Bools, Refusal]] | None = None
-        """The refused nodes by reason, once somebody has asked (see `explain.groups`)."""
+        """Refused nodes by reason, once computed (see `explanation.groups`)."""
         self.narrowed_by: tuple[str, ...] = ()
         self.narrowed_out: Bools | None = None
         self.totals: Scores = memory[lines]
@@ -120,7 +120,7 @@ class ShapeEvaluation:
         self._build(pod, everything(columns))
 
     def _halted(self) -> bool:
-        # A call, because to the type checker an attribute that was None a line ago still is.
+        # A method, because the type checker would assume that the attribute is still None.
         return self.stop is not None
 
     # -- building ----------------------------------------------------------------------------------------------------
@@ -131,9 +131,9 @@ class ShapeEvaluation:
             return
         for part in self.profile.filters:
             self.silent.append(part.name in skipped)
-            verdicts = None if part.name in skipped else self._answers.filter(part, self.state, pod, nodes)
+            verdicts = None if part.name in skipped else self._results.filter(part, self.state, pod, nodes)
             self.codes.append(None if verdicts is None else verdicts.codes)
-            self.mine.append(False)
+            self.owned.append(False)
             self.tells.append(None if verdicts is None else verdicts.tell)
             if verdicts is not None:
                 self.feasible &= verdicts.codes == 0
@@ -168,8 +168,8 @@ class ShapeEvaluation:
                 skipped.add(plugin.name)
             elif not answer.ok:
                 self._halt(answer.of(plugin.name))
-                # A plain refusal may be lifted by making room, for which the others have to have prepared as well; and
-                # one of them may know that room would not help.
+                # Preemption can lift a plain refusal, and then needs the data that the other plugins prepare. One of
+                # them may also return that preemption would not help.
                 if answer.code is not Code.UNSCHEDULABLE:
                     break
         return skipped
@@ -198,17 +198,17 @@ class ShapeEvaluation:
         return skipped
 
     def _score(self, index: int, pod: Pod, nodes: NodeView) -> None:
-        """Ask one scorer about every node. What it answers before it normalises is not kept: memory costs more."""
+        """Score every node with one scorer. Raw scores are not kept, to save memory."""
         part = self.profile.scorers[index]
-        raw = self._answers.score(part, self.state, pod, nodes)
+        raw = self._results.score(part, self.state, pod, nodes)
         if raw.shape != (len(nodes),) or raw.dtype.kind not in "iu":
-            words = f"plugin {part.name!r} returned {raw.dtype} of shape {raw.shape}, not a whole number for each node"
+            words = f"plugin {part.name!r} returned {raw.dtype} of shape {raw.shape}, not one integer for each node"
             self._halt(failed(words).of(part.name))
             return
         if part.normalizer is None or not len(raw):
             self.scores[index] = raw
             return
-        # A negative one means that the plugin has yet to look at all of them together.
+        # A negative raw score means that `normalize` needs all nodes.
         first = raw.item(0)
         self.constant[index] = bool(first >= 0 and raw.min() == first == raw.max())
         if self.constant[index]:
@@ -217,10 +217,10 @@ class ShapeEvaluation:
             self.scores[index] = part.normalizer.normalize(self.state, pod, raw, self.feasible)
 
     def _in_range(self) -> bool:
-        # One look instead of two: as unsigned integers floats sort like numbers, and negative ones come last.
+        # One pass instead of two: viewed as unsigned integers, floats sort like numbers and negative ones come last.
         if not self.scores.size or self.scores.view(self.profile.bits).max() <= self.profile.full_score:
             return True
-        # What is answered for rows without a node counts for nothing, and so does what is normalised to for a refused one.
+        # Scores of rows without a node are meaningless, and so are normalised scores of refused nodes.
         self.scores[:, ~self.columns.alive[: self.columns.size]] = 0
         for index, part in enumerate(self.profile.scorers):
             if part.normalizer is not None:
@@ -233,21 +233,21 @@ class ShapeEvaluation:
         return False
 
     def _halt(self, status: Status) -> None:
-        """No node for this shape, because the pod was refused as a whole or a plugin misbehaved."""
+        """Stop the evaluation without a node: the pod was refused as a whole or a plugin failed."""
         self.stop = status
         self.feasible[:] = False
         self.totals[:] = OUT
 
     def _sum(self) -> None:
         np.dot(self.profile.weights, self.scores, out=self.totals)
-        # Not by subscript: that first counts the flags.
+        # putmask is faster than assignment by boolean index, which counts the flags first.
         np.putmask(self.totals, ~self.feasible, OUT)
 
     # -- keeping up to date ------------------------------------------------------------------------------------------
 
     def refresh(self, pod: Pod) -> bool:
-        """Look at what changed since; False when so much did that a new evaluation is cheaper or needed."""
-        if not self._notice():
+        """Evaluate what changed since; return False if a new evaluation is needed or cheaper."""
+        if not self._find_changes():
             return False
         if not self._changed:
             return True
@@ -256,19 +256,19 @@ class ShapeEvaluation:
         affected = self.profile.affected(self._changed)
         rows = self._rows
         if rows is None:
-            self._look_at_all(affected, pod, again)
+            self._update_rows(affected, pod, again)
             if self._halted():
                 return True
         else:
             for row in rows:
-                if not self._look_at(row, affected, pod, again):
+                if not self._update_row(row, affected, pod, again):
                     return False
-        if not self._ask_anew(affected, pod, again):
+        if not self._run_whole(affected, pod, again):
             return False
-        return (rows is not None and not again) or self._sum_anew(pod, again)
+        return (rows is not None and not again) or self._rescore(pod, again)
 
-    def _sum_anew(self, pod: Pod, again: set[int]) -> bool:
-        """Ask some scorers about every node and add all up; False when somebody left the range."""
+    def _rescore(self, pod: Pod, again: set[int]) -> bool:
+        """Score every node with some scorers and sum up; return False if a score is out of range."""
         for index in sorted(again):
             self._score(index, pod, everything(self.columns))
         if self._halted():
@@ -278,11 +278,11 @@ class ShapeEvaluation:
         self._sum()
         return True
 
-    def _ask_anew(self, affected: AffectedPlugins, pod: Pod, again: set[int]) -> bool:
-        """Let those answer for all rows who look at all of them; False when one of them has something new to say."""
+    def _run_whole(self, affected: AffectedPlugins, pod: Pod, again: set[int]) -> bool:
+        """Run plugins that read all rows for all rows again; return False if one now applies differently."""
         nodes = everything(self.columns)
         filtered = False
-        for index, part in affected.filters_anew:
+        for index, part in affected.filters_whole:
             if self.silent[index]:
                 continue
             if part.prepares is not None and part.prepares.pre_filter(self.state, pod, nodes) is not None:
@@ -292,7 +292,7 @@ class ShapeEvaluation:
             self._take_codes(index, verdicts)
         if filtered and self._filter_all(again):
             self._sum()
-        for index, score_part in affected.scorers_anew:
+        for index, score_part in affected.scorers_whole:
             if self.skips[index]:
                 continue
             prepares = score_part.prepares
@@ -302,7 +302,7 @@ class ShapeEvaluation:
         return True
 
     def _filter_all(self, again: set[int]) -> bool:
-        """Put the filters' answers together again, for all rows; say whether others are feasible now."""
+        """Combine the filters' codes for all rows; return whether feasibility changed."""
         feasible = self.columns.alive[: self.columns.size].copy()
         for codes in self.codes:
             if codes is not None:
@@ -313,11 +313,11 @@ class ShapeEvaluation:
         self._flip(again)
         return True
 
-    def _notice(self) -> bool:
+    def _find_changes(self) -> bool:
         """
-        Find out which facets (`_changed`) and which rows (`_rows`, None: many) changed since the last look.
+        Find which facets (`_changed`) and which rows (`_rows`, None for many) changed since the last refresh.
 
-        False when what changed may be anything.
+        Return False if a new evaluation is needed.
         """
         columns, positions = self.columns, self.positions
         if columns.structure != self.structure:
@@ -340,7 +340,7 @@ class ShapeEvaluation:
                 rows += log.since(positions[facet]) or ()
             changed |= 1 << facet
             positions[facet] = log.position
-        # Nodes are narrowed down by name, and a row may have another name now.
+        # Nodes were narrowed down by name, and a row can have another node now.
         if changed and (self.stop is not None or self.narrowed_out is not None):
             return False
         if len(rows) > 1:
@@ -348,8 +348,12 @@ class ShapeEvaluation:
         self._changed, self._rows = changed, rows if missed <= MISSED and len(rows) <= FEW else None
         return True
 
-    def _look_at(self, row: int, affected: AffectedPlugins, pod: Pod, again: set[int]) -> bool:
-        """Bring one row up to date; *again* collects who must look at all of them. False: somebody left the range."""
+    def _update_row(self, row: int, affected: AffectedPlugins, pod: Pod, again: set[int]) -> bool:
+        """
+        Update one row; *again* collects scorers that must score all rows.
+
+        Return False if a score is out of range.
+        """
         state, scores, skips = self.state, self.scores, self.skips
         node = NodeRow(self.columns, row)
         passes, passed = self._filter_row(node, affected, pod), self.feasible.item(row)
@@ -380,7 +384,7 @@ class ShapeEvaluation:
         return True
 
     def _flip(self, again: set[int]) -> None:
-        """A node became feasible or ceased to be: whoever normalises over feasible nodes has to do it again."""
+        """Add the scorers that normalise over feasible nodes, after feasibility changed."""
         for index, part in enumerate(self.profile.scorers):
             if part.normalizer is not None and not self.skips[index] and not self.constant[index]:
                 again.add(index)
@@ -388,7 +392,7 @@ class ShapeEvaluation:
     def _filter_row(self, node: NodeRow, affected: AffectedPlugins, pod: Pod) -> bool:
         row = node.row
         if not self.columns.alive.item(row):
-            # What is kept of its codes is void; a node that takes the row over touches every facet.
+            # Codes of a row without a node are meaningless; a node that reuses the row touches every facet.
             return False
         kept = self.codes
         for index, part in affected.filters:
@@ -402,18 +406,18 @@ class ShapeEvaluation:
             codes = kept[index]
             if code != (0 if codes is None else codes.item(row)):
                 self._set_code(index, row, code, pod)
-        # Not all(): a generator costs more than the three look-ups it would save.
+        # A loop instead of all(): a generator costs more than the three look-ups it saves.
         for codes in kept:  # noqa: SIM110
             if codes is not None and codes.item(row):
                 return False
         return True
 
-    def _look_at_all(self, affected: AffectedPlugins, pod: Pod, again: set[int]) -> None:
-        """Bring all rows up to date, all but their totals: the plugins' answers are kept, and take in what changed once."""
+    def _update_rows(self, affected: AffectedPlugins, pod: Pod, again: set[int]) -> None:
+        """Update all rows except their totals, using the cached plugin results."""
         nodes = everything(self.columns)
         for index, part in affected.filters:
             if not self.silent[index]:
-                self._take_codes(index, self._answers.filter(part, self.state, pod, nodes))
+                self._take_codes(index, self._results.filter(part, self.state, pod, nodes))
         self._filter_all(again)
         for index, score_part in affected.scorers:
             if self.skips[index]:
@@ -425,31 +429,31 @@ class ShapeEvaluation:
 
     def _take_codes(self, index: int, verdicts: Verdicts | None) -> None:
         self.codes[index] = None if verdicts is None else verdicts.codes
-        self.mine[index] = False
+        self.owned[index] = False
         self.tells[index] = None if verdicts is None else verdicts.tell
 
     def _codes(self, index: int) -> Ints | Bools:
         codes = self.codes[index]
         if codes is None:
             codes = np.zeros(self.columns.size, dtype=np.int64)
-        elif self.mine[index]:
+        elif self.owned[index]:
             return codes
         else:
             codes = codes.copy()
-        self.codes[index], self.mine[index] = codes, True
+        self.codes[index], self.owned[index] = codes, True
         return codes
 
     def _set_code(self, index: int, row: int, code: int, pod: Pod) -> None:
         self._codes(index)[row] = code
         if code and self.tells[index] is None:
-            # The first refusal of a filter that passed every node so far: ask it once as an array, for its words.
+            # First refusal by a filter that passed every node so far: only `filter` returns the reasons.
             verdicts = self.profile.filters[index].plugin.filter(self.state, pod, only(self.columns, [row]))
             self.tells[index] = None if verdicts is None else verdicts.tell
 
-    # -- choosing ----------------------------------------------------------------------------------------------------
+    # -- choice ------------------------------------------------------------------------------------------------------
 
     def choose(self, pick: Callable[[int], int]) -> tuple[int, int]:
-        """Return the best row and how many rows share its total; *pick* chooses among those."""
+        """Return the best row (-1 if none) and how many rows share its total; *pick* breaks the tie."""
         totals = self.totals
         if not len(totals):
             return -1, 0

@@ -1,9 +1,8 @@
 """
-Says whether a node would take a pod, if some pods were gone and others were there.
+Checks whether a node would accept a pod if some pods were gone and others present.
 
-Asks every filter of a profile about one node of a hypothetical cluster, from the beginning: nothing that was kept from
-earlier questions is used, and nothing of this one is kept. Nominated pods, preemption and what-if questions go through
-here, so that they cannot disagree.
+Runs every filter of a profile for one node of a hypothetical cluster, without caches. Nominations, preemption and
+what-if requests all use it, so that they cannot disagree.
 """
 
 from lamina.model.decision import Refusal
@@ -16,7 +15,7 @@ from lamina.scheduling.state.hypothesis import Hypothesis
 
 
 def refusal_if(profile: Profile, supposed: Hypothesis, pod: Pod, row: int) -> Refusal | None:
-    """Return the first refusal of the node in *row*; None when every filter would let the pod there."""
+    """Return the first refusal of the node in *row*; None if every filter passes."""
     state, everywhere, here = CycleState(), supposed.view(), supposed.view([row])
     silent: set[str] = set()
     for plugin in profile.pre_filter:

@@ -1,14 +1,14 @@
 """
-Which pods keep which others away, and from where: the required anti-affinity of pods that have a node.
+Required anti-affinity of placed pods: which rules apply to a pod, and from which rows they exclude it.
 
-Such a rule binds other pods, whatever those say themselves. Pods with the same rule (those of one deployment) are counted
-together, and a rule is found by namespace and by one label that it cannot do without: a pod to which none applies, as to
-most, is told so in a few look-ups, and a cluster without rules costs nothing.
+A rule of a placed pod restricts other pods, even those without rules. Pods with the same rule (those of one
+Deployment) share one entry. The index finds a rule by namespace and by one label that its selector requires. A pod
+without matching rules therefore costs a few look-ups, and a cluster without rules costs nothing.
 
-    placed pod ──> rule (namespaces, selector, topology) ──> rows ──> domains that are closed to pods the rule is about
+    placed pod ──> rule (namespaces, selector, topology) ──> rows ──> domains closed to the pods that the rule matches
 
-Which rules apply to a pod changes as rules come and go. It is told as numbers that are never used again (`sign`), and
-`edition` grows whenever an earlier answer may have become wrong. Written by the columns; read through `NodeView`.
+The rules that apply to a pod change over time. `sign` returns their numbers, which are never reused, and `edition`
+increases whenever an earlier signature may be outdated. The columns write; plugins read through `NodeView`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,49 +22,49 @@ from lamina.scheduling.state.node_facts import Placements
 from lamina.scheduling.state.pod_counts import needed
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""The label every namespace has: the API server puts its name there."""
+"""Label of every namespace; the API server sets it to the namespace's name."""
 
 ANYWHERE: Final = ""
-"""Stands for all namespaces; none has this name."""
+"""Stands for all namespaces; no namespace has an empty name."""
 
 Bucket = tuple[str, tuple[str, str] | None]
-"""A namespace (or `ANYWHERE`) and a label; None for selectors that can do without any particular one."""
+"""Namespace (or `ANYWHERE`) and a required label; None for selectors that require no particular label."""
 
 
 class AntiAffinityRule:
-    """One term, with namespaces in it, and the pods that have it: how many on each row."""
+    """A term with explicit namespaces, and the number of pods with that term on each row."""
 
     __slots__ = ("number", "rows", "term")
 
     def __init__(self, number: int, term: PodTerm) -> None:
-        """Start with no pod."""
+        """Start without pods."""
         self.number = number
         self.term = term
         self.rows: dict[int, int] = {}
 
 
 class AntiAffinityIndex:
-    """The rules of all placed pods."""
+    """Anti-affinity rules of all placed pods."""
 
     __slots__ = ("_buckets", "_count", "_namespaces", "_rules", "edition")
 
     def __init__(self) -> None:
-        """Start with no rule."""
+        """Start without rules."""
         self.edition = 0
-        """Grows whenever another set of rules may apply to a pod than did before."""
+        """Increases whenever the set of rules that apply to a pod may have changed."""
         self._rules: dict[PodTerm, AntiAffinityRule] = {}
         self._buckets: dict[Bucket, list[AntiAffinityRule]] = {}
         self._namespaces: dict[str, dict[str, str]] = {}
         self._count = 0
 
     def add(self, row: int, pod: Pod) -> None:
-        """Note the rules of a pod on a row."""
+        """Add the rules of a pod on a row."""
         for term in _terms(pod):
             rule = self._rules.get(term) or self._new_rule(term)
             rule.rows[row] = rule.rows.get(row, 0) + 1
 
     def remove(self, row: int, pod: Pod) -> None:
-        """Forget the rules of a pod that was on a row, as it was then."""
+        """Remove the rules of a pod from a row; *pod* is as it was added."""
         for term in _terms(pod):
             rule = self._rules[term]
             rule.rows[row] -= 1
@@ -75,17 +75,17 @@ class AntiAffinityIndex:
                 self._drop(rule)
 
     def as_if(self, gone: Placements, there: Placements) -> "AntiAffinityIndex":
-        """Answer as if some pods were gone and others were there; only `about` is meant to be asked."""
+        """Return the index without the pods *gone* and with the pods *there*. Call only `about` on it."""
         return HypotheticalAntiAffinity(self, gone, there)
 
     def name(self, namespace: str, labels: dict[str, str]) -> None:
-        """Take over which labels a namespace has."""
+        """Set the labels of a namespace."""
         if self._namespaces.get(namespace, {}) != labels:
             self._namespaces[namespace] = labels
             self.edition += 1
 
     def forget(self, namespace: str) -> None:
-        """Forget a namespace that is gone."""
+        """Remove a deleted namespace."""
         if self._namespaces.pop(namespace, None):
             self.edition += 1
 
@@ -95,13 +95,13 @@ class AntiAffinityIndex:
         return tuple(rule.term for rule in rules), dict(self._namespaces)
 
     def restore(self, terms: tuple[PodTerm, ...], namespaces: dict[str, dict[str, str]]) -> None:
-        """Let rules be as old as they were, before the pods that have them are added."""
+        """Restore the numbers of rules; the caller then adds the pods."""
         self._namespaces = dict(namespaces)
         for term in terms:
             self._new_rule(term)
 
     def about(self, pod: Pod) -> list[AntiAffinityRule]:
-        """List the rules that keep a pod away from somewhere, oldest first."""
+        """List the rules that exclude a pod from any row, oldest first."""
         if not self._rules:
             return []
         found = {
@@ -114,15 +114,15 @@ class AntiAffinityIndex:
         return [found[number] for number in sorted(found)]
 
     def sign(self, pod: Pod) -> tuple[int, ...]:
-        """Return the numbers of the rules about a pod: pods with the same numbers are kept away from the same places."""
+        """Return the numbers of the rules about a pod; pods with equal numbers are excluded from the same rows."""
         return tuple([rule.number for rule in self.about(pod)]) if self._rules else ()
 
     def between(self, placed: Pod, pod: Pod) -> bool:
-        """Say whether *placed* keeps *pod* away from somewhere."""
+        """Return whether a rule of *placed* applies to *pod*."""
         return any(self.applies(term, pod) for term in _terms(placed))
 
     def applies(self, term: PodTerm, pod: Pod) -> bool:
-        """Say whether a rule is about a pod."""
+        """Return whether a rule applies to a pod."""
         if term.selector is None or not term.selector.matches(pod.labels):
             return False
         if pod.namespace in term.namespaces:
@@ -151,23 +151,23 @@ class AntiAffinityIndex:
 
 
 class HypotheticalAntiAffinity(AntiAffinityIndex):
-    """The rules as they would be: those of the pods in question are counted apart."""
+    """Anti-affinity rules of a hypothetical set of placed pods."""
 
     __slots__ = ("_more", "_real")
 
     def __init__(self, real: AntiAffinityIndex, gone: Placements, there: Placements) -> None:
-        """Look at *real*; take away the rules of pods that would be *gone*, and add those of pods *there*."""
+        """Read *real*, without the rules of the pods *gone* and with those of the pods *there*."""
         super().__init__()
         self._real = real
         self._more: dict[PodTerm, list[tuple[int, int]]] = {}
-        """For a rule: the row, and how many pods more (or fewer) would have it there."""
+        """Rule → (row, change in the number of pods with the rule there)."""
         for placements, more in ((gone, -1), (there, 1)):
             for row, pod in placements:
                 for term in _terms(pod):
                     self._more.setdefault(term, []).append((row, more))
 
     def about(self, pod: Pod) -> list[AntiAffinityRule]:
-        """List the rules that would keep a pod away from somewhere."""
+        """List the rules that would exclude a pod from any row."""
         rules = {rule.term: rule for rule in self._real.about(pod)}
         for term, changes in self._more.items():
             if term in rules or self._real.applies(term, pod):
@@ -186,7 +186,7 @@ def _patched(rule: AntiAffinityRule, changes: list[tuple[int, int]]) -> AntiAffi
 
 
 def _terms(pod: Pod) -> Iterator[PodTerm]:
-    """List what a pod repels, with the namespaces that are meant."""
+    """List a pod's anti-affinity terms, with explicit namespaces."""
     for term in pod.repels:
         if term.namespaces or term.namespace_selector is not None:
             yield term

@@ -1,8 +1,8 @@
 """
-What may make a waiting pod schedulable.
+Changes in the cluster that can make a refused pod schedulable.
 
-A plugin that refused a pod names the kinds of change that could alter its answer (`retry_on`); the queue tries the pod
-again when one of them happens, and not before (or after a long time, in case something was missed).
+A plugin declares in `retry_on` which kinds of change can lift its refusals. The queue retries a refused pod when one of
+them happens, or after five minutes in case an event was missed.
 """
 
 import enum
@@ -14,7 +14,7 @@ from lamina.model.pod import Pod
 
 
 class ChangeKind(enum.Enum):
-    """A kind of change in the cluster."""
+    """Kind of change in the cluster."""
 
     NODE_ADDED = "NodeAdd"
     NODE_REMOVED = "NodeDelete"
@@ -24,21 +24,21 @@ class ChangeKind(enum.Enum):
     POD_PLACED = "AssignedPodAdd"
     POD_REMOVED = "AssignedPodDelete"
     POD_UPDATED = "PodUpdate"
-    """The waiting pod itself was changed."""
+    """The waiting pod itself changed."""
     LAYERS = "LayersReported"
     NODE_ANNOTATIONS = "NodeAnnotationChange"
     USAGE = "UsageReported"
-    """What nodes are really used for was measured again."""
+    """New usage measurements of nodes arrived."""
 
 
 class ClusterChange(msgspec.Struct, frozen=True):
-    """One change: where, and which pod was placed or removed."""
+    """One change, with its node and with the pod that was placed or removed."""
 
     kind: ChangeKind
     row: int = -1
-    """The node's row, or -1 when the change concerns no node."""
+    """The node's row, or -1 if the change concerns no node."""
     before: Node | None = None
-    """How the node was before; of a node that left, the node."""
+    """The node before the change; the removed node for NODE_REMOVED."""
     pod: Pod | None = None
 
 

@@ -1,8 +1,8 @@
 """
-How loaded the cluster is, and how large a usual pod is: what a placement has to be judged against.
+Mean load of the cluster and usual size of a pod, the reference for judging a placement.
 
-A node's load is the requested share of cpu or of memory, whichever is larger, counted as rankings count requests. The
-cluster's is the mean over the nodes that take pods.
+A node's load is the requested share of cpu or memory, whichever is larger. Requests are counted as for scoring:
+containers without requests count with a default. The cluster's load is the mean over nodes that accept pods.
 """
 
 import bisect
@@ -18,64 +18,65 @@ from lamina.scheduling.state.columns import MEMO, NUDGE, WIDE, Bools, Floats, No
 from lamina.scheduling.state.facets import Facet
 from lamina.scheduling.state.view import NodeView
 
-# Pods whose sizes say what is usual.
+# Number of recently placed pods that define the usual size.
 RECENT: Final = 500
 LARGE: Final = 0.9
 
 
 class ClusterLoad:
-    """Loads and sizes, worked out when asked and something has changed since."""
+    """Loads and pod sizes; recomputed on access after a change."""
 
     def __init__(self, columns: NodeColumns) -> None:
-        """Look at these columns."""
+        """Read these columns."""
         self._columns = columns
         self._recent: deque[Amounts] = deque(maxlen=RECENT)
-        """What the last pods asked for, of a wide one cpu and memory only."""
+        """Requests of recent pods; only cpu and memory for a pod with many resources."""
         self._unsorted = 0
-        """How many of them came since their sizes were sorted."""
+        """How many of them arrived since the sizes were last sorted."""
         self._sizes: deque[float] = deque()
-        """The shares of a mean node that the others take, in their order."""
+        """Sizes of the sorted ones as shares of a mean node, in order of arrival."""
         self._sorted: list[float] = []
-        """The same, smallest first: a pod comes and a pod goes, and the rest stays where it is."""
+        """The same sizes in ascending order, updated by insertion and deletion."""
         self._known_sizes: dict[Amounts, float] = {}
         self._shares: dict[Amounts, float] = {}
         self._known = -1
         self._position = -1
         self._taking: Floats = np.zeros(0)
-        """1 for nodes that take pods, else 0."""
+        """1 for nodes that accept pods, else 0."""
         self._mean = 0.0
         self._count = 0
         self._capacity = (0.0, 0.0)
         self._left: Floats = np.zeros(0)
-        """The headroom of each node, of cpu or memory, whichever is smaller."""
+        """Headroom of each node in percent: the smaller of cpu and memory."""
 
     def note(self, pod: Pod) -> None:
-        """Remember the size of a pod that was placed."""
+        """Record the size of a placed pod."""
         self._recent.append(_ranked(pod.scoring_requests))
         self._unsorted += 1
 
     def snapshot(self) -> tuple[Amounts, ...]:
-        """Return what the last pods asked for; the rest follows from it and from the columns."""
+        """Return the requests of recent pods; everything else is derived from them and from the columns."""
         return tuple(self._recent)
 
     def restore(self, recent: tuple[Amounts, ...]) -> None:
-        """Take over what the last pods asked for."""
+        """Restore the requests of recent pods."""
         self._recent = deque(recent, maxlen=RECENT)
         self._unsorted = len(self._recent)
 
     def mean(self) -> float:
-        """Return the mean load of the nodes that take pods."""
-        self._look()
+        """Return the mean load of the nodes that accept pods."""
+        self._refresh()
         return self._mean
 
     def mean_with(self, pod: Pod, loads: Floats, among: Bools, share: float | None = None) -> float:
         """
-        Return the mean load with one more pod, whichever of the nodes *among* all it goes to.
+        Return the mean load with one more pod on any of the nodes *among*.
 
-        *loads* are the nodes' loads without it, *share* what it adds to one of them on average. Nodes that cannot have the
-        pod do not make those that can look crowded: the mean over *among* counts if it is the higher one.
+        *loads* are the nodes' loads without the pod, and *share* is the load it adds to a node on average. The result
+        is the larger of the cluster's mean and the mean over *among*. Empty nodes that cannot take the pod thus do not
+        make the others look crowded.
         """
-        self._look()
+        self._refresh()
         own = self.share(pod)
         mean = self._mean + own / max(self._count, 1)
         count = int(np.count_nonzero(among))
@@ -84,8 +85,8 @@ class ClusterLoad:
         return max(mean, (float(loads.dot(among)) + (own if share is None else share)) / count)
 
     def large(self, pod: Pod) -> float:
-        """Return the share of a mean node that nine of ten recent pods do not exceed; of *pod*, if it is larger."""
-        self._look()
+        """Return the 90th percentile of recent pod sizes as a share of a mean node, or the size of *pod* if larger."""
+        self._refresh()
         return max(self._usual(), self.share(pod))
 
     def _usual(self) -> float:
@@ -113,17 +114,17 @@ class ClusterLoad:
         return known
 
     def of(self, nodes: NodeView, pod: Pod | None = None) -> Floats:
-        """Return the load of each node; with a pod, the one it would have with that on it."""
+        """Return the load of each node; with *pod*, the load including that pod."""
         columns, rows = self._columns, nodes.rows
         if nodes.changed:
             asked = {} if pod is None else dict(pod.scoring_requests)
             left = np.minimum(*(nodes.headroom_with(name, asked.get(name, 0)) for name in (CPU, MEMORY)))
         elif pod is None:
-            self._look()
+            self._refresh()
             left = self._left[rows] + NUDGE
         else:
             asked = dict(pod.scoring_requests)
-            # As `NodeView.headroom_with` has it; what is added to both is added to the smaller one.
+            # Same formula as `NodeView.headroom_with`; the constant is added once, to the smaller of both.
             left = columns.unit[0, rows] * -float(asked.get(CPU, 0))
             left += columns.headroom[0, rows]
             other = columns.unit[1, rows] * -float(asked.get(MEMORY, 0))
@@ -135,8 +136,8 @@ class ClusterLoad:
         return left
 
     def share(self, pod: Pod) -> float:
-        """Return the share of a mean node that a pod takes."""
-        self._look()
+        """Return a pod's size as a share of a mean node."""
+        self._refresh()
         known = self._shares.get(pod.scoring_requests)
         if known is None:
             asked = dict(pod.scoring_requests)
@@ -150,7 +151,7 @@ class ClusterLoad:
                 self._shares[pod.scoring_requests] = known
         return known
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         columns, size = self._columns, self._columns.size
         if columns.capacity != self._known:
             self._known = columns.capacity

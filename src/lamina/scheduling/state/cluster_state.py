@@ -1,11 +1,11 @@
 """
-One cluster, as far as it is known: `apply(event)` keeps it up to date.
+Current state of one cluster; `apply(event)` keeps it up to date.
 
     NodeSeen, PodSeen, LayersReported, … ──apply──> columns, cache, inventory, usage, nominations, namespaces
-                                          └──> the changes that may make a waiting pod schedulable
+                                          └──> changes that can make a waiting pod schedulable
 
-The decision loop and the extender's core each own one, and so does any test. It holds what is true of the cluster and
-nothing about deciding: no queue, no profile, no command. Plugins read it through `context`.
+The decision loop and the extender core each own one. It holds the state of the cluster only: no queue, no profile, no
+command. Plugins read it through `context`.
 """
 
 from collections.abc import Iterable
@@ -32,23 +32,23 @@ NO_CHANGE: list[ClusterChange] = []
 
 
 class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a `ClusterState` knows, as data. Shallow: pods, nodes, reports and images are shared with it."""
+    """Complete content of a `ClusterState`. Shallow: it shares pods, nodes, reports and images with the state."""
 
     now: float
     columns: ColumnsSnapshot
     placed: tuple[tuple[Pod, str, bool], ...]
-    """Pods that have a node, in the order they got it, and whether that is only assumed."""
+    """Pods with a node, in the order they got it: (pod, node, whether only assumed)."""
     recent: tuple[Amounts, ...]
-    """What the last pods asked for that were placed."""
+    """Requests of the most recently placed pods."""
     usage: UsageSnapshot
     inventory: InventorySnapshot
     namespaces: dict[str, dict[str, str]]
-    """The annotations of namespaces."""
+    """Annotations by namespace."""
     nominated: tuple[NominatedPod, ...]
 
 
 class ClusterState:
-    """Everything that is known of a cluster."""
+    """State of one cluster: nodes, pods, layers, usage, nominations and namespaces."""
 
     def __init__(self) -> None:
         """Start at time 0 with an empty cluster."""
@@ -63,13 +63,13 @@ class ClusterState:
         self._meanings = 0
 
     def row(self, node: str) -> int:
-        """Return a node's row; -1 when it is not known."""
+        """Return a node's row, or -1 if the node is unknown."""
         return self.columns.rows.get(node, -1)
 
-    # -- what happened -----------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def apply(self, event: ClusterEvent) -> list[ClusterChange]:  # noqa: PLR0912 - one branch for each event
-        """Take an event in; return the changes that may make a waiting pod schedulable, in order."""
+        """Apply an event; return the changes that can make a waiting pod schedulable, in order."""
         match event:
             case events.PodSeen(pod):
                 return self._pod_seen(pod)
@@ -96,7 +96,7 @@ class ClusterState:
             case _:
                 assert_never(event)
         if self.inventory.meanings != self._meanings:
-            # Nodes hold other images under a name than before: what was judged by that name is judged anew.
+            # A name now stands for other images: results that depend on the name must be computed again.
             self._meanings = self.inventory.meanings
             self.columns.touch(Facet.CATALOG, 0)
         return changes
@@ -109,7 +109,7 @@ class ClusterState:
         if expired:
             self.columns.touch(Facet.CATALOG, 0)
         self._pulls_changed(rows)
-        # A measurement that is no longer believed refuses no node any more.
+        # A measurement that expired no longer refuses nodes.
         return [ClusterChange(ChangeKind.USAGE)] if self.usage.pass_time(now) else NO_CHANGE
 
     def _images_learned(self, images: tuple[Image, ...], good_for: float) -> list[ClusterChange]:
@@ -124,14 +124,14 @@ class ClusterState:
         return [ClusterChange(ChangeKind.LAYERS, rows[0] if len(rows) == 1 else -1)] if rows else NO_CHANGE
 
     def _namespace_seen(self, name: str, annotations: dict[str, str], labels: dict[str, str]) -> list[ClusterChange]:
-        self.columns.repulsion.name(name, labels)
+        self.columns.anti_affinity.name(name, labels)
         if self.context.namespaces.get(name, {}) != annotations:
             self.context.namespaces[name] = annotations
             self.columns.touch(Facet.CATALOG, 0)
         return NO_CHANGE
 
     def _namespace_gone(self, name: str) -> list[ClusterChange]:
-        self.columns.repulsion.forget(name)
+        self.columns.anti_affinity.forget(name)
         if self.context.namespaces.pop(name, None):
             self.columns.touch(Facet.CATALOG, 0)
         return NO_CHANGE
@@ -143,7 +143,7 @@ class ClusterState:
         before = None if known is None else self.columns.nodes[known]
         changes: list[ClusterChange] = []
         if before is not None and before.uid and node.uid and before.uid != node.uid:
-            # A new machine under an old name: nothing that was known of the old one holds.
+            # A new machine under an old name: drop everything about the old one.
             changes += self._node_gone(node.name)
             before = None
         row = self.cache.put_node(node)
@@ -164,7 +164,7 @@ class ClusterState:
         return changes
 
     def _join(self, node: Node, row: int) -> None:
-        """Let the inventory know which node has the row, and its platform; a node may report that later than its name."""
+        """Pass a node's row and platform to the inventory; the platform can arrive later than the name."""
         platforms = self.inventory.wants.edition
         self.inventory.join(node.name, node.uid, row, node.platform)
         self.columns.touch(Facet.LAYERS, row)
@@ -182,24 +182,24 @@ class ClusterState:
             self.columns.touch(Facet.CATALOG, 0)
         self.usage.leave(name)
         self.cache.remove_node(name)
-        # A pod that must be spread evenly may have had this node's domain to wait for.
+        # A pod with a spread constraint can be waiting because of this node's domain.
         return [ClusterChange(ChangeKind.NODE_REMOVED, before=node)]
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
     def _pod_seen(self, pod: Pod) -> list[ClusterChange]:
         if pod.finished or (pod.deleting and not pod.node_name):
-            # An unbound pod that is being deleted will not be bound any more; what it holds is given back at once.
+            # An unbound pod that is being deleted will not be bound; release its resources now.
             return self._pod_gone(pod.uid)
         if pod.node_name:
             return self._pod_placed(pod)
         if self.cache.get(pod.uid) is not None:
-            # Bound or assumed, and this is older news.
+            # Bound or assumed already; this event is older.
             return NO_CHANGE
         return self._nomination_seen(pod)
 
     def _nomination_seen(self, pod: Pod) -> list[ClusterChange]:
-        """Take over what the API server says of a pod's nomination, unless it is older than what we nominated ourselves."""
+        """Apply a pod's nominatedNodeName, unless it is older than our own nomination."""
         said, known = pod.nominated_node, self.nominations.get(pod.uid)
         if known is None:
             if said:
@@ -207,7 +207,7 @@ class ClusterState:
             return NO_CHANGE
         before, node = known
         if said and said in (node, before.nominated_node):
-            # What we know; or what the API server said before we nominated another node.
+            # Either our own nomination, or the value from before we nominated another node.
             self.nominations.put(pod, node)
             return [self._room(before, node)] if before.requests != pod.requests else NO_CHANGE
         if not said and before.nominated_node != node:
@@ -220,7 +220,7 @@ class ClusterState:
 
     def _pod_placed(self, pod: Pod) -> list[ClusterChange]:
         node = pod.node_name
-        # Its own room is counted from now on; what it held elsewhere is free.
+        # From now on the pod counts itself; release what was reserved for it elsewhere.
         nominated = self.nominations.remove(pod.uid)
         changes = [self._room(*nominated)] if nominated is not None and nominated[1] != node else []
         before = self.cache.get(pod.uid)
@@ -230,7 +230,7 @@ class ClusterState:
         if confirmed is Confirmation.KNOWN:
             return changes
         if was is not None and confirmed is Confirmation.CHANGED:
-            # It left another node, or takes less of this one: another pod may fit there now.
+            # The pod left another node, or requests less: another pod may fit there.
             changes.append(ClusterChange(ChangeKind.POD_REMOVED, self.row(was_on), pod=was))
         changes.append(ClusterChange(ChangeKind.POD_PLACED, self.row(node), pod=pod))
         return changes
@@ -242,11 +242,11 @@ class ClusterState:
         return changes if placed is None else [*changes, self._room(placed.pod, placed.node)]
 
     def _follow(self, pod: Pod, before: str) -> None:
-        """Expect the images of a pod on the node it was seen on, until it runs; *before* is where it was counted."""
+        """Expect the images of a pod on its node until the pod runs; *before* is the node it was counted on."""
         if not before:
             self.load.note(pod)
             if pod.node_name not in self.columns.rows:
-                # It tells what size is usual, and there is no row whose change would tell that.
+                # The pod changes the usual pod size, but no row of a node can be journaled for it.
                 self.columns.touch(Facet.CATALOG, 0)
         if pod.started:
             self._pulls_changed(self.inventory.ran(pod.uid))
@@ -260,10 +260,10 @@ class ClusterState:
     def _room(self, pod: Pod, node: str) -> ClusterChange:
         return ClusterChange(ChangeKind.POD_REMOVED, self.row(node), pod=pod)
 
-    # -- what a scheduler does ---------------------------------------------------------------------------------------
+    # -- scheduling decisions ----------------------------------------------------------------------------------------
 
     def assume(self, pod: Pod, node: str) -> list[ClusterChange]:
-        """Count a pod on the node that was chosen for it, and expect its images there; return what it gave back."""
+        """Count a pod on its chosen node and expect its images there; return the resulting changes."""
         ended = self.nominations.remove(pod.uid) if self.nominations.nodes else None
         self.cache.assume(pod, node)
         self.load.note(pod)
@@ -271,24 +271,28 @@ class ClusterState:
         return [self._room(*ended)] if ended is not None and ended[1] != node else NO_CHANGE
 
     def forget(self, pod: Pod) -> PlacedPod | None:
-        """Take an assumption back; return it."""
+        """Undo `assume`; return the placement."""
         placed = self.cache.remove(pod.uid)
         self._pulls_changed(self.inventory.gone(pod.uid))
         return placed
 
     def nominate(self, pod: Pod, node: str, victims: Iterable[Pod] = ()) -> None:
-        """Hold room for a pod on a node, where *victims* are to go, until it is bound, deleted, or no longer fits."""
+        """
+        Reserve resources for a pod on a node where *victims* are evicted.
+
+        Ends when the pod is bound or deleted, or no longer fits.
+        """
         self.nominations.put(pod, node, frozenset(victim.uid for victim in victims))
 
     def end_nomination(self, uid: PodUid) -> list[ClusterChange]:
-        """Give back the room a pod was nominated for."""
+        """End a pod's nomination; return the change."""
         ended = self.nominations.remove(uid)
         return NO_CHANGE if ended is None else [self._room(*ended)]
 
-    # -- as data -----------------------------------------------------------------------------------------------------
+    # -- snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> ClusterSnapshot:
-        """Return everything that is known, as data."""
+        """Return the complete state as data."""
         return ClusterSnapshot(
             now=self.now,
             columns=self.columns.snapshot(),
@@ -301,7 +305,7 @@ class ClusterState:
         )
 
     def restore(self, snapshot: ClusterSnapshot) -> None:
-        """Know what the snapshot was taken of; nothing may have happened before."""
+        """Restore a snapshot into a new, empty state."""
         self.now = snapshot.now
         self.columns.restore(snapshot.columns)
         self.cache.restore(snapshot.placed)

@@ -1,20 +1,20 @@
 """
-What nodes are really used for: the last measurement of each, and who came or left since.
+Measured usage of nodes: each node's last measurement, corrected for pods that came or left since.
 
-A measurement is a mean over a window. A pod that began to run within that window is in the mean for a part of it only, and
-one that has not begun is not in it at all; what is missing is made up with the pod's requests. A pod that left is in the
-mean for as long as it ran, and nobody knows with how much. It takes no more along than it asked for, and no more than its
-share, by requests, of what was measured: a node from which idle pods leave stays as busy as it was.
+A measurement is a mean over a window. A pod that started within the window is part of the mean for some of the window
+only. A pod that has not started is not part of it. The missing part is added from the pod's requests. A pod that left
+is part of the mean for the time it ran, but its usage is not known. The correction subtracts at most its requests, and
+at most its share, by requests, of the measured usage. A node that idle pods leave thus stays as busy as measured.
 
     mean now = measured - gone · min(1, measured / (gone + stayed)) + coming
 
-    coming   = Σ requests · part of the window without it     of those who are there
-    stayed   = Σ requests · part of the window with it        of those who are there
-    gone     = Σ requests · part of the window with it        of those who left
+    coming   = Σ requests · part of the window without the pod     over pods on the node
+    stayed   = Σ requests · part of the window with the pod        over pods on the node
+    gone     = Σ requests · part of the window with the pod        over pods that left
 
-A measurement that should have been renewed is believed less and less (`layers.trust`), and of a node without one nothing
-is known. Annotations that carry a stamp are believed less in the same way. Who comes and goes is followed on nodes that
-are measured; where nobody measures, that costs nothing.
+A measurement that is overdue for renewal loses trust over time (`layers.report_freshness`); a node without one has
+trust 0. Annotations with a time stamp lose trust in the same way. Only pods on measured nodes are tracked, so that an
+unmeasured cluster pays nothing.
 """
 
 import math
@@ -37,42 +37,42 @@ from lamina.scheduling.state.view import NodeView
 LINES: Final = {CPU: 0, MEMORY: 1}
 NOT_YET: Final = math.inf
 STILL: Final = math.inf
-# Pods that left a node since it was measured and are remembered. As a rule the next measurement makes them forgotten; where
-# none comes, nobody believes the last one any more.
+# Maximum number of departed pods remembered per node. The next measurement usually clears them; if none comes, the last
+# one expires.
 MOST_GONE: Final = 512
-# Measurements that are kept of nodes that are not there; they may have left while they were measured.
+# Maximum number of measurements of unknown nodes; such a node may have been removed while it was measured.
 MOST_EARLY: Final = 1024
 ANNOTATED_WITHIN: Final = 600.0
-"""Seconds within which annotations that carry a stamp are written anew: what `lamina annotate` does unless told otherwise."""
+"""Seconds in which annotations with a time stamp are expected to be renewed: the default of `lamina annotate`."""
 
 
 class MeasuredUsage(msgspec.Struct, frozen=True):
-    """What is known of one resource on the nodes of a view."""
+    """Usage of one resource on the nodes of a view."""
 
     mean: Floats
-    """In use now: measured, and corrected by who came and left since. 0 where nothing was measured."""
+    """Current usage: measured, and corrected for pods that came or left. 0 where nothing was measured."""
     deviation: Floats
     forecast: Floats
-    """Expected use, corrected alike; NaN where nobody forecasts."""
+    """Expected usage, corrected alike; NaN without a forecast."""
     trust: Floats
-    """From 1 (fresh) down to 0 (nothing is known)."""
+    """From 1 (fresh) down to 0 (not measured or expired)."""
 
 
 class DeclaredCpu(msgspec.Struct, frozen=True, gc=False):
-    """What the containers of a pod say about cpu, those that run as long as it does."""
+    """Cpu requests and limits of a pod's containers, in millicores; init containers only where stated."""
 
     limits: int
-    """Of those that have limits, how much these are."""
+    """Sum of limits, over containers with a limit."""
     unlimited: int
-    """Of the others, what they request."""
+    """Sum of requests, over containers without a limit."""
     silent: int
-    """How many say neither."""
+    """Number of containers with neither."""
     requests: int
-    """What all of them request, init containers included; no more than the pod does."""
+    """Sum of requests of all containers including init containers; at most the pod's request."""
 
 
 class UnmeasuredPods(msgspec.Struct, frozen=True):
-    """`DeclaredCpu` of the pods that the mean has with their requests, for each node of a view: those not measured yet."""
+    """Sums of `DeclaredCpu` over pods not measured yet, for each node of a view."""
 
     limits: Floats
     unlimited: Floats
@@ -81,34 +81,34 @@ class UnmeasuredPods(msgspec.Struct, frozen=True):
 
 
 class PodMove(msgspec.Struct, frozen=True, gc=False):
-    """A pod that came, or one that left."""
+    """A pod that came to a node or left it. Times are in seconds."""
 
     uid: PodUid
     cpu: int
     memory: int
     words: DeclaredCpu
     began: float
-    """When it began to run; `NOT_YET`: it does not run yet."""
+    """When it started; `NOT_YET` if it does not run yet."""
     ended: float = STILL
-    """When it left; `STILL`: it is there."""
+    """When it left; `STILL` if it is on the node."""
 
 
 class NodeUseSnapshot(msgspec.Struct, frozen=True):
-    """What is known of the use of one node, as data."""
+    """Measurement of one node and its pod moves, as data."""
 
     usage: NodeUsage
     moves: tuple[PodMove, ...]
     row: int = -1
     settled: tuple[float, ...] = ()
     """
-    What was worked out when something last happened to the node, if it is there.
+    Figures at the last update of the node; empty if the node is unknown.
 
-    Mean, deviation, forecast and whether they are known, each of cpu and memory; then the four `DeclaredCpu`.
+    Mean, deviation, forecast and whether they are known, each for cpu and memory; then the four `DeclaredCpu` sums.
     """
 
 
 class UsageSnapshot(msgspec.Struct, frozen=True):
-    """Everything a `ClusterUsage` knows, as data."""
+    """Complete content of a `ClusterUsage`."""
 
     now: float
     trust: ReportFreshnessSnapshot
@@ -117,21 +117,21 @@ class UsageSnapshot(msgspec.Struct, frozen=True):
 
 
 class ClusterUsage:
-    """The use of all nodes."""
+    """Measured usage of all nodes."""
 
     def __init__(self, columns: NodeColumns) -> None:
-        """Keep books beside these columns."""
+        """Index by the rows of these columns."""
         self._columns = columns
         self._now = 0.0
-        self._trust = ReportFreshness()
+        self._freshness = ReportFreshness()
         self._trusted: tuple[tuple[float, int], Floats | None] | None = None
-        """How far every row is believed, and as of when: while nobody measures, that takes a millisecond to work out."""
+        """Trust of every row, with the time it was computed for; computing it takes a millisecond."""
         self._stamps: set[str] = set()
-        """Annotations somebody goes by that say when others were written."""
-        self._on: Callable[[str], Iterable[Pod]] = _nobody
+        """Annotation keys of time stamps that plugins have used."""
+        self._on: Callable[[str], Iterable[Pod]] = _no_pods
         self._reports: dict[str, NodeUsage] = {}
         self._moves: dict[str, dict[PodUid, PodMove]] = {}
-        """Of every node that was measured, who came or left in or after its window."""
+        """For each measured node: pods that came or left during or after its window."""
         self._mean: Floats = np.zeros((2, 0))
         self._deviation: Floats = np.zeros((2, 0))
         self._forecast: Floats = np.zeros((2, 0))
@@ -140,17 +140,17 @@ class ClusterUsage:
 
     @property
     def measured(self) -> int:
-        """Of how many nodes anything was measured."""
+        """Number of measured nodes."""
         return len(self._reports)
 
-    # -- what happened -----------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def ask(self, on: Callable[[str], Iterable[Pod]]) -> None:
-        """Let *on* say who is on a node that is measured for the first time."""
+        """Set the function that lists the pods of a node; called at a node's first measurement."""
         self._on = on
 
     def report(self, usages: tuple[NodeUsage, ...]) -> bool:
-        """Take measurements in; say whether any of them is news about a node that is there."""
+        """Store measurements; return whether any of them is new for a known node."""
         news = False
         for usage in usages:
             node, before = usage.node, self._reports.get(usage.node)
@@ -169,25 +169,25 @@ class ClusterUsage:
         return news
 
     def join(self, node: str, row: int) -> None:
-        """A node has this row from now on, with the pods on it."""
+        """Assign a row to a node; its pods are counted already."""
         usage = self._reports.get(node)
         if usage is not None:
             self._renew(row, usage)
             self._settle(node, row)
 
     def leave(self, node: str) -> None:
-        """A node is gone; its row still is its own."""
+        """Remove a node. Call it while the node still has its row."""
         row = self._columns.rows[node]
         if self._reports.pop(node, None) is not None:
             del self._moves[node]
-            self._trust.forget(row)
+            self._freshness.forget(row)
             self._trusted = None
             for column in (self._mean, self._deviation, self._known, self._coming):
                 column[:, row] = 0
             self._forecast[:, row] = math.nan
 
     def came(self, node: str, pod: Pod) -> None:
-        """A pod is on a node, which counts it: it has just come, begins to run, or asks for something else than before."""
+        """Update a pod on a node after the columns counted it: it arrived, started, or its requests changed."""
         usage = self._reports.get(node)
         if usage is None:
             return
@@ -195,36 +195,36 @@ class ClusterUsage:
         self._resettle(node)
 
     def left(self, node: str, pod: Pod) -> None:
-        """A pod is not on a node any more, nor counted there; one that never ran leaves no trace."""
+        """Record that a pod left a node. A pod that never started has no effect on the measurement."""
         if node not in self._reports:
             return
-        # Of a node that is not there nobody knows what is left on it.
+        # Usage that remains on an unknown node cannot be computed.
         _go(self._moves[node], pod, self._now, traced=node in self._columns.rows)
         self._resettle(node)
 
     def pass_time(self, now: float) -> bool:
-        """Move on; say whether anything is believed otherwise than before: as a rule less, because it was not renewed."""
+        """Advance the clock; return whether the trust of any row changed."""
         self._now = now
-        clock, before = self._trust.clock, self._everywhere()
-        self._trust.pass_time(now)
-        if self._trust.clock == clock:
+        clock, before = self._freshness.clock, self._everywhere()
+        self._freshness.pass_time(now)
+        if self._freshness.clock == clock:
             return False
         news = self._touch(Facet.USAGE, before, self._everywhere())
         for stamp in self._stamps:
             times = self._columns.annotations.times(stamp, self._columns.size)
-            news |= self._touch(Facet.ANNOTATIONS, _faded(times, clock), _faded(times, self._trust.clock))
+            news |= self._touch(Facet.ANNOTATIONS, _faded(times, clock), _faded(times, self._freshness.clock))
         return news
 
-    # -- what if -----------------------------------------------------------------------------------------------------
+    # -- hypotheses --------------------------------------------------------------------------------------------------
 
     def moves(self, node: str) -> tuple[PodMove, ...]:
-        """Return who came and left, for whoever takes pods off a node to see what would be without them."""
+        """Return the tracked pods of a node, to compute its usage without some of them."""
         return tuple(self._moves.get(node, {}).values())
 
-    # -- what is known -----------------------------------------------------------------------------------------------
+    # -- figures -----------------------------------------------------------------------------------------------------
 
     def of(self, nodes: NodeView, resource: str) -> MeasuredUsage:
-        """Return what is known of cpu or memory; amounts are never below zero."""
+        """Return the usage of cpu (millicores) or memory (bytes); never negative."""
         self._make_room()
         line, rows = LINES[resource], nodes.rows
         every = self._everywhere()
@@ -242,7 +242,7 @@ class ClusterUsage:
         )
 
     def coming(self, nodes: NodeView) -> UnmeasuredPods:
-        """Return what pods say about cpu that the mean has with their requests, for the part of the window without them."""
+        """Return `DeclaredCpu` sums of unmeasured pods, each weighted by the part of the window without the pod."""
         self._make_room()
         lines = self._coming[:, : nodes.height][:, nodes.rows]
         if nodes.changed:
@@ -253,30 +253,30 @@ class ClusterUsage:
 
     def dated(self, nodes: NodeView, stamp: str) -> Floats:
         """
-        Say how far what nodes say of themselves is believed, by an annotation that tells when that was so.
+        Return the trust in each node's annotations, by the age of the time in annotation *stamp*.
 
-        In full where they do not say when.
+        1 where the node has no such annotation.
         """
         self._stamps.add(stamp)
         times = self._columns.annotations.times(stamp, nodes.height)
-        return _faded(times[nodes.rows], self._trust.clock)
+        return _faded(times[nodes.rows], self._freshness.clock)
 
     def _everywhere(self) -> Floats | None:
-        """Say how far the measurement of every row is believed; None: all in full."""
+        """Return the trust in each row's measurement; None if all are 1."""
         size = self._columns.size
-        when = (self._trust.clock, size)
+        when = (self._freshness.clock, size)
         if self._trusted is None or self._trusted[0] != when:
-            self._trusted = (when, self._trust.of(slice(0, size), size))
+            self._trusted = (when, self._freshness.of(slice(0, size), size))
         return self._trusted[1]
 
-    # -- as data -----------------------------------------------------------------------------------------------------
+    # -- snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> UsageSnapshot:
-        """Return everything that is known, as data."""
+        """Return the complete content as data."""
         self._make_room()
         return UsageSnapshot(
             self._now,
-            self._trust.snapshot(),
+            self._freshness.snapshot(),
             tuple(sorted(self._stamps)),
             tuple(
                 NodeUseSnapshot(usage, tuple(self._moves[node].values()), *self._settled(node))
@@ -294,9 +294,9 @@ class ClusterUsage:
         return (self._mean, self._deviation, self._forecast, self._known, self._coming)
 
     def restore(self, snapshot: UsageSnapshot) -> None:
-        """Know what the snapshot was taken of; the columns have been restored, and nothing was measured before."""
+        """Restore a snapshot into an empty object; the columns must be restored before."""
         self._now = snapshot.now
-        self._trust.restore(snapshot.trust)
+        self._freshness.restore(snapshot.trust)
         self._trusted = None
         self._stamps = set(snapshot.stamps)
         self._make_room()
@@ -307,14 +307,14 @@ class ClusterUsage:
                 for line, value in zip((line for lines in self._lines() for line in lines), one.settled, strict=True):
                     line[one.row] = value
 
-    # -- books -------------------------------------------------------------------------------------------------------
+    # -- bookkeeping -------------------------------------------------------------------------------------------------
 
     def _renew(self, row: int, usage: NodeUsage) -> None:
-        self._trust.renew(row, usage.until, usage.renews_within, self._now)
+        self._freshness.renew(row, usage.until, usage.renews_within, self._now)
         self._trusted = None
 
     def _touch(self, facet: Facet, before: Floats | None, after: Floats | None) -> bool:
-        """Note which rows are believed otherwise than before; say whether any is. None: all in full."""
+        """Journal the rows whose trust changed; return whether there are any. None stands for trust 1 everywhere."""
         if before is None and after is None:
             return False
         rows = np.flatnonzero((1.0 if before is None else before) != (1.0 if after is None else after)).tolist()
@@ -331,7 +331,7 @@ class ClusterUsage:
             self._settle(node, row)
 
     def _settle(self, node: str, row: int) -> None:
-        """Work out anew what is known of a node."""
+        """Recompute the figures of a node."""
         self._make_room()
         allocatable, free = self._columns.allocatable, self._columns.free
         requested = [allocatable.item(line, row) - free.item(line, row) for line in (0, 1)]
@@ -344,7 +344,7 @@ class ClusterUsage:
         self._columns.touch(Facet.USAGE, row)
 
     def _supposed(self, nodes: NodeView) -> Iterator[tuple[int, "NodeUseFigures"]]:
-        """Work out what would be known of the nodes on which a view supposes pods to be gone or there."""
+        """Compute figures for the nodes of a view on which a hypothesis changes pods."""
         for place, row in nodes.changed:
             node = self._columns.nodes[row]
             usage = None if node is None else self._reports.get(node.name)
@@ -369,7 +369,7 @@ class ClusterUsage:
 
 
 class NodeUseFigures(msgspec.Struct, frozen=True, gc=False):
-    """What is known of a node: two lines each, cpu and memory, and the words of pods that are coming."""
+    """Figures of a node: cpu and memory each, and the `DeclaredCpu` sums of unmeasured pods."""
 
     mean: list[float]
     deviation: list[float]
@@ -379,7 +379,7 @@ class NodeUseFigures(msgspec.Struct, frozen=True, gc=False):
 
 
 def _work_out(usage: NodeUsage, moves: Iterable[PodMove], requested: Sequence[int]) -> NodeUseFigures:
-    """Correct a measurement by who came and left; *requested* is what all pods on the node ask for."""
+    """Correct a measurement for pods that came or left; *requested* is the sum of requests on the node."""
     coming, gone, words = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0, 0.0]
     for move in moves:
         missed = _part(usage, move.began)
@@ -399,24 +399,24 @@ def _work_out(usage: NodeUsage, moves: Iterable[PodMove], requested: Sequence[in
         amounts = (coming[line], gone[line], max(requested[line] - coming[line], 0.0))
         figures.mean[line] = _corrected(load.mean, *amounts)
         figures.deviation[line] = max(load.deviation, 0.0)
-        # What is no number stays none.
+        # NaN stays NaN.
         figures.forecast[line] = _corrected(_finite(load.forecast), *amounts)
         figures.known[line] = 1.0
     return figures
 
 
 def _come(moves: dict[PodUid, PodMove], pod: Pod, usage: NodeUsage, now: float) -> None:
-    """Follow a pod that is on a measured node."""
+    """Track a pod on a measured node."""
     move, known = _there(pod), moves.pop(pod.uid, None)
     if known is not None and pod.started:
-        # Seen to begin, or back where it was.
+        # The pod was seen to start, or is back on the node.
         move = msgspec.structs.replace(move, began=now if known.began == NOT_YET else known.began)
     if _matters(move, usage):
         moves[pod.uid] = move
 
 
 def _go(moves: dict[PodUid, PodMove], pod: Pod, now: float, *, traced: bool) -> None:
-    """Follow a pod that left a measured node; one that never ran leaves no trace."""
+    """Track a pod that left a measured node; a pod that never started is dropped."""
     move = moves.pop(pod.uid, None) or _there(pod)
     if move.began != NOT_YET and traced:
         moves[pod.uid] = msgspec.structs.replace(move, ended=now)
@@ -424,7 +424,7 @@ def _go(moves: dict[PodUid, PodMove], pod: Pod, now: float, *, traced: bool) -> 
 
 
 def declared_cpu(pod: Pod) -> DeclaredCpu:
-    """Return what a pod's containers say about cpu."""
+    """Return the cpu requests and limits of a pod's containers."""
     limits = unlimited = silent = 0
     for container in pod.containers:
         limit, request = dict(container.limits).get(CPU, 0), dict(container.requests).get(CPU, 0)
@@ -441,24 +441,24 @@ def declared_cpu(pod: Pod) -> DeclaredCpu:
     return DeclaredCpu(limits, unlimited, silent, min(dict(containers).get(CPU, 0), dict(pod.requests).get(CPU, 0)))
 
 
-def _nobody(_: str) -> Iterable[Pod]:
+def _no_pods(_: str) -> Iterable[Pod]:
     return ()
 
 
 def _there(pod: Pod) -> PodMove:
-    """Say of a pod on a node what is known without having seen it begin: one that runs is as old as it says it is."""
+    """Return the move of a pod whose arrival was not observed; a running pod started at its `started_at`."""
     asked = dict(pod.requests)
     began = pod.started_at if pod.started else NOT_YET
     return PodMove(pod.uid, asked.get(CPU, 0), asked.get(MEMORY, 0), declared_cpu(pod), began)
 
 
 def _matters(move: PodMove, usage: NodeUsage) -> bool:
-    """Say whether a measurement has a pod for a part of its window, or not at all, that is there; or has one that left."""
+    """Return whether a pod is present but not fully measured, or departed but measured."""
     return (move.began if move.ended == STILL else move.ended) > usage.since
 
 
 def _part(usage: NodeUsage, at: float) -> float:
-    """Return which part of the window had passed."""
+    """Return the part of the window before *at*, from 0 to 1."""
     window = usage.until - usage.since
     if window > 0:
         return min(max((at - usage.since) / window, 0.0), 1.0)
@@ -470,15 +470,15 @@ def _finite(number: float | None) -> float:
 
 
 def _corrected(measured: float, coming: float, gone: float, stayed: float) -> float:
-    """Take off what left with those who left, and add those who are not measured yet."""
+    """Subtract the usage of departed pods and add the requests of unmeasured ones."""
     if gone > 0:
         measured -= gone * min(max(measured, 0.0) / (gone + stayed), 1.0)
     return measured + coming
 
 
 def _faded(times: Floats, clock: float) -> Floats:
-    """Say how far something is believed that was so at *times*, as `layers.trust` does; in full where there is no time."""
-    # A time that is yet to come is somebody's clock that is wrong, and as far off as one that has passed.
+    """Return the trust by age, as `layers.report_freshness` computes it; 1 where there is no time."""
+    # A time in the future comes from a wrong clock; it is treated like a time equally far in the past.
     halvings = np.abs(clock - times) / ANNOTATED_WITHIN - GRACE
     trust = np.ones(len(times))
     late = np.flatnonzero(halvings > 0)
@@ -488,7 +488,7 @@ def _faded(times: Floats, clock: float) -> Floats:
 
 
 def _forget_some(moves: dict[PodUid, PodMove]) -> None:
-    """Forget those who left first if too many have left: what they used counts as if they were there."""
+    """Drop half of the departed pods, oldest first, if there are too many; their usage then remains in the mean."""
     gone = [move.uid for move in moves.values() if move.ended != STILL]
     if len(gone) > MOST_GONE:
         for uid in gone[: MOST_GONE // 2]:

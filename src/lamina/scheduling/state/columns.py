@@ -1,14 +1,14 @@
 """
-The cluster as arrays: one row per node, one column per thing a plugin may ask about.
+Nodes as arrays: one row per node, one column per property that plugins read.
 
-Written by the loop's cache only; plugins read it through `NodeView`. A row keeps its number while its node lives and
-is given to another node afterwards, so readers go by `alive`. Every write is noted in the facet's `RowJournal`: a reader
-that comes back looks at the rows that changed, not at all of them.
+Only the pod cache writes; plugins read through `NodeView`. A row belongs to a node until the node is removed, and is
+then reused for another node; readers check `alive`. Every write is recorded in the facet's `RowJournal`, so that a
+returning reader evaluates only the changed rows.
 
-Amounts are int64 and exact. `free` is kept beside `allocatable` (requested = allocatable - free) because that is what
-every filter compares with. Of the well-known resources there is a line each; all others are in `scalar_resources`, because there
-may be any number of them. For rankings, percentages are kept beside the amounts: a division per node and pod is what would
-cost most.
+Amounts are exact int64 values. `free` is stored beside `allocatable` (requested = allocatable - free), because every
+filter compares with it. Well-known resources have a line each; all others are in `scalar_resources`, because their
+number is not bounded. Percentages for scoring are stored beside the amounts, because a division per node and pod would
+dominate the cost.
 """
 
 from collections.abc import Callable
@@ -42,98 +42,98 @@ Floats = npt.NDArray[np.float64]
 FIRST_ROWS: Final = 64
 WELL_KNOWN: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 LARGEST: Final = scalar_resources.LARGEST
-"""Larger amounts count as this much."""
+"""Larger amounts are capped to this value."""
 LINES: Final = {name: line for line, name in enumerate(WELL_KNOWN)}
 """The line of each well-known resource in `allocatable` and `free`."""
-# Rankings round percentages of cpu and memory down. They are kept ready for that in floats (`headroom`, `unit`), and
+# Scores round percentages of cpu and memory down. `headroom` and `unit` hold them as floats, and
 # headroom - amount · unit is within 6e-14 of the true value: three roundings of numbers up to 100. A true value that is
-# not whole is at least 1/capacity away from the next whole number, 2.2e-13 below this capacity. So a value plus
-# `NUDGE`, which lies between the two, rounds down to exactly what integers give.
+# not an integer is at least 1/capacity away from the next integer, 2.2e-13 below this capacity. `NUDGE` lies between
+# the two: a value plus NUDGE rounds down to exactly the result of integer arithmetic.
 EXACT_BELOW: Final = 2**42
 NUDGE: Final = 1e-13
 PERCENT: Final = 100.0
 NONE: Final[Ints] = np.zeros(2, dtype=np.int64)
-# Pods in a cluster ask for few distinct sets of amounts; beyond this many the memo starts anew.
+# Maximum entries of the memo; pods of a cluster have few distinct sets of requests. It is cleared when full.
 MEMO: Final = 4096
 WIDE: Final = 32
-"""Nothing is remembered by what a pod asks for if that is more resources: such a pod is large, and seldom comes again."""
+"""Requests for more resources than this are not memoized: they are large and seldom repeat."""
 
 Taken = tuple[Ints, Amounts]
-"""What a pod takes of the well-known resources, a number each, and of others."""
+"""A pod's requests: one number per well-known resource, and the other amounts."""
 
 
 class ColumnsSnapshot(msgspec.Struct, frozen=True):
-    """Which node has which row, as data; what pods use of them comes with the pods."""
+    """Assignment of rows to nodes. Usage is not included; it is restored with the pods."""
 
     nodes: tuple[Node | None, ...]
-    """By row; None: the row is free."""
+    """By row; None for a free row."""
     spare: tuple[int, ...]
-    """The free rows; the last is given away first."""
+    """Free rows; the last one is assigned first."""
     image_sizes: dict[str, int]
-    """The size each image name in a node's status counts with: that of the first node that listed it."""
+    """Size in bytes of each image name in node statuses: that of the first node that listed it."""
     rules: tuple[PodTerm, ...]
-    """The required anti-affinity of pods that have a node, oldest first."""
+    """Required anti-affinity of placed pods, oldest first."""
     namespaces: dict[str, dict[str, str]]
-    """The labels of namespaces."""
+    """Labels by namespace."""
 
 
 class NodeColumns:
-    """Columns over all nodes, with row numbers handed out in the order nodes arrive."""
+    """Columns over all nodes; rows are assigned in the order in which nodes arrive."""
 
     def __init__(self) -> None:  # noqa: PLR0915 - an attribute each
-        """Start with no node."""
+        """Start without nodes."""
         self.size = 0
-        """Rows in use, dead ones between them included; columns are valid up to here."""
+        """Number of rows, including free ones in between; columns are valid up to here."""
         self.count = 0
-        """Nodes alive."""
+        """Number of nodes."""
         self.structure = 0
-        """Grows when rows are added: whatever was derived from the arrays is void."""
+        """Increases when rows are added; arrays derived from the columns are then outdated."""
         self.capacity = 0
-        """Grows when what any node can give has changed, or whether it takes pods."""
+        """Increases when a node's allocatable resources change, or whether it accepts pods."""
         self.rows: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.images = ImageNames()
         self.pods = PodCounts()
-        self.repulsion = AntiAffinityIndex()
+        self.anti_affinity = AntiAffinityIndex()
         self.topology = Topology(self.nodes, self.rows)
         self.annotations = NodeAnnotations(self.nodes)
         self.logs: list[RowJournal] = [RowJournal() for _ in range(max(Facet) + 1)]
-        """By facet; those of registered facts follow those of `Facet`."""
+        """By facet; journals of registered facts follow those of `Facet`."""
         self._facts: list[tuple[NodeFact, RowJournal]] = []
         self.fact_raised: Callable[[str, str, Exception], None] = _ignored
-        """Hears of a fact that raises: its name, the method, the error."""
+        """Called when a fact raises, with the fact's name, the method and the error."""
         self.scalars = ScalarResources()
         self.alive: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
         self.unschedulable: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(WELL_KNOWN), FIRST_ROWS), dtype=np.int64)
         self.free: Ints = np.zeros((len(WELL_KNOWN), FIRST_ROWS), dtype=np.int64)
         self.ranked: Ints = np.zeros((2, FIRST_ROWS), dtype=np.int64)
-        """Cpu and memory in use as rankings count them (line 0 and 1)."""
+        """Requested cpu and memory as counted for scoring (lines 0 and 1)."""
         self.limited: Ints = np.zeros((2, FIRST_ROWS), dtype=np.int64)
-        """Cpu and memory that pods may use at most (line 0 and 1)."""
+        """Limits of cpu and memory summed over pods (lines 0 and 1)."""
         self.headroom: Floats = np.zeros((2, FIRST_ROWS))
-        """Of cpu and memory, the percentage not in use as rankings count it (negative when too much is)."""
+        """Percentage of cpu and memory not requested, as counted for scoring; negative if overcommitted."""
         self.unit: Floats = np.zeros((2, FIRST_ROWS))
-        """The percentage one unit of cpu or memory is."""
+        """Percentage of the node that one unit of cpu or memory makes up."""
         self.taint_set: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
         self.taints = TaintSets()
         self.cordoned = 0
-        """How many nodes are unschedulable."""
+        """Number of unschedulable nodes."""
         self.odd: set[int] = set()
-        """Rows with no cpu or memory, or with so much that floats do not divide it exactly (see `EXACT_BELOW`)."""
+        """Rows without cpu or memory, or with too much for exact float division (see `EXACT_BELOW`)."""
         self._spare: list[int] = []
         self._taken: dict[Amounts, Taken] = {}
 
     @property
     def taint_sets(self) -> list[Taints]:
-        """The distinct sets of taints by number, as in `taint_set`; a number no node has stands for the empty set."""
+        """Distinct taint sets by the numbers in `taint_set`; an unused number maps to the empty set."""
         return self.taints.sets
 
     def register(self, fact: F) -> FactHandle[F]:
         """
-        Keep a fact in step from now on, under a facet of its own; one of that name that is known already is shared.
+        Maintain a fact under a facet of its own; return the known fact if one of that name is registered already.
 
-        Before the first node: nothing is known of what was counted earlier.
+        Call it before the first node is added: earlier nodes and pods are not replayed.
         """
         for facet, (known, _) in enumerate(self._facts, max(Facet) + 1):
             if known.name == fact.name:
@@ -141,13 +141,13 @@ class NodeColumns:
                     raise WiringError(f"two different node facts are called {fact.name!r}; rename one of them")
                 return FactHandle(known, facet)
         if self.nodes:
-            raise WiringError(f"node fact {fact.name!r} comes too late: register it when the plugin is made")
+            raise WiringError(f"node fact {fact.name!r} is registered too late: register it when the plugin is made")
         self.logs.append(RowJournal())
         self._facts.append((fact, self.logs[-1]))
         return FactHandle(fact, len(self.logs) - 1)
 
     def same_to_facts(self, before: Pod, pod: Pod) -> bool:
-        """Say whether every registered fact counts a pod as it was before."""
+        """Return whether every registered fact counts both versions of a pod the same way."""
         return all(self._counted(fact, before) == self._counted(fact, pod) for fact, _ in self._facts)
 
     def _counted(self, fact: NodeFact, pod: Pod) -> object:
@@ -158,7 +158,11 @@ class NodeColumns:
             return None
 
     def _change_fact(self, point: str, row: int, what: Node | Pod | None) -> None:
-        """Call a method of every fact; one that raises counts as changed, and the others are called all the same."""
+        """
+        Call a method of every fact.
+
+        If one raises, its row is journaled as changed and the other facts are still called.
+        """
         for fact, log in self._facts:
             try:
                 if point != "put" and not fact.counts(what):  # type: ignore[arg-type]  # pods are added and removed
@@ -171,7 +175,7 @@ class NodeColumns:
                 log.touch(row)
 
     def put(self, node: Node) -> int:
-        """Add a node, or take over how a known one is now; return its row. What pods use of it stays."""
+        """Add or update a node; return its row. Usage by pods is kept."""
         row = self.rows.get(node.name)
         if row is None:
             return self._add(node)
@@ -219,7 +223,7 @@ class NodeColumns:
         return row
 
     def remove(self, name: str) -> int:
-        """Take a node out; return the row it had. Its pods must have been taken off it before (`vacate`)."""
+        """Remove a node; return its former row. The caller must `vacate` its pods first."""
         row = self.rows.pop(name)
         self.count -= 1
         self.capacity += 1
@@ -253,51 +257,55 @@ class NodeColumns:
         if others:
             self.scalars.use(row, others, 1)
         self._rank(row, self.taken(pod.scoring_requests)[0], 1)
-        # Requests stand in for limits, as a rule; looking them up again means hashing them again.
+        # Without limits, requests count as limits. Reusing *taken* avoids hashing the requests again.
         self.limited[:, row] += (self.taken(pod.limits)[0] if pod.limits else taken)[:2]
         self._settle(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
 
     def release(self, row: int, pod: Pod) -> None:
-        """Stop counting a pod on a node; *pod* as it was counted."""
+        """Stop counting a pod on a node; *pod* must be as it was counted."""
         taken, others = self.taken(pod.requests)
         self.free[:, row] += taken
         if others:
             self.scalars.use(row, others, -1)
         self._rank(row, self.taken(pod.scoring_requests)[0], -1)
-        # Requests stand in for limits, as a rule; looking them up again means hashing them again.
+        # Without limits, requests count as limits. Reusing *taken* avoids hashing the requests again.
         self.limited[:, row] -= (self.taken(pod.limits)[0] if pod.limits else taken)[:2]
         self.vacate(row, pod)
         self.logs[Facet.RESOURCES].touch(row)
         self.logs[Facet.PODS].touch(row)
 
     def recount(self, row: int, before: Pod, pod: Pod) -> None:
-        """Take over how a pod on a node is now; it asks for what it asked for before."""
+        """Replace a pod on a node by its new version with the same requests."""
         self.vacate(row, before)
         self._settle(row, pod)
         self.logs[Facet.PODS].touch(row)
 
     def vacate(self, row: int, pod: Pod) -> None:
-        """Forget what a pod on a node is, and keep what it takes: for whoever settles or takes out the node itself."""
+        """Remove a pod from counts, facts and rules but keep its requests."""
         self.pods.remove(row, pod)
         if self._facts:
             self._change_fact("remove", row, pod)
         if pod.repels:
-            self.repulsion.remove(row, pod)
-            self.logs[Facet.REPULSION].touch(row)
+            self.anti_affinity.remove(row, pod)
+            self.logs[Facet.ANTI_AFFINITY].touch(row)
 
     def _settle(self, row: int, pod: Pod) -> None:
         self.pods.add(row, pod)
         if self._facts:
             self._change_fact("add", row, pod)
         if pod.repels:
-            self.repulsion.add(row, pod)
-            self.logs[Facet.REPULSION].touch(row)
+            self.anti_affinity.add(row, pod)
+            self.logs[Facet.ANTI_AFFINITY].touch(row)
 
     def _rank(self, row: int, amounts: Ints, times: int) -> None:
-        """Count so much more in use, and work the headroom out anew from whole numbers: nothing drifts."""
-        # One by one: arrays of two are slower.
+        """
+        Add *times* · *amounts* to the requests for scoring.
+
+        Headroom is recomputed from integers, so it does not drift.
+        """
+        # Scalars, because numpy is slower for arrays of two.
         for line in (0, 1):
             in_use = self.ranked.item(line, row) + times * amounts.item(line)
             self.ranked[line, row] = in_use
@@ -305,7 +313,7 @@ class NodeColumns:
             self.headroom[line, row] = (capacity - in_use) * 100 / capacity if capacity > 0 else 0.0
 
     def taken(self, requests: Amounts) -> Taken:
-        """Return what a pod takes of each well-known resource, itself (one of "pods") included, and of others."""
+        """Return a pod's request of each well-known resource ("pods" is 1), and its other requests."""
         known = self._taken.get(requests)
         if known is None:
             amounts = np.zeros(len(WELL_KNOWN), dtype=np.int64)
@@ -323,28 +331,28 @@ class NodeColumns:
         return known
 
     def amounts_on(self, row: int, resource: str) -> tuple[int, int]:
-        """Return what the node in a row can give of a resource, and what is left of that."""
+        """Return allocatable and free amounts of a resource for one row."""
         line = LINES.get(resource)
         if line is None:
             return self.scalars.on(row, resource)
         return self.allocatable.item(line, row), self.free.item(line, row)
 
     def snapshot(self) -> ColumnsSnapshot:
-        """Return which node has which row, as data."""
-        rules, namespaces = self.repulsion.snapshot()
+        """Return the assignment of rows to nodes as data."""
+        rules, namespaces = self.anti_affinity.snapshot()
         return ColumnsSnapshot(tuple(self.nodes), tuple(self._spare), self.images.sizes(), rules, namespaces)
 
     def restore(self, snapshot: ColumnsSnapshot) -> None:
-        """Give nodes the rows they had; there must be none yet, and the pods on them are added afterwards."""
+        """Assign rows as in the snapshot, into empty columns; pods are added afterwards."""
         for row, node in enumerate(snapshot.nodes):
             self.put(Node(name=f"free row {row}") if node is None else node)
         for row in snapshot.spare:
             self.remove(f"free row {row}")
         self.images.restore(snapshot.image_sizes)
-        self.repulsion.restore(snapshot.rules, snapshot.namespaces)
+        self.anti_affinity.restore(snapshot.rules, snapshot.namespaces)
 
     def touch(self, facet: int, row: int) -> None:
-        """Note that a facet of a row changed."""
+        """Record in the facet's journal that a row changed."""
         self.logs[facet].touch(row)
 
     def _touch_all(self, row: int) -> None:
@@ -395,4 +403,4 @@ class NodeColumns:
 
 
 def _ignored(fact: str, method: str, error: Exception) -> None:
-    """Leave it at that: outside of a loop there is no operator to tell."""
+    """Ignore the error: only the loop can report it to the operator."""

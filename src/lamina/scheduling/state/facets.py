@@ -1,10 +1,10 @@
-"""The parts of what is known about nodes, each with a journal of the rows that changed (`lamina.rows.row_journal`)."""
+"""Facets of node state, each with a journal of changed rows (`lamina.rows.row_journal`)."""
 
 import enum
 
 
 class Facet(enum.IntEnum):
-    """A part of what is known about nodes. Facts that plugins bring have numbers of their own beyond these (`facts`)."""
+    """A part of the state of nodes. Facts that plugins register get facet numbers above these (`node_facts`)."""
 
     RESOURCES = 0
     """Allocatable and free amounts."""
@@ -15,16 +15,16 @@ class Facet(enum.IntEnum):
     IMAGES = 3
     """Images the kubelet lists in the node's status."""
     LAYERS = 4
-    """Layers an agent reported."""
+    """Layers that the node agent reported."""
     PODS = 5
-    """Which pods are on the node."""
+    """The pods on the node."""
     CATALOG = 6
-    """What images consist of: known for all nodes or for none."""
+    """Layers of images; a change concerns all nodes."""
     PULLS = 7
-    """Images on their way to the node, and when they will be there."""
-    REPULSION = 9
-    """Pods on the node that keep others away."""
+    """Images that the node is pulling, and when they will be complete."""
+    ANTI_AFFINITY = 9
+    """Required anti-affinity of pods on the node."""
     USAGE = 10
-    """What the node is really used for."""
+    """Measured usage of the node."""
     ANNOTATIONS = 11
     """Annotations."""

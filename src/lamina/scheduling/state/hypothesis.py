@@ -1,17 +1,15 @@
 """
-The cluster as it would be if some pods were gone and others were there.
+Hypothetical cluster state: some pods gone, others added.
 
-Nothing is copied and nothing is changed: the view answers from the columns and patches the rows in question. Making one costs
-as much as the pods it is about, so that a question can be asked for hundreds of nodes; what a plugin then asks costs what it
-costs on any view.
+Nothing is copied or changed: the view reads the columns and corrects the affected rows. Its cost depends only on the
+given pods, so that preemption can test hundreds of nodes. Calls on the view cost as much as on an ordinary view.
 
     supposed = Hypothesis(columns, gone=[(row, victim)], there=[(row, nominated)])
     plugin.pre_filter(state, pod, supposed.view())
     plugin.filter(state, pod, supposed.view([row]))        or plugin.filter_node(state, pod, supposed.row(row))
 
-Pods that would be gone are given as they were counted, on the rows where they are. Such a view is never `whole` and cannot
-tell what changed since: what plugins keep from one call to the next comes from views of how things are. Give each question
-a cycle state of its own.
+Pods that would be gone must be given as they were counted, with their rows. Such a view is never `whole`, and
+`changed_since` returns None: plugins must not cache results from it. Use a separate cycle state for each hypothesis.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,19 +29,19 @@ from lamina.scheduling.state.view import RANKED, NodeRow, NodeView
 
 
 class UsageDelta:
-    """How much more (or less) would be in use on one row."""
+    """Change of requests and limits on one row."""
 
     __slots__ = ("limited", "ranked", "scalars", "taken")
 
     def __init__(self) -> None:
-        """Start with no pod."""
+        """Start without pods."""
         self.taken = [0] * len(LINES)
         self.ranked = [0, 0]
         self.limited = [0, 0]
         self.scalars: dict[str, int] = {}
 
     def count(self, columns: NodeColumns, pod: Pod, times: int) -> None:
-        """Count a pod as the columns do; *times* -1: it would be gone."""
+        """Count a pod as the columns do; *times* is -1 for a pod that would be gone."""
         taken, others = columns.taken(pod.requests)
         ranked, _ = columns.taken(pod.scoring_requests)
         limited, _ = columns.taken(pod.limits or pod.requests)
@@ -57,17 +55,17 @@ class UsageDelta:
 
 
 class Hypothesis:
-    """Pods that would be gone and pods that would be there."""
+    """Pods that would be gone and pods that would be present in addition."""
 
     def __init__(self, columns: NodeColumns, *, gone: Placements = (), there: Placements = ()) -> None:
-        """Suppose that, of the pods these columns count, those *gone* were not counted, and those *there* were."""
+        """Assume that the columns do not count the pods *gone* and count the pods *there* in addition."""
         self.columns = columns
         self.gone = tuple(gone)
         self.there = tuple(there)
         self.differences: dict[int, UsageDelta] = {}
-        """By row, those with no pod in question left out."""
+        """By row; rows without such pods are left out."""
         self._facts: dict[int, object] = {}
-        self._repulsion: AntiAffinityIndex | None = None
+        self._anti_affinity: AntiAffinityIndex | None = None
         for placements, times in ((self.gone, -1), (self.there, 1)):
             for row, pod in placements:
                 if row not in self.differences:
@@ -75,7 +73,7 @@ class Hypothesis:
                 self.differences[row].count(columns, pod, times)
 
     def view(self, rows: Sequence[int] | None = None) -> NodeView:
-        """Look at some rows (in the order given, each once), or at all of them."""
+        """Return a view of some rows (in the given order, each once), or of all rows."""
         if rows is None:
             return HypotheticalView(self, slice(0, self.columns.size), self.columns.size)
         if len(rows) == 1:
@@ -83,44 +81,44 @@ class Hypothesis:
         return HypotheticalView(self, np.array(rows, dtype=np.intp), len(rows))
 
     def row(self, row: int) -> NodeRow:
-        """Look at one row."""
+        """Return one row."""
         return HypotheticalRow(self, row)
 
     def fact(self, handle: FactHandle[F]) -> F:
-        """Return a plugin's fact as it would be."""
+        """Return a registered fact for the hypothetical pods."""
         known = self._facts.get(handle.facet)
         if known is None:
             gone, there = ([one for one in some if handle.fact.counts(one[1])] for some in (self.gone, self.there))
             known = self._facts[handle.facet] = handle.fact.as_if(gone, there) if gone or there else handle.fact
         return known  # type: ignore[return-value]  # under a handle's facet there is its fact
 
-    def repulsion(self) -> AntiAffinityIndex:
-        """Return the rules of placed pods as they would be."""
-        if self._repulsion is None:
+    def anti_affinity(self) -> AntiAffinityIndex:
+        """Return the anti-affinity rules of the hypothetical pods."""
+        if self._anti_affinity is None:
             gone, there = ([one for one in some if one[1].repels] for some in (self.gone, self.there))
-            real = self.columns.repulsion
-            self._repulsion = real.as_if(gone, there) if gone or there else real
-        return self._repulsion
+            real = self.columns.anti_affinity
+            self._anti_affinity = real.as_if(gone, there) if gone or there else real
+        return self._anti_affinity
 
     def headroom(self, row: int, line: int) -> float:
-        """Return the percentage of cpu or memory that would not be in use on a row, as rankings count it."""
+        """Return the percentage of cpu or memory on a row that would be free, as counted for scoring."""
         capacity = self.columns.allocatable.item(line, row)
         in_use = self.columns.ranked.item(line, row) + self.differences[row].ranked[line]
         return (capacity - in_use) * 100 / capacity if capacity > 0 else 0.0
 
 
 def as_if(columns: NodeColumns, *, gone: Placements = (), there: Placements = ()) -> Hypothesis:
-    """Suppose that some pods were gone and others were there."""
+    """Return the hypothesis without the pods *gone* and with the pods *there*."""
     return Hypothesis(columns, gone=gone, there=there)
 
 
 class HypotheticalView(NodeView):
-    """Some rows as they would be."""
+    """View of some rows under a hypothesis."""
 
     __slots__ = ("_places", "_supposed")
 
     def __init__(self, supposed: Hypothesis, rows: slice | npt.NDArray[np.intp], size: int) -> None:
-        """Look at *rows* (of which there are *size*)."""
+        """Select *rows*; *size* is their number."""
         super().__init__(supposed.columns, rows, size)
         self._supposed = supposed
         if isinstance(rows, slice):
@@ -132,34 +130,34 @@ class HypotheticalView(NodeView):
 
     @property
     def gone(self) -> Placements:
-        """The pods that would be gone."""
+        """Pods that would be gone."""
         return self._supposed.gone
 
     @property
     def there(self) -> Placements:
-        """The pods that would be there."""
+        """Pods that would be present in addition."""
         return self._supposed.there
 
     @property
     def changed(self) -> Sequence[tuple[int, int]]:
-        """The places in view, with their rows, on which such pods are."""
+        """Positions in view, with their rows, that have such pods."""
         return self._places
 
     @property
     def whole(self) -> bool:
-        """Never: what is worked out from it must not be taken for how things are."""
+        """Always False, so that plugins do not cache results from this view."""
         return False
 
     def noted(self, facet: int) -> int:
-        """Say that nothing was noted."""
+        """Return -1: there is no journal of a hypothesis."""
         return -1
 
     def changed_since(self, facet: int, noted: int) -> list[int] | None:
-        """Say that it cannot be told."""
+        """Return None: there is no journal of a hypothesis."""
         return None
 
     def free(self, resource: str) -> Ints:
-        """What would be left of a resource on each node."""
+        """Return the free amount of a resource on each node under the hypothesis."""
         line = LINES.get(resource)
         amounts = super().free(resource)
         return self._less(
@@ -168,17 +166,17 @@ class HypotheticalView(NodeView):
         )
 
     def ranked(self, resource: str) -> Ints:
-        """Cpu or memory that would be in use as rankings count it."""
+        """Return the requested cpu or memory as counted for scoring, under the hypothesis."""
         line = RANKED[resource]
         return self._less(super().ranked(resource), [-one.ranked[line] for one in self._differences()])
 
     def limited(self, resource: str) -> Ints:
-        """What the pods on each node could use at most of cpu or memory."""
+        """Return the sum of cpu or memory limits on each node under the hypothesis."""
         line = RANKED[resource]
         return self._less(super().limited(resource), [-one.limited[line] for one in self._differences()])
 
     def headroom_with(self, resource: str, amount: int) -> Floats:
-        """Return the percentage of cpu or memory that would be left with *amount* more in use."""
+        """Return the percentage of cpu or memory that would be free with *amount* more requested."""
         line, left = RANKED[resource], super().headroom_with(resource, amount)
         for place, row in self.changed:
             more = self._columns.unit.item(line, row) * -float(amount) if amount else 0.0
@@ -186,29 +184,29 @@ class HypotheticalView(NodeView):
         return left
 
     def owned(self, key: OwnerKey) -> Ints:
-        """How many pods of a controller each node would have."""
+        """Return the number of pods of a controller on each node under the hypothesis."""
         return self._counted(super().owned(key), lambda pod: owner_key(pod) == key)
 
     def owned_in_all(self, key: OwnerKey) -> int:
-        """How many pods of a controller there would be."""
+        """Return the number of pods of a controller on all nodes under the hypothesis."""
         more = sum(owner_key(pod) == key and not pod.deleting for _, pod in self.there)
         less = sum(owner_key(pod) == key and not pod.deleting for _, pod in self.gone)
         return super().owned_in_all(key) + more - less
 
     def matching(self, namespace: str, selector: LabelSelector) -> Ints:
-        """How many pods of a namespace a selector would match on each node."""
+        """Return the number of pods of a namespace that a selector matches on each node, under the hypothesis."""
         return self._counted(
             super().matching(namespace, selector),
             lambda pod: pod.namespace == namespace and selector.matches(pod.labels),
         )
 
     def fact(self, handle: FactHandle[F]) -> F:
-        """Return a fact that a plugin registered, as it would be."""
+        """Return a registered fact under the hypothesis."""
         return self._supposed.fact(handle)
 
     def rules(self) -> AntiAffinityIndex:
-        """Return the rules of placed pods as they would be."""
-        return self._supposed.repulsion()
+        """Return the anti-affinity rules under the hypothesis."""
+        return self._supposed.anti_affinity()
 
     def _differences(self) -> list[UsageDelta]:
         return [self._supposed.differences[row] for _, row in self.changed]
@@ -232,42 +230,42 @@ class HypotheticalView(NodeView):
 
 
 class HypotheticalRow(NodeRow):
-    """One node as it would be."""
+    """One node under a hypothesis."""
 
     __slots__ = ("_difference", "_supposed")
 
     def __init__(self, supposed: Hypothesis, row: int) -> None:
-        """Look at *row*."""
+        """Read *row*."""
         super().__init__(supposed.columns, row)
         self._supposed = supposed
         self._difference = supposed.differences.get(row) or UNCHANGED
 
     def fact(self, handle: FactHandle[F]) -> F:
-        """Return a fact that a plugin registered, as it would be."""
+        """Return a registered fact under the hypothesis."""
         return self._supposed.fact(handle)
 
     def free_all(self) -> list[int]:
-        """What would be left of the well-known resources."""
+        """Return the free amounts of the well-known resources under the hypothesis."""
         return [free - more for free, more in zip(super().free_all(), self._difference.taken, strict=True)]
 
     def ranked(self, resource: str) -> int:
-        """Cpu or memory that would be in use as rankings count it."""
+        """Return the requested cpu or memory as counted for scoring, under the hypothesis."""
         return super().ranked(resource) + self._difference.ranked[RANKED[resource]]
 
     def capacity_and_ranked(self, resource: str) -> tuple[int, int]:
-        """What the node can give of cpu or memory, and what would be in use of that as rankings count it."""
+        """Return the allocatable cpu or memory, and the amount requested under the hypothesis, as for scoring."""
         capacity, ranked = super().capacity_and_ranked(resource)
         return capacity, ranked + self._difference.ranked[RANKED[resource]]
 
     def capacity_and_free(self, resource: str) -> tuple[int, int]:
-        """What the node can give of a resource, and what would be left of that."""
+        """Return the allocatable and free amount of a resource under the hypothesis."""
         capacity, free = super().capacity_and_free(resource)
         line = LINES.get(resource)
         more = self._difference.scalars.get(resource, 0) if line is None else self._difference.taken[line]
         return capacity, max(free - more, LOWEST)
 
     def free(self, resource: str) -> int:
-        """What would be left of a resource."""
+        """Return the free amount of a resource under the hypothesis."""
         return self.capacity_and_free(resource)[1]
 
 

@@ -1,7 +1,7 @@
 """
-Which nodes list which image names in their status: what ImageLocality ranks by.
+Which nodes list which image names in their status; ImageLocality scores by it.
 
-As upstream's cache does, a name keeps the size it was first seen with until no node lists it any longer.
+As in upstream's cache, a name keeps the size of its first report until no node lists the name any longer.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,18 +13,18 @@ from lamina.model.node import NodeImage
 
 
 class ImageName:
-    """One name: its size, and the rows of the nodes that list it."""
+    """An image name, its size in bytes, and the rows of the nodes that list it."""
 
     __slots__ = ("_mask", "rows", "size")
 
     def __init__(self, size: int) -> None:
-        """Start with no node."""
+        """Start without nodes."""
         self.size = size
         self.rows: set[int] = set()
         self._mask: npt.NDArray[np.bool_] | None = None
 
     def add(self, row: int) -> None:
-        """Note that the node in *row* lists this name."""
+        """Record that the node in *row* lists this name."""
         self.rows.add(row)
         if self._mask is not None and row < len(self._mask):
             self._mask[row] = True
@@ -32,7 +32,7 @@ class ImageName:
             self._mask = None
 
     def discard(self, row: int) -> None:
-        """Note that the node in *row* no longer lists this name."""
+        """Record that the node in *row* no longer lists this name."""
         self.rows.discard(row)
         if self._mask is not None:
             self._mask[row] = False
@@ -41,7 +41,7 @@ class ImageName:
         """
         Return one flag per row.
 
-        Built on first use and patched afterwards: only names that pods ask for ever have one.
+        Built on first use and updated afterwards: only names that pods request have a mask.
         """
         if self._mask is None or len(self._mask) < size:
             self._mask = np.zeros(size, dtype=np.bool_)
@@ -50,30 +50,30 @@ class ImageName:
 
 
 class ImageNames:
-    """All names on all nodes."""
+    """Image names of all nodes."""
 
     __slots__ = ("_by_name", "_by_row")
 
     def __init__(self) -> None:
-        """Start with no node."""
+        """Start without nodes."""
         self._by_name: dict[str, ImageName] = {}
         self._by_row: dict[int, frozenset[str]] = {}
 
     def get(self, name: str) -> ImageName | None:
-        """Return what is known of *name*; None when no node lists it."""
+        """Return the entry of *name*, or None if no node lists it."""
         return self._by_name.get(name)
 
     def sizes(self) -> dict[str, int]:
-        """Return the size of each name."""
+        """Return the size of each name in bytes."""
         return {name: entry.size for name, entry in self._by_name.items()}
 
     def restore(self, sizes: Mapping[str, int]) -> None:
-        """Let names that nodes list have the sizes they were first seen with."""
+        """Restore the sizes that listed names were first reported with."""
         for name, entry in self._by_name.items():
             entry.size = sizes.get(name, entry.size)
 
     def _resize(self, row: int, sizes: dict[str, int]) -> bool:
-        """Let a node that is the only one to list a name correct its size."""
+        """Correct a name's size if only this node lists it; return whether a size changed."""
         changed = False
         for name, size in sizes.items():
             entry = self._by_name.get(name)
@@ -83,8 +83,8 @@ class ImageNames:
         return changed
 
     def replace(self, row: int, images: Iterable[NodeImage]) -> bool:
-        """Take over what the node in *row* lists now; say whether that changed anything."""
-        # Backwards, so that of two entries with one name the first counts, as it does upstream.
+        """Replace the images that the node in *row* lists; return whether anything changed."""
+        # Reversed, so that the first of two entries with the same name wins, as upstream.
         sizes = {name: image.size for image in reversed(tuple(images)) for name in image.names}
         before = self._by_row.get(row, frozenset())
         resized = self._resize(row, sizes)

@@ -1,7 +1,7 @@
 """
-Numbers and times that nodes carry in their annotations, one array for each key that somebody has asked for.
+Numbers and times in node annotations, as one array per requested key.
 
-Whoever annotates nodes may write anything: what is no finite number, or no point in time, counts as not said.
+Annotations can contain any text. A value that is not a finite number, or not a time, becomes NaN.
 """
 
 import math
@@ -17,15 +17,15 @@ from lamina.model.node import Node
 Floats = npt.NDArray[np.float64]
 
 LONGEST: Final = 64
-"""No number or time that means anything is longer; a longer text is not looked at."""
+"""Maximum length of a value in characters; no useful number or time is longer."""
 
 AnnotationReader = Callable[[str | None], float]
-"""Makes a number of what an annotation says; NaN when there is none in it."""
+"""Parses an annotation; returns NaN if it has no value of that type."""
 
 
 def number(text: str | None) -> float:
-    """Read what an annotation says; NaN when that is no finite number."""
-    # Python's own numbers may have underscores, and digits of every script; nobody else's do.
+    """Parse a finite number; return NaN for anything else."""
+    # float() also accepts underscores and digits of other scripts; annotations of other tools never use them.
     if text is None or len(text) > LONGEST or "_" in text or not text.isascii():
         return math.nan
     try:
@@ -36,7 +36,7 @@ def number(text: str | None) -> float:
 
 
 def moment(text: str | None) -> float:
-    """Read a point in time (RFC 3339) as seconds since 1970; NaN when that is none, or it has no zone."""
+    """Parse an RFC 3339 time to seconds since 1970; return NaN for anything else and for times without a zone."""
     if text is None or len(text) > LONGEST or not text.isascii():
         return math.nan
     try:
@@ -47,25 +47,25 @@ def moment(text: str | None) -> float:
 
 
 class NodeAnnotations:
-    """The keys that were asked for, and what each row says under them."""
+    """Values of requested annotation keys, by row."""
 
     def __init__(self, nodes: Sequence[Node | None]) -> None:
-        """Look at *nodes*, by row, when a key is first asked for."""
+        """Read *nodes*, by row, when a key is first requested."""
         self._nodes = nodes
         self._columns: dict[tuple[str, AnnotationReader], Floats] = {}
 
     def put(self, row: int, annotations: Mapping[str, str]) -> None:
-        """Take over what a row says now."""
+        """Update a row with its node's annotations."""
         for (key, read), column in self._columns.items():
             if row < len(column):
                 column[row] = read(annotations.get(key))
 
     def floats(self, key: str, size: int) -> Floats:
-        """Return what the first *size* rows say under a key, as numbers."""
+        """Return the values of the first *size* rows under a key, as numbers."""
         return self._column(key, number, size)
 
     def times(self, key: str, size: int) -> Floats:
-        """Return what the first *size* rows say under a key, as seconds since 1970."""
+        """Return the values of the first *size* rows under a key, as seconds since 1970."""
         return self._column(key, moment, size)
 
     def unreadable(self) -> Iterator[tuple[str, str, str]]:
@@ -83,7 +83,7 @@ class NodeAnnotations:
         column = self._columns.get((key, read))
         if column is None or len(column) < size:
             said = [math.nan if node is None else read(node.annotations.get(key)) for node in self._nodes[:size]]
-            # Room for rows to come, so that nodes that join one by one do not make it anew each time.
+            # Spare rows, so that nodes that join one by one do not reallocate the array each time.
             column = self._columns[key, read] = np.full(size + size // 2 + 1, np.nan)
             column[:size] = said
         return column[:size]

@@ -1,16 +1,16 @@
 """
-Node facts that plugins bring along: what a plugin must know of nodes and of the pods on them, beyond the columns there are.
+Facts about nodes and their pods that a plugin maintains in addition to the node columns.
 
-A plugin registers its fact when it is made, `handle = context.register(HostPorts())`, before there is any node. From then on
-the columns keep the fact in step, whoever places pods, and note which rows changed under a facet of the fact's own,
-`handle.facet`, which the plugin names in its `reads`. It reads the fact through the view, `nodes.fact(handle)`: a view that
-answers a what-if question hands out a fact that answers the same question.
+A plugin registers its fact in its constructor, `handle = context.register(HostPorts())`, before any node is known.
+From then on the columns update the fact for every node and every pod. They journal the changed rows under the fact's
+own facet, `handle.facet`, which the plugin declares in its `reads`. The plugin reads the fact through the view,
+`nodes.fact(handle)`; a hypothetical view returns the fact for its hypothetical pods.
 
-    node came, changed or left ──> put ─┐
-    pod counted on a row ────────> add ─┼─ True: the row is noted under the fact's facet
-    pod no longer counted ───> remove ──┘
+    node added, changed or removed ──> put ─┐
+    pod counted on a row ────────────> add ─┼─ True: the row is journaled under the fact's facet
+    pod no longer counted ───────> remove ──┘
 
-Plugins of several profiles that register a fact of the same name share the one that was registered first.
+Plugins of several profiles that register facts of the same name share the first one.
 """
 
 from collections.abc import Sequence
@@ -20,38 +20,39 @@ from lamina.model.node import Node
 from lamina.model.pod import Pod
 
 Placements = Sequence[tuple[int, Pod]]
-"""Pods, and the rows they are on."""
+"""Pods with the row each of them is on."""
 
 
 class NodeFact(Protocol):
-    """One thing about nodes. Bounded: nothing is kept of pods and nodes that are gone."""
+    """One fact about nodes. It must be bounded: keep nothing about pods and nodes that are gone."""
 
     @property
     def name(self) -> str:
-        """By what the fact is known; two facts of one name are the same fact."""
+        """Identifies the fact; facts of the same name are the same fact."""
         ...
 
     def counts(self, pod: Pod) -> object:
-        """Return what of a pod the fact goes by; nothing (falsy) for a pod it does not count. Asked at every placement."""
+        """Return the properties of a pod that the fact uses, falsy if it ignores the pod. Called at every placement."""
         ...
 
     def put(self, row: int, node: Node | None) -> bool:
-        """Take over which node a row has, or how it is now; None when it has left. Say whether the row's fact changed."""
+        """Set the node of a row, None if it was removed; return whether the row's fact changed."""
         ...
 
     def add(self, row: int, pod: Pod) -> bool:
-        """Count a pod on a row; say whether the row's fact changed."""
+        """Count a pod on a row; return whether the row's fact changed."""
         ...
 
     def remove(self, row: int, pod: Pod) -> bool:
-        """Stop counting a pod on a row, *pod* as it was counted; say whether the row's fact changed."""
+        """Stop counting a pod on a row; *pod* is as it was counted. Return whether the row's fact changed."""
         ...
 
     def as_if(self, gone: Placements, there: Placements) -> Self:
         """
-        Return a fact that answers as if pods were gone and others were there, and is only read.
+        Return a read-only fact for the cluster without the pods *gone* and with the pods *there*.
 
-        Neither changes this fact nor copies it; costs no more than the pods it is about. All of them are counted.
+        Must neither change nor copy this fact; its cost must depend only on the given pods. `counts` is truthy for all
+        of them.
         """
         ...
 
@@ -60,13 +61,13 @@ F = TypeVar("F", bound=NodeFact)
 
 
 class FactHandle(Generic[F]):
-    """A registered fact: what a plugin keeps of it."""
+    """A registered fact with its facet."""
 
     __slots__ = ("facet", "fact")
 
     def __init__(self, fact: F, facet: int) -> None:
-        """Know a fact by this facet."""
+        """Join a fact with its facet."""
         self.fact = fact
-        """How things are; inside a cycle go through `NodeView.fact`."""
+        """The current fact; inside a cycle use `NodeView.fact`."""
         self.facet = facet
-        """What to name in `Reads`."""
+        """The facet to declare in `Reads`."""

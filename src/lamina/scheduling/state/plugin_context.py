@@ -1,4 +1,4 @@
-"""What a plugin is given when it is made. Nothing in it reaches outside."""
+"""Read-only access to the cluster state, passed to a plugin's constructor."""
 
 from lamina.layers.inventory import Inventory
 from lamina.model.pod import Pod
@@ -13,36 +13,36 @@ from lamina.scheduling.state.view import NodeRow
 
 class PluginContext:
     """
-    The cluster as `ClusterState` knows it, read only.
+    The cluster as `ClusterState` holds it, read-only.
 
-    For plugins that look at it outside a cycle (hints), or at layers, load, measured use or single pods.
+    For plugins that read it outside of a cycle (retry hints), or that read layers, load, measured usage or single pods.
     """
 
     __slots__ = ("_cache", "_columns", "inventory", "load", "namespaces", "usage")
 
     def __init__(self, columns: NodeColumns, inventory: Inventory, cache: PodCache | None = None) -> None:
-        """Look at these columns and this inventory; *cache* knows which pods are where."""
+        """Give access to these columns and this inventory; *cache* maps pods to nodes."""
         self._columns = columns
         self.inventory = inventory
         self.load = ClusterLoad(columns)
         self.usage = ClusterUsage(columns) if cache is None else cache.usage
         self._cache = PodCache(columns, self.usage) if cache is None else cache
         self.namespaces: dict[str, dict[str, str]] = {}
-        """The annotations of namespaces; written by `ClusterState`."""
+        """Annotations by namespace; `ClusterState` writes them."""
 
     @property
-    def repulsion(self) -> AntiAffinityIndex:
-        """Who keeps whom away."""
-        return self._columns.repulsion
+    def anti_affinity(self) -> AntiAffinityIndex:
+        """Required anti-affinity of all placed pods."""
+        return self._columns.anti_affinity
 
     def register(self, fact: F) -> FactHandle[F]:
-        """Let the columns keep a fact that a plugin needs; to be called when the plugin is made."""
+        """Register a fact for the columns to maintain. Plugins call it in their constructor."""
         return self._columns.register(fact)
 
     def node(self, row: int) -> NodeRow:
-        """Look at one node."""
+        """Return one node's row."""
         return NodeRow(self._columns, row)
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
-        """List the pods on a node, assumed ones included; `Pod.requests` is what each of them takes."""
+        """List the pods on a node, including assumed ones; `Pod.requests` is what each of them requests."""
         return self._cache.on(node)

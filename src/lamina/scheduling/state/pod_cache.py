@@ -1,13 +1,14 @@
 """
-Which pods count on which node.
+Cache of placed pods: which pods count on which node.
 
     unknown --assume--> assumed --confirm--> bound --remove--> gone
        ^                   |
        +------forget-------+
 
-A pod counts on its node from the moment it is assumed. The API server's word replaces belief: a pod seen elsewhere is
-moved. Pods may be seen before their node, and outlive it; they count nowhere until the node (re)appears.
-Fed by `ClusterState` only. Never asks the API server; a wrong belief is repaired by the next event.
+A pod counts on its node as soon as it is assumed. Data from the API server replaces assumptions: a pod seen on another
+node is moved there. Pods can arrive before their node and outlive it; they count nowhere until the node (re)appears.
+Only `ClusterState` writes to the cache. The cache never calls the API server; the next event corrects a wrong
+assumption.
 """
 
 import enum
@@ -22,7 +23,7 @@ from lamina.scheduling.state.columns import NodeColumns
 
 
 class PlacedPod(msgspec.Struct, eq=False):
-    """A pod and the node it counts on."""
+    """A pod and the node on which it counts."""
 
     pod: Pod
     node: str
@@ -30,21 +31,21 @@ class PlacedPod(msgspec.Struct, eq=False):
 
 
 class Confirmation(enum.Enum):
-    """What the API server's word about a placed pod was worth."""
+    """Effect of an API server update on a placed pod."""
 
     KNOWN = "known"
-    """It says what was known."""
+    """The update changed nothing."""
     FIRST = "first"
-    """It confirms an assumption: until then the placement could still fail."""
+    """The update confirmed an assumed pod, whose binding could still fail until then."""
     CHANGED = "changed"
-    """The pod is new, was moved, or is otherwise than it was counted."""
+    """The pod is new, moved, or counts differently than before."""
 
 
 class PodCache:
-    """Which pods are where; keeps the columns in step."""
+    """Placed pods by node; updates the columns with every change."""
 
     def __init__(self, columns: NodeColumns, usage: ClusterUsage) -> None:
-        """Write to *columns*, nobody else does; tell *usage* who came and who left."""
+        """Start empty. Only the cache writes to *columns*; it reports arriving and leaving pods to *usage*."""
         self.columns = columns
         self.usage = usage
         self._placed: dict[PodUid, PlacedPod] = {}
@@ -52,15 +53,15 @@ class PodCache:
         usage.ask(self.on)
 
     def __len__(self) -> int:
-        """Count the pods that have a node."""
+        """Return the number of pods with a node."""
         return len(self._placed)
 
     def __iter__(self) -> Iterator[PlacedPod]:
-        """Go through the pods that have a node, in the order they got it."""
+        """Iterate over the pods with a node, in the order they got it."""
         return iter(self._placed.values())
 
     def get(self, uid: PodUid) -> PlacedPod | None:
-        """Return where a pod is believed to be."""
+        """Return a pod's placement, bound or assumed; None if it has no node."""
         return self._placed.get(uid)
 
     def on(self, node: str) -> tuple[Pod, ...]:
@@ -68,16 +69,16 @@ class PodCache:
         return tuple(placed.pod for placed in self._on_node.get(node, {}).values())
 
     def assume(self, pod: Pod, node: str) -> None:
-        """Count a pod that is about to be bound."""
+        """Count a pod on the node it is about to be bound to."""
         self._count(PlacedPod(pod, node, assumed=True))
         self.usage.came(node, pod)
 
     def forget(self, uid: PodUid) -> None:
-        """Take an assumption back."""
+        """Undo `assume`."""
         self.remove(uid)
 
     def confirm(self, pod: Pod, node: str) -> Confirmation:
-        """Take over the API server's word about a pod, and say what it changed for others."""
+        """Replace a pod's placement by the API server's version; return what changed."""
         known = self._placed.get(pod.uid)
         before = None if known is None else known.pod
         if known is None or known.node != node or _load(known.pod) != _load(pod):
@@ -95,14 +96,14 @@ class PodCache:
         return confirmed
 
     def remove(self, uid: PodUid) -> PlacedPod | None:
-        """Stop counting a pod; return where it was."""
+        """Stop counting a pod; return its placement."""
         placed = self._uncount(uid)
         if placed is not None:
             self.usage.left(placed.node, placed.pod)
         return placed
 
     def put_node(self, node: Node) -> int:
-        """Add or update a node; pods seen before it are counted now."""
+        """Add or update a node and return its row; pods that arrived before their node count from now on."""
         known = node.name in self.columns.rows
         row = self.columns.put(node)
         if not known:
@@ -111,18 +112,18 @@ class PodCache:
         return row
 
     def remove_node(self, name: str) -> None:
-        """Take a node out; its pods are kept, counting nowhere."""
+        """Remove a node. Its pods are kept but count nowhere."""
         row = self.columns.rows[name]
         for placed in self._on_node.get(name, {}).values():
             self.columns.vacate(row, placed.pod)
         self.columns.remove(name)
 
     def snapshot(self) -> tuple[tuple[Pod, str, bool], ...]:
-        """Return pods in the order they got their nodes, their nodes, and whether that is only assumed."""
+        """Return (pod, node, assumed) in the order in which pods got their nodes."""
         return tuple((placed.pod, placed.node, placed.assumed) for placed in self._placed.values())
 
     def restore(self, placed: Iterable[tuple[Pod, str, bool]]) -> None:
-        """Count pods on the nodes they had; the columns have been restored, and no pod is counted yet."""
+        """Count pods on their nodes; the columns must be restored and no pod counted yet."""
         for pod, node, assumed in placed:
             self._count(PlacedPod(pod, node, assumed))
 
@@ -135,14 +136,18 @@ class PodCache:
             self.columns.use(row, pod)
 
     def _follow(self, before: Pod | None, was_on: str, pod: Pod, node: str) -> None:
-        """Tell whoever keeps books of what nodes are used for, once all is counted."""
+        """Report an arriving, leaving or changed pod to the usage, after the columns were updated."""
         if before is not None and was_on != node:
             self.usage.left(was_on, before)
         if before is None or was_on != node or pod.started != before.started or _load(pod) != _load(before):
             self.usage.came(node, pod)
 
     def _recount(self, placed: PlacedPod, pod: Pod) -> None:
-        """Take over how a pod is now that takes as much as before; whoever holds *placed* still sees how it was."""
+        """
+        Replace a pod whose requests are unchanged.
+
+        A new object: callers that hold *placed* keep the earlier version.
+        """
         self._placed[pod.uid] = self._on_node[placed.node][pod.uid] = PlacedPod(pod, placed.node, assumed=False)
         row = self.columns.rows.get(placed.node)
         if row is not None:

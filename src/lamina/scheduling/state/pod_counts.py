@@ -1,15 +1,14 @@
 """
-How many pods of a kind are on each node: of one controller, or with labels that a selector matches.
+Pod counts per node: pods of one controller, or pods that a label selector matches.
 
-Kept as counters, one array per question that was asked, and patched as pods are placed and removed: nobody goes through
-pods to answer. Pods of one controller with the same labels are the same to every question, so they are counted as a
-group, and a group knows the counters it is part of. Placing a pod is then two look-ups and one addition per counter it
-really belongs to, however many others there are.
+Each requested count is an array that is updated as pods are placed and removed; no request iterates over pods. Pods of
+one controller with equal labels form a group, and each group lists the counters it belongs to. Placing a pod takes two
+look-ups and one addition for each counter of its group, however many other counters exist.
 
-    pod ──> group (namespace, controller, labels) ──> counters it is part of
+    pod ──> group (namespace, controller, labels) ──> counters that include the group
 
-Which counters a new group is part of is found by namespace and by one label a selector cannot do without. Pods that are
-being deleted do not count, as upstream has it. Written by the columns; read through `NodeView`.
+The counters of a new group are found by namespace and by one label that a selector requires. Pods that are being
+deleted are not counted, as upstream. The columns write; plugins read through `NodeView`.
 """
 
 from typing import Final
@@ -24,18 +23,18 @@ from lamina.rows.growable import grown
 Ints = npt.NDArray[np.int64]
 OwnerKey = tuple[str, str]
 Key = tuple[str, str | LabelSelector]
-"""A namespace, and in it a controller or a selector."""
+"""A namespace, and a controller or a selector in it."""
 Labels = frozenset[tuple[str, str]]
 Bucket = tuple[str, tuple[str, str] | None]
-"""A namespace and a label; None for selectors that can do without any particular one."""
+"""A namespace and a required label; None for selectors that require no particular label."""
 
-# What the counters may use; beyond that the one that was asked for longest ago is let go.
+# Memory limit of the counters in bytes; beyond it, the least recently used counter is evicted.
 KEPT_BYTES: Final = 32 * 1024 * 1024
 KEPT_AT_LEAST: Final = 64
 
 
 def owner_key(pod: Pod) -> OwnerKey | None:
-    """Say whose pod this is: namespace, and the controller's uid or "kind/name"; None for a pod without controller."""
+    """Return the namespace and the controller's uid or "kind/name"; None for a pod without a controller."""
     owner = pod.owner
     if owner is None:
         return None
@@ -43,19 +42,19 @@ def owner_key(pod: Pod) -> OwnerKey | None:
 
 
 class PodCounter:
-    """One question, and its answer for each row."""
+    """Number of pods on each row that belong to one controller or match one selector."""
 
     __slots__ = ("namespace", "per_row", "total", "what")
 
     def __init__(self, namespace: str, what: str | LabelSelector, rows: int) -> None:
-        """Start with no pod; *what* is a controller as `owner_key` calls it, or a selector."""
+        """Start at zero; *what* is a controller as in `owner_key`, or a selector."""
         self.namespace = namespace
         self.what = what
         self.per_row: Ints = np.zeros(rows, dtype=np.int64)
         self.total = 0
 
     def add(self, row: int, count: int) -> None:
-        """Count more (or fewer) pods on a row."""
+        """Add *count* pods to a row; negative to remove."""
         if row >= len(self.per_row):
             self.per_row = grown(self.per_row, row + 1)
         self.per_row[row] += count
@@ -69,36 +68,36 @@ class PodCounter:
 
 
 class CountedPods:
-    """Pods that no question can tell apart: how many on each row."""
+    """Group of pods with the same controller and labels, with their number on each row."""
 
     __slots__ = ("counters", "labels", "rows")
 
     def __init__(self, labels: dict[str, str]) -> None:
-        """Start with no pod."""
+        """Start without pods."""
         self.labels = labels
         self.rows: dict[int, int] = {}
         self.counters: list[PodCounter] = []
 
     def join(self, counter: PodCounter) -> None:
-        """Become part of a counter, with the pods there are."""
+        """Join a counter and add the group's pods to it."""
         self.counters.append(counter)
         for row, count in self.rows.items():
             counter.add(row, count)
 
 
 class OwnerPods:
-    """The groups of one controller (or, in each namespace, of the pods without one)."""
+    """Groups of one controller, or of all pods without a controller in a namespace."""
 
     __slots__ = ("groups", "latest")
 
     def __init__(self) -> None:
-        """Start with no group."""
+        """Start without groups."""
         self.groups: dict[Labels, CountedPods] = {}
         self.latest: CountedPods | None = None
-        """Asked first: pods of one controller mostly have the same labels, and comparing them is quicker than a look-up."""
+        """Checked first: pods of a controller mostly have equal labels, and comparing is faster than hashing."""
 
     def find(self, labels: dict[str, str]) -> CountedPods | None:
-        """Return the group of pods with these labels."""
+        """Return the group of pods with these labels, or None."""
         group = self.latest
         if group is None or group.labels != labels:
             group = self.latest = self.groups.get(frozenset(labels.items()))
@@ -106,12 +105,12 @@ class OwnerPods:
 
 
 class PodCounts:
-    """Groups of pods, and the counters somebody asked for."""
+    """Groups of pods, and the recently requested counters."""
 
     __slots__ = ("_buckets", "_counters", "_namespaces")
 
     def __init__(self) -> None:
-        """Start with no pod and no question."""
+        """Start without pods and counters."""
         self._namespaces: dict[str, dict[str, OwnerPods]] = {}
         self._counters: dict[Key, PodCounter] = {}
         self._buckets: dict[Bucket, list[PodCounter]] = {}
@@ -121,7 +120,7 @@ class PodCounts:
         if pod.deleting:
             return
         owner = pod.owner
-        # As `owner_key` has it; written out because every placement comes by.
+        # Same as `owner_key`; inlined because every placement runs it.
         name = "" if owner is None else owner.uid or f"{owner.kind}/{owner.name}"
         family = self._family(pod.namespace, name)
         group = family.find(pod.labels)
@@ -133,7 +132,7 @@ class PodCounts:
             counter.add(row, 1)
 
     def remove(self, row: int, pod: Pod) -> None:
-        """Stop counting a pod that was counted on a row, as it was then."""
+        """Stop counting a pod on a row; *pod* must be as it was counted."""
         if pod.deleting:
             return
         _, name = owner_key(pod) or ("", "")
@@ -151,11 +150,11 @@ class PodCounts:
             self._drop(pod.namespace, name, group)
 
     def owned(self, key: OwnerKey, height: int) -> Ints:
-        """Return how many pods of a controller each of the first *height* rows has; to be read only."""
+        """Return the number of a controller's pods on each of the first *height* rows; read-only."""
         return self._of_owner(key, height).first(height)
 
     def owned_in_all(self, key: OwnerKey, height: int) -> int:
-        """Return how many pods of a controller there are on all rows, of which there are *height*."""
+        """Return the number of a controller's pods on all *height* rows."""
         return self._of_owner(key, height).total
 
     def _of_owner(self, key: OwnerKey, height: int) -> PodCounter:
@@ -167,7 +166,7 @@ class PodCounts:
         return counter
 
     def matching(self, namespace: str, selector: LabelSelector, height: int) -> Ints:
-        """Return how many pods of a namespace a selector matches on each of the first *height* rows; to be read only."""
+        """Return how many pods of a namespace a selector matches on each of the first *height* rows; read-only."""
         counter = self._recall((namespace, selector))
         if counter is None:
             counter = self._keep(PodCounter(namespace, selector, height))
@@ -200,7 +199,7 @@ class PodCounts:
         return group
 
     def _drop(self, namespace: str, name: str, group: CountedPods) -> None:
-        """Let a group go that has no pod any more, and with it what it was the last of."""
+        """Remove an empty group, and its family and namespace if they are empty then."""
         families = self._namespaces[namespace]
         family = families[name]
         del family.groups[frozenset(group.labels.items())]
@@ -211,7 +210,7 @@ class PodCounts:
                 del self._namespaces[namespace]
 
     def _part_of(self, counter: PodCounter) -> list[CountedPods]:
-        """List the groups that a counter counts."""
+        """List the groups that a counter includes."""
         families, what = self._namespaces.get(counter.namespace, {}), counter.what
         if isinstance(what, str):
             return list(families[what].groups.values()) if what in families else []
@@ -243,7 +242,7 @@ class PodCounts:
 
 
 def needed(selector: LabelSelector) -> tuple[str, str] | None:
-    """Return a label that everything the selector matches has; None when there is no such label."""
+    """Return a label that the selector requires, or None if it requires no particular one."""
     for pair in selector.match_labels:
         return pair
     for requirement in selector.expressions:

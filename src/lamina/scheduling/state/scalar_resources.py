@@ -1,12 +1,12 @@
 """
-Amounts of all resources but the well-known four: what nodes offer, and what pods on them have asked for.
+Extended resources (all but the well-known four): what nodes offer, and what their pods request.
 
-Names come from pods and from kubelets, and there may be any number of them. So amounts are kept by name and row where there
-are any, and nothing is kept of a name that no node offers and no placed pod uses. A pod that waits is not in the books at
-all. An array over all rows is made when a plugin asks for one, patched afterwards, and let go when too many others were asked
-for since. What a pod uses on a node that does not offer it counts, too: the node may offer it later.
+Names come from pods and kubelets, and their number is not bounded. Amounts are therefore stored by name and row, and
+only for names that a node offers or a placed pod requests. Waiting pods are not included. An array over all rows is
+built when a plugin requests it, updated afterwards, and evicted when other arrays need the space. Requests on a node
+that does not offer the resource are counted too, since the node may offer it later.
 
-Written by the columns; read through `NodeView`.
+The columns write; plugins read through `NodeView`.
 """
 
 from collections.abc import Iterable
@@ -19,41 +19,41 @@ from lamina.model.resources import Amounts
 
 Ints = npt.NDArray[np.int64]
 
-# Larger amounts count as this much (8 PiB, if they are bytes): a thousand of them still add up within 64 bits.
+# Larger amounts are capped (8 PiB in bytes): a thousand of them still add up within 64 bits.
 LARGEST: Final = 2**53
 LOWEST: Final = -(2**62)
-"""Less is never free: what pods use is added up without bound."""
-# What the arrays may use; beyond that the one that was asked for longest ago is let go.
+"""Lower bound of a free amount: requests are summed without a bound."""
+# Memory limit of the arrays in bytes; beyond it, the least recently used array is evicted.
 KEPT_BYTES: Final = 32 * 1024 * 1024
 KEPT_AT_LEAST: Final = 16
 NOTHING: Final[dict[int, int]] = {}
 
 
 class ScalarResources:
-    """Amounts by name, then by row; rows without any are not listed."""
+    """Amounts by name, then by row; rows without an amount are not stored."""
 
     __slots__ = ("_arrays", "_names_on", "_offered", "_used")
 
     def __init__(self) -> None:
-        """Start with no node."""
+        """Start without nodes."""
         self._offered: dict[str, dict[int, int]] = {}
         self._used: dict[str, dict[int, int]] = {}
         self._names_on: dict[int, tuple[str, ...]] = {}
-        """What the node in each row offers."""
+        """Names that the node in each row offers."""
         self._arrays: dict[str, Ints] = {}
-        """Two lines for each name that was asked for lately: what nodes offer, and what is free."""
+        """Recently used arrays by name, of two lines: offered amounts and free amounts."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that a node offers, in the order they were first seen."""
+        """Names that any node offers, in the order of first appearance."""
         return tuple(self._offered)
 
     def offers(self, name: str) -> bool:
-        """Say whether any node offers a resource."""
+        """Return whether any node offers a resource."""
         return name in self._offered
 
     def put(self, row: int, amounts: Iterable[tuple[str, int]]) -> None:
-        """Take over what the node in a row offers; what pods use there stays."""
+        """Replace what the node in a row offers; requests of its pods stay."""
         offered = {name: min(amount, LARGEST) for name, amount in amounts if amount}
         for name in self._names_on.get(row, ()):
             if name not in offered:
@@ -66,27 +66,27 @@ class ScalarResources:
             self._names_on.pop(row, None)
 
     def forget(self, row: int) -> None:
-        """Forget what the node in a row offers and what pods use there."""
+        """Remove offers and requests of a row."""
         self.put(row, ())
         for name in [name for name, rows in self._used.items() if row in rows]:
             self._write(self._used, name, row, 0)
 
     def use(self, row: int, amounts: Amounts, times: int) -> None:
-        """Count so much more in use on a row; *times* -1: less."""
+        """Add requests to a row, multiplied by *times*; -1 subtracts them."""
         for name, amount in amounts:
             before = self._used.get(name, NOTHING).get(row, 0)
             self._write(self._used, name, row, before + times * min(amount, LARGEST))
 
     def on(self, row: int, name: str) -> tuple[int, int]:
-        """Return what the node in a row offers of a resource, and what is free of that."""
+        """Return a row's offered and free amount of a resource."""
         offered = self._offered.get(name, NOTHING).get(row, 0)
         return offered, max(offered - self._used.get(name, NOTHING).get(row, 0), LOWEST)
 
     def arrays(self, name: str, height: int) -> Ints:
-        """Return what each of the first *height* rows offers of a resource, and what is free of that; to be read only."""
+        """Return offered and free amounts of a resource for the first *height* rows; read-only."""
         known = self._arrays.pop(name, None)
         if known is None or known.shape[1] < height:
-            # Room for rows to come, so that nodes that join one by one do not make it anew each time.
+            # Spare rows, so that nodes that join one by one do not reallocate the array each time.
             known = np.zeros((2, height + height // 2 + 1), dtype=np.int64)
             for row in self._offered.get(name, NOTHING).keys() | self._used.get(name, NOTHING).keys():
                 if row < height:
@@ -105,7 +105,7 @@ class ScalarResources:
             if not table[name]:
                 del table[name]
                 if not table:
-                    # An emptied dictionary keeps the memory of its largest size; a cleared one does not.
+                    # A dictionary keeps its memory when its entries are deleted one by one; clear() releases it.
                     table.clear()
         known = self._arrays.get(name)
         if known is None:

@@ -1,9 +1,9 @@
 """
-The distinct sets of taints that nodes have, numbered, so that a plugin judges a set once and not every node.
+Distinct taint sets of nodes, numbered, so that a plugin evaluates each set once instead of each node.
 
-A set lives as long as a node has it. Controllers write taints that carry a time, and every one of them is a new set: numbers
-are given back, and when most of those handed out are unused all sets are numbered anew. Written by the columns; read through
-`NodeView`.
+A set exists as long as a node has it. Controllers write taints that contain a time, and each of these is a new set.
+Numbers are therefore reused, and all sets are renumbered when most numbers are unused. The columns write; plugins read
+through `NodeView`.
 """
 
 from typing import Final
@@ -16,31 +16,31 @@ from lamina.model.taints import Taint
 Taints = tuple[Taint, ...]
 
 NONE: Final = 0
-"""The number of the empty set, which is always there."""
-# So many unused numbers are no reason to number anew.
+"""The number of the empty set, which always exists."""
+# Unused numbers tolerated before renumbering, in addition to one per used number.
 SPARE: Final = 16
 
 
 class TaintSets:
-    """Sets by number, and how many nodes have each."""
+    """Taint sets by number, with the count of nodes that have each."""
 
     __slots__ = ("_numbers", "_spare", "_uses", "sets")
 
     def __init__(self) -> None:
         """Start with the empty set."""
         self.sets: list[Taints] = [()]
-        """An unused number has the empty set."""
+        """An unused number maps to the empty set."""
         self._numbers: dict[Taints, int] = {(): NONE}
         self._uses: list[int] = [0]
         self._spare: list[int] = []
 
     @property
     def used(self) -> int:
-        """How many distinct sets there are, the empty one included."""
+        """Number of distinct sets, including the empty one."""
         return len(self._numbers)
 
     def take(self, taints: Taints) -> int:
-        """Return the number of a set, for one more node."""
+        """Return the number of a set and count one more node for it."""
         number = self._numbers.get(taints)
         if number is None:
             if self._spare:
@@ -55,7 +55,7 @@ class TaintSets:
         return number
 
     def let_go(self, number: int) -> None:
-        """One node less has a set."""
+        """Count one node less for a set, and free its number after the last node."""
         self._uses[number] -= 1
         if self._uses[number] == 0 and number != NONE:
             del self._numbers[self.sets[number]]
@@ -63,7 +63,7 @@ class TaintSets:
             self._spare.append(number)
 
     def renumber(self) -> npt.NDArray[np.int64] | None:
-        """Number anew if most numbers are unused; return the new number of each old one, None: all stay as they are."""
+        """Renumber if most numbers are unused; return the new number by old number, or None if nothing changed."""
         if len(self._spare) <= len(self._numbers) + SPARE:
             return None
         renumbered = np.zeros(len(self.sets), dtype=np.int64)

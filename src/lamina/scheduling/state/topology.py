@@ -1,9 +1,9 @@
 """
-What node labels say, as arrays: which domain of a topology each row is in, and which rows a pod selects.
+Node labels as arrays: the topology domain of each row, and the rows that a pod's node selector matches.
 
-The domains of a topology are the values of one label; they are numbered as they are met, so that counting per domain is
-counting per number. Arrays are made when somebody asks and patched when a row's labels change or the row gets another
-node; what was not asked for lately is let go. Written by the columns; read through `NodeView`.
+The domains of a topology are the values of one label. They are numbered in order of appearance, so that plugins count
+per number. Arrays are built on request and updated when a row's node or labels change. The least recently used ones are
+evicted. The columns write; plugins read through `NodeView`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,13 +22,13 @@ NodeRequirement = tuple[tuple[tuple[str, str], ...], NodeSelector | None]
 """A pod's node selector and its required node affinity; both must match."""
 
 MISSING: Final = 0
-"""The number of a row without the label, or without a node: not a domain, and 0 so that one can count by numbers."""
+"""Number of a row without the label or without a node. Not a domain; 0, so that numbers can index counts."""
 EMPTY: Final = 1
-"""The domain of nodes whose label is empty (``""``); it has its number from the start: so upstream reads a missing one."""
+"""Number of the domain with an empty label value. Fixed, because upstream reads a missing label as empty."""
 
-# Topologies and selections kept; a cluster has a handful of each.
+# Maximum number of topologies and of selections; a cluster has a handful of each.
 MOST: Final = 64
-# Numbers of values that no node has any more are given up when there are more of them than this, or than rows.
+# Unused numbers tolerated before renumbering, in addition to one per row.
 SPARE: Final = 1024
 
 T = TypeVar("T")
@@ -40,15 +40,15 @@ class Domains:
     __slots__ = ("key", "labelled", "numbers", "of_row")
 
     def __init__(self, key: str, nodes: Sequence[Node | None]) -> None:
-        """Number the values that *nodes* have."""
+        """Number the values of *nodes*."""
         self.key = key
         self.numbers: dict[str, int] = {"": EMPTY}
         self.of_row: Ints = np.array([self._number(node) for node in nodes], dtype=np.int64)
         self.labelled = int(np.count_nonzero(self.of_row))
-        """How many nodes have the label."""
+        """Number of nodes with the label."""
 
     def put(self, row: int, node: Node | None) -> None:
-        """Take over which node is in a row."""
+        """Set the node of a row."""
         self.of_row = grown(self.of_row, row + 1, MISSING)
         number = self._number(node)
         self.labelled += (number != MISSING) - (self.of_row.item(row) != MISSING)
@@ -60,12 +60,12 @@ class Domains:
 
 
 class Selection:
-    """Which rows a node selector and affinity match."""
+    """Rows that a node selector and affinity match."""
 
     __slots__ = ("_wanted", "rows")
 
     def __init__(self, wanted: NodeRequirement, nodes: Sequence[Node | None], by_name: Mapping[str, int]) -> None:
-        """Judge every node, or those few that are named if no other can match."""
+        """Match every node, or only the named ones if the affinity names nodes."""
         self._wanted = wanted
         names = named_nodes(wanted[1])
         if names is None:
@@ -76,7 +76,7 @@ class Selection:
             self.rows[row] = self._matches(nodes[row])
 
     def put(self, row: int, node: Node | None) -> None:
-        """Take over which node is in a row."""
+        """Set the node of a row."""
         self.rows = grown(self.rows, row + 1)
         self.rows[row] = self._matches(node)
 
@@ -85,19 +85,19 @@ class Selection:
 
 
 class Topology:
-    """The arrays somebody asked for."""
+    """Recently requested domains and selections."""
 
     __slots__ = ("_by_name", "_domains", "_nodes", "_selections")
 
     def __init__(self, nodes: Sequence[Node | None], by_name: Mapping[str, int]) -> None:
-        """Look at *nodes*, what is in each row, and *by_name*, which row has whom; whoever changes them calls `put`."""
+        """Read *nodes* (by row) and *by_name* (row by node name). The caller that changes them must call `put`."""
         self._nodes = nodes
         self._by_name = by_name
         self._domains: dict[str, Domains] = {}
         self._selections: dict[NodeRequirement, Selection] = {}
 
     def put(self, row: int, node: Node | None) -> None:
-        """Note that a row has another node, or a node with other labels; None when it has left."""
+        """Update a row with a new or relabelled node; None if it was removed."""
         for domains in self._domains.values():
             domains.put(row, node)
         for selection in self._selections.values():
@@ -113,7 +113,7 @@ class Topology:
         return known
 
     def selected(self, wanted: NodeRequirement) -> Bools:
-        """Return which rows a pod's node selector and affinity match; to be read only."""
+        """Return which rows a pod's node selector and affinity match; read-only."""
         known = self._selections.pop(wanted, None)
         if known is None:
             _make_room(self._selections)
@@ -123,7 +123,7 @@ class Topology:
 
 
 def selects(wanted: NodeRequirement, node: Node) -> bool:
-    """Say whether a node selector and affinity match a node."""
+    """Return whether a node selector and affinity match a node."""
     labels, affinity = wanted
     return all(node.labels.get(key) == value for key, value in labels) and (
         affinity is None or affinity.matches(node.labels, node.name)
@@ -132,9 +132,9 @@ def selects(wanted: NodeRequirement, node: Node) -> bool:
 
 def named_nodes(affinity: NodeSelector | None) -> frozenset[str] | None:
     """
-    Return the nodes that an affinity names, if only those can match; None when others can as well.
+    Return the node names that an affinity requires, or None if it can match other nodes.
 
-    Terms are alternatives, and the fields of one must all match. Pods of daemon sets come with such an affinity.
+    Terms are alternatives; all fields of a term must match. Pods of DaemonSets have such an affinity.
     """
     if affinity is None or not affinity.terms:
         return None

@@ -1,4 +1,4 @@
-"""What a plugin sees of the nodes: all of them as arrays, some of them as arrays, or a single one."""
+"""Read access to nodes for plugins: all or some of them as arrays, or a single one."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,73 +17,73 @@ from lamina.scheduling.state.pod_counts import OwnerKey
 from lamina.scheduling.state.taint_sets import Taints
 from lamina.scheduling.state.topology import MISSING, NodeRequirement
 
-# The lines of both in `ranked`, and in every other column.
+# Lines of cpu and memory in `ranked` and in every other column.
 RANKED = {CPU: 0, MEMORY: 1}
 
 
 class NodeView:
     """
-    Some rows of the columns, in row order; answers are arrays of that length.
+    Some rows of the columns, in row order; its arrays have that length.
 
-    The view is valid during the call it is passed to: the arrays behind it change as pods are placed. Rows of nodes
-    that have left may be among them; whatever a plugin answers for those is ignored.
+    The view is valid only during the call it is passed to: the arrays change as pods are placed. It can contain rows of
+    removed nodes; the runtime ignores a plugin's results for them.
     """
 
     __slots__ = ("_columns", "rows", "size")
 
     def __init__(self, columns: NodeColumns, rows: slice | npt.NDArray[np.intp], size: int) -> None:
-        """Look at *rows* (of which there are *size*)."""
+        """Select *rows*; *size* is their number."""
         self._columns = columns
         self.rows = rows
         self.size = size
 
     def __len__(self) -> int:
-        """Count the rows in view."""
+        """Return the number of rows in view."""
         return self.size
 
     @property
     def total(self) -> int:
-        """How many nodes the whole cluster has, in view or not."""
+        """Number of nodes in the cluster, in view or not."""
         return self._columns.count
 
     @property
     def height(self) -> int:
-        """How many rows the whole columns have: what an array that *rows* can index must be as long as."""
+        """Number of rows in the columns, and so the length of an array that `rows` can index."""
         return self._columns.size
 
     @property
     def whole(self) -> bool:
-        """Whether this is every row, in order."""
+        """Whether the view contains every row, in order."""
         return isinstance(self.rows, slice) and self.size == self._columns.size
 
     @property
     def gone(self) -> Placements:
-        """The pods that count as gone in this view, with their rows: none, unless it answers a what-if question."""
+        """Pods that the view assumes gone, with their rows; empty except in a hypothetical view."""
         return ()
 
     @property
     def there(self) -> Placements:
-        """The pods that count as there in this view and are not, with their rows."""
+        """Pods that the view assumes present in addition, with their rows; empty except in a hypothetical view."""
         return ()
 
     @property
     def changed(self) -> Sequence[tuple[int, int]]:
-        """The places in view, with their rows, on which such pods are."""
+        """Positions in view, with their rows, that have such pods."""
         return ()
 
     @property
     def alive(self) -> Bools:
-        """Which rows belong to a node."""
+        """Which rows have a node."""
         return self._columns.alive[self.rows]
 
     @property
     def any_unschedulable(self) -> bool:
-        """Whether any node of the whole cluster is cordoned."""
+        """Whether any node of the cluster is cordoned."""
         return self._columns.cordoned > 0
 
     @property
     def plain(self) -> bool:
-        """Whether every node of the whole cluster has cpu and memory, and not more than `headroom_with` is exact for."""
+        """Whether all nodes of the cluster have cpu and memory in the range where `headroom_with` is exact."""
         return not self._columns.odd
 
     @property
@@ -93,21 +93,21 @@ class NodeView:
 
     @property
     def taint_set(self) -> Ints:
-        """Which of `taint_sets` each node has; see `judged`."""
+        """Number of each node's set in `taint_sets`; see `judged`."""
         return self._columns.taint_set[self.rows]
 
     @property
     def taint_sets(self) -> list[Taints]:
-        """Every distinct set of taints in the cluster, by number; a number no node has stands for the empty set."""
+        """All distinct taint sets in the cluster, by number; an unused number maps to the empty set."""
         return self._columns.taint_sets
 
     @property
     def any_taints(self) -> bool:
-        """Whether any node of the whole cluster has a taint."""
+        """Whether any node of the cluster has a taint."""
         return self._columns.taints.used > 1
 
     def judged(self, judge: Callable[[Taints], int]) -> Ints:
-        """Let *judge* say a number about each distinct set of taints in view, and return that of each node."""
+        """Call *judge* once for each distinct taint set in view; return its result for each node."""
         sets, numbers = self._columns.taints.sets, self.taint_set
         said = np.zeros(len(sets), dtype=np.int64)
         for number in set(numbers.tolist()) if self.size < len(sets) else range(len(sets)):
@@ -116,50 +116,50 @@ class NodeView:
 
     @property
     def images(self) -> ImageNames:
-        """Which nodes list which image names (row numbers of the whole cluster)."""
+        """Image names listed in node statuses (row numbers of the whole cluster)."""
         return self._columns.images
 
     def allocatable(self, resource: str) -> Ints:
-        """What each node can give of a resource; 0 where it has none."""
+        """Return the allocatable amount of a resource on each node; 0 where the node has none."""
         line = LINES.get(resource)
         return self._scalars(resource)[0] if line is None else self._columns.allocatable[line, self.rows]
 
     def free(self, resource: str) -> Ints:
-        """What is left of a resource on each node; negative on an overcommitted one."""
+        """Return the free amount of a resource on each node; negative if overcommitted."""
         line = LINES.get(resource)
         return self._scalars(resource)[1] if line is None else self._columns.free[line, self.rows]
 
     def offered(self, resource: str) -> bool:
-        """Whether any node of the whole cluster can give a resource; without one, nothing of it is free anywhere."""
+        """Return whether any node of the cluster offers a resource."""
         return resource in LINES or self._columns.scalars.offers(resource)
 
     def ranked(self, resource: str) -> Ints:
-        """Cpu or memory in use as rankings count it: containers that ask nothing count for something."""
+        """Return the requested cpu or memory as counted for scoring, with defaults for containers without requests."""
         return self._columns.ranked[RANKED[resource], self.rows]
 
     def requested(self, resource: str) -> Ints:
-        """What the pods on each node have asked for of a resource."""
+        """Return the requested amount of a resource on each node."""
         return self.allocatable(resource) - self.free(resource)
 
     def limited(self, resource: str) -> Ints:
-        """What the pods on each node may use at most of cpu or memory; requests stand in for limits nobody set."""
+        """Return the sum of cpu or memory limits on each node; requests replace missing limits."""
         return self._columns.limited[RANKED[resource], self.rows]
 
     def annotations(self, key: str) -> list[str | None]:
-        """What each node says under a key; None where it says nothing."""
+        """Return the value of an annotation on each node; None where it is missing."""
         nodes = self._columns.nodes
         seen = nodes[self.rows] if isinstance(self.rows, slice) else [nodes[row] for row in self.rows]
         return [None if node is None else node.annotations.get(key) for node in seen]
 
     def floats(self, key: str) -> Floats:
-        """What each node says under a key, as a number; NaN where it says nothing, or no finite number. Read only."""
+        """Return an annotation of each node as a number; NaN where it is missing or not finite. Read-only."""
         return self._columns.annotations.floats(key, self._columns.size)[self.rows]
 
     def headroom_with(self, resource: str, amount: int) -> Floats:
         """
-        Return the percentage of cpu or memory that would be left with *amount* more in use, to be rounded down.
+        Return the percentage of cpu or memory that would be free with *amount* more requested; round it down.
 
-        Exact when rounded, where `plain` says so; negative where more would be counted than there is.
+        Rounded down, it is exact for nodes where `plain` is true; negative if overcommitted.
         """
         line = RANKED[resource]
         if not amount:
@@ -170,43 +170,47 @@ class NodeView:
         return left
 
     def owned(self, key: OwnerKey) -> Ints:
-        """How many pods of a controller (see `owner_key`) each node has, those being deleted not counted; read only."""
+        """Return each node's number of pods of a controller (see `owner_key`) that are not being deleted; read-only."""
         return self._columns.pods.owned(key, self._columns.size)[self.rows]
 
     def owned_in_all(self, key: OwnerKey) -> int:
-        """How many pods of a controller there are on all nodes of the cluster, in view or not."""
+        """Return the number of pods of a controller on all nodes of the cluster, in view or not."""
         return self._columns.pods.owned_in_all(key, self._columns.size)
 
     def matching(self, namespace: str, selector: LabelSelector) -> Ints:
-        """How many pods of a namespace a selector matches on each node, as in `owned`; read only."""
+        """Return each node's number of pods in a namespace that a selector matches, as in `owned`; read-only."""
         return self._columns.pods.matching(namespace, selector, self._columns.size)[self.rows]
 
     def domains(self, key: str) -> Ints:
-        """The number of each node's domain, that is of its value of a label; 0 where the label is missing. Read only."""
+        """
+        Number of each node's domain, that is, of its value of label *key*; 0 where the label is missing.
+
+        Read-only.
+        """
         return self._columns.topology.domains(key).of_row[: self._columns.size][self.rows]
 
     def domain_count(self, key: str) -> int:
-        """Return how many numbers `domains` uses for a label, 0 (missing) and 1 (an empty value) included."""
+        """Return how many numbers `domains` uses for a label, including 0 (missing) and 1 (empty value)."""
         return len(self._columns.topology.domains(key).numbers) + 1
 
     def labelled(self, key: str) -> int:
-        """Return how many nodes of the whole cluster have a label, that is a domain."""
+        """Return how many nodes of the cluster have a label."""
         return self._columns.topology.domains(key).labelled
 
     def selected(self, wanted: NodeRequirement) -> Bools:
-        """Which nodes a pod's node selector and required affinity match; read only."""
+        """Return which nodes a pod's node selector and required affinity match; read-only."""
         return self._columns.topology.selected(wanted)[: self._columns.size][self.rows]
 
     def fact(self, handle: FactHandle[F]) -> F:
-        """Return a fact that a plugin registered, as it is for this view."""
+        """Return a registered fact for this view."""
         return handle.fact
 
     def rules(self) -> AntiAffinityIndex:
-        """Return the rules of placed pods that keep others away."""
-        return self._columns.repulsion
+        """Return the anti-affinity rules of placed pods."""
+        return self._columns.anti_affinity
 
     def closed(self, pod: Pod) -> Bools | None:
-        """Which nodes are in a domain that pods already placed keep *pod* away from; None: none of them mind it."""
+        """Return which nodes are in a domain that anti-affinity closes for *pod*; None if no rule applies."""
         rules = self.rules().about(pod)
         if not rules:
             return None
@@ -220,24 +224,24 @@ class NodeView:
         return flags
 
     def noted(self, facet: int) -> int:
-        """Say where the notes of what changed stand: what to ask `changed_since` with the next time."""
+        """Return the current position of a facet's journal, to pass to `changed_since` later."""
         return self._columns.logs[facet].position
 
     def changed_since(self, facet: int, noted: int) -> list[int] | None:
-        """List the rows of the whole cluster that changed since, repeats included; None: too long ago to tell."""
+        """List rows of the cluster that changed since a position, with repeats; None if the journal is too short."""
         return self._columns.logs[facet].since(noted)
 
     def column(self, resource: str) -> int:
-        """Return the place of a resource in `NodeRow.free_all`; -1 when it is not there (see `NodeRow.free`)."""
+        """Return the index of a resource in `NodeRow.free_all`, or -1 if it is not there (see `NodeRow.free`)."""
         return LINES.get(resource, -1)
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """The names of the well-known resources, then of all others that a node offers."""
+        """Names of the well-known resources, then of all others that a node offers."""
         return WELL_KNOWN + self._columns.scalars.names
 
     def node(self, position: int) -> Node | None:
-        """Return the node at a position of the view; None if it has left."""
+        """Return the node at a position of the view; None if it was removed."""
         return self._columns.nodes[self.row(position)]
 
     def row(self, position: int) -> int:
@@ -247,7 +251,7 @@ class NodeView:
         return int(self.rows[position])
 
     def position(self, name: str) -> int | None:
-        """Find a node by name; None if it is not in view."""
+        """Return the position of a node in view; None if it is not in view."""
         row = self._columns.rows.get(name)
         if row is None:
             return None
@@ -265,75 +269,75 @@ class NodeRow:
     """
     One node, in plain integers.
 
-    For plugins that also answer for a single node (`filter_node`, `score_node`): after one pod was placed one node has
-    changed, and asking for that one costs a tenth of asking an array of length one.
+    For plugins that implement `filter_node` or `score_node`: placing a pod changes a single node, and evaluating it
+    this way costs a tenth of evaluating an array of length one.
     """
 
     __slots__ = ("_columns", "row")
 
     def __init__(self, columns: NodeColumns, row: int) -> None:
-        """Look at *row*."""
+        """Read *row*."""
         self._columns = columns
         self.row = row
 
     @property
     def node(self) -> Node | None:
-        """The node; None if it has left."""
+        """The node; None if it was removed."""
         return self._columns.nodes[self.row]
 
     @property
     def total(self) -> int:
-        """How many nodes the whole cluster has."""
+        """Number of nodes in the cluster."""
         return self._columns.count
 
     @property
     def images(self) -> ImageNames:
-        """Which nodes list which image names."""
+        """Image names listed in node statuses."""
         return self._columns.images
 
     def annotation(self, key: str) -> str | None:
-        """What the node says under a key."""
+        """Return the value of an annotation; None if it is missing."""
         node = self.node
         return None if node is None else node.annotations.get(key)
 
     def fact(self, handle: FactHandle[F]) -> F:
-        """Return a fact that a plugin registered, as it is for this node."""
+        """Return a registered fact for this node."""
         return handle.fact
 
     def free_all(self) -> list[int]:
-        """What is left of the well-known resources; `NodeView.column` tells which is where."""
+        """Return the free amounts of the well-known resources, in the order of `NodeView.column`."""
         left: list[int] = self._columns.free[:, self.row].tolist()
         return left
 
     def ranked(self, resource: str) -> int:
-        """Cpu or memory in use as rankings count it."""
+        """Return the requested cpu or memory as counted for scoring."""
         return self._columns.ranked.item(RANKED[resource], self.row)
 
     def capacity_and_ranked(self, resource: str) -> tuple[int, int]:
-        """What the node can give of cpu or memory, and what is in use of that as rankings count it."""
+        """Return the allocatable cpu or memory, and the requested amount as counted for scoring."""
         line = RANKED[resource]
         return self._columns.allocatable.item(line, self.row), self._columns.ranked.item(line, self.row)
 
     def capacity_and_free(self, resource: str) -> tuple[int, int]:
-        """What the node can give of a resource, and what is left of that."""
+        """Return the allocatable and free amount of a resource."""
         return self._columns.amounts_on(self.row, resource)
 
     def allocatable(self, resource: str) -> int:
-        """What the node can give of a resource."""
+        """Return the allocatable amount of a resource."""
         return self._columns.amounts_on(self.row, resource)[0]
 
     def free(self, resource: str) -> int:
-        """What is left of a resource."""
+        """Return the free amount of a resource; negative if overcommitted."""
         return self._columns.amounts_on(self.row, resource)[1]
 
 
 def everything(columns: NodeColumns) -> NodeView:
-    """Look at every row."""
+    """Return a view of every row."""
     return NodeView(columns, slice(0, columns.size), columns.size)
 
 
 def only(columns: NodeColumns, rows: list[int]) -> NodeView:
-    """Look at some rows (in the order given, each once)."""
+    """Return a view of some rows, in the given order; each row once."""
     if len(rows) == 1:
         return NodeView(columns, slice(rows[0], rows[0] + 1), 1)
     return NodeView(columns, np.array(rows, dtype=np.intp), len(rows))

@@ -105,7 +105,7 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
         # -- extenders
         pytest.param(
             "extenders:\n- urlPrefix: http://extender\n",
-            "3: extenders: foreign extenders are not called by this version; remove the list",
+            "3: extenders: this version does not call extenders; remove the list",
             id="an extender",
         ),
         # -- plugins
@@ -123,15 +123,15 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
         ),
         pytest.param(
             "profiles:\n- plugins:\n    multiPoint:\n      enabled:\n      - name: VolumeBinding\n",
-            "7: profiles[0].plugins.multiPoint.enabled[0].name: plugin 'VolumeBinding' is kube-scheduler's and not "
-            "implemented here yet",
+            "7: profiles[0].plugins.multiPoint.enabled[0].name: plugin 'VolumeBinding' is part of kube-scheduler "
+            "and not implemented here yet; remove it",
             id="a plugin of upstream's that is not in tree",
         ),
         *(
             pytest.param(
                 f"profiles:\n- plugins:\n    {point}:\n      disabled:\n      - name: UnmetDemands\n",
-                f"7: profiles[0].plugins.{point}.disabled[0].name: plugin 'UnmetDemands' is in every profile: it holds back "
-                "pods that ask for what is not implemented here yet, which would be placed as if they had not asked; "
+                f"7: profiles[0].plugins.{point}.disabled[0].name: plugin 'UnmetDemands' cannot be disabled: it refuses "
+                "pods that need features which are not implemented yet and that would otherwise be placed without them; "
                 "remove this entry",
                 id=f"what stays, disabled at {point}",
             )
@@ -201,14 +201,14 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
         ),
         pytest.param(
             "profiles:\n- pluginConfig:\n  - name: DefaultPreemption\n    args: {minCandidateNodesPercentage: 5}\n",
-            "5: profiles[0].pluginConfig[0].name: plugin 'DefaultPreemption' is kube-scheduler's and not implemented "
-            "here yet",
+            "5: profiles[0].pluginConfig[0].name: plugin 'DefaultPreemption' is part of kube-scheduler and not "
+            "implemented here yet; remove it",
             id="arguments for a plugin that is not in tree",
         ),
         # -- profiles
         pytest.param(
             "profiles: []\n",
-            "3: profiles: at least one profile is needed; leave the field out for the default one",
+            "3: profiles: at least one profile is needed: omit the field for the default one",
             id="no profile",
         ),
         pytest.param(

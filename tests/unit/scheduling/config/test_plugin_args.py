@@ -36,7 +36,7 @@ def mistakes(plugin: str, args: str) -> list[str]:
         ),
         pytest.param(
             "scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {shape: [{utilization: 1, score: 1}]}}",
-            ".scoringStrategy: requestedToCapacityRatio goes with type RequestedToCapacityRatio only; change the type "
+            ".scoringStrategy: requestedToCapacityRatio requires type RequestedToCapacityRatio; change the type "
             "or remove it",
             id="a shape for another strategy",
         ),
@@ -67,12 +67,12 @@ def mistakes(plugin: str, args: str) -> list[str]:
         ),
         pytest.param(
             RATIO + "{shape: [{utilization: 5}, {utilization: 5, score: 1}]}}",
-            ".scoringStrategy.requestedToCapacityRatio: utilization must increase from point to point: 5 comes after 5",
+            ".scoringStrategy.requestedToCapacityRatio: utilization must increase from point to point: 5 follows 5",
             id="a shape that stands still",
         ),
         pytest.param(
             RATIO + "{shape: [{utilization: 5}, {utilization: 4, score: 1}]}}",
-            ".scoringStrategy.requestedToCapacityRatio: utilization must increase from point to point: 4 comes after 5",
+            ".scoringStrategy.requestedToCapacityRatio: utilization must increase from point to point: 4 follows 5",
             id="a shape that goes back",
         ),
     ],
@@ -128,12 +128,12 @@ def test_default_constraints_come_from_the_system_or_from_a_list(args, want):
         ),
         pytest.param(
             f"{{maxSkew: 1, topologyKey: '', {HARD}}}",
-            "[0]: topologyKey '' is not the name of a label",
+            "[0]: topologyKey '' is not a valid label key",
             id="an empty key",
         ),
         pytest.param(
             f"{{maxSkew: 1, topologyKey: a/b/c, {HARD}}}",
-            "[0]: topologyKey 'a/b/c' is not the name of a label",
+            "[0]: topologyKey 'a/b/c' is not a valid label key",
             id="no label",
         ),
         pytest.param(
@@ -143,7 +143,7 @@ def test_default_constraints_come_from_the_system_or_from_a_list(args, want):
         ),
         pytest.param(
             f"{{maxSkew: 1, topologyKey: a, {HARD}, labelSelector: {{}}}}",
-            "[0]: labelSelector is not allowed here: which pods count follows from each pod's controller",
+            "[0]: labelSelector is not allowed here: each pod's controller determines the counted pods",
             id="a selector",
         ),
         pytest.param(
@@ -173,7 +173,7 @@ REQUIRED = "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nod
 PREFERRED = "addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "
 IN_REQUIRED = ".addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 IN_PREFERRED = ".addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
-NO_CONDITION = "is no condition that a node can be held against; check key, operator and values"
+NO_CONDITION = "is not a valid node selector requirement; check key, operator and values"
 
 
 @pytest.mark.parametrize(

@@ -57,34 +57,34 @@ POINTS = (
         pytest.param(a_class(reserve=state_pod_node), ["has `reserve` but no `unreserve`"], id="reserve alone"),
         pytest.param(
             a_class(filter=lambda self, pod, nodes: None),
-            ["`filter` takes (pod, nodes), the framework calls it with (state, pod, nodes)"],
+            ["`filter` takes (pod, nodes), Lamina calls it with (state, pod, nodes)"],
             id="a parameter short",
         ),
         pytest.param(
             a_class(pre_enqueue=lambda self, pod, queue: None),
-            ["`pre_enqueue` takes (pod, queue), the framework calls it with (pod)"],
+            ["`pre_enqueue` takes (pod, queue), Lamina calls it with (pod)"],
             id="a parameter too many",
         ),
         pytest.param(
-            a_class(sign=lambda self: 1), ["`sign` takes (), the framework calls it with (pod)"], id="a blind signature"
+            a_class(sign=lambda self: 1), ["`sign` takes (), Lamina calls it with (pod)"], id="a blind signature"
         ),
         pytest.param(
             a_class(worth_retrying=lambda self, pod: True, retry_on=frozenset({ChangeKind.NODE_ADDED})),
-            ["`worth_retrying` takes (pod), the framework calls it with (pod, change)"],
+            ["`worth_retrying` takes (pod), Lamina calls it with (pod, change)"],
             id="a blind hint",
         ),
         pytest.param(
             a_class(retry_at=lambda self, pod: None, needs=lambda self: {}, offers=lambda self, row, pod: {}),
             [
-                "`needs` takes (), the framework calls it with (pod)",
-                "`offers` takes (row, pod), the framework calls it with (row)",
-                "`retry_at` takes (pod), the framework calls it with (pod, now)",
+                "`needs` takes (), Lamina calls it with (pod)",
+                "`offers` takes (row, pod), Lamina calls it with (row)",
+                "`retry_at` takes (pod), Lamina calls it with (pod, now)",
             ],
             id="when to try again, with other arguments",
         ),
         pytest.param(
             a_class(worth_retrying=lambda self, pod, change: True),
-            ["has `worth_retrying` but no `retry_on` (the changes it is asked about)"],
+            ["has `worth_retrying` but no `retry_on` (the changes it is called for)"],
             id="a hint about nothing",
         ),
         pytest.param(
@@ -110,22 +110,22 @@ POINTS = (
         pytest.param(a_class(reads={Facet.TAINTS}), ["has `reads` that is not a Reads"], id="reads of another kind"),
         pytest.param(
             a_class(retry_on={ChangeKind.NODE_ADDED}),
-            ["has `retry_on` that is not a frozenset of Change"],
+            ["has `retry_on` that is not a frozenset of ChangeKind"],
             id="retry_on that can change",
         ),
         pytest.param(
             a_class(retry_on=frozenset({"NodeAdd"})),
-            ["has `retry_on` that is not a frozenset of Change"],
+            ["has `retry_on` that is not a frozenset of ChangeKind"],
             id="retry_on of text",
         ),
         pytest.param(
             a_class(Args=dict),
-            ["has `Args` that do not derive from plugin_registry.PluginArgs"],
+            ["has `Args` that does not derive from PluginArgs"],
             id="arguments of another kind",
         ),
         pytest.param(
             a_class(Args=NoArgs()),
-            ["has `Args` that do not derive from plugin_registry.PluginArgs"],
+            ["has `Args` that does not derive from PluginArgs"],
             id="arguments already made",
         ),
         pytest.param(
@@ -135,7 +135,7 @@ POINTS = (
                 "has `facts` but not `score`",
                 "has `reserve` but no `unreserve`",
                 "has `reads` that is not a Reads",
-                "has `Args` that do not derive from plugin_registry.PluginArgs",
+                "has `Args` that does not derive from PluginArgs",
             ],
             id="all at once",
         ),

@@ -41,7 +41,7 @@ def test_levels_are_tenths_rounded_half_up_unless_an_agent_knows_better() -> Non
     [
         pytest.param(
             SchedulingAgent(name="Foo", summary="", plugins=(Foo,), priorities={"foo": "Foo"}),
-            "small letters",
+            "lowercase letters",
             id="capital letters",
         ),
         pytest.param(
@@ -49,7 +49,7 @@ def test_levels_are_tenths_rounded_half_up_unless_an_agent_knows_better() -> Non
         ),
         pytest.param(
             SchedulingAgent(name="foo", summary="", plugins=(Foo,), priorities={"a/b": "Foo"}),
-            "'a/b' may have",
+            "'a/b' must consist of",
             id="odd verb",
         ),
         pytest.param(
@@ -64,7 +64,7 @@ def test_levels_are_tenths_rounded_half_up_unless_an_agent_knows_better() -> Non
         ),
         pytest.param(
             SchedulingAgent(name="foo", summary="", plugins=(Foo,), priorities={"foo": "Foo"}, levels=(0, 11)),
-            "a level from 0 to 10 for each of 0 to 100 points",
+            "must have 101 levels, each from 0 to 10",
             id="too few levels",
         ),
     ],
@@ -77,7 +77,7 @@ def test_an_agent_that_cannot_be_served_is_refused_in_words(agent: SchedulingAge
 def test_two_agents_cannot_have_one_name_or_one_verb() -> None:
     with pytest.raises(WiringError, match="registered twice"):
         SchedulingAgentRegistry(FOO, FOO)
-    with pytest.raises(WiringError, match="verb 'foo' is another agent's"):
+    with pytest.raises(WiringError, match="verb 'foo' belongs to another agent"):
         SchedulingAgentRegistry(FOO, SchedulingAgent(name="bar", summary="", plugins=(Foo,), priorities={"foo": "Foo"}))
 
 
@@ -97,7 +97,7 @@ def test_agents_of_other_distributions_are_found(monkeypatch: pytest.MonkeyPatch
         pytest.param(
             "lamina.nowhere:AGENT", "ModuleNotFoundError: No module named 'lamina.nowhere'", id="no such module"
         ),
-        pytest.param(f"{__name__}:re", "is no Agent", id="something else"),
+        pytest.param(f"{__name__}:re", "is not a SchedulingAgent", id="something else"),
         pytest.param(f"{__name__}:TWICE", "agent 'foo': is registered twice", id="a name that is taken"),
     ],
 )

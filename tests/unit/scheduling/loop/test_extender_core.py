@@ -322,7 +322,7 @@ def test_points_for_other_nodes_than_there_are_break_the_plugin(pod: str) -> Non
     panel = ExtenderCore([SchedulingAgent(name="short", summary="", plugins=(Short,), priorities={"short": "Short"})])
     panel.take(NodeSeen(a_node("n1")), NodeSeen(a_node("n2")))
 
-    with pytest.raises(AgentError, match="priority 'short' raised ValueError: points of shape"):
+    with pytest.raises(AgentError, match="priority 'short' raised ValueError: scores of shape"):
         panel.prioritize("short", a_pod(pod), ["n1"])
 
 

@@ -322,9 +322,9 @@ def test_a_filter_that_has_nothing_to_say_is_not_asked_again_either() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("short", "plugin 'Strange' returned int64 of shape (1,), not a whole number for each node"),
-        ("fractions", "plugin 'Strange' returned float64 of shape (2,), not a whole number for each node"),
-        ("nothing", "plugin 'Strange' returned float64 of shape (2,), not a whole number for each node"),
+        ("short", "plugin 'Strange' returned int64 of shape (1,), not one integer for each node"),
+        ("fractions", "plugin 'Strange' returned float64 of shape (2,), not one integer for each node"),
+        ("nothing", "plugin 'Strange' returned float64 of shape (2,), not one integer for each node"),
         ("too-much", "plugin 'Strange' returned a score outside 0..100"),
         ("unprepared", "cannot"),
     ],

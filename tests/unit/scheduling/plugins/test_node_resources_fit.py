@@ -332,7 +332,7 @@ def test_a_resource_a_node_does_not_have_is_left_out_of_a_shape_too():
     ("strategy", "ratio", "said"),
     [
         pytest.param("RequestedToCapacityRatio", None, "needs requestedToCapacityRatio", id="no shape"),
-        pytest.param("MostAllocated", RequestedToCapacityRatio((ShapePoint(),)), "goes with type", id="no use for one"),
+        pytest.param("MostAllocated", RequestedToCapacityRatio((ShapePoint(),)), "requires type", id="no use for one"),
     ],
 )
 def test_a_shape_and_its_strategy_come_together(strategy, ratio, said):

@@ -44,7 +44,7 @@ def test_a_pod_that_asks_for_what_cannot_be_done_is_told_what_that_is(unmet, wan
     made = desk()
     made.see(asking(*unmet))
 
-    told = f"0/2 nodes are available: pod asks for what this scheduler cannot do yet: {want}."
+    told = f"0/2 nodes are available: pod requires features that this scheduler does not implement yet: {want}."
     assert ({}, {"p1": told}) == (made.bound, made.pending)
 
 
@@ -81,7 +81,7 @@ def test_what_is_only_preferred_is_noted_and_holds_nobody_back():
     made.see(asking(ignored=("preferred inter-pod affinity",)))
 
     assert ["p1"] == list(made.bound)
-    assert ("no attention is paid yet to: preferred inter-pod affinity",) == made.decisions["p1"].notes
+    assert ("not implemented yet and ignored: preferred inter-pod affinity",) == made.decisions["p1"].notes
 
 
 def test_pods_are_told_apart_by_what_they_are_refused_for():

@@ -80,13 +80,13 @@ def sound() -> dict[str, list[Any]]:
         pytest.param({"filters": [Quiet()]}, {}, "there is no extension point 'filters'", id="no such point"),
         pytest.param({"score": [Quiet()]}, {"Quiet": 1}, "plugin 'Quiet' does not extend score", id="not its point"),
         pytest.param(
-            {"filter": [Quiet(), Quiet()]}, {}, "plugin 'Quiet' stands twice at filter", id="twice at one point"
+            {"filter": [Quiet(), Quiet()]}, {}, "plugin 'Quiet' is listed twice at filter", id="twice at one point"
         ),
         pytest.param({"queueSort": []}, {}, "exactly one queueSort plugin is needed", id="no order"),
         pytest.param(
             {"queueSort": [Bench().make("PrioritySort"), Bench().make("PrioritySort")]},
             {},
-            "plugin 'PrioritySort' stands twice at queueSort; exactly one queueSort plugin is needed",
+            "plugin 'PrioritySort' is listed twice at queueSort; exactly one queueSort plugin is needed",
             id="two orders",
         ),
         pytest.param({"bind": []}, {}, "at least one bind plugin is needed", id="no binder"),
@@ -114,7 +114,7 @@ def test_all_wiring_mistakes_are_told_at_once():
     assert (
         "profile 'mine': there is no extension point 'sort'; "
         "plugin 'Quiet' does not extend score; "
-        "plugin 'Quiet' stands twice at filter; "
+        "plugin 'Quiet' is listed twice at filter; "
         "exactly one queueSort plugin is needed; "
         "at least one bind plugin is needed; "
         "score plugin 'Signing' is not configured with a weight of at least 1; "

@@ -21,12 +21,12 @@ def web(**labels: str) -> Pod:
 
 def test_pods_with_the_same_rule_are_one_rule():
     """In the same namespace; the rows are where they are, however many on each."""
-    repulsion = AntiAffinityIndex()
+    anti_affinity = AntiAffinityIndex()
     for row in (3, 3, 5):
-        repulsion.add(row, loner(PodTerm("zone", WEB)))
-    repulsion.add(7, loner(PodTerm("zone", WEB), namespace="shop"))
+        anti_affinity.add(row, loner(PodTerm("zone", WEB)))
+    anti_affinity.add(7, loner(PodTerm("zone", WEB), namespace="shop"))
 
-    (rule,) = repulsion.about(web())
+    (rule,) = anti_affinity.about(web())
 
     assert {3: 2, 5: 1} == rule.rows
 
@@ -44,58 +44,58 @@ def test_pods_with_the_same_rule_are_one_rule():
     ],
 )
 def test_a_rule_is_found_by_what_its_selector_needs(selector, labels, want):
-    repulsion = AntiAffinityIndex()
-    repulsion.add(0, loner(PodTerm("zone", selector)))
+    anti_affinity = AntiAffinityIndex()
+    anti_affinity.add(0, loner(PodTerm("zone", selector)))
 
-    assert want == bool(repulsion.about(web(**labels)))
+    assert want == bool(anti_affinity.about(web(**labels)))
 
 
 def test_the_signature_of_a_pod_is_the_rules_about_it():
     """The same for pods with other labels, as long as the rules do not mind."""
-    repulsion = AntiAffinityIndex()
-    repulsion.add(0, loner(PodTerm("zone", WEB), PodTerm("zone", LabelSelector((("tier", "x"),)))))
+    anti_affinity = AntiAffinityIndex()
+    anti_affinity.add(0, loner(PodTerm("zone", WEB), PodTerm("zone", LabelSelector((("tier", "x"),)))))
 
-    assert repulsion.sign(web()) == repulsion.sign(web(hash="1"))
-    assert repulsion.sign(web()) != repulsion.sign(web(tier="x"))
-    assert () == repulsion.sign(a_pod())
+    assert anti_affinity.sign(web()) == anti_affinity.sign(web(hash="1"))
+    assert anti_affinity.sign(web()) != anti_affinity.sign(web(tier="x"))
+    assert () == anti_affinity.sign(a_pod())
 
 
 def test_a_number_is_never_used_again():
     """Or what was kept for an old signature would be taken for an answer to a new one."""
-    repulsion = AntiAffinityIndex()
+    anti_affinity = AntiAffinityIndex()
     pod = loner(PodTerm("zone", WEB))
-    repulsion.add(0, pod)
-    before = repulsion.sign(web())
-    repulsion.remove(0, pod)
-    repulsion.add(0, loner(PodTerm("rack", WEB)))
+    anti_affinity.add(0, pod)
+    before = anti_affinity.sign(web())
+    anti_affinity.remove(0, pod)
+    anti_affinity.add(0, loner(PodTerm("rack", WEB)))
 
-    assert before != repulsion.sign(web())
+    assert before != anti_affinity.sign(web())
 
 
 def test_the_edition_grows_when_signatures_may_change_and_only_then():
-    repulsion = AntiAffinityIndex()
+    anti_affinity = AntiAffinityIndex()
     pod, editions = loner(PodTerm("zone", WEB)), [0]
     for change in (
-        lambda: repulsion.add(0, pod),  # a rule
-        lambda: repulsion.add(1, pod),  # the same rule
-        lambda: repulsion.remove(0, pod),  # still there
-        lambda: repulsion.remove(1, pod),  # gone
-        lambda: repulsion.name("shop", {"team": "a"}),  # a label
-        lambda: repulsion.name("shop", {"team": "a"}),  # the same
-        lambda: repulsion.name("shop", {}),  # none
-        lambda: repulsion.name("ops", {}),  # none either
+        lambda: anti_affinity.add(0, pod),  # a rule
+        lambda: anti_affinity.add(1, pod),  # the same rule
+        lambda: anti_affinity.remove(0, pod),  # still there
+        lambda: anti_affinity.remove(1, pod),  # gone
+        lambda: anti_affinity.name("shop", {"team": "a"}),  # a label
+        lambda: anti_affinity.name("shop", {"team": "a"}),  # the same
+        lambda: anti_affinity.name("shop", {}),  # none
+        lambda: anti_affinity.name("ops", {}),  # none either
     ):
         change()
-        editions.append(repulsion.edition)
+        editions.append(anti_affinity.edition)
 
     assert [0, 1, 1, 1, 2, 3, 3, 4, 4] == editions
 
 
 def test_what_is_gone_leaves_nothing_behind():
     """However often pods come and go."""
-    repulsion = AntiAffinityIndex()
+    anti_affinity = AntiAffinityIndex()
     pod = loner(PodTerm("zone", WEB, ("a", "b", "a")), PodTerm("zone", None), PodTerm("zone", WEB))
-    repulsion.add(0, pod)
-    repulsion.remove(0, pod)
+    anti_affinity.add(0, pod)
+    anti_affinity.remove(0, pod)
 
-    assert ({}, {}) == (repulsion._rules, repulsion._buckets)
+    assert ({}, {}) == (anti_affinity._rules, anti_affinity._buckets)

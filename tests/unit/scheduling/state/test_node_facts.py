@@ -151,7 +151,7 @@ def test_two_facts_of_one_name_are_told(columns):
 def test_a_fact_that_comes_after_the_nodes_is_told(columns):
     """What is on them was not counted for it."""
     columns.put(a_node("a"))
-    with pytest.raises(WiringError, match="comes too late"):
+    with pytest.raises(WiringError, match="is registered too late"):
         columns.register(Noise())
 
 

@@ -139,7 +139,7 @@ def a_part(records: list[RecordingRecord], name: str, value: object) -> list[Rec
         pytest.param(lambda found: found[1:], "does not begin with a header", id="no header"),
         pytest.param(
             lambda found: [one for one in found if getattr(one, "name", "") != "queue"],
-            "lacks queue",
+            "has no queue",
             id="part missing",
         ),
         pytest.param(
@@ -151,7 +151,7 @@ def a_part(records: list[RecordingRecord], name: str, value: object) -> list[Rec
             id="unknown part",
         ),
         pytest.param(
-            lambda found: a_part(found, "cluster.columns", columns([])), "and 0 rows", id="rows without nodes"
+            lambda found: a_part(found, "cluster.columns", columns([])), "but has only 0 rows", id="rows without nodes"
         ),
         pytest.param(
             lambda found: [msgspec.structs.replace(found[0], configuration=OTHER), *found[1:]],
@@ -160,7 +160,7 @@ def a_part(records: list[RecordingRecord], name: str, value: object) -> list[Rec
         ),
         pytest.param(
             lambda found: [msgspec.structs.replace(found[0], configuration=UNKNOWN), *found[1:]],
-            "contradicts itself",
+            "is inconsistent",
             id="other schedulers",
         ),
         pytest.param(

@@ -275,10 +275,10 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
     ("change", "words"),
     [
         pytest.param(("every: 10s", "evry: 10s"), "workload.arrivals.evry: unknown field", id="misspelt"),
-        pytest.param(("{every: 10s}", "{}"), "workload.arrivals: say exactly one of every and load", id="no rate"),
+        pytest.param(("{every: 10s}", "{}"), "workload.arrivals; say exactly one of every and load", id="no rate"),
         pytest.param(
             ("every: 10s", "every: 10s, load: 1"),
-            "workload.arrivals: say exactly one of every and load",
+            "workload.arrivals; say exactly one of every and load",
             id="two rates",
         ),
         pytest.param(("every: 10s", "every: 0"), "workload.arrivals.every: must be more than 0", id="no gaps"),
@@ -321,7 +321,7 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
         ),
         pytest.param(
             ("  pods", "  popularity: {zipf: 1, weights: [1]}\n  pods"),
-            "workload.popularity: say zipf or weights, not both",
+            "workload.popularity; say zipf or weights, not both",
             id="two kinds of popularity",
         ),
         pytest.param(

@@ -1,1 +1,1 @@
-"""Scheduling agents: each a small package of plugins with one objective, for the extender and for any profile."""
+"""Scheduling agents: packages of plugins with one objective each, for the extender and for any profile."""

@@ -1,1 +1,1 @@
-"""Published placement formulas, to compare with. Nobody needs to run a cluster on them."""
+"""Published placement formulas for comparison; not meant for production."""

@@ -1,11 +1,11 @@
 """
-HotEdge: dependency scheduling mixed with load, after Fu, Mittal, Zhang and Ratnasamy (HotEdge 2020).
+HotEdge: dependency scheduling combined with load, after Fu, Mittal, Zhang and Ratnasamy (HotEdge 2020).
 
     score = 100 · (share · free part of the node + (1 - share) · locality)
     locality = bytes of the pod's layers on the node, between 23 MB and 1 GB, mapped to 0..1
 
-The formula of their simulator, with the two bounds in the same unit on both sides. Layers count once they are on the node,
-and the free part is that of cpu or memory, whichever is scarcer, where theirs counts slots.
+This is the formula of the authors' simulator, with both bounds in the same unit. It differs in the free part: cpu or
+memory, whichever is scarcer, instead of slots. Only layers that are on the node are included.
 """
 
 from collections.abc import Hashable
@@ -33,28 +33,28 @@ class HotEdgeArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of HotEdge."""
 
     load_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
-    """How much of the score is about load."""
+    """Weight of the load in the score."""
 
 
 class HotEdge:
-    """Ranks by layer bytes and by free room."""
+    """Scores nodes by layer bytes and free resources."""
 
     name: ClassVar = NAME
     Args: ClassVar = HotEdgeArgs
     reads: ClassVar = Reads(rows=frozenset({Facet.LAYERS, Facet.RESOURCES}), whole=frozenset({Facet.CATALOG}))
 
     def __init__(self, context: PluginContext, args: HotEdgeArgs) -> None:
-        """Look at the context's inventory and load."""
+        """Use the context's inventory and load."""
         self._inventory = context.inventory
         self._load = context.load
         self._share = args.load_share
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by their images and size."""
+        """Return the pod's images and requests."""
         return (pod.images, pod.scoring_requests)
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Mix both; an image that is not known is nowhere."""
+        """Combine locality and free resources; locality is 0 for unknown images."""
         free = np.clip(1.0 - self._load.of(nodes, pod), 0.0, 1.0)
         locality = np.zeros(len(nodes))
         wanted = self._inventory.wants.somewhere(pod.images)

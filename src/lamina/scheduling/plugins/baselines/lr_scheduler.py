@@ -1,10 +1,11 @@
 """
-LRScheduler: layer sharing weighed by how idle and balanced a node is, after Tang, Peng and others (MSN 2024).
+LRScheduler: layer sharing weighted by how idle and balanced a node is, after Tang, Peng and others (MSN 2024).
 
     score = int(int(100 · matched / required / 2) · w)
-    w     = 2 if more than 10 MB match, |cpu share - memory share| / 2 < 0.16 and the cpu share with the pod < 0.6; else 0.5
+    w     = 2 if more than 10 MB match, |cpu share - memory share| / 2 < 0.16
+              and the cpu share with the pod < 0.6; else 0.5
 
-The formula of their published code. It runs at weight 2 beside NodeResourcesBalancedAllocation.
+This is the formula of the published code. It runs with weight 2 beside NodeResourcesBalancedAllocation.
 """
 
 from collections.abc import Hashable
@@ -33,28 +34,28 @@ LESS: Final = 0.5
 
 
 class LRScheduler:
-    """Ranks by the share of layer bytes that match, more so on idle and balanced nodes."""
+    """Scores nodes by the share of matching layer bytes; idle and balanced nodes get more."""
 
     name: ClassVar = NAME
     reads: ClassVar = Reads(rows=frozenset({Facet.LAYERS, Facet.RESOURCES}), whole=frozenset({Facet.CATALOG}))
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Look at the context's inventory."""
+        """Use the context's inventory."""
         self._inventory = context.inventory
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by their images and size."""
+        """Return the pod's images and requests."""
         return (pod.images, pod.scoring_requests)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Have nothing to say about images that are not known, or empty."""
+        """Skip pods with unknown or empty images."""
         wanted = self._inventory.wants.somewhere(pod.images)
         return SKIP if wanted is None or wanted.total == 0 else None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Match, halve, weigh."""
+        """Return the weighted share of matching bytes."""
         wanted = self._inventory.wants.somewhere(pod.images)
-        assert wanted is not None, "asked for pods with known images only"
+        assert wanted is not None, "pre_score skips pods with unknown images"
         matched = held_bytes(self._inventory.index, wanted, nodes.height)[nodes.rows]
         cpu, memory = (_share(nodes, resource) for resource in (CPU, MEMORY))
         after = _share(nodes, CPU, dict(pod.scoring_requests).get(CPU, 0))
@@ -65,6 +66,6 @@ class LRScheduler:
 
 
 def _share(nodes: NodeView, resource: str, more: int = 0) -> Floats:
-    """Return the share of a resource that would be in use with so much more; all of it where there is none."""
+    """Return the used share of a resource with *more* in use; 1 on nodes without the resource."""
     most = nodes.allocatable(resource)
     return np.divide(nodes.ranked(resource) + more, most, out=np.ones(len(nodes)), where=most > 0)

@@ -1,1 +1,1 @@
-"""The product: ranking nodes by what they already hold of a pod's images."""
+"""Plugins that score nodes by the images and layers they already hold."""

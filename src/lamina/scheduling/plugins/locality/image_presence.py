@@ -1,8 +1,8 @@
 """
-ImagePresence: nodes that have the pod's images as a whole, or will have them, get everything; the others get nothing.
+ImagePresence: 100 for nodes that hold or are pulling all of the pod's images, 0 for the others.
 
-Undamped and without a cap, unlike ImageLocality. For clusters with a metered or slow registry and room to spare: beside
-LayerLocality it makes a pod wait for an image that is on its way rather than have it pulled a second time.
+Unlike ImageLocality, it is neither damped nor capped. It suits clusters with a metered or slow registry and spare
+capacity: beside LayerLocality, a pod waits for an arriving image instead of having it pulled a second time.
 """
 
 from collections.abc import Hashable
@@ -26,27 +26,27 @@ NAME: Final = "ImagePresence"
 
 
 class ImagePresence:
-    """Ranks by whole images, there or on their way."""
+    """Scores nodes by complete images, held or arriving."""
 
     name: ClassVar = NAME
     reads: ClassVar = Reads(rows=frozenset({Facet.LAYERS, Facet.PULLS}), whole=frozenset({Facet.CATALOG}))
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Look at the context's inventory."""
+        """Use the context's inventory."""
         self._inventory = context.inventory
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by their images."""
+        """Return the pod's images."""
         return pod.images
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Have nothing to say about images that are not known."""
+        """Skip pods with unknown images."""
         return SKIP if self._inventory.wants.readiness(pod.images) is None else None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Give all or nothing, going by what the images are on each node's platform."""
+        """Return 100 or 0, using the images for each node's platform."""
         ready = self._inventory.wants.readiness(pod.images)
-        assert ready is not None, "asked for pods with known images only"
+        assert ready is not None, "pre_score skips pods with unknown images"
         if ready.everywhere is not None:
             return np.multiply(self._complete(ready.everywhere, nodes), MAX_SCORE, dtype=np.int64)
         scores: Ints = np.zeros(len(nodes), dtype=np.int64)

@@ -1,1 +1,1 @@
-"""kube-scheduler's default plugins: same names, same numbers, same words, for Kubernetes 1.36."""
+"""kube-scheduler's default plugins, with the names, numbers and messages of Kubernetes 1.36."""

@@ -1,4 +1,4 @@
-"""DefaultBinder: bind through the API server."""
+"""DefaultBinder: binds pods through the API server."""
 
 from typing import ClassVar, Final
 
@@ -12,12 +12,12 @@ NAME: Final = "DefaultBinder"
 
 
 class DefaultBinder:
-    """Asks for an ordinary binding."""
+    """Returns an ordinary binding."""
 
     name: ClassVar = NAME
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Need nothing."""
+        """Need no context or arguments."""
 
     def bind(self, state: CycleState, pod: Pod, node: str) -> Bind:
         """Bind the pod to the chosen node."""

@@ -1,9 +1,9 @@
 """
-ImageLocality: prefer nodes that list the pod's images, damped by how few nodes do.
+ImageLocality: prefers nodes that list the pod's images, scaled by the share of nodes that list them.
 
-Upstream's formula to the bit, as a baseline. For each image use the node lists, the size times the share of nodes that
-list it; the sum is clamped between 23 MiB and 1000 MiB per container and mapped to 0..100. An image below the floor
-therefore scores 0 everywhere, and so does a large one that only few of many nodes have.
+Exactly upstream's formula, as a baseline. For each image that the node lists: the size times the share of nodes that
+list it. The sum is clamped between 23 MiB and 1000 MiB per container and mapped to 0..100. An image below the floor
+therefore scores 0 everywhere, and so does a large image that few of many nodes have.
 """
 
 from collections.abc import Hashable
@@ -28,21 +28,21 @@ CEILING_PER_CONTAINER: Final = 1000 * MIB
 
 
 class ImageLocality:
-    """Ranks by whole images, by name."""
+    """Scores nodes by complete images, identified by name."""
 
     name: ClassVar = NAME
-    # How many nodes list an image enters every node's score. What others said does not depend on it.
+    # The number of nodes that list an image affects every node's score, but no other plugin.
     reads: ClassVar = Reads(others=frozenset({Facet.IMAGES}))
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Need nothing."""
+        """Need no context or arguments."""
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by their images and by how many containers they have (Kubernetes 1.36 counts only those)."""
+        """Return the pod's images and its number of containers (Kubernetes 1.36 counts init and regular ones)."""
         return (pod.images, _containers(pod))
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Sum what is there and scale it."""
+        """Sum up the listed images and scale the sum."""
         containers = _containers(pod)
         known = [entry for image in pod.images if (entry := nodes.images.get(locality_name(image))) is not None]
         if not known or containers == 0:
@@ -60,7 +60,7 @@ class ImageLocality:
         return scaled
 
     def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> list[dict[str, int]]:
-        """Tell how many of the pod's images each node lists, and how many bytes those have."""
+        """Return how many of the pod's images each node lists, and their bytes."""
         count = np.zeros(len(nodes), dtype=np.int64)
         size = np.zeros(len(nodes), dtype=np.int64)
         for image in pod.images:

@@ -1,8 +1,8 @@
 """
-InterPodAffinity, one half: pods that have a node keep others away, as their required anti-affinity says.
+InterPodAffinity, in part: required anti-affinity of placed pods keeps other pods away.
 
-That binds a pod whatever it asks for itself, so it cannot wait for the other half. Pods with required terms of their own
-are held back (`UnmetDemands`), and preferred terms, of the pod or of others, are not ranked by. Words are upstream's.
+This part restricts every pod, so it cannot wait for the rest. Pods with required terms of their own are refused
+(`UnmetDemands`). Preferred terms, of the pod or of placed pods, have no effect yet. Messages are upstream's.
 """
 
 from typing import Annotated, ClassVar, Final
@@ -28,37 +28,37 @@ CLOSED: Final[StateKey[Bools]] = StateKey("inter-pod-affinity/closed")
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
-    """Arguments of InterPodAffinity; both are about ranking, and have no effect yet."""
+    """Arguments of InterPodAffinity; both concern scoring and have no effect yet."""
 
     hard_pod_affinity_weight: Annotated[int, msgspec.Meta(ge=0, le=100)] = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
 class InterPodAffinity:
-    """Refuses domains from which a pod is kept away; evicting who does would help."""
+    """Refuses nodes in domains that anti-affinity closes for a pod; evicting the pods with the rule would help."""
 
     name: ClassVar = NAME
     Args: ClassVar = InterPodAffinityArgs
-    reads: ClassVar = Reads(others=frozenset({Facet.REPULSION, Facet.LABELS}))
+    reads: ClassVar = Reads(others=frozenset({Facet.ANTI_AFFINITY, Facet.LABELS}))
     retry_on: ClassVar = frozenset(
         {ChangeKind.POD_REMOVED, ChangeKind.NODE_ADDED, ChangeKind.NODE_REMOVED, ChangeKind.NODE_LABELS}
     )
 
     def __init__(self, context: PluginContext, args: InterPodAffinityArgs) -> None:
-        """Look up who keeps whom away in *context*."""
-        self._repulsion = context.repulsion
+        """Use the anti-affinity index of *context*."""
+        self._anti_affinity = context.anti_affinity
 
     @property
     def edition(self) -> int:
-        """Grows as rules come and go: which of them are about a pod is its signature."""
-        return self._repulsion.edition
+        """Increases as rules come and go, because a pod's signature lists the rules that apply to it."""
+        return self._anti_affinity.edition
 
     def sign(self, pod: Pod) -> tuple[int, ...]:
-        """Tell pods apart by the rules that are about them."""
-        return self._repulsion.sign(pod)
+        """Return the numbers of the rules that apply to the pod."""
+        return self._anti_affinity.sign(pod)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Find the domains that are closed to the pod; for most pods there are none, and nothing has to be looked at."""
+        """Find the domains that are closed to the pod; skip the pod if there are none, which is the usual case."""
         closed = nodes.closed(pod)
         if closed is None:
             return SKIP
@@ -66,10 +66,10 @@ class InterPodAffinity:
         return None
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Refuse nodes in such a domain."""
+        """Refuse nodes in a closed domain."""
         closed = state[CLOSED][nodes.rows]
         return Verdicts(closed.copy(), lambda code: Refusal(NAME, (REASON_KEPT_AWAY,))) if closed.any() else None
 
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
-        """Say whether a pod left that kept this one away, or the domains changed."""
-        return change.pod is None or self._repulsion.between(change.pod, pod)
+        """Return whether a pod with a rule about this pod left, or domains changed."""
+        return change.pod is None or self._anti_affinity.between(change.pod, pod)

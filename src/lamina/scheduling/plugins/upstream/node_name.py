@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node goes there or nowhere."""
+"""NodeName: a pod that names its node fits only there."""
 
 from collections.abc import Hashable
 from typing import ClassVar, Final
@@ -20,21 +20,21 @@ REASON_OTHER_NODE: Final = "node(s) didn't match the requested node name"
 
 
 class NodeName:
-    """Refuses every node but the one named."""
+    """Refuses every node but the named one."""
 
     name: ClassVar = NAME
     reads: ClassVar = Reads(rows=frozenset({Facet.LABELS}))
     retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED})
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Need nothing."""
+        """Need no context or arguments."""
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by the node they name."""
+        """Return the node that the pod names."""
         return pod.node_name
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Pass the named node only."""
+        """Accept the named node only."""
         if not pod.node_name:
             return None
         codes = np.ones(len(nodes), dtype=np.bool_)

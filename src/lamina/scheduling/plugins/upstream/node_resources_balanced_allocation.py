@@ -1,10 +1,10 @@
 """
-NodeResourcesBalancedAllocation: prefer nodes whose resources the pod would use more evenly than now.
+NodeResourcesBalancedAllocation: prefers nodes whose resource usage the pod would make more even.
 
-Upstream's formula to the bit. The balance of a node is 100 less the standard deviation of the shares in use, in
-percent; what counts is how much the pod changes it: 75 where it changes nothing, towards 100 where the node gets more
-even, towards 50 where it gets less so. Requests count as they are, without the amounts that other rankings assume for
-containers that ask nothing; a pod that asks for none of the resources is not ranked at all.
+Exactly upstream's formula. The balance of a node is 100 minus the standard deviation of its used shares, in percent.
+The score is the change of balance by the pod: 75 for no change, up to 100 if usage becomes more even, down to 50 if
+less even. Requests are used as they are, without the defaults that other scorers assume for containers without
+requests. A pod that requests none of the resources is not scored.
 """
 
 import math
@@ -30,25 +30,25 @@ HALF: Final = MAX_SCORE // 2
 SCORED_ALWAYS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
 ASKED: Final[StateKey[tuple[tuple[str, int], ...]]] = StateKey("node-resources-balanced-allocation/asked")
-"""What is ranked by: resource, amount the pod adds."""
+"""Resources to score, each with the amount that the pod adds."""
 
 
 class BalancedResource(msgspec.Struct, frozen=True):
-    """A resource that is looked at; all of them count the same."""
+    """A resource to score; all have the same weight."""
 
     name: str
     weight: Annotated[int, msgspec.Meta(ge=0, le=1)] = 1
-    """0 means 1, as upstream has it, which takes nothing else."""
+    """0 means 1; as upstream, no other weight is allowed."""
 
 
 class BalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of NodeResourcesBalancedAllocation."""
 
     resources: tuple[BalancedResource, ...] = ()
-    """None means cpu and memory."""
+    """Empty means cpu and memory."""
 
     def __post_init__(self) -> None:
-        """Refuse a resource that is listed twice."""
+        """Reject a resource that is listed twice."""
         names = [one.name for one in self.resources]
         for name in names:
             if names.count(name) > 1:
@@ -56,34 +56,34 @@ class BalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True, rename="came
 
 
 class NodeResourcesBalancedAllocation:
-    """Compares the balance of each node with the pod and without it."""
+    """Compares the balance of each node with and without the pod."""
 
     name: ClassVar = NAME
     Args: ClassVar = BalancedAllocationArgs
     reads: ClassVar = Reads(rows=frozenset({Facet.RESOURCES}))
 
     def __init__(self, context: PluginContext, args: BalancedAllocationArgs) -> None:
-        """Look at the resources *args* name."""
+        """Score the resources of *args*."""
         self._context = context
         self._resources = tuple(one.name for one in args.resources) or (CPU, MEMORY)
         self._usage = ResourcePairUsage(self._resources) if len(self._resources) == 2 else None
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by their requests."""
+        """Return the pod's requests."""
         return pod.requests
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Work out what the pod adds to each resource; abstain when that is nothing."""
+        """Compute what the pod adds to each resource; skip the pod if that is nothing."""
         requests = dict(pod.requests)
         asked = [(name, min(requests.get(name, 0), LARGEST)) for name in self._resources]
         if not any(amount for _, amount in asked):
             return SKIP
-        # An extended resource the pod does not want says nothing about the node.
+        # As upstream: an extended resource that the pod does not request is not scored.
         state[ASKED] = tuple((name, one) for name, one in asked if name in SCORED_ALWAYS or (one and name != PODS))
         return None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Rank by how the balance changes."""
+        """Score nodes by the change of their balance."""
         asked, usage = state[ASKED], self._usage
         if usage is not None and len(asked) == 2 and usage.refresh(nodes, self._context):
             return usage.score(asked[0][1], asked[1][1], nodes)
@@ -91,7 +91,7 @@ class NodeResourcesBalancedAllocation:
         for resource, amount in asked:
             capacity = nodes.allocatable(resource)
             used = capacity - nodes.free(resource)
-            # NaN where there is none.
+            # NaN on nodes without the resource.
             divisor = np.where(capacity == 0, np.nan, capacity)
             shares.append(np.minimum(used / divisor, 1.0))
             shares_with.append(np.minimum((used + amount) / divisor, 1.0))
@@ -100,7 +100,7 @@ class NodeResourcesBalancedAllocation:
         return changed
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
-        """Return what `score` would give one node."""
+        """Return the score that `score` returns for this node."""
         shares: list[float] = []
         shares_with: list[float] = []
         for resource, amount in state[ASKED]:
@@ -114,26 +114,26 @@ class NodeResourcesBalancedAllocation:
 
 class ResourcePairUsage:
     """
-    What is in use of two resources on every node, and how even that is: all of the usual case but the pod.
+    Usage of two resources on every node and its balance: the part of the common case that does not depend on the pod.
 
-    Kept from one pod to the next; a placement changes one row of it.
+    Kept from one pod to the next; a placement changes one row.
     """
 
-    __slots__ = ("_balance", "_capacity", "_lacking", "_names", "_noted", "_used")
+    __slots__ = ("_balance", "_capacity", "_missing", "_names", "_noted", "_used")
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Start with no row."""
+        """Start without rows."""
         self._names = names
         self._noted = 0
-        # 1 where there is none, so that one can divide by it.
+        # 1 on nodes without the resource, to avoid a division by zero.
         self._capacity: Floats = np.ones((2, 0))
         self._used: Floats = np.zeros((2, 0))
         self._balance: Floats = np.zeros(0)
-        # Rows without one of the two: alone a share is always even.
-        self._lacking: Bools = np.zeros(0, dtype=np.bool_)
+        # Rows without one of the two resources; a single share is always balanced.
+        self._missing: Bools = np.zeros(0, dtype=np.bool_)
 
     def refresh(self, nodes: NodeView, context: PluginContext) -> bool:
-        """Look at the rows that changed since the last time; False when that would be all, and *nodes* are only some."""
+        """Update the rows that changed; return False if all rows need an update but *nodes* has only some of them."""
         rows = nodes.changed_since(Facet.RESOURCES, self._noted) if len(self._balance) == nodes.height else None
         if rows is None or len(rows) > nodes.height // 4:
             if not nodes.whole:
@@ -146,35 +146,35 @@ class ResourcePairUsage:
         return True
 
     def score(self, first: int, second: int, nodes: NodeView) -> Ints:
-        """Rank by how the balance changes with so much more of the two resources in use."""
+        """Score nodes by the change of balance with *first* and *second* more of the two resources in use."""
         rows = nodes.rows
         shares = (self._used[0, rows] + first) / self._capacity[0, rows]
         others = (self._used[1, rows] + second) / self._capacity[1, rows]
         balance = _paired(np.minimum(shares, 1.0, out=shares), np.minimum(others, 1.0, out=others))
-        # 50 + (50 + with - without) // 2, in floats, which are exact and quicker.
+        # 50 + (50 + with - without) // 2 in floats, which are exact here and faster.
         balance -= self._balance[rows]
         balance += MAX_SCORE + HALF
         balance *= 0.5
         changed: Ints = balance.astype(np.int64)
-        changed[self._lacking[rows]] = HALF + HALF // 2
+        changed[self._missing[rows]] = HALF + HALF // 2
         return changed
 
     def _read(self, nodes: NodeView) -> None:
         capacity = np.array([nodes.allocatable(name) for name in self._names])
         self._used = (capacity - np.array([nodes.free(name) for name in self._names])).astype(np.float64)
-        self._lacking = (capacity == 0).any(axis=0)
+        self._missing = (capacity == 0).any(axis=0)
         self._capacity = np.maximum(capacity, 1).astype(np.float64)
         first, second = np.minimum(self._used / self._capacity, 1.0)
         self._balance = _paired(first, second)
 
     def _read_row(self, row: int, node: NodeRow) -> None:
-        self._lacking[row] = False
+        self._missing[row] = False
         shares = []
         for line, name in enumerate(self._names):
             capacity, free = node.capacity_and_free(name)
             used = capacity - free
             if capacity == 0:
-                self._lacking[row] = True
+                self._missing[row] = True
             self._capacity[line, row] = capacity or 1
             self._used[line, row] = used
             shares.append(min(used / (capacity or 1), 1.0))
@@ -182,13 +182,13 @@ class ResourcePairUsage:
 
 
 def _balance(shares: list[float]) -> int:
-    """Return 100 less the standard deviation in percent, cut to a whole number; every step as upstream takes it."""
+    """Return 100 minus the standard deviation in percent, truncated; computed in the same steps as upstream."""
     count = len(shares)
     deviation = 0.0
     if count == 2:
         deviation = abs((shares[0] - shares[1]) / 2)
     elif count > 2:
-        # Not sum(), which from Python 3.12 on is more exact than adding up.
+        # Not sum(), which is more exact from Python 3.12 on than upstream's loop.
         total = squares = 0.0
         for share in shares:
             total += share
@@ -200,7 +200,7 @@ def _balance(shares: list[float]) -> int:
 
 
 def _balances(shares: list[Floats], there: Ints) -> Ints:
-    """Return what `_balance` would for each node, of the resources that are there (the others are NaN)."""
+    """Return `_balance` for each node, over the resources that the node has (others are NaN)."""
     if len(shares) < 2:
         return np.full(len(there), MAX_SCORE, dtype=np.int64)
     count = np.maximum(there, 1)
@@ -210,7 +210,7 @@ def _balances(shares: list[Floats], there: Ints) -> Ints:
     mean = total / count
     for share in shares:
         squares += np.where(np.isnan(share), 0.0, (share - mean) * (share - mean))
-    # Of two, the difference is that of the larger and the smaller one.
+    # For two shares: half the difference between the larger and the smaller one.
     halves = (np.fmax.reduce(shares) - np.fmin.reduce(shares)) / 2
     deviation = np.where(there == 2, halves, np.sqrt(squares / count))
     deviation[there < 2] = 0.0
@@ -219,7 +219,7 @@ def _balances(shares: list[Floats], there: Ints) -> Ints:
 
 
 def _paired(first: Floats, second: Floats) -> Floats:
-    """Return what `_balance` would of two shares, for each node; writes over *first*."""
+    """Return `_balance` of two shares for each node; overwrites *first*."""
     first -= second
     np.abs(first, out=first)
     first *= 0.5

@@ -1,9 +1,8 @@
 """
-NodeResourcesFit: refuse nodes where the pod does not fit, rank those where it does by how much is left (or used).
+NodeResourcesFit: refuses nodes where the pod does not fit, and scores the others by free or used resources.
 
-Filtering counts what pods request; ranking counts containers that request no cpu or memory as if they had asked for
-a little, as upstream does. A ranking of one's own (RequestedToCapacityRatio) is a line through given points: how good
-each percentage of use is.
+The filter uses requests. Scoring assumes small defaults for containers without cpu or memory requests, as upstream
+does. RequestedToCapacityRatio is a line through configured points: the score for each percentage in use.
 """
 
 import itertools
@@ -29,70 +28,70 @@ NAME: Final = "NodeResourcesFit"
 REASON_TOO_MANY_PODS: Final = "Too many pods"
 REASON_INSUFFICIENT: Final = "Insufficient {}"
 
-# Upstream lists what is missing in this order, then extended resources.
+# Upstream's order of reasons; extended resources follow.
 NATIVE: Final = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
-# Set in a code when one of the shortages would remain on an empty node.
+# Set in a code if one of the shortages would remain on an empty node.
 FINAL_BIT: Final = 1 << 60
-# The last bit for a shortage; a pod that asks for more things shares it among the rest.
+# The last bit for a shortage; further resources of a pod share it.
 LAST_BIT: Final = 59
 SCORED_ALWAYS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 RANKABLE: Final = frozenset({CPU, MEMORY})
 RATIO: Final = "RequestedToCapacityRatio"
-# Points of a shape are given as 0..10.
+# Scores of shape points are configured as 0..10.
 SCALE: Final = MAX_SCORE // 10
 
 RequestedAmounts = tuple[tuple[str, int, int], ...]
-"""What a pod asks for: resource, its place among the well-known ones (-1: it is none of them), amount."""
+"""A pod's requests: resource, its index among the well-known resources (-1 if it is none), amount."""
 ASKED: Final[StateKey[RequestedAmounts]] = StateKey("node-resources-fit/asked")
 RANKED: Final[StateKey[tuple[tuple[str, int, int], ...]]] = StateKey("node-resources-fit/ranked")
-"""What a ranking looks at: resource, weight, amount the pod adds."""
+"""Resources to score: name, weight, amount that the pod adds."""
 
 
 class ResourceWeight(msgspec.Struct, frozen=True):
-    """How much a resource counts in the ranking."""
+    """Weight of a resource in the score."""
 
     name: str
     weight: Annotated[int, msgspec.Meta(ge=0, le=100)] = 1
-    """0 means 1, as upstream has it."""
+    """0 means 1, as upstream."""
 
 
 BY_DEFAULT: Final = (ResourceWeight(CPU), ResourceWeight(MEMORY))
 
 
 class ShapePoint(msgspec.Struct, frozen=True):
-    """How good it is to use this much of a resource."""
+    """Score (0..10) at a utilization in percent."""
 
     utilization: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
     score: Annotated[int, msgspec.Meta(ge=0, le=10)] = 0
 
 
 class RequestedToCapacityRatio(msgspec.Struct, frozen=True):
-    """What to make of the percentage in use."""
+    """Maps the percentage in use to a score."""
 
     shape: Annotated[tuple[ShapePoint, ...], msgspec.Meta(min_length=1)]
-    """Straight between the points, level outside of them."""
+    """Linear between the points, constant outside of them."""
 
     def __post_init__(self) -> None:
-        """Refuse a shape that goes back, or stands still."""
+        """Reject a shape whose utilization does not increase."""
         for before, after in itertools.pairwise(point.utilization for point in self.shape):
             if before >= after:
-                raise ValueError(f"utilization must increase from point to point: {after} comes after {before}")
+                raise ValueError(f"utilization must increase from point to point: {after} follows {before}")
 
 
 class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
-    """How nodes are ranked."""
+    """How nodes are scored."""
 
     type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
     resources: tuple[ResourceWeight, ...] = ()
-    """None means cpu and memory."""
+    """Empty means cpu and memory."""
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a shape without its strategy, and the strategy without a shape."""
+        """Reject a shape without its strategy, and the strategy without a shape."""
         if self.type == RATIO and self.requested_to_capacity_ratio is None:
             raise ValueError(f"type {RATIO} needs requestedToCapacityRatio.shape, a list of points")
         if self.type != RATIO and self.requested_to_capacity_ratio is not None:
-            raise ValueError(f"requestedToCapacityRatio goes with type {RATIO} only; change the type or remove it")
+            raise ValueError(f"requestedToCapacityRatio requires type {RATIO}; change the type or remove it")
 
 
 class FitArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
@@ -104,7 +103,7 @@ class FitArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeResourcesFit:
-    """Compares requests with what is free."""
+    """Compares requests with free resources."""
 
     name: ClassVar = NAME
     Args: ClassVar = FitArgs
@@ -112,7 +111,7 @@ class NodeResourcesFit:
     retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.NODE_ALLOCATABLE, ChangeKind.POD_REMOVED})
 
     def __init__(self, context: PluginContext, args: FitArgs) -> None:
-        """Rank as *args* say."""
+        """Score as *args* say."""
         self._context = context
         self._args = args
         strategy = args.scoring_strategy
@@ -120,24 +119,24 @@ class NodeResourcesFit:
         self._most = strategy.type != "LeastAllocated"
         ratio = strategy.requested_to_capacity_ratio
         self._shape = None if ratio is None else np.array([_on_line(ratio.shape, used) for used in range(101)])
-        """With a shape: the points for each percentage in use."""
+        """The score for each percentage in use; None without a shape."""
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by their requests."""
+        """Return the pod's requests."""
         return (pod.requests, pod.scoring_requests)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> None:
-        """Work out once what has to be compared."""
+        """Prepare the requests to compare."""
         state[ASKED] = tuple((name, nodes.column(name), amount) for name, amount in self._asked(pod))
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Refuse nodes where something asked for is not free."""
+        """Refuse nodes where a requested amount is not free."""
         asked = state[ASKED]
         codes: Ints | None = None
         everywhere = 0
         for bit, (resource, column, amount) in enumerate(asked):
             if column < 0 and not nodes.offered(resource):
-                # However much of it pods use: no node has any, and none would have with all pods gone.
+                # No node offers the resource, so evicting pods would not help.
                 everywhere |= FINAL_BIT | 1 << min(bit, LAST_BIT)
                 continue
             free = nodes.free(resource)
@@ -154,21 +153,21 @@ class NodeResourcesFit:
         return None if codes is None else Verdicts(codes, lambda code: _tell(code, asked))
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
-        """Return what `filter` would say of one node."""
+        """Return the code that `filter` returns for this node."""
         return _shortages(state[ASKED], node)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> None:
-        """Work out once what the pod adds to each ranked resource."""
+        """Prepare what the pod adds to each scored resource."""
         asked = dict(pod.scoring_requests)
         state[RANKED] = tuple(
             (name, weight, asked.get(name, 0))
             for name, weight in self._resources
-            # An extended resource the pod does not want says nothing about the node.
+            # As upstream: an extended resource that the pod does not request is not scored.
             if name in SCORED_ALWAYS or (asked.get(name, 0) and name != PODS)
         )
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Rank by the share that would be left (LeastAllocated) or used (MostAllocated), or by what a shape makes of it."""
+        """Score nodes by the free share (LeastAllocated), the used share (MostAllocated) or the configured shape."""
         ranked = state[RANKED]
         if not ranked:
             return np.zeros(len(nodes), dtype=np.int64)
@@ -178,11 +177,11 @@ class NodeResourcesFit:
         for resource, weight, amount in ranked:
             share = nodes.headroom_with(resource, amount)
             if self._most:
-                # Rounding down what is used is rounding up what is left.
+                # Rounding the used share down is rounding the free share up.
                 np.subtract(MAX_SCORE + 2 * NUDGE, share, out=share)
                 np.minimum(share, MAX_SCORE, out=share)
             else:
-                # More can be counted than there is, because of what is assumed for containers that ask nothing.
+                # Negative if the defaults for containers without requests exceed the capacity.
                 np.maximum(share, 0.0, out=share)
             np.floor(share, out=share)
             if weight != 1:
@@ -190,15 +189,15 @@ class NodeResourcesFit:
             total = share if total is None else np.add(total, share, out=total)
         assert total is not None, "something is ranked"
         total /= sum(weight for _, weight, _ in ranked)
-        # Not floor_divide, which is ten times slower on floats; the same for numbers this small.
+        # floor_divide is ten times slower on floats; for numbers this small the result is the same.
         scores: Ints = np.floor(total, out=total).astype(np.int64)
         return scores
 
     def _score_odd(self, ranked: tuple[tuple[str, int, int], ...], nodes: NodeView) -> Ints:
         """
-        Rank in integers.
+        Score in integers.
 
-        Where resources are missing on some nodes, too large for floats, or neither cpu nor memory, or have a shape.
+        Needed if a node has no cpu or memory or too much for exact floats, for other resources, and for a shape.
         """
         total = np.zeros(len(nodes), dtype=np.int64)
         weights = np.zeros(len(nodes), dtype=np.int64)
@@ -210,7 +209,7 @@ class NodeResourcesFit:
             points = (capacity - left if self._most else left) * MAX_SCORE // np.maximum(capacity, 1)
             if self._shape is not None:
                 points = self._shape.take(points)
-                # Upstream leaves what scores nothing out of the mean.
+                # As upstream, a resource with a score of 0 is left out of the mean.
                 counts &= points > 0
             total += np.where(counts, points * weight, 0)
             weights += np.where(counts, weight, 0)
@@ -219,7 +218,7 @@ class NodeResourcesFit:
         return total // np.maximum(weights, 1)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
-        """Return what `score` would give one node."""
+        """Return the score that `score` returns for this node."""
         total = weights = 0
         for resource, weight, amount in state[RANKED]:
             if resource in RANKABLE:
@@ -243,18 +242,18 @@ class NodeResourcesFit:
         return total // weights if weights else 0
 
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
-        """Say whether the node that changed has room now."""
+        """Return whether the changed node has room for the pod now."""
         if change.row < 0:
             return True
         node = self._context.node(change.row)
         return all(node.free(resource) >= amount for resource, amount in self._asked(pod))
 
     def needs(self, pod: Pod) -> dict[str, int]:
-        """Return what must be free on a node."""
+        """Return the amounts that must be free on a node."""
         return dict(self._asked(pod))
 
     def offers(self, row: int) -> dict[str, int]:
-        """Return what is free on a node; nothing when it has left."""
+        """Return the free amounts of a node; empty if it was removed."""
         node = self._context.node(row)
         known = node.node
         return {} if known is None else {name: node.free(name) for name, _ in known.allocatable}
@@ -275,13 +274,13 @@ class NodeResourcesFit:
 
 
 def _on_line(shape: Sequence[ShapePoint], used: int) -> int:
-    """Return the points for a percentage in use, in whole numbers as upstream counts them."""
+    """Return the score for a percentage in use, with upstream's integer arithmetic."""
     before = shape[0]
     for point in shape:
         if used <= point.utilization:
             rise = (point.score - before.score) * SCALE * (used - before.utilization)
             run = point.utilization - before.utilization
-            # Towards zero, also where the line falls.
+            # Rounded towards zero, even on a falling line.
             way = abs(rise) // run if run else 0
             return before.score * SCALE + (way if rise >= 0 else -way)
         before = point

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: cordoned nodes take only pods that tolerate the taint that stands for it."""
+"""NodeUnschedulable: cordoned nodes accept only pods that tolerate the unschedulable taint."""
 
 from typing import ClassVar, Final
 
@@ -25,14 +25,14 @@ class NodeUnschedulable:
     retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.NODE_TAINTS})
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Need nothing."""
+        """Need no context or arguments."""
 
     def sign(self, pod: Pod) -> bool:
-        """Tell pods apart by whether they tolerate a cordon."""
+        """Return whether the pod tolerates cordoned nodes."""
         return bool(pod.tolerations) and tolerates(pod.tolerations, UNSCHEDULABLE_TAINT)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Refuse cordoned nodes unless the pod tolerates that."""
+        """Refuse cordoned nodes unless the pod tolerates them."""
         if not nodes.any_unschedulable or self.sign(pod):
             return None
         return Verdicts(nodes.unschedulable.copy(), lambda code: Refusal(NAME, (REASON_CORDONED,), final=True))

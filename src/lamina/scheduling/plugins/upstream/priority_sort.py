@@ -1,4 +1,4 @@
-"""PrioritySort: higher priority first, then whoever was queued earlier."""
+"""PrioritySort: higher priority first, then the time of queueing."""
 
 from typing import ClassVar, Final
 
@@ -16,8 +16,8 @@ class PrioritySort:
     changes_with_time: ClassVar = False
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Need nothing."""
+        """Need no context or arguments."""
 
     def sort_key(self, queued: QueuedPod, now: float) -> tuple[float, ...]:
-        """Put higher priorities first, and among equals the one that was queued first."""
+        """Return a key that sorts by descending priority, then by time of queueing."""
         return (-queued.pod.priority, queued.queued_at)

@@ -1,8 +1,8 @@
 """
-SchedulingGates: a pod whose spec names gates is left alone until they are gone.
+SchedulingGates: keeps a pod with scheduling gates out of the queue.
 
-That the pod is gated stands in its status before any scheduler sees it (``PodScheduled``, reason ``SchedulingGated``): the
-API server writes it. As upstream does, nothing is added to that.
+The API server has already set the pod's status (``PodScheduled``, reason ``SchedulingGated``). As upstream, the plugin
+reports nothing in addition.
 """
 
 from typing import ClassVar, Final
@@ -23,10 +23,10 @@ class SchedulingGates:
     retry_on: ClassVar = frozenset({ChangeKind.POD_UPDATED})
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Need nothing."""
+        """Need no context or arguments."""
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Keep a pod out that has a gate, and name them all."""
+        """Refuse a pod with gates; the reason lists all of them."""
         if not pod.gates:
             return None
         return unresolvable(f"waiting for scheduling gates: [{' '.join(pod.gates)}]")

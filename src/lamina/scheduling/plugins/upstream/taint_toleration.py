@@ -1,4 +1,4 @@
-"""TaintToleration: refuse nodes with taints the pod does not tolerate, prefer nodes with few soft ones."""
+"""TaintToleration: refuses nodes with untolerated taints, and prefers nodes with few untolerated soft taints."""
 
 from collections.abc import Hashable
 from typing import ClassVar, Final
@@ -24,17 +24,17 @@ HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 
 class TaintToleration:
-    """Judges each distinct set of taints once, then looks up which node has which."""
+    """Evaluates each distinct taint set once, then maps the results to nodes."""
 
     name: ClassVar = NAME
     reads: ClassVar = Reads(rows=frozenset({Facet.TAINTS}))
     retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.NODE_TAINTS})
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Need nothing."""
+        """Need no context or arguments."""
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by what they tolerate."""
+        """Return the pod's tolerations."""
         return pod.tolerations
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
@@ -45,12 +45,12 @@ class TaintToleration:
         return Verdicts(refused, lambda code: Refusal(NAME, (REASON_TAINTED,), final=True)) if refused.any() else None
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
-        """Say the same of one node."""
+        """Return the code that `filter` returns for this node."""
         taints = () if node.node is None else node.node.taints
         return int(bool(taints) and untolerated(taints, pod.tolerations, HARD) is not None)
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Count the soft taints the pod does not tolerate."""
+        """Return the number of untolerated soft taints."""
         if not nodes.any_taints:
             return np.zeros(len(nodes), dtype=np.int64)
         soft = tuple(one for one in pod.tolerations if one.effect in ("", PREFER_NO_SCHEDULE))
@@ -59,5 +59,5 @@ class TaintToleration:
         )
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
-        """Give 100 to nodes without such taints, 0 to those with the most."""
+        """Give 100 to nodes without such taints, 0 to nodes with the most."""
         return normalized(scores, feasible, reverse=True)

@@ -1,4 +1,4 @@
-"""The agent `congestion`: prefer nodes that say they are less congested."""
+"""Scheduling agent `congestion`: prefers nodes whose annotations report less congestion."""
 
 from typing import Final
 

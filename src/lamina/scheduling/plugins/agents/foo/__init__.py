@@ -1,8 +1,8 @@
 """
-The agent `foo`: the smallest one there is, to copy from. It lets every node pass and prefers none.
+Scheduling agent `foo`: a minimal example to copy. It accepts every node and prefers none.
 
-An agent is two things: plugins (in `plugin.py`), and an `AGENT` that says under which verbs the extender serves them.
-`lamina new-agent NAME` writes a package of your own with both, which also does something.
+A scheduling agent consists of plugins (in `plugin.py`) and an `AGENT` with the verbs under which the extender serves
+them. `lamina new-agent NAME` writes a new package with both and a plugin that does something.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ AGENT: Final = SchedulingAgent(
     name="foo",
     summary="Does nothing, as a template: every node passes, and all get level 1.",
     plugins=(Foo,),
-    # Verb → plugin. The extender answers at /scheduler/predicates/foo and at /scheduler/priorities/foo.
+    # Verb → plugin. The extender serves /scheduler/predicates/foo and /scheduler/priorities/foo.
     predicates={"foo": NAME},
     priorities={"foo": NAME},
 )

@@ -1,4 +1,4 @@
-"""Foo: every node passes, and every node gets the same points. A template; docs/plugins.md tells the rest."""
+"""Foo: accepts every node and gives all the same score. A template; docs/plugins.md explains the rest."""
 
 from collections.abc import Hashable
 from typing import ClassVar, Final
@@ -14,29 +14,33 @@ from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "Foo"
-# Points go from 0 to 100. The extender answers with levels from 0 to 10; ten points are one level.
+# Scores range from 0 to 100. The extender returns levels from 0 to 10: a score of 10 is level 1.
 POINTS: Final = 10
 
 
 class Foo:
-    """Does what a plugin has to do, and nothing else."""
+    """A minimal plugin."""
 
     name: ClassVar = NAME
-    # What of the nodes the answers depend on: nothing. With `Facet.LABELS` among its rows, say, a plugin would be asked again
-    # about a node whose labels have changed.
+    # Results depend on no facet of the nodes. With `Facet.LABELS` in its rows, for example, the plugin would be called
+    # again for a node whose labels changed.
     reads: ClassVar = Reads()
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Take no arguments. *context* is the cluster, for plugins that look at layers, load or usage."""
+        """Take no arguments. *context* gives plugins access to layers, load and usage."""
 
     def sign(self, pod: Pod) -> Hashable:
-        """Return what the answers depend on of the pod: nothing, so all pods share them."""
+        """Return the pod's properties that the results depend on: none, so all pods share them."""
         return None
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Let every node pass. Otherwise: a code for each node (0 passes), and how to tell a code in words."""
+        """
+        Accept every node.
+
+        Other filters return a code for each node (0 passes) and a function that explains a code.
+        """
         return None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Return points for each node, for all of them at once."""
+        """Return the score of each node, for all nodes at once."""
         return np.full(len(nodes), POINTS, dtype=np.int64)

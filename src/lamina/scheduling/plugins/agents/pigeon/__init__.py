@@ -1,4 +1,4 @@
-"""The agent `pigeon`: place pods so that the cluster as a whole comes nearest to an objective."""
+"""Scheduling agent `pigeon`: places pods so that the cluster as a whole approaches an objective."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
 """
-What can be set about PigeonHoling, by arguments or by the environment variables the agent had first.
+Arguments of PigeonHoling, and its environment variables.
 
-What used to stand in a file `pigeon.cfg` are arguments now: `policyObjective` is *objective*, and `policyResourceIndex` is
+They replace the former file `pigeon.cfg`: `policyObjective` is *objective*, and `policyResourceIndex` is
 *primeResource*.
 """
 
@@ -24,21 +24,21 @@ class PigeonHolingArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
 
     objective: Objective = "A_BINPACK"
     num_resources: Annotated[int, msgspec.Meta(ge=1, le=MOST_RESOURCES)] = 2
-    """How many count, in this order: cpu, memory, pods, gpu, ephemeral-storage."""
+    """Number of resources to consider, in this order: cpu, memory, pods, gpu, ephemeral-storage."""
     prime_resource: Annotated[int, msgspec.Meta(ge=0, lt=MOST_RESOURCES)] = 0
-    """Which of them (0: cpu) is balanced or consolidated; adaptive packing looks at all that count."""
+    """Index of the resource (0 is cpu) to balance or consolidate; adaptive packing uses all considered resources."""
     usage: Literal["cluster", "annotations"] = "cluster"
     """
-    Where the use of a node is read.
+    Source of each node's usage.
 
-    *cluster*: requests of all pods known to be there, those on their way included; *annotations*: what an annotator
-    wrote at the node under `requested-cpu` and so on, which may be a minute old.
+    *cluster*: requests of all pods on the node, including assumed ones. *annotations*: values that an annotator wrote
+    under `requested-cpu` and so on, which can be a minute old.
     """
     compatible: bool = False
-    """The cluster is what the pod can go to, and init containers and overhead count for nothing: as it was at first."""
+    """Behave like the original: only feasible nodes form the cluster; init containers and overhead are ignored."""
 
     def __post_init__(self) -> None:
-        """Refuse a prime resource that does not count."""
+        """Reject a prime resource that is not considered."""
         if self.prime_resource >= self.num_resources:
             raise ValueError(
                 f"primeResource {self.prime_resource} is not among the first {self.num_resources} resources, counted "
@@ -47,18 +47,18 @@ class PigeonHolingArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
 
 
 def environment(variables: Mapping[str, str]) -> AgentSettings:
-    """Read NUM_RESOURCES and POLICY_OBJECTIVE; what cannot be used is told, and counts as not set."""
-    told: dict[str, object] = {}
+    """Read NUM_RESOURCES and POLICY_OBJECTIVE; report and ignore invalid values."""
+    found: dict[str, object] = {}
     complaints: list[str] = []
     count = variables.get("NUM_RESOURCES", "").strip()
     if count in {str(number) for number in range(1, MOST_RESOURCES + 1)}:
-        told["numResources"] = int(count)
+        found["numResources"] = int(count)
     elif count:
         complaints.append(f"NUM_RESOURCES is {count[:40]!r}; write a number from 1 to {MOST_RESOURCES}; it was ignored")
     objective = variables.get("POLICY_OBJECTIVE", "").strip()
     if objective in get_args(Objective):
-        told["objective"] = objective
+        found["objective"] = objective
     elif objective:
         known = ", ".join(get_args(Objective))
         complaints.append(f"POLICY_OBJECTIVE is {objective[:40]!r}; write one of {known}; it was ignored")
-    return ({NAME: told} if told else {}), complaints
+    return ({NAME: found} if found else {}), complaints

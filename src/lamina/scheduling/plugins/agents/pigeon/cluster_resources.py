@@ -1,4 +1,4 @@
-"""The cluster as PigeonHoling sees it: what each node can give and what of that is in use, resource by resource."""
+"""Capacity and usage of each node by resource, as PigeonHoling uses them."""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,44 +14,44 @@ ANNOTATION: Final = "requested-"
 
 
 class ClusterResources(msgspec.Struct, frozen=True):
-    """One line for each resource that counts, one column for each row of the whole cluster."""
+    """One line per considered resource, one column per row of the cluster."""
 
     capacity: Floats
     usage: Floats
     counted: Bools
-    """Which rows are nodes of the cluster; the others count for nothing."""
+    """Which rows are nodes of the cluster; the others are ignored."""
 
     def among(self, rows: Bools) -> "ClusterResources":
-        """Return the cluster that has only these of its nodes."""
+        """Return the cluster restricted to these nodes."""
         return ClusterResources(self.capacity, self.usage, self.counted & rows)
 
     def fits(self, asked: Floats) -> Bools:
-        """Say where there is room for so much more of every resource."""
+        """Return which nodes have room for the requested amount of every resource."""
         room: Bools = np.logical_and.reduce(self.usage + asked[:, np.newaxis] <= self.capacity)
         return room
 
     def shares(self, line: int, asked: float) -> tuple[Floats, Floats]:
         """
-        Return the share of a resource that is in use on each node, and what *asked* would add to it.
+        Return the used share of a resource on each node, and the share that *asked* would add.
 
-        Where there is none of it, all is in use.
+        On nodes without the resource, the used share is 1.
         """
         capacity, usage = self.capacity[line], self.usage[line]
-        lacking = capacity <= 0
-        if not lacking.any():
+        absent = capacity <= 0
+        if not absent.any():
             return usage / capacity, asked / capacity
-        divisor = np.where(lacking, 1.0, capacity)
-        return np.where(lacking, 1.0, usage / divisor), np.where(lacking, 0.0, asked / divisor)
+        divisor = np.where(absent, 1.0, capacity)
+        return np.where(absent, 1.0, usage / divisor), np.where(absent, 0.0, asked / divisor)
 
     def mean_capacity(self) -> Floats:
-        """Return what a node that has a resource has of it on average; 0 where no node has any."""
+        """Return the mean capacity of each resource over the nodes that have it; 0 if no node does."""
         having = [np.count_nonzero(self.counted & (line > 0)) for line in self.capacity]
         means: Floats = self.capacity @ self.counted / np.maximum(having, 1)
         return means
 
 
 def read_cluster(nodes: NodeView, count: int, *, annotations: bool = False) -> ClusterResources:
-    """Look at all nodes, as far as the first *count* resources go; *annotations*: their use is what nodes say it is."""
+    """Read the first *count* resources of all nodes; with *annotations*, usage comes from node annotations."""
     names = RESOURCES[:count]
     capacity = np.array([_of(nodes, nodes.allocatable, name) for name in names], dtype=np.float64)
     if annotations:
@@ -72,5 +72,5 @@ def _of(nodes: NodeView, column: Callable[[str], Ints], resource: str) -> Ints:
 
 
 def _said(numbers: Floats) -> Floats:
-    """Take what cannot be meant for nothing in use, or for as much as there can be."""
+    """Replace NaN by 0 and clip values to 0..LARGEST."""
     return np.clip(np.nan_to_num(numbers), 0.0, LARGEST)

@@ -1,7 +1,7 @@
 """
-What pods ask for: of one pod, the amounts that count; of all that came lately, mean and covariance.
+Requests of one pod by resource, and mean and covariance of requests over recent pods.
 
-Amounts are in the units of the columns (thousandths of a cpu, bytes, pieces), for pods and nodes alike.
+Amounts are in the units of the columns: millicores, bytes or pieces.
 """
 
 from typing import Final
@@ -13,23 +13,23 @@ from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, add
 from lamina.scheduling.state.columns import LARGEST, Floats
 
 GPU: Final = "gpu"
-# In this order; how many of them count is an argument.
+# In this order; an argument sets how many of them are considered.
 RESOURCES: Final = (CPU, MEMORY, PODS, GPU, EPHEMERAL_STORAGE)
-# What a pod counts for that does not say: 10 thousandths of a cpu, 16 MiB.
+# Defaults for pods without a request: 10 millicores and 16 MiB.
 UNASKED: Final = {CPU: 10, MEMORY: 16 * 1024 * 1024}
-# From here on older pods are forgotten bit by bit: each new one counts for a hundredth.
+# From this number of pods on, each new pod has a weight of 1/100 and older ones fade.
 MOST_COUNTED: Final = 100
-# Pods that are remembered, so that trying them again does not count. One is forgotten after so many others have come since.
+# Maximum number of remembered pods, so that retries of a pod are not counted again.
 REMEMBERED: Final = 16_384
 
 
 def is_gpu(resource: str) -> bool:
-    """Say whether a resource is a GPU, whoever made it: `gpu`, `nvidia.com/gpu`, `amd.com/gpu`."""
+    """Return whether a resource is a GPU of any vendor: `gpu`, `nvidia.com/gpu`, `amd.com/gpu`."""
     return resource == GPU or resource.endswith("/gpu")
 
 
-def asked(pod: Pod, count: int, *, compatible: bool = False) -> Floats:
-    """Return what a pod adds to a node of the first *count* resources; *compatible*: of its main containers alone."""
+def requested_amounts(pod: Pod, count: int, *, compatible: bool = False) -> Floats:
+    """Return a pod's requests of the first *count* resources; *compatible* ignores init containers and overhead."""
     requests = add(*(container.requests for container in pod.containers)) if compatible else pod.requests
     amounts = dict.fromkeys(RESOURCES, 0)
     for name, amount in requests:
@@ -42,25 +42,25 @@ def asked(pod: Pod, count: int, *, compatible: bool = False) -> Floats:
 
 class DemandStatistics:
     """
-    Mean and covariance of what pods have asked for.
+    Mean and covariance of pod requests.
 
-    The covariance is kept rather than the mean of squares, from which it would come out as the difference of two numbers
-    that are nearly equal: of pods that are all alike it is 0, and stays 0.
+    The covariance is updated directly. Computed from the mean of squares, it would be the difference of two nearly
+    equal numbers. For equal pods it is exactly 0.
     """
 
     __slots__ = ("_seen", "count", "covariance", "mean")
 
     def __init__(self, resources: int) -> None:
-        """Start with no pod."""
+        """Start without pods."""
         self.count = 0
-        """Pods counted, up to the most that are."""
+        """Number of counted pods, at most MOST_COUNTED."""
         self.mean: Floats = np.zeros(resources)
         self.covariance: Floats = np.zeros((resources, resources))
         self._seen: dict[PodUid, None] = {}
-        """Who was counted, longest not asked about first."""
+        """Counted pods, least recently requested first."""
 
     def note(self, uid: PodUid, amounts: Floats) -> None:
-        """Count a pod, unless it has been counted: one that is tried again asks for nothing more."""
+        """Count a pod once; retries are ignored."""
         if uid in self._seen:
             self._seen[uid] = self._seen.pop(uid)
             return

@@ -1,16 +1,16 @@
 """
-The objectives: how good the whole cluster would be with the pod on a node, for every node at once. Lower is better.
+Objectives: the state of the whole cluster with the pod on a node, for every node at once. Lower is better.
 
-Placing the pod and looking at all nodes again would take a pass over the cluster for each node. Each objective is instead
-worked out from sums over the cluster as it is, of which one node changes by a known amount:
+Placing the pod on each node and evaluating the cluster would take one pass per node. Instead, each objective is derived
+from sums over the current cluster, of which one node changes by a known amount:
 
-    the mean            m' = m + d/n                                      d: what the pod adds to the node's share
-    squares off it      S' = S + 2·e·d + d²·(1 - 1/n)                     e: how far the node's share is off the mean now
+    mean                    m' = m + d/n                              d: what the pod adds to the node's share
+    squared differences     S' = S + 2·e·d + d²·(1 - 1/n)             e: difference of the node's share from the mean
 
-and likewise with vectors and products of pairs. What comes out holds where there is room for the pod.
+The same holds for vectors and products of pairs. Results are valid for nodes with room for the pod.
 
-Sums are taken of what is off the mean, not of the shares: the difference of two large sums would be all noise where nodes are
-nearly alike, and noise is stretched over the whole scale of scores.
+The sums are over differences from the mean, not over shares: with nearly equal nodes, the difference of two large sums
+would be rounding noise, which the scores would stretch over the whole scale.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from lamina.scheduling.state.columns import Floats, Ints
 
 
 def load_balance(cluster: ClusterResources, asked: Floats, prime: int) -> Floats:
-    """Return the standard deviation of the nodes' shares."""
+    """Return the standard deviation of the nodes' shares, with the pod on each node."""
     shares, added = cluster.shares(prime, float(asked[prime]))
     count = _count(cluster)
     off = _off(shares, cluster, count)
@@ -36,12 +36,12 @@ def consolidate(cluster: ClusterResources, asked: Floats, prime: int) -> Floats:
 
         1 - √(mean t²)    t = (m - u)/m below the mean m, (u - m)/(1 - m) above; 0 where the mean is not between 0 and 1
 
-    Most nodes are on the same side of the mean wherever the pod goes; only those that are not need to be sorted.
+    Most nodes stay on the same side of the mean wherever the pod goes; only the others are sorted.
     """
     shares, added = cluster.shares(prime, float(asked[prime]))
     count = _count(cluster)
     off = _off(shares, cluster, count)
-    # How far the pod moves the mean, wherever it goes.
+    # How far the pod moves the mean, for each node.
     moved = added / count
     least, most = moved.min(), moved.max()
     counted = off[cluster.counted]
@@ -49,7 +49,7 @@ def consolidate(cluster: ClusterResources, asked: Floats, prime: int) -> Floats:
     split = np.searchsorted(between, moved).astype(np.int64, copy=False)
     below = _squares_from(moved, counted[counted < least], between, split)
     above = _squares_from(moved, counted[counted >= most], between[::-1], len(between) - split)
-    # The node itself leaves its place and comes back where the pod puts it.
+    # Remove the node's own term and add it with the pod.
     for change, place in ((-1.0, off), (1.0, off + added)):
         squares = change * np.square(place - moved)
         lower = place < moved
@@ -64,14 +64,14 @@ def consolidate(cluster: ClusterResources, asked: Floats, prime: int) -> Floats:
 
 def adaptive_bin_packing(cluster: ClusterResources, asked: Floats, demand: DemandStatistics) -> Floats:
     """
-    Return how differently nodes vary in use and pods in demand (Tantawi and Steinder, ICAC 2019).
+    Return the difference between the variation of nodes' usage and of pods' requests (Tantawi and Steinder, ICAC 2019).
 
-    Both as the coefficient of variation of several resources together. Where all pods are alike, nodes had better be alike:
-    pods spread. Where they are mixed, nodes had better be: pods pack, and leave room for large ones.
+    Both are coefficients of variation over several resources. For equal pods, nodes should be equal: pods spread. For
+    mixed pods, nodes should be mixed: pods pack, and large pods keep room.
     """
     count = _count(cluster)
     both = [cluster.shares(line, float(amount)) for line, amount in enumerate(asked)]
-    # More than all in use counts as all. With the pod there is no more than all in use, where there is room for it.
+    # Overcommitted nodes are capped at 1. With the pod, a node with room for it does not exceed 1.
     before = np.minimum([shares for shares, _ in both], 1.0)
     added = np.array([more for _, more in both])
     off = np.array([_off(shares, cluster, count) for shares in before])
@@ -84,7 +84,7 @@ def adaptive_bin_packing(cluster: ClusterResources, asked: Floats, demand: Deman
 
 
 def demand_variation(cluster: ClusterResources, demand: DemandStatistics) -> float:
-    """Return the coefficient of variation of what pods ask for, as shares of a mean node."""
+    """Return the coefficient of variation of pod requests, as shares of a mean node."""
     capacity = cluster.mean_capacity()
     unit = np.divide(1.0, capacity, out=np.zeros(len(capacity)), where=capacity > 0)
     mean = demand.mean * unit
@@ -93,13 +93,13 @@ def demand_variation(cluster: ClusterResources, demand: DemandStatistics) -> flo
 
 
 def _dot(first: Floats, second: Floats) -> Floats:
-    """Multiply two vectors, for each node."""
+    """Return the dot product of two vectors for each node."""
     products: Floats = np.einsum("ij,ij->j", first, second)
     return products
 
 
 def _variation(varied: Floats, squared_mean: Floats) -> Floats:
-    """Return √(mᵀ·Σ·m) / mᵀ·m (Albert and Zhang 2010), from both parts; 0 where one of them is none."""
+    """Return √(mᵀ·Σ·m) / mᵀ·m (Albert and Zhang 2010) from its two parts; 0 where a part is 0."""
     some = (varied > 0.0) & (squared_mean > 0.0)
     return np.where(some, np.sqrt(np.maximum(varied, 0.0)) / np.where(some, squared_mean, 1.0), 0.0)
 
@@ -109,13 +109,13 @@ def _count(cluster: ClusterResources) -> int:
 
 
 def _off(shares: Floats, cluster: ClusterResources, count: int) -> Floats:
-    """Return how far each share is off the mean; 0 for what does not count."""
+    """Return each share's difference from the mean; 0 for rows that are not nodes."""
     off: Floats = (shares - float(shares.dot(cluster.counted)) / count) * cluster.counted
     return off
 
 
 def _squares_from(place: Floats, always: Floats, some: Floats, first: Ints) -> Floats:
-    """Return the sum of squared distances from each place: of *always*, and of the first so many of *some*."""
+    """Return the sum of squared distances from each *place* to *always* and to the first *first* values of *some*."""
     sums, squares = np.zeros(len(some) + 1), np.zeros(len(some) + 1)
     np.cumsum(some, out=sums[1:])
     np.cumsum(np.square(some), out=squares[1:])

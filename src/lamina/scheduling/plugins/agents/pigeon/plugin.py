@@ -1,14 +1,14 @@
 """
-PigeonHoling: try the pod in every hole, and prefer the one that leaves the whole cluster nearest to the objective.
+PigeonHoling: prefers the node that brings the whole cluster closest to an objective.
 
-    level = 10 where all feasible nodes are equally good, else 1 for the worst to 10 for the best, evenly in between;
-            0 where there is no room          points = 10 · level
+    level = 10 if all feasible nodes are equally good, else from 1 (worst) to 10 (best), linear in between;
+            0 without room          score = 10 · level
 
-The whole cluster counts, nodes that the pod cannot go to included, and pods count on their node from the moment they were
-given to it. What pods ask for is counted once for each, when some node can have it, however often it is tried.
+The whole cluster is evaluated, including infeasible nodes. Assumed pods are included. The requests of a pod are counted
+once, when a node is feasible, however often the pod is retried.
 
-It signs no pod, so that it is asked about every one of them: adaptive packing goes by what all pods have asked for, and one
-that was decided like another before it would be missed.
+The plugin does not sign pods, so that it is called for every pod: adaptive packing depends on the requests of all
+pods, and a pod with a cached result would be missed.
 """
 
 from typing import ClassVar, Final
@@ -22,45 +22,45 @@ from lamina.scheduling.contract.normalize import unscored
 from lamina.scheduling.plugins.agents.pigeon import objectives
 from lamina.scheduling.plugins.agents.pigeon.args import NAME, PigeonHolingArgs
 from lamina.scheduling.plugins.agents.pigeon.cluster_resources import ClusterResources, read_cluster
-from lamina.scheduling.plugins.agents.pigeon.demand_statistics import DemandStatistics, asked
+from lamina.scheduling.plugins.agents.pigeon.demand_statistics import DemandStatistics, requested_amounts
 from lamina.scheduling.state.columns import Bools, Floats, Ints
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
 
 HIGHEST: Final = 10
 POINTS: Final = 10
-# Values that differ by less, for their size, differ by how they were worked out.
+# Values with a smaller relative difference are equal up to rounding.
 ALIKE: Final = 1e-12
-# A half that was lost on the way is still a half.
+# Tolerance when rounding half up.
 HAIR: Final = 1e-9
 
 CLUSTER: Final[StateKey[ClusterResources]] = StateKey("pigeon-holing/cluster")
 ROWS: Final[StateKey[slice | npt.NDArray[np.intp]]] = StateKey("pigeon-holing/rows")
-"""The rows that are scored."""
+"""The rows to score."""
 
 
 class PigeonHoling:
-    """Ranks by what the cluster would be like with the pod on a node."""
+    """Scores nodes by the state of the cluster with the pod on them."""
 
     name: ClassVar = NAME
     Args: ClassVar = PigeonHolingArgs
 
     def __init__(self, context: PluginContext, args: PigeonHolingArgs) -> None:
-        """Start with no demand."""
+        """Start without demand."""
         self._args = args
         self._demand = DemandStatistics(args.num_resources)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> None:
-        """Look at the whole cluster."""
+        """Read the whole cluster."""
         state[CLUSTER] = read_cluster(nodes, self._args.num_resources, annotations=self._args.usage == "annotations")
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Note which nodes are asked about; what they are worth depends on which of them are feasible."""
+        """Store which rows to score; `normalize`, which knows the feasible nodes, computes the scores."""
         state[ROWS] = nodes.rows
         return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
-        """Count the demand, evaluate, and rank the feasible nodes."""
+        """Count the pod's demand, evaluate the objective and rank the feasible nodes."""
         if not feasible.any():
             return np.zeros(len(scores), dtype=np.int64)
         cluster, rows = state[CLUSTER], state[ROWS]
@@ -68,12 +68,12 @@ class PigeonHoling:
             candidates = np.zeros(len(cluster.counted), dtype=np.bool_)
             candidates[rows] = feasible
             cluster = cluster.among(candidates)
-        amounts = asked(pod, self._args.num_resources, compatible=self._args.compatible)
+        amounts = requested_amounts(pod, self._args.num_resources, compatible=self._args.compatible)
         values = self._values(cluster, pod, amounts)
         return POINTS * levels(values[rows], feasible & cluster.fits(amounts)[rows])
 
     def _values(self, cluster: ClusterResources, pod: Pod, amounts: Floats) -> Floats:
-        """Return what the cluster would be like with the pod on each node; lower is better."""
+        """Return the objective's value with the pod on each node; lower is better."""
         match self._args.objective:
             case "LOAD_BALANCE":
                 return objectives.load_balance(cluster, amounts, self._args.prime_resource)
@@ -85,7 +85,7 @@ class PigeonHoling:
 
 
 def levels(values: Floats, candidates: Bools) -> Ints:
-    """Return a level from 0 to 10 for each value: the lowest of the candidates gets the highest level, others get 0."""
+    """Return a level for each value: 10 for the lowest candidate, 1 for the highest, 0 for all others."""
     if not candidates.any():
         return np.zeros(len(values), dtype=np.int64)
     best = float(values.min(where=candidates, initial=np.inf))

@@ -1,4 +1,4 @@
-"""The agent `safe`: nodes that would probably not be overloaded, going by the mean and the deviation of their use."""
+"""Scheduling agent `safe`: avoids nodes that would probably be overloaded, by the mean and deviation of their usage."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ from lamina.scheduling.plugins.agents.safe.target_load_packing import TargetLoad
 
 AGENT: Final = SchedulingAgent(
     name="safe",
-    summary="Keeps nodes from being overloaded, going by the mean and the deviation of their use.",
+    summary="Keeps nodes from being overloaded, by the mean and the deviation of their usage.",
     plugins=(SafeOverload, SafeBalance, LowRiskOverCommitment, TargetLoadPacking),
     predicates={"safe-overload": safe_overload.NAME},
     priorities={

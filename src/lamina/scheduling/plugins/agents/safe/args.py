@@ -1,4 +1,4 @@
-"""What can be set about the plugins of this agent, and what its environment variables used to set."""
+"""Arguments of the agent's plugins, and the environment variables that kube-safe-scheduler used instead."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Source = Literal["auto", "measured", "annotations"]
 
 _WHOLE: Final = re.compile(r"[0-9]{1,3}")
-# Variable → the argument it sets.
+# Variable → the argument that it sets.
 VARIABLES: Final = {
     "SAFEUTILIZATION": "threshold",
     "SAFEPERCENTILE": "tolerance",
@@ -24,41 +24,41 @@ TABLE: Final = "SAFEPRINTTABLE"
 
 
 class StatisticsArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
-    """Where the use of nodes is read from."""
+    """Arguments about the source of usage data."""
 
     source: Source = "auto"
-    """*auto*: what was measured, and annotations where nothing was."""
+    """*auto* uses measurements, and annotations on nodes without measurements."""
     forecast_weight: Percent = 20.0
-    """How much a forecast counts beside the mean, where there is one."""
+    """Weight of the forecast in percent, beside the mean; ignored without a forecast."""
     compatible: bool = False
-    """To the letter as kube-safe-scheduler has it: from annotations, and in eleven levels."""
+    """Behave exactly like kube-safe-scheduler: read annotations, and score in eleven levels."""
 
     def __post_init__(self) -> None:
-        """Refuse to read annotations only, and not at all."""
+        """Reject contradicting arguments: compatible reads annotations, so *source* must not exclude them."""
         if self.compatible and self.source == "measured":
-            raise ValueError("compatible reads annotations; leave source out, or compatible")
+            raise ValueError("compatible reads annotations: omit source, or omit compatible")
 
 
 class OverloadArgs(StatisticsArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of SafeOverload."""
 
     threshold: Percent = 90.0
-    """A node that is used for more than this is overloaded."""
+    """Usage in percent above which a node is overloaded."""
     tolerance: Percent = 30.0
-    """How likely that may be."""
+    """Accepted probability of overload, in percent."""
 
 
 class BalanceArgs(StatisticsArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of SafeBalance; a sensitivity of 1 is LoadVariationRiskBalancing's."""
 
     margin: Annotated[float, msgspec.Meta(ge=0, le=100)] = 1.0
-    """What the deviation counts for beside the mean."""
+    """Weight of the deviation, beside the mean."""
     sensitivity: Annotated[float, msgspec.Meta(gt=0, le=100)] = 2.0
-    """Which root of the deviation that is: the higher, the more small ones count."""
+    """Degree of the root of the deviation: the higher, the more small deviations matter."""
 
 
 class LimitWeights(msgspec.Struct, frozen=True, kw_only=True):
-    """For each resource how much limits count; the rest is what load counts."""
+    """Weight of limits for each resource; the rest is the weight of the load."""
 
     cpu: Share = 0.5
     memory: Share = 0.5
@@ -68,29 +68,29 @@ class OverCommitmentArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of LowRiskOverCommitment."""
 
     smoothing_window_size: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 5
-    """Over how many samples the measured use was averaged, which hides that much of its deviation."""
+    """Number of samples in each measured mean; averaging hides that much of the deviation."""
     risk_limit_weights: LimitWeights = LimitWeights()
     source: Source = "auto"
     compatible: bool = False
-    """As upstream has it: a node of which nothing is known scores nothing."""
+    """As upstream: a node without data scores 0."""
 
 
 class PackingArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of TargetLoadPacking."""
 
     target_utilization: Annotated[float, msgspec.Meta(gt=0, lt=100)] = 40.0
-    """The percentage of cpu in use that is best."""
+    """Target cpu usage in percent."""
     default_requests_multiplier: Annotated[float, msgspec.Meta(ge=1, le=100)] = 1.5
-    """A container without a limit is expected to use so many times what it requests."""
+    """Expected usage of a container without a limit, as a multiple of its request."""
     default_requests: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 1000
-    """What a container that says nothing is expected to use, in thousandths of a core."""
+    """Expected usage of a container without limit and request, in millicores."""
     source: Source = "auto"
     compatible: bool = False
-    """As upstream has it: a node of which nothing is known scores nothing."""
+    """As upstream: a node without data scores 0."""
 
 
 def environment(variables: Mapping[str, str]) -> AgentSettings:
-    """Read the variables kube-safe-scheduler had; whatever is wrong with one, its argument keeps its default."""
+    """Read kube-safe-scheduler's variables; for an invalid value, report an error and keep the default."""
     found: dict[str, object] = {}
     complaints: list[str] = []
     defaults = msgspec.to_builtins(OverloadArgs())
@@ -100,8 +100,8 @@ def environment(variables: Mapping[str, str]) -> AgentSettings:
             found[argument] = int(said)
         elif said:
             default = round(defaults[argument])
-            complaints.append(f"{variable} is {said[:40]!r}; write a whole number from 0 to 100; {default} is used")
+            complaints.append(f"{variable} is {said[:40]!r}; write an integer from 0 to 100; {default} is used")
     if variables.get(TABLE) == "true":
-        complaints.append(f"{TABLE} has no effect: decisions told in full detail have the mean, deviation and risk")
+        complaints.append(f"{TABLE} has no effect: decisions with detail full show mean, deviation and risk")
     shared = {name: value for name, value in found.items() if name == VARIABLES["SAFEFORECASTWEIGHT"]}
     return {plugin: args for plugin, args in (("SafeOverload", found), ("SafeBalance", shared)) if args}, complaints

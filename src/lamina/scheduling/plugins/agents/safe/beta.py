@@ -1,18 +1,18 @@
 """
-The regularised incomplete beta function I_x(a, b) over arrays: how likely a Beta(a, b) share is to be below x.
+Regularised incomplete beta function I_x(a, b) over arrays: the probability that a Beta(a, b) share is below x.
 
-Written here because scipy, which has it, is twice the size of numpy: too much for one function.
+Implemented here because scipy, which has it, is twice the size of numpy.
 
     I_x(a, b) = x^a y^b / (a B(a, b)) · fraction(a, b, x)        y = 1 - x
 
-The continued fraction converges quickly below the mean; above it the other tail is worked out: I_x(a, b) = 1 - I_y(b, a).
-What stands before it is not made of large logarithms that cancel, but of what is left when they have:
+The continued fraction converges fast below the mean; above it the other tail is computed: I_x(a, b) = 1 - I_y(b, a).
+Large logarithms would cancel in the first factor, so it is computed without them:
 
     x^a y^b / B(a, b) = √(ab / 2πn) · exp(s(n) - s(a) - s(b)) · exp(-a g(u) - b g(v))
-        n = a + b     u = xn/a - 1     v = yn/b - 1     g(u) = u - log(1 + u)     s: what Stirling's formula leaves out
+        n = a + b     u = xn/a - 1     v = yn/b - 1     g(u) = u - log(1 + u)     s: error of Stirling's formula
 
-Where both parameters are large the fraction would take hundreds of steps near the mean. The density is a smooth bell there,
-and its tail is integrated by Gauss's rule.
+If both parameters are large, the fraction would take hundreds of steps near the mean. The density is a smooth bell
+curve there, and its tail is integrated by Gauss's rule.
 """
 
 from typing import Final
@@ -21,24 +21,28 @@ import numpy as np
 
 from lamina.scheduling.state.columns import Bools, Floats
 
-# Both parameters above this: a bell. The tail of one is integrated to within 2e-12 in this way (measured).
+# With both parameters above this, the tail is integrated; the error is below 2e-12 (measured).
 LARGE: Final = 100.0
 STEPS: Final = 400
-# So often it is seen who has converged, and goes on no longer.
+# Steps between checks for elements that have converged.
 LOOK: Final = 3
 SETTLED: Final = 1e-15
-# The tail ends so many standard deviations further out.
+# Length of the integrated tail, in standard deviations.
 FAR: Final = 8.5
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(24)
-# A tail with less than e^-NOTHING before it is zero, whatever follows.
+# A tail with a first factor below e^-NOTHING is returned as 0.
 NOTHING: Final = 100.0
-# Coefficients of 1/z, 1/z³, ... in Stirling's series; from SHIFT on what follows them is below 1e-16.
+# Coefficients of 1/z, 1/z³, ... in Stirling's series; from SHIFT on, the remainder is below 1e-16.
 SERIES: Final = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 SHIFT: Final = 9
 
 
 def split(a: Floats, b: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """Return how likely a share is to be below *x* (0..1), and how likely above; the smaller to its last digits. a, b > 0."""
+    """
+    Return the probabilities that a share is below and above *x* (0..1).
+
+    The smaller one is accurate to its last digits. Both parameters must be positive.
+    """
     low, high = np.where(x > 0.0, 1.0, 0.0), np.where(x > 0.0, 0.0, 1.0)
     inside = ((x > 0.0) & (x < 1.0)).nonzero()[0]
     a, b, x = a[inside], b[inside], x[inside]
@@ -67,13 +71,13 @@ def _tail(a: Floats, b: Floats, x: Floats, y: Floats) -> Floats:
 
 
 def _scale(a: Floats, b: Floats) -> Floats:
-    """Return the logarithm of what stands before the exponential that falls off from the mean."""
+    """Return the logarithm of the factor before the exponential decay from the mean."""
     n = a + b
     return _stirling(n) - _stirling(a) - _stirling(b) + 0.5 * np.log(a / n * b / (2.0 * np.pi))
 
 
 def _fall(a: Floats, b: Floats, x: Floats, y: Floats) -> Floats:
-    """Return the exponent by which it falls off: 0 at the mean."""
+    """Return the exponent of the decay: 0 at the mean."""
     ahead = x * b - y * a
     return a * _gap(ahead / a, x, a + b, a) + b * _gap(-ahead / b, y, a + b, b)
 
@@ -81,7 +85,7 @@ def _fall(a: Floats, b: Floats, x: Floats, y: Floats) -> Floats:
 def _gap(u: Floats, x: Floats, n: Floats, a: Floats) -> Floats:
     """Return u - log(1 + u), where 1 + u = xn/a."""
     log = np.log1p(np.maximum(u, -0.5))
-    # Near -1 what is to be told apart from it has been rounded away.
+    # Near -1, log1p loses the digits that matter.
     near = (u < -0.5).nonzero()[0]
     if len(near):
         log[near] = np.log(x[near]) + np.log(n[near] / a[near])
@@ -114,7 +118,7 @@ def _stirling(z: Floats) -> Floats:
 
 
 def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:
-    """Work the continued fraction out step by step, each element until it changes no more; divided by a."""
+    """Evaluate the continued fraction, each element until it converges; return it divided by a."""
     result = 1.0 / a
     left = np.arange(len(a))
     n = a + b
@@ -148,7 +152,7 @@ def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:
 
 
 def _integral(a: Floats, b: Floats, x: Floats, scale: Floats) -> Floats:
-    """Integrate the density from far out up to x."""
+    """Integrate the density of the tail up to x."""
     n = a + b
     width = np.minimum(FAR * np.sqrt(a / n * b / n / (n + 1.0)), x)
     total = np.zeros(len(a))

@@ -1,8 +1,8 @@
 """
-What to make of nodes about which little or nothing is known.
+Scores for nodes with little or no usage data.
 
-Absence of data is never data: such a node counts as the mean of the feasible nodes about which something is known, as far
-as it is not believed itself. Where nothing is known of anybody, all are equal.
+Missing data is never treated as data: a node without data gets the mean of the feasible nodes with data. A node with
+outdated data moves towards that mean as its trust drops. If no node has data, all get the same score.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from lamina.scheduling.contract.points import MAX_SCORE
 from lamina.scheduling.state.columns import Bools, Floats, Ints
 
 NEITHER: Final = MAX_SCORE / 2
-"""What all nodes get where nothing is known of any."""
+"""The score of all nodes if none has data."""
 
 
 class ScoresWithConfidence(msgspec.Struct, frozen=True):
-    """Points for some nodes, and how far they are believed: from 1 down to 0, where nothing is known."""
+    """Scores of some nodes with the trust in each, from 1 down to 0 (no data)."""
 
     points: Floats
     trust: Floats
@@ -27,9 +27,9 @@ class ScoresWithConfidence(msgspec.Struct, frozen=True):
 
 def weakest(judged: Sequence[ScoresWithConfidence]) -> ScoresWithConfidence:
     """
-    Let the resource decide that gives a node fewest points, of those of which anything is known.
+    Return each node's lowest score over the resources with data.
 
-    The trust is 1 where that is so of one of them at least, and else 0.
+    The trust is 1 where at least one resource has data, else 0.
     """
     points, known = judged[0].points, judged[0].trust > 0
     for one in judged[1:]:
@@ -38,30 +38,30 @@ def weakest(judged: Sequence[ScoresWithConfidence]) -> ScoresWithConfidence:
     return ScoresWithConfidence(points, known.astype(np.float64))
 
 
-def believed(values: Floats, trust: Floats, feasible: Bools, nothing: float) -> Floats:
-    """Return values as far as they are believed, and for the rest the mean of the feasible ones; *nothing*: of no one."""
+def mix_in_mean(values: Floats, trust: Floats, feasible: Bools, nothing: float) -> Floats:
+    """Replace the untrusted part of each value by the trusted mean of feasible nodes; *nothing* if there is none."""
     if len(trust) and trust.min() >= 1.0:
         return values
     weights = np.where(feasible, trust, 0.0)
     total = float(weights.sum())
     mean = float(weights.dot(values)) / total if total > 0 else nothing
-    # Such that what is believed in full stays as it is, to the last digit.
+    # Written so that a value with trust 1 stays exactly as it is.
     return trust * values + (1.0 - trust) * mean
 
 
 def settle(judged: Sequence[ScoresWithConfidence], feasible: Bools) -> Ints:
     """
-    Return the final points of each node.
+    Return the final score of each node.
 
-    Resources are believed one by one before the worst of them decides: a bad reading of one that is old, and no longer
-    believed, must not stand before a bad one of another that is fresh.
+    Trust is applied to each resource before the lowest score decides: an outdated bad reading of one resource must not
+    hide a fresh bad reading of another.
     """
-    each = [ScoresWithConfidence(believed(one.points, one.trust, feasible, NEITHER), one.trust) for one in judged]
+    each = [ScoresWithConfidence(mix_in_mean(one.points, one.trust, feasible, NEITHER), one.trust) for one in judged]
     worst = weakest(each)
-    return rounded(believed(worst.points, worst.trust, feasible, NEITHER))
+    return rounded(mix_in_mean(worst.points, worst.trust, feasible, NEITHER))
 
 
 def rounded(points: Floats) -> Ints:
-    """Round half up."""
+    """Round half up to integers."""
     scores: Ints = np.floor(points + 0.5).astype(np.int64)
     return scores

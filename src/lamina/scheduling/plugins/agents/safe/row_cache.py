@@ -1,8 +1,8 @@
 """
-What was worked out for nodes from their figures, kept for the next time.
+Cache of values computed from each node's figures.
 
-From one pod to the next of its kind, one node's figures change: those of the node the last one went to. Working the others out
-again would take milliseconds and give the same.
+From one pod to the next pod of its shape, the figures of one node change: the node that got the first pod. Computing
+the values of all nodes again would take milliseconds and give the same results.
 """
 
 from collections.abc import Callable, Hashable
@@ -10,23 +10,24 @@ from typing import Final
 
 from lamina.scheduling.state.columns import Bools, Floats
 
-# For so many kinds of questions answers are kept: 8 MB at 5,000 nodes with two figures each.
+# Maximum number of cached keys: 8 MB at 5,000 nodes with two figures each.
 MOST: Final = 64
 
 
 class RowCache:
-    """Answers of a function of each node's figures, and of nothing else, for the questions asked lately."""
+    """Cached results of a function that depends on each node's figures only."""
 
     def __init__(self, work_out: Callable[..., Floats]) -> None:
-        """Keep answers of *work_out*, which takes an array for each figure."""
+        """Cache results of *work_out*, which takes one array per figure."""
         self._work_out = work_out
         self._answers: dict[Hashable, tuple[tuple[Floats, ...], Floats]] = {}
 
     def of(self, question: Hashable, *figures: Floats) -> Floats:
         """
-        Return the answer for all nodes, to be read only.
+        Return the result for all nodes; read-only.
 
-        *question* tells apart what has other figures altogether. The figures are kept, and not to be changed any more.
+        *question* is the cache key; figures of different keys are not compared. The cache keeps the figures, so the
+        caller must not change them.
         """
         known = self._answers.pop(question, None)
         if known is None or len(known[1]) != len(figures[0]):

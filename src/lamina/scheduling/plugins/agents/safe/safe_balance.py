@@ -1,12 +1,11 @@
 """
-SafeBalance: prefer nodes that are used little and evenly over time.
+SafeBalance: prefers nodes with low and even usage over time.
 
-    risk  = (mean + margin · deviation^(1 / sensitivity)) / 2     the second within 0..1
+    risk  = (mean + margin · deviation^(1 / sensitivity)) / 2     the second term within 0..1
     score = 100 · (1 - risk), of cpu or memory, whichever is less
 
-With a sensitivity of 2 this is what kube-safe-scheduler's code does (its words say 1), with 1 it is
-LoadVariationRiskBalancing. A node counts as the mean of the others as far as nothing is known of it; *compatible* rounds to
-eleven levels, and gives such a node none.
+A sensitivity of 2 is what kube-safe-scheduler's code does (its documentation says 1); 1 is LoadVariationRiskBalancing.
+A node without data gets the mean of the others. *compatible* rounds to eleven levels and gives such a node 0.
 """
 
 from collections.abc import Hashable
@@ -32,26 +31,26 @@ SCORES: Final[StateKey[list[ScoresWithConfidence]]] = StateKey("safe-balance/jud
 
 
 class SafeBalance:
-    """Ranks by mean and deviation of use."""
+    """Scores nodes by mean and deviation of usage."""
 
     name: ClassVar = NAME
     Args: ClassVar = BalanceArgs
     reads: ClassVar = Reads(rows=READS)
 
     def __init__(self, context: PluginContext, args: BalanceArgs) -> None:
-        """Look at nodes as *args* say."""
-        self._observer = utilization_reader(context, args)
+        """Read usage as *args* say."""
+        self._reader = utilization_reader(context, args)
         self._args = args
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by what they ask for."""
+        """Return the pod's requests."""
         return demand(pod, compatible=self._args.compatible)
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Find out how each node is used; what that is worth is up to `normalize`, which knows the feasible nodes."""
+        """Compute the risk of each node; `normalize`, which knows the feasible nodes, computes the scores."""
         judged = []
         for resource, asked in zip(RESOURCES, demand(pod, compatible=self._args.compatible), strict=True):
-            observed = self._observer.look(nodes, resource, asked)
+            observed = self._reader.read(nodes, resource, asked)
             uneven = self._args.margin * observed.deviation ** (1.0 / self._args.sensitivity)
             good = 1.0 - (observed.mean + np.minimum(uneven, 1.0)) / 2.0
             if self._args.compatible:
@@ -61,7 +60,7 @@ class SafeBalance:
         return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
-        """Score; nodes of which little is known count as the mean of the feasible ones, as far as they are not believed."""
+        """Compute the scores; where trust is below 1, mix in the mean of the feasible nodes."""
         judged = state[SCORES]
         if self._args.compatible:
             worst = weakest(judged)

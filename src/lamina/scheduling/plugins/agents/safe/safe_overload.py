@@ -1,14 +1,14 @@
 """
-SafeOverload: refuse nodes that would probably be overloaded with the pod, and prefer those that hardly could be.
+SafeOverload: refuses nodes that would probably be overloaded with the pod, and prefers those with the lowest risk.
 
-    risk  = how likely a node is to be used for more than `threshold` (see `risk`), for cpu and for memory
-    no      where the risk of either exceeds `tolerance`
+    risk  = probability that usage exceeds `threshold` (see `risk`), for cpu and for memory
+    refused where the risk of either exceeds `tolerance`
     score = 100 · (1 - √(risk / tolerance)), of cpu or memory, whichever is less
 
-Nobody is refused for what is not known, or was known some time ago only: then the node's score drifts to the mean.
+A node without data, or with outdated data, is never refused; its score moves to the mean instead.
 
-*compatible* is kube-safe-scheduler to the letter: from annotations, scores cut to eleven levels, none of the points for a
-node without annotations, and certain overload where the deviation is too large for any distribution.
+*compatible* behaves exactly like kube-safe-scheduler: it reads annotations, truncates scores to eleven levels, gives
+nodes without annotations 0, and treats an impossible deviation as certain overload.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -39,7 +39,7 @@ from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "SafeOverload"
 REASON: Final = "node(s) would risk {} overload"
-# Set in a code when the pod alone is more than a node may be used for.
+# Set in a code if the pod alone would exceed the threshold.
 FINAL_BIT: Final = 1 << len(RESOURCES)
 LEVELS: Final = 10
 
@@ -47,7 +47,7 @@ SCORES: Final[StateKey[list[ScoresWithConfidence]]] = StateKey("safe-overload/ju
 
 
 class SafeOverload:
-    """Judges nodes by how likely they are to be overloaded."""
+    """Filters and scores nodes by their probability of overload."""
 
     name: ClassVar = NAME
     Args: ClassVar = OverloadArgs
@@ -63,22 +63,22 @@ class SafeOverload:
     )
 
     def __init__(self, context: PluginContext, args: OverloadArgs) -> None:
-        """Look at nodes as *args* say."""
-        self._observer = utilization_reader(context, args)
+        """Read usage as *args* say."""
+        self._reader = utilization_reader(context, args)
         self._compatible = args.compatible
         self._threshold = args.threshold / 100.0
         self._tolerance = args.tolerance / 100.0
         self._risks = RowCache(self._risk)
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by what they ask for."""
+        """Return the pod's requests."""
         return demand(pod, compatible=self._compatible)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Refuse nodes of which it is known that they would risk too much."""
+        """Refuse nodes with fresh data and too much risk."""
         codes = np.zeros(len(nodes), dtype=np.int64)
         for bit, (resource, asked) in enumerate(self._asked(pod)):
-            observed, risk = self._look(nodes, resource, asked)
+            observed, risk = self._risk_of(nodes, resource, asked)
             over: Bools = (risk > self._tolerance) & (observed.trust >= 1.0)
             codes |= over.astype(np.int64) << bit
             alone = over & (asked > self._threshold * nodes.allocatable(resource))
@@ -86,16 +86,16 @@ class SafeOverload:
         return Verdicts(codes, _tell) if codes.any() else None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Find out what each node risks; what that is worth is up to `normalize`, which knows the feasible nodes."""
+        """Compute the risk of each node; `normalize`, which knows the feasible nodes, computes the scores."""
         judged = []
         for resource, asked in self._asked(pod):
-            observed, risk = self._look(nodes, resource, asked)
+            observed, risk = self._risk_of(nodes, resource, asked)
             judged.append(ScoresWithConfidence(self._points(risk), observed.trust))
         state[SCORES] = judged
         return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
-        """Score; nodes of which little is known count as the mean of the feasible ones, as far as they are not believed."""
+        """Compute the scores; where trust is below 1, mix in the mean of the feasible nodes."""
         judged = state[SCORES]
         if self._compatible:
             worst = weakest(judged)
@@ -103,21 +103,21 @@ class SafeOverload:
         return settle(judged, feasible)
 
     def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> Sequence[dict[str, int]]:
-        """Tell what was made of each node, in percent; nothing of a resource of which nothing is known."""
-        told: list[dict[str, int]] = [{} for _ in range(len(nodes))]
+        """Return mean, deviation and risk of each node in percent; resources without data are left out."""
+        found: list[dict[str, int]] = [{} for _ in range(len(nodes))]
         for resource, asked in self._asked(pod):
-            observed, risk = self._look(nodes, resource, asked)
+            observed, risk = self._risk_of(nodes, resource, asked)
             for row in observed.trust.nonzero()[0].tolist():
-                told[row][f"{resource}_mean_percent"] = round(100 * observed.mean.item(row))
-                told[row][f"{resource}_deviation_percent"] = round(100 * observed.deviation.item(row))
-                told[row][f"{resource}_risk_percent"] = round(100 * risk.item(row))
-        return told
+                found[row][f"{resource}_mean_percent"] = round(100 * observed.mean.item(row))
+                found[row][f"{resource}_deviation_percent"] = round(100 * observed.deviation.item(row))
+                found[row][f"{resource}_risk_percent"] = round(100 * risk.item(row))
+        return found
 
     def _asked(self, pod: Pod) -> Iterator[tuple[str, int]]:
         return zip(RESOURCES, demand(pod, compatible=self._compatible), strict=True)
 
-    def _look(self, nodes: NodeView, resource: str, asked: int) -> tuple[NodeUtilization, Floats]:
-        observed = self._observer.look(nodes, resource, asked)
+    def _risk_of(self, nodes: NodeView, resource: str, asked: int) -> tuple[NodeUtilization, Floats]:
+        observed = self._reader.read(nodes, resource, asked)
         if not nodes.whole:
             return observed, self._risk(observed.mean, observed.deviation)
         return observed, self._risks.of((resource, asked), observed.mean, observed.deviation)
@@ -126,7 +126,7 @@ class SafeOverload:
         return chances(mean, deviation, self._threshold, capped=not self._compatible)[1]
 
     def _points(self, risk: Floats) -> Floats:
-        # Whoever tolerates no risk is not asked how much of it is there.
+        # With a tolerance of 0, any risk scores 0.
         part = np.minimum(risk / self._tolerance, 1.0) if self._tolerance > 0 else (risk > 0).astype(np.float64)
         free = 1.0 - np.sqrt(part)
         points: Floats = np.trunc(free * LEVELS) * (MAX_SCORE // LEVELS) if self._compatible else free * MAX_SCORE

@@ -1,15 +1,15 @@
 """
-What is known of the use of nodes, as shares of what they can give: measured, or read from annotations.
+Utilization of nodes as shares of their capacity, from measurements or annotations.
 
-    used  = (1 - w) · mean + w · forecast     where there is a forecast, else the mean
-    mean  = (used + what the pod asks for) / capacity     deviation = deviation of use / capacity     both within 0..1
+    used  = (1 - w) · mean + w · forecast     with a forecast, else the mean
+    mean  = (used + the pod's request) / capacity     deviation = deviation of usage / capacity     both within 0..1
 
-Annotations say what is *free*, in thousandths of a core and bytes: ``mean-free-cpu``, ``std-free-cpu``,
-``forcasted-free-cpu`` (spelt like this by whoever writes them), and the same for memory. A measurement is believed as far
-as it is fresh, and so are annotations that say when they were written (``lamina.dev/usage-observed-at``). Those that do not
-are believed in full. Pods that came since annotations were written are not in them.
+Annotations state what is *free*, in millicores and bytes: ``mean-free-cpu``, ``std-free-cpu``, ``forcasted-free-cpu``
+(the spelling of kube-safe-scheduler), and the same for memory. Trust in a measurement drops with its age. So does trust
+in annotations with a time stamp (``lamina.dev/usage-observed-at``); annotations without one have trust 1. Pods that
+arrived after annotations were written are not included.
 
-Of a node without capacity for a resource nothing is known in this respect.
+A node without capacity for a resource has trust 0 for it.
 """
 
 from collections.abc import Callable
@@ -32,26 +32,26 @@ MEAN: Final = "mean-free-{}"
 DEVIATION: Final = "std-free-{}"
 FORECAST: Final = "forcasted-free-{}"
 STAMP: Final = "lamina.dev/usage-observed-at"
-"""Says when the others were so; `lamina annotate usage` writes it."""
+"""Time of the other annotations; `lamina annotate usage` writes it."""
 READS: Final = frozenset({Facet.RESOURCES, Facet.USAGE, Facet.ANNOTATIONS})
-"""What of a node the answers here depend on."""
+"""Facets that the results depend on, row by row."""
 
 CpuAndMemory = tuple[int, int]
-"""Cpu and memory a pod asks for."""
+"""A pod's requests of cpu (millicores) and memory (bytes)."""
 
 
 class NodeUtilization(msgspec.Struct, frozen=True):
-    """What one resource of some nodes is used for."""
+    """Utilization of one resource on some nodes."""
 
     mean: Floats
-    """A share of the capacity; 0 where nothing is known."""
+    """Share of the capacity; 0 without data."""
     deviation: Floats
     trust: Floats
-    """From 1 (believed) down to 0 (nothing is known)."""
+    """From 1 (fresh) down to 0 (no data)."""
 
 
 class UtilizationReader:
-    """Looks at nodes as its plugin's arguments say."""
+    """Reads utilization as its plugin's arguments say."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class UtilizationReader:
         unasked: Callable[[NodeView], Floats] | None = None,
     ) -> None:
         """
-        Read from *source*; a forecast counts *forecast_weight* percent.
+        Read from *source*; *forecast_weight* is in percent.
 
-        *dated*: annotations grow old. *unasked* says how much cpu is in use beyond what was measured and asked for.
+        *dated*: annotations lose trust with age. *unasked* returns expected cpu usage beyond measurements and requests.
         """
         self._usage = context.usage
         self._source = source
@@ -73,12 +73,13 @@ class UtilizationReader:
         self._dated = dated
         self._unasked = unasked
 
-    def look(self, nodes: NodeView, resource: str, demand: float = 0) -> NodeUtilization:
-        """Say how a resource is used, with a pod that asks for *demand* of it."""
+    def read(self, nodes: NodeView, resource: str, demand: float = 0) -> NodeUtilization:
+        """Return the utilization of a resource, including a pod that requests *demand*."""
         capacity = nodes.allocatable(resource).astype(np.float64)
         used, deviation, trust = self._known(nodes, resource, capacity)
         known = (trust > 0) & (capacity > 0)
-        # Divided by, not multiplied with what one unit is worth: a node at its threshold is not to be rounded beyond it.
+        # A division instead of a multiplication with the inverse: a node at its threshold must not be rounded beyond
+        # it.
         capacity = np.maximum(capacity, 1.0)
         mean = np.where(known, (used + demand) / capacity, 0.0)
         return NodeUtilization(
@@ -120,13 +121,13 @@ class UtilizationReader:
 
 
 def utilization_reader(context: PluginContext, args: StatisticsArgs) -> UtilizationReader:
-    """Make one as *args* say; what is compatible reads annotations, and asks for no date."""
+    """Return a reader for *args*; compatible plugins read annotations and ignore their age."""
     source: Source = "annotations" if args.compatible else args.source
     return UtilizationReader(context, source, args.forecast_weight, dated=not args.compatible)
 
 
 def demand(pod: Pod, *, compatible: bool = False) -> CpuAndMemory:
-    """Say what a pod asks for; *compatible*: without its overhead, and with sidecars as if they were to end."""
+    """Return a pod's requests; *compatible* ignores overhead and treats sidecars as ordinary init containers."""
     asked = dict(pod.requests)
     if compatible:
         containers = resources.add(*(container.requests for container in pod.containers))

@@ -1,4 +1,4 @@
-"""LayerLocality: prefer nodes where the pod could start soonest, as far as its images go."""
+"""LayerLocality: prefers nodes where the pod's images are ready soonest."""
 
 from lamina.scheduling.plugins.locality.layer_locality.args import Barrier, LayerLocalityArgs
 from lamina.scheduling.plugins.locality.layer_locality.plugin import LayerLocality

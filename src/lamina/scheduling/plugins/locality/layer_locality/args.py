@@ -1,4 +1,4 @@
-"""What can be set about LayerLocality, and what pods and namespaces can say about it."""
+"""Arguments of LayerLocality, and its annotation on pods and namespaces."""
 
 import re
 from collections.abc import Mapping
@@ -22,19 +22,19 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 class Barrier(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """
-    The price of a node that would be more loaded than the others.
+    Penalty in seconds for nodes that would be more loaded than the others.
 
-    Excess load is counted in large pods: (load with the pod - mean load) / size of a large pod.
+    Excess load is measured in large pods: (load with the pod - mean load) / size of a large pod.
     """
 
     begin: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.5
-    """Up to here it is free."""
+    """Excess up to which there is no penalty."""
     width: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.8
-    """So much further on it is out of the question; the price rises to infinity on the way."""
+    """At begin + width, a node scores 0; the penalty rises to infinity on the way."""
     seconds: Seconds = 5.0
-    """What it costs half-way."""
+    """Penalty half-way, in seconds."""
     floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.10
-    """A large pod takes at least this share of a node, however small the recent ones were."""
+    """Minimum size of a large pod as a share of a node, even if recent pods were smaller."""
 
 
 class LayerLocalityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
@@ -42,24 +42,24 @@ class LayerLocalityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
 
     mode: Literal["seconds", "bytes", "original"] = "seconds"
     knowledge: Literal["layers", "images"] = "layers"
-    """*images*: as if nobody knew that images share layers; to see what knowing it is worth."""
+    """*images* ignores shared layers, to measure what knowledge of layers is worth."""
     half_score: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 5.0
-    """Seconds at which half of the score is gone."""
+    """Seconds at which the score has dropped to half."""
     neutral: Seconds = 0.5
-    """Waiting for less than this is no reason to prefer another node."""
+    """Waiting times below this many seconds are treated as 0."""
     byte_price: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.25
-    """What a second of download counts beside the waiting: where waiting is equal, whoever downloads less wins."""
+    """Penalty per second of download; among nodes with equal waiting time, the one with less to download wins."""
     bandwidth: Rate = DOWNLOAD
-    """Bytes per second of nodes that did not say."""
+    """Download rate in bytes per second for nodes without a measured rate."""
     unpack_rate: Rate = UNPACK
-    """Unpacked bytes per second of nodes that did not say."""
+    """Unpack rate in unpacked bytes per second for nodes without a measured rate."""
     barrier: Barrier | None = Barrier()
     replica_share: Share = 0.2
-    """No node gets more than this share of a controller's pods (or one pod) if it can be helped; 1: any share."""
+    """Maximum share of a controller's pods per node (at least one pod), if another node is feasible; 1: no limit."""
 
 
 def wish(annotations: Mapping[str, str]) -> tuple[int | None, str]:
-    """Read how much layers shall count, in percent (None: nothing said), and what is wrong with what was said."""
+    """Parse the annotation: the weight of layers in percent (None if missing), and an error message."""
     said = annotations.get(ANNOTATION)
     if said is None:
         return None, ""

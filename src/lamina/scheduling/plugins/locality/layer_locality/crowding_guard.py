@@ -1,11 +1,12 @@
 """
-The crowding guard: what keeps locality from heating nodes.
+Crowding guard: keeps locality from overloading nodes.
 
     x       = (load with the pod - mean load with the pod) / size of a large pod
-    barrier = 0  up to `begin`;  seconds · (x - begin) / (end - x)  up to `end`;  out of the question from there
+    barrier = 0  up to `begin`;  seconds · (x - begin) / (end - x)  up to `end`;  score 0 from there
 
-A node near the mean pays nothing; one that is a large pod ahead of it has to earn that by being ready sooner. A controller's
-pods are spread by themselves: a node with more than its share of them is out, unless every feasible node is.
+A node near the mean load has no penalty. A node that is a large pod ahead must make up for it by being ready sooner.
+Pods of one controller are spread separately: a node with more than its share of them scores 0, unless every feasible
+node has.
 """
 
 import math
@@ -22,20 +23,20 @@ from lamina.scheduling.state.view import NodeView
 
 
 class NodeCrowding(msgspec.Struct, frozen=True):
-    """What there is to know about nodes before it is clear which of them are feasible."""
+    """Load and replicas of nodes, before feasibility is known."""
 
     before: Floats
-    """The load of each node."""
+    """Load of each node."""
     after: Floats
-    """The same with the pod on it."""
+    """Load of each node with the pod."""
     owned: Ints | None
-    """How many pods of the same controller each has; None for a pod without."""
+    """Number of pods of the same controller on each node; None for a pod without a controller."""
     most: int
-    """How many of them a node may have."""
+    """Maximum number of them per node."""
 
 
 def read_crowding(load: ClusterLoad, share: float, pod: Pod, nodes: NodeView) -> NodeCrowding:
-    """Look at the nodes with a pod in mind; *share* is that of a controller's pods that one node may have."""
+    """Collect load and replicas for a pod; *share* is the maximum share of a controller's pods per node."""
     key = owner_key(pod) if share < 1 else None
     if key is None:
         return NodeCrowding(load.of(nodes), load.of(nodes, pod), None, 0)
@@ -44,15 +45,15 @@ def read_crowding(load: ClusterLoad, share: float, pod: Pod, nodes: NodeView) ->
 
 
 def barrier(price: Barrier, load: ClusterLoad, pod: Pod, crowd: NodeCrowding, feasible: Bools) -> tuple[Floats, Bools]:
-    """Return what each node costs in seconds for being crowded, and which are out of the question."""
-    # Of the nodes that can have it: beside much larger ones a pod looks small, and each of them would seem far ahead.
+    """Return each node's penalty in seconds, and which nodes score 0."""
+    # Only feasible nodes: measured against much larger nodes, a pod looks small and feasible nodes seem far ahead.
     share = float((crowd.after - crowd.before).dot(feasible)) / max(int(np.count_nonzero(feasible)), 1)
     large = max(price.floor, load.large(pod), share)
     excess = crowd.after - (load.mean_with(pod, crowd.before, feasible, share) + price.begin * large)
     excess *= 1 / large
     out: Bools = excess >= price.width
     room = price.width - excess
-    # Where it is out of the question the price is of no interest, as long as it is a number.
+    # The penalty of excluded nodes is not used, but it must be a number.
     np.putmask(room, out, 1.0)
     np.maximum(excess, 0.0, out=excess)
     excess *= price.seconds
@@ -61,9 +62,9 @@ def barrier(price: Barrier, load: ClusterLoad, pod: Pod, crowd: NodeCrowding, fe
 
 
 def crowded(crowd: NodeCrowding, feasible: Bools) -> Bools | None:
-    """Return which nodes have their share of the pods of one controller already; None when that rules out none, or all."""
+    """Return which nodes have their share of a controller's pods already; None if that excludes no node, or all."""
     if crowd.owned is None:
         return None
     over: Bools = crowd.owned >= crowd.most
-    # Somebody feasible who is not over, that is.
+    # At least one feasible node must be below the limit.
     return over if np.count_nonzero(over) and np.count_nonzero(feasible > over) else None

@@ -1,4 +1,4 @@
-"""What layers had to do with a decision, told layer by layer and in seconds and bytes saved."""
+"""LayerLocality's part of a decision: layers of the chosen node, and seconds and bytes saved."""
 
 from typing import Final
 
@@ -14,42 +14,42 @@ from lamina.scheduling.state.columns import Bools, Floats
 from lamina.scheduling.state.view import NodeView
 
 OUT: Final = -1
-"""What crowding costs a node that is out of the question, in `facts`."""
+"""Crowding penalty in `facts` of a node that scores 0."""
 
 
 def facts(
     inventory: Inventory, ready: Readiness, nodes: NodeView, guard: Floats | None, out: Bools | None
 ) -> list[dict[str, int]]:
-    """Tell of each node what is there, coming and missing in bytes, and how long it takes; nothing where nobody knows."""
-    told: list[dict[str, int]] = []
+    """Return each node's present, arriving and missing bytes and times in ms; empty if its layers are unknown."""
+    found: list[dict[str, int]] = []
     for position in range(len(nodes)):
         row = nodes.row(position)
         wanted = _wanted(inventory, ready, row)
         if wanted is None or np.isnan(ready.seconds[row]):
-            told.append({})
+            found.append({})
             continue
         at = np.array([row], dtype=np.intp)
-        lacking, missing = (not_held_at(inventory.index, wanted, at, coming=one)[0] for one in (False, True))
+        not_held, missing = (not_held_at(inventory.index, wanted, at, coming=one)[0] for one in (False, True))
         price = 0 if guard is None else round(1000 * float(guard[position]))
         # By prefix, a blob that two images have on top of different layers is downloaded twice.
         total = int((wanted.chains if inventory.index.by_prefix[row] else wanted.blobs).total)
-        told.append(
+        found.append(
             {
-                "present": total - int(lacking[0]),
-                "arriving": int(lacking[0] - missing[0]),
+                "present": total - int(not_held[0]),
+                "arriving": int(not_held[0] - missing[0]),
                 "missing": int(missing[0]),
                 "total": total,
                 "ready_ms": round(1000 * float(ready.seconds[row])),
                 "crowding_ms": OUT if out is not None and out[position] else price,
             }
         )
-    return told
+    return found
 
 
-def story(
+def explanation(
     inventory: Inventory, ready: Readiness, nodes: NodeView, best: tuple[int, int], feasible: Bools, *, layers: bool
 ) -> LocalityExplanation | None:
-    """Tell what the chosen row of *best* has, and what that saves against the mean and the second (-1: none)."""
+    """Return the chosen row's layers and its savings against the mean and the runner-up (-1 if there is none)."""
     chosen, runner_up = best
     wanted = _wanted(inventory, ready, chosen)
     if wanted is None or np.isnan(ready.seconds[chosen]):
@@ -82,18 +82,18 @@ def _layers(inventory: Inventory, wanted: LayerSet, row: int) -> tuple[LayerStat
     index, arrivals = inventory.index, inventory.arrivals
     by_prefix = bool(index.by_prefix[row])
     etas = arrivals.on(row)
-    told: dict[str, LayerState] = {}
+    found: dict[str, LayerState] = {}
     for image in wanted.images:
         states = index.states(image, row, by_prefix=by_prefix)
         for layer, state in zip(image.layers, states, strict=True):
-            if layer.digest in told:
+            if layer.digest in found:
                 continue
             if state == HELD:
-                told[layer.digest] = LayerState(layer.digest, layer.size, "present")
+                found[layer.digest] = LayerState(layer.digest, layer.size, "present")
             elif state == COMING:
                 waits = [eta for coming, eta in etas if any(one.digest == layer.digest for one in coming.layers)]
                 wait = max(min(waits, default=arrivals.clock) - arrivals.clock, 0.0)
-                told[layer.digest] = LayerState(layer.digest, layer.size, "arriving", wait)
+                found[layer.digest] = LayerState(layer.digest, layer.size, "arriving", wait)
             else:
-                told[layer.digest] = LayerState(layer.digest, layer.size, "missing")
-    return tuple(told.values())
+                found[layer.digest] = LayerState(layer.digest, layer.size, "missing")
+    return tuple(found.values())

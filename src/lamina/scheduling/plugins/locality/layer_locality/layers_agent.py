@@ -1,11 +1,13 @@
 """
-The scheduling agent `layers`: LayerLocality for whoever is asked for eleven levels instead of a hundred points.
+Scheduling agent `layers`: LayerLocality for the extender, with a logarithmic scale of levels.
 
-    level = 10 - log2(1 + 10 · E/T)     rounded; E and T as in the score, so that E/T = 100/points - 1
+    level = 10 - log2(1 + 10 · E/T)     rounded; E and T as in the score, so that E/T = 100/score - 1
 
-Tenths of the points would do near the top and nowhere else: a node that is ready in two minutes and one that takes four
-would be alike. On this scale every level is about a doubling of the wait: with T at its default of 5 seconds 10 means
-ready, 9 half a second, 7 four seconds, 5 a quarter of a minute, 3 a minute, 0 eight minutes and more.
+Tenths of the score would only work near the top: a node that is ready in two minutes and one that takes four would get
+the same level. On this scale each level is about a doubling of the wait. With T at its default of 5 seconds:
+
+    level     10     9       7     5      3      0
+    wait      none   0.5 s   4 s   15 s   60 s   480 s or more
 """
 
 import math
@@ -15,7 +17,7 @@ from lamina.scheduling.contract.scheduling_agent import HIGHEST, POINTS, Schedul
 from lamina.scheduling.plugins.locality.layer_locality.plugin import LayerLocality
 
 FINENESS: Final = 10
-"""The first level is gone after the tenth part of T."""
+"""The first level is lost at a tenth of T."""
 
 
 def level(points: int) -> int:

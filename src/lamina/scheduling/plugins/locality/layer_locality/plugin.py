@@ -1,17 +1,17 @@
 """
-LayerLocality: prefer nodes where the pod could start soonest, as far as its images go.
+LayerLocality: prefers nodes where the pod's images are ready soonest.
 
-    E     = seconds until its images are ready + price of the bytes only it would download + price of crowding
-    score = 100 · T / (T + E)     0 where crowding puts a node out of the question
+    E     = seconds until the images are ready + penalty for bytes to download + penalty for crowding
+    score = 100 · T / (T + E)     0 on nodes that the crowding guard excludes
 
-The scale is absolute: what a node is worth does not depend on the others, except through the mean load, and the first
-seconds count most. Far out on it seconds are less than a point; so that there, too, whoever downloads less wins where waiting
-is equal, a score is rounded down where something worth mentioning has to be downloaded, and up where not.
+The scale is absolute: a node's score does not depend on other nodes, except through the mean load. The first seconds
+matter most. At long waiting times, a second is worth less than one point. To let less download win there too, scores
+are rounded down on nodes with a significant download, and up on the others.
 
-Absence of data is never data: with an image nobody can resolve the plugin has nothing to say; a node that reported nothing
-counts as the mean of the feasible ones that did, and one whose report grows old drifts there.
+Missing data is never treated as data. If an image is unknown, the plugin skips the pod. A node without a report gets
+the mean of the feasible nodes with reports, and a node with an outdated report moves towards that mean.
 
-Other modes, for comparison: *bytes* (the share of bytes that need not be downloaded, guarded alike) and *original*.
+Other modes, for comparison: *bytes* (share of bytes that need no download, with the same guard) and *original*.
 """
 
 from collections.abc import Hashable, Sequence
@@ -42,30 +42,30 @@ from lamina.scheduling.state.pod_counts import owner_key
 from lamina.scheduling.state.view import NodeView
 
 NAME: Final = "LayerLocality"
-# What is taken off a score before it is rounded up: what rounds it up, to the nearest number, and down. Whole numbers stay.
+# Subtracted from a score before it is rounded up: to round up, to the nearest integer, and down. Integers stay.
 UP: Final = 1e-9
 NEAREST: Final = 0.5
 DOWN: Final = 1.0 - 1e-9
 
 
 class LocalityScores(msgspec.Struct, frozen=True):
-    """What is known of all nodes before it is clear which of them are feasible."""
+    """Costs of all nodes, before feasibility is known."""
 
     seconds: Floats
-    """Until the images are ready, with the price of the download; 0 where that is not known."""
+    """Seconds until the images are ready, with the penalty for the download; 0 where unknown."""
     trust: Floats | None
-    """How far that is believed, from 0 (nothing is known) to 1; None where all of it is."""
+    """Trust in that, from 0 (unknown) to 1; None if all are 1."""
     rounding: Floats
     crowd: NodeCrowding
 
 
-SCORES: Final[StateKey[LocalityScores]] = StateKey("layer-locality/judged")
+SCORES: Final[StateKey[LocalityScores]] = StateKey("layer-locality/costs")
 PRICED: Final[StateKey[tuple[Floats | None, Bools | None]]] = StateKey("layer-locality/priced")
-"""What crowding costs each node in seconds, and which are out of the question."""
+"""Crowding penalty of each node in seconds, and which nodes score 0."""
 
 
 class LayerLocality:
-    """Ranks by seconds until the pod's images are ready."""
+    """Scores nodes by the seconds until the pod's images are ready."""
 
     name: ClassVar = NAME
     Args: ClassVar = LayerLocalityArgs
@@ -77,7 +77,7 @@ class LayerLocality:
     among_asked: ClassVar = True
 
     def __init__(self, context: PluginContext, args: LayerLocalityArgs) -> None:
-        """Look at the context's inventory and load."""
+        """Use the context's inventory and load."""
         self._inventory = context.inventory
         self._wants = context.inventory.wants
         self._load = context.load
@@ -87,26 +87,26 @@ class LayerLocality:
         context.inventory.rates.assume(args.bandwidth, args.unpack_rate)
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by their images, size, controller, and what they or their namespace say about locality."""
+        """Return images, requests, controller and namespace of the pod, and its annotation."""
         return (pod.images, pod.scoring_requests, owner_key(pod), pod.namespace, wish(pod.annotations)[0])
 
     def notes(self, pod: Pod) -> str:
-        """Say what is wrong with the pod's or its namespace's annotation."""
+        """Return what is wrong with the annotation of the pod or its namespace."""
         return wish(pod.annotations)[1] or wish(self._namespaces.get(pod.namespace, {}))[1]
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Abstain when nobody wants to know, or one of the images is not known."""
+        """Skip pods without images or with unknown images, and pods whose annotation disables the plugin."""
         if self._percent(pod) == 0 or not pod.images:
             return SKIP
         return None if self._args.mode == "original" or self._ready(pod) is not None else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Find out what each node costs; what that is worth is up to `normalize`, which knows the feasible nodes."""
+        """Compute the cost of each node; `normalize`, which knows the feasible nodes, computes the scores."""
         if self._args.mode == "original":
             scores = ryax_formula.score(self._inventory, pod, nodes).astype(np.float64)
             return np.rint(self._weighed(pod, scores)).astype(np.int64)
         ready = self._ready(pod)
-        assert ready is not None, "asked for pods with known images only"
+        assert ready is not None, "pre_score skips pods with unknown images"
         seconds, rounding, unknown = self._waiting(ready, nodes)
         trust = self._inventory.trust.of(nodes.rows, nodes.height)
         if trust is not None or unknown is not None:
@@ -120,18 +120,18 @@ class LayerLocality:
         return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
-        """Score; nodes of which little is known count as the mean of the feasible ones, as far as they are not believed."""
+        """Compute the scores; where trust is below 1, mix in the mean of the feasible nodes."""
         if self._args.mode == "original":
             return scores
-        judged = state[SCORES]
-        seconds = judged.seconds
-        if judged.trust is not None:
-            seconds = judged.trust * seconds + (1.0 - judged.trust) * self._mean(judged, judged.trust, feasible)
-        guard, out = state[PRICED] = self._guard(pod, judged.crowd, feasible)
-        return self._scored(pod, seconds, judged.rounding, guard, out)
+        costs = state[SCORES]
+        seconds = costs.seconds
+        if costs.trust is not None:
+            seconds = costs.trust * seconds + (1.0 - costs.trust) * self._mean(costs, costs.trust, feasible)
+        guard, out = state[PRICED] = self._guard(pod, costs.crowd, feasible)
+        return self._scored(pod, seconds, costs.rounding, guard, out)
 
     def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> Sequence[dict[str, int]]:
-        """Tell what is there, what is coming and what is missing, and how long that takes."""
+        """Return present, arriving and missing bytes, and waiting times."""
         ready = self._ready(pod)
         if ready is None:
             return [{}] * len(nodes)
@@ -148,17 +148,17 @@ class LayerLocality:
         *,
         full: bool = True,
     ) -> LocalityExplanation | None:
-        """Tell layer by layer what the chosen node has, and what choosing it saves."""
+        """Return the layers of the chosen node and the savings of the choice."""
         ready = self._ready(pod)
         if ready is None:
             return None
         self._wants.look(ready, nodes.height)
-        return explanation_part.story(self._inventory, ready, nodes, best, feasible, layers=full)
+        return explanation_part.explanation(self._inventory, ready, nodes, best, feasible, layers=full)
 
     # -- parts of the score ------------------------------------------------------------------------------------------
 
     def _ready(self, pod: Pod) -> Readiness | None:
-        # Never kept from one call to the next: what is not asked for long enough is let go.
+        # Never stored between calls: the readiness cache evicts what is not requested for some time.
         return self._wants.readiness(pod.images, whole_only=self._whole_only)
 
     def _percent(self, pod: Pod) -> int:
@@ -169,9 +169,9 @@ class LayerLocality:
 
     def _waiting(self, ready: Readiness, nodes: NodeView) -> tuple[Floats, Floats, Bools | None]:
         """
-        Return what each node costs in seconds before crowding, how that rounds, and where nothing is known (None: nowhere).
+        Return each node's cost in seconds without crowding, its rounding, and flags for unknown nodes (None if none).
 
-        Kept with the readiness: as a rule the same image was asked for before and nothing about it has changed since.
+        Cached with the readiness: usually the same image was requested before and nothing about it changed.
         """
         self._wants.look(ready, nodes.height)
         key = (self._args, ready.timed, nodes.height)
@@ -190,11 +190,11 @@ class LayerLocality:
         return kept
 
     def _cost(self, ready: Readiness, nodes: NodeView, price: Floats) -> Floats:
-        """Return what each node costs in seconds before crowding; NaN where that is not known."""
+        """Return each node's cost in seconds without crowding; NaN where unknown."""
         if self._args.mode == "bytes":
-            # Such that the score is the share of bytes that need not be downloaded.
-            lacking = np.where(np.isnan(ready.seconds), np.nan, ready.download)[: nodes.height][nodes.rows]
-            return self._args.half_score / np.maximum(1.0 - lacking, 1e-6) - self._args.half_score
+            # Makes the score equal to the share of bytes that need no download.
+            not_held = np.where(np.isnan(ready.seconds), np.nan, ready.download)[: nodes.height][nodes.rows]
+            return self._args.half_score / np.maximum(1.0 - not_held, 1e-6) - self._args.half_score
         seconds = ready.seconds[: nodes.height][nodes.rows].copy()
         np.putmask(seconds, seconds < self._args.neutral, 0.0)
         if self._args.byte_price:
@@ -202,16 +202,16 @@ class LayerLocality:
         return seconds
 
     def _rounding(self, price: Floats) -> Floats:
-        """Return what to take off before rounding up: less where no download worth mentioning is needed."""
+        """Return what to subtract before rounding up: less on nodes without a significant download."""
         if self._args.mode == "bytes" or not self._args.byte_price:
             return np.full(len(price), NEAREST)
         return np.where(price > self._args.neutral, DOWN, UP)
 
-    def _mean(self, judged: LocalityScores, trust: Floats, feasible: Bools) -> float:
-        """Return the seconds that are worth as much as the mean of the feasible nodes, each as far as it is believed."""
+    def _mean(self, costs: LocalityScores, trust: Floats, feasible: Bools) -> float:
+        """Return the seconds whose score equals the mean score of the feasible nodes, weighted by trust."""
         half, weights = self._args.half_score, np.where(feasible, trust, 0.0)
         total = float(weights.sum())
-        worth = float(np.dot(half / (half + judged.seconds), weights))
+        worth = float(np.dot(half / (half + costs.seconds), weights))
         return half * total / worth - half if total > 0 else 0.0
 
     def _guard(self, pod: Pod, crowd: NodeCrowding, feasible: Bools) -> tuple[Floats | None, Bools | None]:

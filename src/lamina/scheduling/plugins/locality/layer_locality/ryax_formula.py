@@ -1,10 +1,10 @@
 """
-The original formula of layer locality, exactly, to compare with.
+Ryax's original formula of layer locality, unchanged, for comparison.
 
     score = int(100 · mean over containers of min(1, bytes of the image's layers on the node / bytes of the image))
 
-As published: regular containers only, each counting the same; a layer counts wherever it lies; and what an image consists
-of is learned from nodes that hold it, so one that no node holds scores 0 everywhere.
+As published: only regular containers, all with equal weight; a layer is included in any position of the image. Layers
+of an image are known only while a node holds it, so an image that no node holds scores 0 everywhere.
 """
 
 import numpy as np

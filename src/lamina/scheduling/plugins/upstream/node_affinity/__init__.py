@@ -1,1 +1,1 @@
-"""NodeAffinity: node selector and node affinity of pods, and those a configuration adds for all of them."""
+"""NodeAffinity: node selector and node affinity of pods, and the affinity that a configuration adds to all pods."""

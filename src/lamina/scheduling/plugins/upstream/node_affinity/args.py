@@ -1,4 +1,4 @@
-"""What a configuration can add to every pod's node affinity, as upstream writes it in ``pluginConfig``."""
+"""Arguments of NodeAffinity: affinity that a configuration adds to every pod, in upstream's format."""
 
 from collections.abc import Iterable
 from typing import Annotated, Final, Literal
@@ -14,7 +14,7 @@ PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class AddedRequirement(msgspec.Struct, frozen=True, kw_only=True):
-    """One condition on a label or on the name."""
+    """A condition on a label or on the node's name."""
 
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
@@ -28,28 +28,28 @@ class AddedTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     match_fields: tuple[AddedRequirement, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what upstream refuses."""
+        """Reject what upstream rejects."""
         wrong = self.term.malformed()
         if wrong is not None:
             raise ValueError(
-                f"{wrong.key!r} {wrong.operator} {list(wrong.values)} is no condition that a node can be held against; "
+                f"{wrong.key!r} {wrong.operator} {list(wrong.values)} is not a valid node selector requirement; "
                 "check key, operator and values"
             )
 
     @property
     def term(self) -> NodeSelectorTerm:
-        """The same as a pod would have it."""
+        """The term in the format of pods."""
         return NodeSelectorTerm(_requirements(self.match_expressions), _requirements(self.match_fields))
 
 
 class AddedTerms(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Terms of which one must match."""
+    """Terms of which at least one must match."""
 
     node_selector_terms: tuple[AddedTerm, ...]
 
 
 class AddedPreference(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that everybody would rather have."""
+    """Preferred nodes, with their weight."""
 
     weight: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
     preference: AddedTerm
@@ -69,14 +69,14 @@ class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def required(self) -> NodeSelector | None:
-        """Where every pod must go; None: anywhere."""
+        """Node selector that every pod must match; None without one."""
         if self.added_affinity is None or self.added_affinity.required is None:
             return None
         return NodeSelector(tuple(one.term for one in self.added_affinity.required.node_selector_terms))
 
     @property
     def preferred(self) -> tuple[PreferredNodes, ...]:
-        """Where every pod would rather go."""
+        """Preferences that apply to every pod."""
         added = self.added_affinity
         return (
             () if added is None else tuple(PreferredNodes(one.weight, one.preference.term) for one in added.preferred)

@@ -1,8 +1,8 @@
 """
-NodeAffinity: a pod goes to nodes that its node selector and required affinity match, and rather to preferred ones.
+NodeAffinity: requires nodes that match the pod's node selector and required affinity, and scores preferred nodes.
 
-Which nodes a term matches is kept as an array and patched as labels change (`Topology`), so thousands of pods with the
-same affinity share one look at the nodes. Numbers and words are upstream's.
+The nodes that a term matches are kept as an array and updated as labels change (`Topology`). Pods with the same
+affinity share the array. Numbers and messages are upstream's.
 """
 
 from collections.abc import Hashable
@@ -38,7 +38,7 @@ ENFORCED, OWN = REFUSALS
 
 
 class NodeAffinity:
-    """Filters by what is required, ranks by what is preferred."""
+    """Filters by required affinity and scores by preferred affinity."""
 
     name: ClassVar = NAME
     Args: ClassVar = NodeAffinityArgs
@@ -46,19 +46,19 @@ class NodeAffinity:
     retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.NODE_LABELS})
 
     def __init__(self, context: PluginContext, args: NodeAffinityArgs) -> None:
-        """Require and prefer of every node what *args* add."""
+        """Add the affinity of *args* to every pod."""
         self._context = context
         self._required = args.required
         self._preferred = args.preferred
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by all they say about nodes."""
+        """Return the pod's node selector and node affinity."""
         return (pod.node_selector, pod.required_nodes, pod.preferred_nodes)
 
-    # -- what is required --------------------------------------------------------------------------------------------
+    # -- required affinity -------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | PreFilterResult | None:
-        """Name the nodes, if the pod does."""
+        """Restrict the evaluation to the nodes that the pod names, if it names any."""
         if not pod.node_selector and pod.required_nodes is None and self._required is None:
             return SKIP
         names = named_nodes(pod.required_nodes)
@@ -67,7 +67,7 @@ class NodeAffinity:
         return PreFilterResult(names) if names else unresolvable(REASON_CONFLICT)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Refuse what the configuration's affinity leaves out, then what the pod's own does."""
+        """Refuse nodes that the configuration's affinity excludes, then those that the pod's own excludes."""
         codes = np.zeros(len(nodes), dtype=np.int64)
         if pod.node_selector or pod.required_nodes is not None:
             codes[~nodes.selected((pod.node_selector, pod.required_nodes))] = OWN
@@ -75,35 +75,35 @@ class NodeAffinity:
             codes[~nodes.selected(((), self._required))] = ENFORCED
         return Verdicts(codes, REFUSALS.__getitem__) if codes.any() else None
 
-    # -- what is preferred -------------------------------------------------------------------------------------------
+    # -- preferred affinity ------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Stay out of it where nothing is preferred; fail where what is preferred makes no sense, as upstream does."""
+        """Skip pods without preferences; fail for an invalid preference, as upstream does."""
         if not pod.preferred_nodes and not self._preferred:
             return SKIP
         for one in pod.preferred_nodes:
             wrong = one.term.malformed() if one.weight else None
             if wrong is not None:
                 return failed(
-                    f"preferred node affinity asks for {wrong.key!r:.80} {wrong.operator!r:.80}, which makes no sense"
+                    f"preferred node affinity has an invalid requirement: {wrong.key!r:.80} {wrong.operator!r:.80}"
                 )
         return None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Add up the weights of the terms that match."""
+        """Return the sum of the weights of matching terms."""
         total = np.zeros(len(nodes), dtype=np.int64)
         for one in (*self._preferred, *pod.preferred_nodes):
             total += _worth(one, nodes)
         return total
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
-        """Give 100 to the node that is preferred most."""
+        """Scale scores so that the most preferred feasible node gets 100."""
         return normalized(scores, feasible)
 
-    # -- another look ------------------------------------------------------------------------------------------------
+    # -- retries -----------------------------------------------------------------------------------------------------
 
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
-        """Say whether the node is one the pod can have now and could not before."""
+        """Return whether the changed node matches now and did not match before."""
         node = self._context.node(change.row).node
         if node is None:
             return True

@@ -1,1 +1,1 @@
-"""NodePorts: ports of nodes that pods ask for, and which of them are taken."""
+"""NodePorts: host ports that pods request, and those in use on each node."""

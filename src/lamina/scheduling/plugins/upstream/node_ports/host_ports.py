@@ -1,9 +1,9 @@
 """
-Which ports of which rows pods hold: the node fact of NodePorts.
+Node fact of NodePorts: which host ports are in use on which rows.
 
-Few pods ask for a port of their node, so this is kept by port and not by row: a pod that asks for none costs nothing, and
-one that does looks up its own ports and finds the rows where they are taken. Two pods can share a port on different
-addresses of a node, but not with one that took it on all of them.
+Few pods request host ports, so the fact is indexed by port, not by row. A pod without host ports costs nothing, and a
+pod with host ports looks up its own ports. Two pods can share a port on different addresses of a node, but not with a
+pod that uses it on all addresses.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,45 +14,45 @@ from lamina.model.pod import ANY_IP, HostPort, Pod
 from lamina.scheduling.state.node_facts import Placements
 
 Where = dict[int, int]
-"""Row → how many pods hold the port there; more than one if another scheduler placed them without asking."""
+"""Row → number of pods that use the port there; more than one if another scheduler ignored the conflict."""
 Addresses = dict[str, Where]
 PortKey = tuple[str, int]
-"""A protocol and a number."""
+"""Protocol and port number."""
 
 NOWHERE: Final[Addresses] = {}
 
 
 class HostPorts:
-    """Ports by protocol and number, then by address, then by row."""
+    """Ports in use, by protocol and number, then by address, then by row."""
 
     __slots__ = ("_held",)
 
     def __init__(self) -> None:
-        """Start with every port free."""
+        """Start with all ports free."""
         self._held: dict[PortKey, Addresses] = {}
 
     @property
     def name(self) -> str:
-        """By what the fact is known."""
+        """Identifies the fact."""
         return "host-ports"
 
     def counts(self, pod: Pod) -> tuple[HostPort, ...]:
-        """Return the ports of the node that a pod asks for."""
+        """Return the host ports that a pod requests."""
         return pod.host_ports
 
     def put(self, row: int, node: Node | None) -> bool:
-        """Ports are taken by pods, not by nodes."""
+        """Return False: nodes do not use ports, pods do."""
         return False
 
     def add(self, row: int, pod: Pod) -> bool:
-        """Note that a pod on a row holds its ports."""
+        """Mark a pod's ports as in use on a row."""
         for port in pod.host_ports:
             where = self._held.setdefault((port.protocol, port.port), {}).setdefault(port.ip, {})
             where[row] = where.get(row, 0) + 1
         return True
 
     def remove(self, row: int, pod: Pod) -> bool:
-        """Note that a pod on a row gave its ports back."""
+        """Release a pod's ports on a row."""
         for port in pod.host_ports:
             addresses = self._held[port.protocol, port.port]
             where = addresses[port.ip]
@@ -67,19 +67,19 @@ class HostPorts:
         return True
 
     def as_if(self, gone: Placements, there: Placements) -> "HostPorts":
-        """Answer as if some pods were gone and others were there."""
+        """Return the ports without the pods *gone* and with the pods *there*."""
         return SupposedPorts(self, gone, there)
 
     def taken(self, ports: Iterable[HostPort]) -> list[int]:
-        """List the rows where one of these is taken, repeats included."""
+        """List the rows where one of these ports is in use, with repeats."""
         return [row for where in self._in_the_way(ports) for row in where]
 
     def taken_on(self, row: int, ports: Iterable[HostPort]) -> bool:
-        """Say whether one of these is taken on a row."""
+        """Return whether one of these ports is in use on a row."""
         return any(row in where for where in self._in_the_way(ports))
 
     def addresses(self, key: PortKey) -> Addresses:
-        """Return the addresses on which a port is taken, and where; to be read only."""
+        """Return the addresses on which a port is in use, with their rows; read-only."""
         return self._held.get(key, NOWHERE)
 
     def _in_the_way(self, ports: Iterable[HostPort]) -> Iterator[Where]:
@@ -90,23 +90,23 @@ class HostPorts:
 
 
 class SupposedPorts(HostPorts):
-    """The ports as they would be: those of the pods in question are counted apart."""
+    """Ports in use under a hypothesis."""
 
     __slots__ = ("_more", "_real")
 
     def __init__(self, real: HostPorts, gone: Placements, there: Placements) -> None:
-        """Look at *real*; take away what pods that would be *gone* hold, and add what those *there* would."""
+        """Read *real*, without the ports of the pods *gone* and with those of the pods *there*."""
         super().__init__()
         self._real = real
         self._more: dict[PortKey, list[tuple[str, int, int]]] = {}
-        """For a port: address, row, and how many pods more (or fewer) would hold it."""
+        """Port → (address, row, change in the number of pods that use it)."""
         for placements, more in ((gone, -1), (there, 1)):
             for row, pod in placements:
                 for port in pod.host_ports:
                     self._more.setdefault((port.protocol, port.port), []).append((port.ip, row, more))
 
     def addresses(self, key: PortKey) -> Addresses:
-        """Return the addresses on which a port would be taken, and where."""
+        """Return the addresses on which a port would be in use, with their rows."""
         real = self._real.addresses(key)
         if key not in self._more:
             return real
@@ -120,5 +120,5 @@ class SupposedPorts(HostPorts):
 
 
 def clash(one: str, other: str) -> bool:
-    """Say whether a port cannot be had on both addresses."""
+    """Return whether a port cannot be used on both addresses at once."""
     return one == other or ANY_IP in (one, other)

@@ -1,4 +1,4 @@
-"""NodePorts: a pod that wants ports of its node needs one where they are free."""
+"""NodePorts: refuses nodes where a host port that the pod requests is in use."""
 
 from collections.abc import Hashable
 from typing import ClassVar, Final
@@ -21,37 +21,37 @@ REASON_TAKEN: Final = "node(s) didn't have free ports for the requested pod port
 
 
 class NodePorts:
-    """Refuses nodes where another pod holds one of the ports; evicting that pod would help."""
+    """Refuses nodes where another pod uses one of the ports; evicting that pod would help."""
 
     name: ClassVar = NAME
     retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.POD_REMOVED})
 
     def __init__(self, context: PluginContext, args: NoArgs) -> None:
-        """Keep books of who holds which port."""
+        """Register the node fact of ports in use."""
         self._ports = context.register(HostPorts())
         self.reads = Reads(rows=frozenset({self._ports.facet}))
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by the ports they want."""
+        """Return the pod's host ports."""
         return pod.host_ports
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Stay out of it for pods that want none."""
+        """Skip pods without host ports."""
         return None if pod.host_ports else SKIP
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Refuse nodes where a port is taken."""
+        """Refuse nodes where a port is in use."""
         flags = np.zeros(nodes.height, dtype=np.bool_)
         flags[nodes.fact(self._ports).taken(pod.host_ports)] = True
         taken = flags[nodes.rows]
         return Verdicts(taken, lambda code: Refusal(NAME, (REASON_TAKEN,))) if taken.any() else None
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeRow) -> int:
-        """Say the same of one node."""
+        """Return the code that `filter` returns for this node."""
         return int(node.fact(self._ports).taken_on(node.row, pod.host_ports))
 
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
-        """Say whether a pod that left held one of the ports, or a node came."""
+        """Return whether a removed pod used one of the ports, or a node was added."""
         if change.pod is None:
             return True
         return any(

@@ -1,1 +1,1 @@
-"""PodTopologySpread: rules of a pod, pods counted per domain, and the plugin that filters and ranks by them."""
+"""PodTopologySpread: spread rules of a pod, pod counts per domain, and the plugin."""

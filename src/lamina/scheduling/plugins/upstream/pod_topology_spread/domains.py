@@ -1,4 +1,4 @@
-"""Pods counted per domain: what both halves of the plugin, the one that refuses and the one that ranks, stand on."""
+"""Pod counts per topology domain, for both the filter and the score of PodTopologySpread."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -18,26 +18,26 @@ HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 
 class DomainSpread(msgspec.Struct, frozen=True):
-    """How the pods one rule counts are spread."""
+    """Distribution over domains of the pods that a rule counts."""
 
     of_row: Ints
-    """The domain of each node, by number (see `NodeView.domains`)."""
+    """Domain number of each node (see `NodeView.domains`)."""
     pods: Floats
-    """The pods in each domain, on nodes that count: whole numbers, in floats because that is what adds up quickest."""
+    """Pods in each domain, on included nodes; integers as floats, which sum up fastest."""
     counting: Bools | None = None
-    """The nodes that count; None: all of them."""
+    """The included nodes; None for all."""
     everywhere: bool = False
     """Whether every node has a domain."""
 
     def there(self) -> Bools:
-        """Say which domains have a node that counts."""
+        """Return which domains have an included node."""
         flags: Bools = np.bincount(self.of_row, self.counting, len(self.pods)) > 0
         flags[MISSING] = False
         return flags
 
 
 def labelled(rules: Iterable[SpreadRule], nodes: NodeView) -> Bools:
-    """Say which nodes have all the labels the rules go by."""
+    """Return which nodes have the labels of all rules."""
     flags = nodes.alive.copy()
     for key in dict.fromkeys(rule.key for rule in rules):
         flags &= nodes.domains(key) != MISSING
@@ -45,7 +45,7 @@ def labelled(rules: Iterable[SpreadRule], nodes: NodeView) -> Bools:
 
 
 def _counted(rule: SpreadRule, pod: Pod, nodes: NodeView) -> Ints:
-    """Count the pods of one rule on each node."""
+    """Return the number of pods that a rule counts on each node."""
     if rule.counted is None:
         return np.zeros(len(nodes), dtype=np.int64)
     if isinstance(rule.counted, LabelSelector):
@@ -54,25 +54,25 @@ def _counted(rule: SpreadRule, pod: Pod, nodes: NodeView) -> Ints:
 
 
 def spread(rule: SpreadRule, pod: Pod, nodes: NodeView, among: Bools | None) -> DomainSpread:
-    """Count the pods of one rule in each domain, on those nodes *among* (None: all of them) which count for this pod."""
+    """Count the pods of a rule in each domain, on the included nodes of *among* (None for all)."""
     of_row, counting = nodes.domains(rule.key), _counting(rule, pod, nodes, among)
     counts = _counted(rule, pod, nodes)
     if counting is not None:
         counts = counts * counting
     pods: Floats = np.bincount(of_row, counts.astype(np.float64), nodes.domain_count(rule.key)).astype(np.float64)
-    # Where nodes without the label count at all, upstream takes them for nodes with an empty one.
+    # As upstream: nodes without the label, if included, are counted like nodes with an empty label.
     pods[EMPTY] += pods[MISSING]
     return DomainSpread(of_row, pods, counting)
 
 
 def by_node(rule: SpreadRule, pod: Pod, nodes: NodeView) -> DomainSpread:
-    """Count the pods of one rule on each node; upstream does so whether or not the pod could go there."""
+    """Count the pods of a rule on each node; as upstream, on all nodes, even infeasible ones."""
     counts = _counted(rule, pod, nodes).astype(np.float64)
     return DomainSpread(nodes.domains(rule.key), counts, everywhere=nodes.labelled(rule.key) == nodes.total)
 
 
 def _counting(rule: SpreadRule, pod: Pod, nodes: NodeView, among: Bools | None) -> Bools | None:
-    """Say which nodes count: only those make up domains that the pod could go to, as far as the rule wants to know."""
+    """Return the included nodes: those that the pod's affinity and tolerations permit, if the rule honors them."""
     if rule.honors_affinity and (pod.node_selector or pod.required_nodes is not None):
         selected = nodes.selected((pod.node_selector, pod.required_nodes))
         among = selected if among is None else among & selected

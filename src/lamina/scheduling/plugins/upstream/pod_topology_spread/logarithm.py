@@ -1,9 +1,9 @@
 """
-The natural logarithm as Go computes it on amd64, to the last bit.
+Natural logarithm as Go computes it on amd64, to the last bit.
 
-Scores round what is made from logarithms, and C libraries differ from Go, and among themselves, in the last place of about
-one value in a hundred. The method is fdlibm's (``e_log.c``), which Go follows: x = 2**k · (1 + f), and a polynomial in
-s = f / (2 + f).
+Scores are rounded results of logarithms. C libraries differ from Go, and from each other, in the last bit of about one
+value in a hundred. The method is fdlibm's (``e_log.c``), which Go uses: x = 2**k · (1 + f), and a polynomial in s = f /
+(2 + f).
 """
 
 import math
@@ -19,7 +19,7 @@ EVEN: Final = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.53138376992
 
 @lru_cache(maxsize=4096)
 def logarithm(number: int) -> float:
-    """Return ln(*number*) for a positive number."""
+    """Return ln(*number*); *number* must be positive."""
     part, power = math.frexp(number)
     if part < HALF_ROOT:
         part, power = part * 2, power - 1

@@ -1,12 +1,12 @@
 """
-PodTopologySpread: keep pods of a kind evenly spread over zones, nodes or any other domains.
+PodTopologySpread: spreads pods evenly over zones, nodes or other topology domains.
 
-Hard constraints (DoNotSchedule) refuse nodes whose domain would have more than `maxSkew` pods more than the emptiest
-one. Soft ones (ScheduleAnyway) rank: a node's raw score is the pods in its domains, each topology weighed by the logarithm
-of how many domains it has, and fewer is better. Numbers and words are upstream's; which pods default constraints count is
-not (see `rules`).
+Hard constraints (DoNotSchedule) refuse nodes whose domain would exceed the emptiest domain by more than `maxSkew` pods.
+Soft constraints (ScheduleAnyway) score nodes: the raw score is the number of pods in the node's domains, and fewer is
+better. Each topology is weighted by the logarithm of its number of domains. Numbers and messages are upstream's. The
+pods that default constraints count differ (see `spread_rules`).
 
-How many domains there are depends on which nodes are feasible, so scores are made where those are known, in `normalize`.
+The number of domains depends on which nodes are feasible, so scores are computed in `normalize`.
 """
 
 from collections.abc import Hashable
@@ -46,17 +46,17 @@ REFUSALS: Final = {
     2: Refusal(NAME, (REASON_SKEW,), final=False),
 }
 LABEL, SKEW = REFUSALS
-# What upstream takes for the emptiest domain where there is none.
+# Upstream's value for the emptiest domain if there is no domain.
 NO_DOMAIN: Final = 2**31 - 1
 
 
 class SpreadRanking(msgspec.Struct, frozen=True):
-    """What scores are made from, once the feasible nodes are known."""
+    """Data for the scores, before the feasible nodes are known."""
 
     counted: tuple[tuple[SpreadRule, DomainSpread], ...]
-    """Of nodes that are domains of their own, *pods* is for each row."""
+    """For HOSTNAME, *pods* is by row instead of by domain."""
     complete: Bools | None
-    """The nodes with all labels, others are not ranked; None: all are ranked, by the labels they have."""
+    """Nodes with all labels, the only ones to score; None to score all nodes by the labels they have."""
 
 
 REFUSED: Final[StateKey[Ints]] = StateKey("pod-topology-spread/refused")
@@ -64,7 +64,7 @@ RANKED: Final[StateKey[SpreadRanking]] = StateKey("pod-topology-spread/ranked")
 
 
 class PodTopologySpread:
-    """Counts pods per domain."""
+    """Filters and scores nodes by pod counts per domain."""
 
     name: ClassVar = NAME
     Args: ClassVar = SpreadArgs
@@ -81,12 +81,12 @@ class PodTopologySpread:
     )
 
     def __init__(self, context: PluginContext, args: SpreadArgs) -> None:
-        """Give pods without constraints those that *args* name."""
+        """Apply the default constraints of *args* to pods without constraints."""
         self._context = context
         self._rules = SpreadRules(args)
 
     def sign(self, pod: Pod) -> Hashable:
-        """Tell pods apart by the rules that apply to them, and by the nodes these leave out."""
+        """Return the rules that apply to the pod, and its node selector, affinity and tolerations."""
         if not pod.spread:
             key = owner_key(pod) if self._rules.defaults else None
             return None if key is None else (key, pod.node_selector, pod.required_nodes, pod.tolerations)
@@ -96,7 +96,7 @@ class PodTopologySpread:
     # -- hard constraints --------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Count, and judge every domain."""
+        """Count pods and evaluate every domain."""
         rules = self._rules.hard(pod)
         if not rules:
             return SKIP
@@ -106,20 +106,20 @@ class PodTopologySpread:
             counted = spread(rule, pod, nodes, complete)
             code = np.where(_too_many(rule, counted), SKEW, 0)
             code[MISSING] = LABEL
-            # Of several reasons the first counts.
+            # The first of several reasons wins.
             np.copyto(codes, code.take(counted.of_row), where=codes == 0)
         state[REFUSED] = codes
         return None
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeView) -> Verdicts | None:
-        """Refuse nodes that lack a label or whose domain is too full."""
+        """Refuse nodes without a label or with too many pods in their domain."""
         codes = state[REFUSED][nodes.rows]
         return Verdicts(codes.copy(), REFUSALS.__getitem__) if codes.any() else None
 
     # -- soft constraints --------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
-        """Count."""
+        """Count pods for the soft constraints."""
         rules = self._rules.soft(pod)
         if not rules:
             return SKIP
@@ -128,7 +128,7 @@ class PodTopologySpread:
             [
                 (rule, by_node(rule, pod, nodes) if rule.key == HOSTNAME else spread(rule, pod, nodes, complete))
                 for rule in rules
-                # What nobody has a label for adds nothing: in clusters of one zone that is one of the two defaults.
+                # A label that no node has adds nothing. In clusters without zones, this is one of the two defaults.
                 if nodes.labelled(rule.key)
             ]
         )
@@ -136,11 +136,11 @@ class PodTopologySpread:
         return None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
-        """Leave it to `normalize`, which knows the feasible nodes."""
+        """Return unscored values: `normalize`, which knows the feasible nodes, computes the scores."""
         return unscored(len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, feasible: Bools) -> Ints:
-        """Give 100 to the emptiest domains, less to others; 0 to nodes that are not ranked."""
+        """Give 100 to the emptiest domains, less to others, and 0 to nodes that are not scored."""
         counted, complete = state[RANKED].counted, state[RANKED].complete
         ranked = feasible if complete is None else feasible & complete
         count = int(np.count_nonzero(ranked))
@@ -150,14 +150,14 @@ class PodTopologySpread:
             raw = crowding if raw is None else np.add(raw, crowding, out=raw)
         if raw is None or not count:
             return ranked * np.int64(MAX_SCORE)
-        # Half up, as math.Round has it: nothing but 0 is below a half.
+        # Rounded half up, like math.Round for non-negative values.
         raw += 0.5
         np.floor(raw, out=raw)
         values = raw if count == len(raw) else raw[ranked]
         lowest, highest = values.min(), values.max()
         if lowest == highest:
             return ranked * np.int64(MAX_SCORE)
-        # Whole numbers in floats: a quotient that is not whole is further from the next whole number than rounding moves it.
+        # Integers as floats: a non-integer quotient is further from the next integer than rounding moves it.
         np.subtract(lowest + highest, raw, out=raw)
         raw *= MAX_SCORE
         raw /= highest
@@ -165,20 +165,20 @@ class PodTopologySpread:
         return raw.astype(np.int64)
 
     def facts(self, state: CycleState, pod: Pod, nodes: NodeView) -> list[dict[str, int]]:
-        """Tell how many of the pods that count are in each node's domains."""
-        told: list[dict[str, int]] = [{} for _ in range(len(nodes))]
+        """Return the number of counted pods in each node's domains."""
+        found: list[dict[str, int]] = [{} for _ in range(len(nodes))]
         for rule, one in state[RANKED].counted:
             domains = one.of_row[nodes.rows]
             pods = one.pods[nodes.rows] if rule.key == HOSTNAME else one.pods.take(domains)
             for row, (domain, count) in enumerate(zip(domains.tolist(), pods.tolist(), strict=True)):
                 if domain != MISSING:
-                    told[row][rule.key] = int(count)
-        return told
+                    found[row][rule.key] = int(count)
+        return found
 
-    # -- another look ------------------------------------------------------------------------------------------------
+    # -- retries -----------------------------------------------------------------------------------------------------
 
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
-        """Say whether a pod that counts came or went, or the domains changed."""
+        """Return whether a counted pod arrived or left, or domains changed."""
         rules = self._rules.hard(pod)
         if change.pod is not None:
             counted = change.pod
@@ -193,7 +193,7 @@ class PodTopologySpread:
 
 
 def _too_many(rule: SpreadRule, counted: DomainSpread) -> Bools:
-    """Say which domains would have too many pods with this one."""
+    """Return which domains would have too many pods with this one."""
     pods = counted.pods[counted.there()]
     fewest = 0 if len(pods) < rule.min_domains else int(pods.min(initial=NO_DOMAIN))
     too_many: Bools = counted.pods > rule.max_skew + fewest - rule.own
@@ -201,7 +201,7 @@ def _too_many(rule: SpreadRule, counted: DomainSpread) -> Bools:
 
 
 def _crowding(rule: SpreadRule, counted: DomainSpread, ranked: Bools, count: int) -> Floats:
-    """Return what one rule adds to the raw score of each of *count* ranked nodes; every step as upstream takes it."""
+    """Return what a rule adds to the raw score of each of *count* nodes; computed in the same steps as upstream."""
     if rule.key == HOSTNAME:
         crowding = counted.pods * logarithm(count + 2)
         crowding += rule.max_skew - 1

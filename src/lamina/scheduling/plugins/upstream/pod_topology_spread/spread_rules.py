@@ -1,9 +1,9 @@
 """
-What a pod's spread constraints come to: which pods they count, and whether the pod itself is one of them.
+Spread rules: a pod's constraints with the pods they count, and whether the pod itself is counted.
 
-A pod without constraints of its own gets the default ones. Upstream gives those the selectors of the Services,
-ReplicaSets and StatefulSets that match the pod. Those objects are not known here: default constraints count the pods of
-the same controller, and a pod without a controller has none.
+Pods without constraints get the default ones. Upstream applies these to the selectors of the Services, ReplicaSets and
+StatefulSets that match the pod. These objects are not watched here. Default constraints therefore count the pods of the
+same controller, and a pod without a controller has none.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -22,9 +22,9 @@ SYSTEM: Final = (
     SpreadConstraint(3, HOSTNAME, SCHEDULE_ANYWAY),
     SpreadConstraint(5, ZONE, SCHEDULE_ANYWAY),
 )
-"""Upstream's defaults for everybody."""
+"""Upstream's default constraints."""
 
-# Controllers whose rules are kept; beyond this many the list starts anew.
+# Maximum number of controllers with cached rules; the cache is cleared when full.
 MOST_KNOWN: Final = 4096
 
 Policy = Literal["Honor", "Ignore"]
@@ -32,29 +32,29 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
 class DefaultConstraint(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A constraint for pods that have none."""
+    """A constraint for pods without constraints."""
 
     max_skew: Positive
     topology_key: str
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
-    # Any: whatever it says, it must not be there.
+    # Any: it is rejected, whatever its type.
     label_selector: Any = None
     min_domains: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None = None
     node_affinity_policy: Policy | None = None
     node_taints_policy: Policy | None = None
     match_label_keys: tuple[str, ...] | None = None
-    """Accepted and without effect, as upstream has it: which pods count follows from the pod's controller."""
+    """Accepted without effect, as upstream: the pod's controller determines which pods are counted."""
 
     def __post_init__(self) -> None:
-        """Refuse what upstream refuses."""
+        """Reject what upstream rejects."""
         if self.label_selector is not None:
-            raise ValueError("labelSelector is not allowed here: which pods count follows from each pod's controller")
+            raise ValueError("labelSelector is not allowed here: each pod's controller determines the counted pods")
         if not is_label_key(self.topology_key):
-            raise ValueError(f"topologyKey {self.topology_key!r} is not the name of a label")
+            raise ValueError(f"topologyKey {self.topology_key!r} is not a valid label key")
 
     @property
     def constraint(self) -> SpreadConstraint:
-        """The same as a pod would have it."""
+        """The constraint in the format of pods."""
         return SpreadConstraint(
             self.max_skew,
             self.topology_key,
@@ -72,7 +72,7 @@ class SpreadArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     defaulting_type: Literal["System", "List"] = "System"
 
     def __post_init__(self) -> None:
-        """Refuse what upstream refuses."""
+        """Reject what upstream rejects."""
         if self.default_constraints and self.defaulting_type == "System":
             raise ValueError("defaultConstraints need defaultingType List; set it, or remove them")
         topics = [(one.topology_key, one.when_unsatisfiable) for one in self.default_constraints]
@@ -87,41 +87,41 @@ class SpreadRule(msgspec.Struct, frozen=True):
     key: str
     max_skew: int
     counted: LabelSelector | OwnerKey | None
-    """The pods that count: by labels, or of a controller. None: none does."""
+    """The pods to count: by labels, or by controller. None for no pods."""
     own: int
-    """1 if the pod itself will count, 0 if not."""
+    """1 if the pod itself is counted, else 0."""
     min_domains: int
     honors_affinity: bool
     honors_taints: bool
 
     def counts(self, pod: Pod) -> bool:
-        """Say whether this counts *pod*, which is in the right namespace."""
+        """Return whether the rule counts *pod*; the caller checks the namespace."""
         if isinstance(self.counted, LabelSelector):
             return self.counted.matches(pod.labels)
         return self.counted is not None and self.counted == owner_key(pod)
 
 
 class SpreadRules:
-    """Finds the rules for a pod."""
+    """Resolves the spread rules of pods."""
 
     def __init__(self, args: SpreadArgs) -> None:
-        """Fall back on the constraints *args* name."""
+        """Use the default constraints of *args*."""
         self._defaulted_by_system = args.defaulting_type == "System"
         listed = tuple(one.constraint for one in args.default_constraints)
         self.defaults = SYSTEM if self._defaulted_by_system else listed
         self._known: dict[tuple[OwnerKey, str], tuple[SpreadRule, ...]] = {}
-        """The default rules for controllers that were asked about: they are the same for each of their pods."""
+        """Default rules by controller; they are the same for all its pods."""
 
     def hard(self, pod: Pod) -> tuple[SpreadRule, ...]:
-        """List the rules a node must keep."""
+        """Return the rules that a node must satisfy."""
         return self._rules(pod, DO_NOT_SCHEDULE)
 
     def soft(self, pod: Pod) -> tuple[SpreadRule, ...]:
-        """List the rules a node is ranked by."""
+        """Return the rules by which nodes are scored."""
         return self._rules(pod, SCHEDULE_ANYWAY)
 
     def strict(self, pod: Pod) -> bool:
-        """Say whether nodes that lack one of the labels are left out; the system's defaults put up with them."""
+        """Return whether nodes without one of the labels are left out; system defaults include them."""
         return bool(pod.spread) or not self._defaulted_by_system
 
     def _rules(self, pod: Pod, action: str) -> tuple[SpreadRule, ...]:
@@ -146,7 +146,7 @@ def _own_rule(pod: Pod, constraint: SpreadConstraint) -> SpreadRule:
     same = tuple((key, pod.labels[key]) for key in constraint.match_label_keys if key in pod.labels)
     if same:
         selector = LabelSelector((*same, *selector.match_labels), selector.expressions)
-    # Upstream counts no pod where nothing is asked of one; the pod itself still meets it.
+    # As upstream: an empty selector counts no pods, but the pod itself still matches it.
     empty = not selector.match_labels and not selector.expressions
     return _rule(constraint, None if empty else selector, int(selector.matches(pod.labels)))
 

@@ -218,7 +218,7 @@ def test_the_environment_says_the_largest_factor(said, expected):
 
 @pytest.mark.parametrize("said", ["0", "-5", "ten", "1.5", "10000000000", "٣"])
 def test_what_the_environment_cannot_mean_is_told_and_the_default_holds(said):
-    words = f"CONGESTION_FACTOR_MAX is {said!r}; write a whole number from 1 to 1000000000; it was ignored"
+    words = f"CONGESTION_FACTOR_MAX is {said!r}; write an integer from 1 to 1000000000; it was ignored"
 
     assert ({}, [words]) == environment({"CONGESTION_FACTOR_MAX": said})
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lamina.scheduling.plugins.agents.pigeon import demand_statistics
-from lamina.scheduling.plugins.agents.pigeon.demand_statistics import MOST_COUNTED, DemandStatistics, asked
+from lamina.scheduling.plugins.agents.pigeon.demand_statistics import MOST_COUNTED, DemandStatistics, requested_amounts
 from lamina.testing import a_pod
 
 MIB = 1 << 20
@@ -30,8 +30,8 @@ MIB = 1 << 20
     ],
 )
 def test_a_pod_asks_for_amounts_in_a_fixed_order(pod, expected):
-    assert expected == asked(pod, 5).tolist()
-    assert expected[:2] == asked(pod, 2).tolist()
+    assert expected == requested_amounts(pod, 5).tolist()
+    assert expected[:2] == requested_amounts(pod, 2).tolist()
 
 
 def of(*amounts: list[float]) -> DemandStatistics:

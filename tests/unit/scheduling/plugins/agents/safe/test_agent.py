@@ -129,7 +129,7 @@ def test_a_bad_value_leaves_the_default_and_is_complained_about(said):
     settings, complaints = read(SAFEUTILIZATION=said, SAFEPERCENTILE="40")
 
     assert {"SafeOverload": {"tolerance": 40}} == settings
-    assert [f"SAFEUTILIZATION is {said[:40]!r}; write a whole number from 0 to 100; 90 is used"] == complaints
+    assert [f"SAFEUTILIZATION is {said[:40]!r}; write an integer from 0 to 100; 90 is used"] == complaints
 
 
 def test_the_table_is_no_more():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lamina.scheduling.plugins.agents.safe.confidence import ScoresWithConfidence, believed, settle, weakest
+from lamina.scheduling.plugins.agents.safe.confidence import ScoresWithConfidence, mix_in_mean, settle, weakest
 
 
 def judged(*pairs: tuple[float, float]) -> ScoresWithConfidence:
@@ -76,7 +76,7 @@ def test_nodes_count_as_the_mean_as_far_as_they_are_not_believed(feasible, want)
 def test_what_is_believed_in_full_stays_as_it_is_to_the_last_digit():
     values = np.array([0.1, 62.5, 1 / 3])
 
-    assert values.tolist() == believed(values, np.ones(3), np.ones(3, dtype=np.bool_), 50.0).tolist()
+    assert values.tolist() == mix_in_mean(values, np.ones(3), np.ones(3, dtype=np.bool_), 50.0).tolist()
 
 
 def test_points_are_rounded_half_up():

@@ -166,5 +166,5 @@ def test_others_have_no_influence():
 
 
 def test_compatible_reads_annotations_only():
-    with pytest.raises(ValueError, match="compatible reads annotations; leave source out"):
+    with pytest.raises(ValueError, match="compatible reads annotations: omit source"):
         OverloadArgs(compatible=True, source="measured")

@@ -1,4 +1,4 @@
-"""A desk whose loop runs one of the profiles that come along: to see what they make of a story."""
+"""A loop harness that runs one of the named profiles."""
 
 import random
 
@@ -12,8 +12,8 @@ from lamina.testing import LoopHarness
 KNOWN = registry(entry_points=False)
 
 
-def a_desk(profile: str, *, seed: int = 0, detail: Detail = "full") -> LoopHarness:
-    """Put a desk up; *seed* decides between nodes of equal score, as in a simulation."""
+def a_harness(profile: str, *, seed: int = 0, detail: Detail = "full") -> LoopHarness:
+    """Return a harness; *seed* breaks ties between nodes of equal score, as in a simulation."""
     configuration = named(profile, KNOWN)
     settings = LoopSettings(backoff=configuration.backoff, detail=detail)
     return LoopHarness(Loop(configuration.profiles, random.Random(seed).randrange, settings))
