@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from lamina.clients.oci import registry_config
-from lamina.clients.oci.addresses import judge_text
+from lamina.clients.oci.addresses import rejection_reason_of
 from lamina.clients.oci.challenge import LONGEST, MOST, parse_challenges
 from lamina.clients.oci.hosts import parse_host
 from lamina.clients.oci.image_selection import MissingDocument, select_images
@@ -121,7 +121,7 @@ def rules_file(data: bytes) -> None:
 _FOLDER: Final = tempfile.TemporaryDirectory(prefix="fuzz-")
 _PATH: Final = Path(_FOLDER.name) / "input"
 _PLACES: Final = EndpointPolicy(RegistryConfig((RegistrySettings("registry.example", realms=("login.example",)),)))
-_HERE: Final = _PLACES.ways("registry.example")[0]
+_HERE: Final = _PLACES.endpoints_for("registry.example")[0]
 
 
 def url(data: bytes) -> None:
@@ -137,12 +137,12 @@ def url(data: bytes) -> None:
         assert detail.isprintable()
         assert target.url.isascii()
         assert target.url.startswith("https://")
-        assert not target.place.private
+        assert not target.endpoint.private
 
 
 def address(data: bytes) -> None:
     text = _text(data)
-    assert isinstance(judge_text(text), str)
+    assert isinstance(rejection_reason_of(text), str)
     assert one_line(text).isprintable()
     assert without_secrets(text, ["secret"]).isprintable()
 

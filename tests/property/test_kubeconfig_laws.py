@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.clients.kube.access import ApiAccess, load_access
-from lamina.clients.kube.exec_command import VERSIONS, ExecCredential, _judge
+from lamina.clients.kube.exec_command import VERSIONS, ExecCredential, _decode
 from lamina.model.errors import InputError
 from tests.unit.clients.kube.kubeconfigs import CANARY, authority_pem, client_certificate, config, encoded
 
@@ -93,7 +93,7 @@ def test_any_bytes_are_refused_in_clear_words(data):
 @given(st.binary(max_size=100) | anything.map(lambda value: json.dumps(value).encode()))
 def test_whatever_a_plugin_prints_is_judged(printed):
     with pytest.raises((ValueError, InputError)):
-        _judge(printed, VERSIONS[0])
+        _decode(printed, VERSIONS[0])
 
 
 @given(
@@ -104,6 +104,6 @@ def test_whatever_a_plugin_prints_is_judged(printed):
 def test_whatever_status_a_plugin_prints_is_judged(status):
     printed = json.dumps({"apiVersion": VERSIONS[0], "kind": "ExecCredential", "status": status}).encode()
     try:
-        assert isinstance(_judge(printed, VERSIONS[0]), ExecCredential)
+        assert isinstance(_decode(printed, VERSIONS[0]), ExecCredential)
     except (ValueError, InputError):
         return

@@ -42,7 +42,7 @@ async def play(script: list[Connection], *, streams: bool) -> None:
     await stop(task)
 
     assert cluster.truth == keeper.things
-    assert cluster.truth == {thing.key: thing.value for thing in mirror.mirror.items()}
+    assert cluster.truth == {thing.key: thing.value for thing in mirror.store.items()}
     assert mirror.synced
     assert mirror.stale_since is None
 

@@ -1,1 +1,1 @@
-"""How Lamina talks to other programs: the Kubernetes API server, and later registries and container runtimes."""
+"""Clients for external services: the Kubernetes API server, image registries, container runtimes and Prometheus."""

@@ -1,4 +1,4 @@
-"""Files that people name: read whole, within bounds, and with words where that cannot be done."""
+"""Bounded reads of files named by the user; every failure is an InputError that names the file."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ FILE_LIMIT: Final = 1024 * 1024
 
 
 def read_file(path: Path, limit: int = FILE_LIMIT) -> bytes:
-    """Read a whole regular file of bounded size. Raises InputError; never waits, as it would for the end of a pipe."""
+    """Return the content of a regular file of at most *limit* bytes. Raises InputError; never blocks on a pipe."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -19,15 +19,15 @@ def read_file(path: Path, limit: int = FILE_LIMIT) -> bytes:
                 raise InputError.one(str(path), "is not a regular file; name a file")
             data = file.read(limit + 1)
     except (OSError, ValueError) as error:
-        said = (error.strerror if isinstance(error, OSError) else None) or "its name cannot be used"
-        raise InputError.one(str(path), f"cannot be read: {said.lower()}") from None
+        reason = (error.strerror if isinstance(error, OSError) else None) or "the file name is not valid"
+        raise InputError.one(str(path), f"cannot be read: {reason.lower()}") from None
     if len(data) > limit:
         raise InputError.one(str(path), f"too large; at most {limit // 1024} KiB are read")
     return data
 
 
 def read_text(path: Path, limit: int = FILE_LIMIT) -> str:
-    """Read a text file likewise."""
+    """Return a UTF-8 text file of at most *limit* bytes; pipes such as stdin are accepted. Raises InputError."""
     try:
         with path.open("rb") as file:
             data = file.read(limit + 1)

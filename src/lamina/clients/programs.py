@@ -1,8 +1,8 @@
 """
-One run of somebody else's program: what it prints, within a time and a size.
+Run an external program with a time limit and an output limit, and return its output.
 
-Credential plugins of clusters and credential helpers of registries are started the same way: no shell, a session of its
-own, so that its children end with it, and no more of its output than was asked for.
+Exec plugins (Kubernetes) and credential helpers (registries) both run this way. No shell is used. Each program gets its
+own session, so that its child processes can be killed with it.
 """
 
 import asyncio
@@ -15,16 +15,15 @@ import msgspec
 
 
 class ProgramResult(msgspec.Struct, frozen=True):
-    """What came of a run."""
+    """Exit code and output of a finished program."""
 
     code: int
-    printed: bytes
-    told: bytes
-    """On its standard error."""
+    stdout: bytes
+    stderr: bytes
 
     def __repr__(self) -> str:
-        # What such programs print is secret.
-        return f"Ran(code={self.code}, ...)"
+        # The output of credential programs is secret.
+        return f"ProgramResult(code={self.code}, ...)"
 
 
 async def run(
@@ -32,18 +31,18 @@ async def run(
     *,
     patience: float,
     limit: int,
-    said: bytes = b"",
+    stdin_data: bytes = b"",
     environment: Mapping[str, str] | None = None,
 ) -> ProgramResult:
     """
-    Run a program that is told *said* on its standard input.
+    Run *command*, write *stdin_data* to its standard input, and return its exit code and output.
 
-    Raises OSError when it cannot be started, TimeoutError when it is not done within *patience* seconds, and ValueError
-    when it prints more than *limit* bytes; it is ended then.
+    Raises OSError when the program cannot be started, TimeoutError after *patience* seconds, and ValueError when it
+    prints more than *limit* bytes. In the last two cases the program is killed.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
-        stdin=asyncio.subprocess.PIPE if said else asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE if stdin_data else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env=environment,
@@ -54,25 +53,25 @@ async def run(
     try:
         async with asyncio.timeout(patience):
             if process.stdin is not None:
-                process.stdin.write(said)
-                with suppress(ConnectionError):  # one that does not want to know has closed it
+                process.stdin.write(stdin_data)
+                with suppress(ConnectionError):  # the program may close its standard input unread
                     await process.stdin.drain()
                 process.stdin.close()
-            printed, told = await asyncio.gather(_read(process.stdout, limit), _read(process.stderr, limit))
+            stdout, stderr = await asyncio.gather(_read(process.stdout, limit), _read(process.stderr, limit))
             code = await process.wait()
     finally:
         if process.returncode is None:
-            # Its children too: some are scripts that start another.
+            # Kill the whole group: some plugins are scripts that start another process.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        # asyncio waits for the pipes as well, which others may hold open, and offers no other way to close them.
+        # asyncio also waits for the pipes. A grandchild may hold them open, and only the transport can close them.
         process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
         await process.wait()
-    return ProgramResult(code, printed, told)
+    return ProgramResult(code, stdout, stderr)
 
 
 async def _read(stream: asyncio.StreamReader, limit: int) -> bytes:
-    """Read all, up to a bound."""
+    """Read to the end; raise ValueError beyond *limit* bytes."""
     pieces = bytearray()
     while piece := await stream.read(64 * 1024):
         pieces += piece

@@ -1,7 +1,7 @@
 """
-Waits for a token: how many requests a second a server or a runtime gets, whatever else happens.
+Asynchronous rate limit: a token bucket that makes callers wait instead of rejecting them.
 
-No request is refused; some wait, in the order in which they came. Clients and services use this.
+Clients and services use it to limit requests per second to a server or a container runtime. Waiting is FIFO.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ def _loop_time() -> float:
 
 
 class RateLimit:
-    """At most *per_second* turns a second, of which *burst* may come at once after a rest."""
+    """At most *per_second* turns a second, with up to *burst* at once after an idle time."""
 
     def __init__(
         self,
@@ -25,12 +25,12 @@ class RateLimit:
         clock: Callable[[], float] = _loop_time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Start rested. At a rate of 0 or less there is no limit."""
+        """Start with a full bucket. A rate of 0 or less disables the limit."""
         self._bucket = TokenBucket(per_second, max(burst, 1))
         self._clock, self._sleep = clock, sleep
 
     async def turn(self) -> None:
-        """Wait for the next turn; turns are given in the order in which they are asked for."""
+        """Wait for the next turn; turns are granted in FIFO order."""
         wait = self._bucket.reserve(self._clock())
         if wait > 0:
             await self._sleep(wait)

@@ -244,8 +244,8 @@ async def test_a_token_that_rotates_at_the_server_is_fetched_anew_after_one_401(
         await requests.more(20)
         # Longer in use than a credential that was bad from the start.
         identity = shared._access._identity
-        identity._good = type(identity._good)(
-            identity._good.given, identity._good.made - 60.0, identity._good.renew, identity._good.end
+        identity._active = type(identity._active)(
+            identity._active.given, identity._active.made - 60.0, identity._active.renew, identity._active.end
         )
         identity._not_before = 0.0
         server.token = f"token-{number}"

@@ -70,7 +70,7 @@ def test_garbage_in_the_pipe_is_a_condition_and_a_reader_in_order_ends_it(agent)
 
     until(comes_in, 10, "another pipe")
     os.write(opened[0], os.urandom(5000))
-    until(lambda: "cannot be understood" in agent.condition("RuntimeReachable")[2], 30, "the condition")
+    until(lambda: "is not valid" in agent.condition("RuntimeReachable")[2], 30, "the condition")
     os.close(opened[0])
 
     assert 2 == agent.count()

@@ -42,7 +42,7 @@ async def test_a_pod_that_ends_is_seen_once_with_its_outcome_and_not_held(bed_fa
 
     client, inbox = KubeClient(load_access(bed.admin)), EventQueue()
     intake = InformerSet(client, inbox, [pods(endings=True)])
-    mirror = intake.reflectors["Pod"].mirror
+    mirror = intake.reflectors["Pod"].store
     task = asyncio.create_task(intake.run())
     try:
         await until(lambda: intake.synced)

@@ -133,7 +133,7 @@ async def test_a_chart_is_no_image(registry_server):
 
     assert isinstance(answer, ImageNotFound)
     assert NOT_USABLE == answer.reason
-    assert "no image" in answer.detail
+    assert "not an image" in answer.detail
 
 
 async def test_a_hundred_look_ups_at_once(registry_server):

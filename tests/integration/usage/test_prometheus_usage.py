@@ -294,7 +294,7 @@ async def test_a_server_that_hangs_stops_or_does_not_understand_is_one_line(star
     await client.close()
 
     server.program.kill()
-    assert "no connection; is it running" in str(await failure(server))
+    assert "connection failed; is it running" in str(await failure(server))
 
 
 async def test_a_deadline_may_have_a_fraction(starting):

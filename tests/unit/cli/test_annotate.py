@@ -39,7 +39,9 @@ def annotate(*words: object) -> None:
         pytest.param(["usage"], "usage: needs a source; name --prometheus URL", id="no source"),
         pytest.param(["congestion"], "congestion: needs a source", id="no source of congestion"),
         pytest.param(
-            ["usage", "--prometheus", "p"], "--prometheus: 'p' is no address; write it as http://", id="no address"
+            ["usage", "--prometheus", "p"],
+            "--prometheus: 'p' is not a usable URL; write it as http://",
+            id="no address",
         ),
         pytest.param(
             ["usage", "--prometheus", "http://p", "--metrics-server"],

@@ -104,17 +104,17 @@ def test_the_scheduler_is_told_where_to_ask(capsys, words, url):
         pytest.param(("--scheduler-name", ""), f"--scheduler-name: {EMPTY}", id="no scheduler"),
         pytest.param(
             ("--prometheus", "blah"),
-            "--prometheus: 'blah' is no address; write it as http://prometheus.monitoring:9090",
+            "--prometheus: 'blah' is not a usable URL; write it as http://prometheus.monitoring:9090",
             id="no address",
         ),
         pytest.param(
             ("--prometheus", "http://p:99999"),
-            "--prometheus: 'http://p:99999' is no address; write it as http://prometheus.monitoring:9090",
+            "--prometheus: 'http://p:99999' is not a usable URL; write it as http://prometheus.monitoring:9090",
             id="no port",
         ),
         pytest.param(
             ("--prometheus", "http://p/?a=b"),
-            "--prometheus: 'http://p/?a=b' has a query in it: end it before the question mark",
+            "--prometheus: 'http://p/?a=b' contains a query: end it before the question mark",
             id="a query",
         ),
         pytest.param(

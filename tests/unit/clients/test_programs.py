@@ -14,16 +14,16 @@ def python(code: str) -> list[str]:
 async def test_a_program_is_told_and_tells():
     code = "import sys; print(sys.stdin.read().upper()); print('careful', file=sys.stderr); sys.exit(3)"
 
-    ran = await run(python(code), patience=30, limit=1000, said=b"word")
+    ran = await run(python(code), patience=30, limit=1000, stdin_data=b"word")
 
-    assert (3, b"WORD\n", b"careful\n") == (ran.code, ran.printed, ran.told)
+    assert (3, b"WORD\n", b"careful\n") == (ran.code, ran.stdout, ran.stderr)
     assert "WORD" not in repr(ran)
 
 
 async def test_one_that_does_not_listen_is_not_a_mistake():
-    ran = await run(python("print('done')"), patience=30, limit=1000, said=b"x" * 1_000_000)
+    ran = await run(python("print('done')"), patience=30, limit=1000, stdin_data=b"x" * 1_000_000)
 
-    assert (0, b"done\n") == (ran.code, ran.printed)
+    assert (0, b"done\n") == (ran.code, ran.stdout)
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

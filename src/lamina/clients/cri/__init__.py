@@ -1,1 +1,1 @@
-"""What container runtimes hold: containerd by its own API, CRI-O by its files, any other by CRI."""
+"""Container runtimes as sources of image inventories: containerd's API, CRI-O's files, or plain CRI."""

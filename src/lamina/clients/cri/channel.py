@@ -1,4 +1,4 @@
-"""How a runtime's socket is opened, whichever protocol is spoken over it."""
+"""gRPC channel to a runtime's Unix socket, with the limits that all clients share."""
 
 from pathlib import Path
 from typing import Final, Protocol
@@ -7,33 +7,33 @@ import grpc
 import grpc.aio
 
 DEADLINE: Final = 10.0
-"""Seconds for one question, and for a connection to stand."""
+"""Seconds for one call, and for connecting."""
 MESSAGE_LIMIT: Final = 16 * 1024 * 1024
 ASKED_PER_SECOND: Final = 1.0
 READ_PER_SECOND: Final = 200.0
-"""Of documents that never change, each once."""
+"""Calls a second for immutable documents, each read once."""
 
 OPTIONS: Final = (
-    # Some servers object to the path of a socket as a host name.
+    # Some servers reject the socket path as a host name.
     ("grpc.default_authority", "localhost"),
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
     ("grpc.enable_http_proxy", 0),
     ("grpc.enable_retries", 0),
-    # A runtime that is restarted is back in a second; who asks decides how often to try.
+    # A restarted runtime is back within a second; the caller decides how often to retry.
     ("grpc.initial_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 2000),
-    # How long one attempt may take, whatever its name says: a runtime on a busy node is slow to pick up.
+    # Despite its name, this is the time limit of one connect attempt: a runtime on a busy node accepts slowly.
     ("grpc.min_reconnect_backoff_ms", int(DEADLINE * 1000)),
 )
 
 
 class ProtoMessage(Protocol):
-    """What a request is."""
+    """A protobuf request."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
-        """As bytes."""
+        """Return the message as bytes."""
 
 
 def open_channel(socket: Path) -> grpc.aio.Channel:
-    """Open a connection; it is made when the first question is asked."""
+    """Return a channel to a Unix socket; it connects on the first call."""
     return grpc.aio.insecure_channel(f"unix:{socket}", options=OPTIONS)

@@ -1,11 +1,11 @@
-"""How large the file system is that a runtime keeps images on."""
+"""Size and free space of the file system that holds a runtime's images."""
 
 import os
 from pathlib import Path
 
 
 def room(folder: Path | None) -> tuple[int, int]:
-    """Bytes of the file system of *folder*, and how many of them are free for ordinary users; 0 and 0: not known."""
+    """Return the bytes of *folder*'s file system and the bytes free for ordinary users; (0, 0) if unknown."""
     if folder is None:
         return 0, 0
     try:

@@ -1,11 +1,11 @@
 """
-How fast pulls were seen to go.
+Estimates of download and unpack rates, from observed pulls.
 
-    Rate           bytes per second over the last few observations
-    DownloadMeter  turns progress of downloads, seen now and then, into observations
+    RateEstimate   bytes per second over the last observations
+    DownloadMeter  converts the progress of downloads to observations
 
-Bytes and seconds are added up before they are divided: three layers that arrive together after nine seconds were
-downloaded at the speed of all three.
+Bytes and seconds are summed before the division: three layers that arrive together after nine seconds were downloaded
+at the combined rate of all three.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from typing import Final
 
 KEPT: Final = 10
 SMALLEST: Final = 1024 * 1024
-"""What is smaller tells about round trips, not about speed."""
+"""Bytes. Smaller transfers measure round trips, not the rate."""
 
 
 class RateEstimate:
@@ -24,24 +24,24 @@ class RateEstimate:
         self._seen: deque[tuple[int, float]] = deque(maxlen=kept)
 
     def add(self, size: int, seconds: float) -> None:
-        """Take over an observation; what is too small or took no time says nothing."""
+        """Add an observation; ones that are too small or took no time are ignored."""
         if size >= SMALLEST and seconds > 0:
             self._seen.append((size, seconds))
 
     @property
     def value(self) -> float:
-        """0: nothing was seen yet."""
+        """Bytes per second; 0 before the first observation."""
         seconds = sum(seconds for _, seconds in self._seen)
         return sum(size for size, _ in self._seen) / seconds if seconds else 0.0
 
 
 class DownloadMeter:
     """
-    Watches how far downloads have come.
+    Measures the download rate of a node from the offsets of its downloads.
 
-    It runs from the moment the first download begins until none is left; while it runs, what arrived since the last
-    observation was downloaded in the time since then, however many downloads there were at once. When one is gone and
-    nobody said that it was complete, what arrived in that time is not known, and it does not count.
+    The meter runs from the start of the first download until none is left. While it runs, all bytes that arrived since
+    the last observation count for the time since then, however many downloads ran at once. If a download disappears
+    without a completion event, the bytes of that interval are unknown, and the interval is dropped.
     """
 
     def __init__(self, rate: RateEstimate) -> None:
@@ -52,17 +52,17 @@ class DownloadMeter:
         self._bytes = 0
 
     def begin(self, now: float) -> None:
-        """Something starts to be downloaded."""
+        """Start the meter, unless it runs."""
         if self._since is None:
             self._since, self._bytes = now, 0
             self._gone.clear()
 
     def seen(self, offsets: Mapping[str, int], now: float) -> None:
-        """Downloads have come so far; those that are not named are at an end, one way or the other."""
+        """Record the offsets of all downloads; those not in *offsets* have ended."""
         running = self._since is not None
         self.begin(now)
         for name, offset in offsets.items():
-            # What was there before we watched came in a time that we do not know.
+            # Bytes that arrived before the meter ran belong to an unknown time.
             before = self._offsets.get(name, 0 if running else offset)
             self._bytes += max(offset - before, 0)
         gone = self._offsets.keys() - offsets.keys()
@@ -75,7 +75,7 @@ class DownloadMeter:
             self._since = None
 
     def finished(self, name: str, size: int, now: float) -> None:
-        """One download of *size* bytes is complete."""
+        """Record that a download of *size* bytes is complete."""
         if self._since is None or name in self._gone:
             return
         self._bytes += max(size - self._offsets.pop(name, 0), 0)

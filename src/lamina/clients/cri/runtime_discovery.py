@@ -1,16 +1,16 @@
 """
-Finds the container runtime of this node, and the best way to look at it.
+Discovery of the node's container runtime, and of the best way to read its images.
 
-    crio         the files of its store: compressed and unpacked digests and sizes, without asking anybody
-    containerd   its own API: the same, and pulls that are under way
-    cri          what a kubelet sees: names, and layers at best by their diff ids
-    auto         CRI-O's store where CRI-O is, else a containerd that answers, else whatever speaks CRI
+    crio         its store's files: compressed and unpacked digests and sizes, without a request to the runtime
+    containerd   its own API: the same, and active pulls
+    cri          what a kubelet sees: names, and at best the diff ids of layers
+    auto         CRI-O's store if CRI-O runs, else a containerd that responds, else any runtime that speaks CRI
 
-A containerd that was too busy to answer is no other runtime: it may answer a moment later over CRI, and is then asked again
-for its own API. Whoever settled for less would do without manifests for as long as the runtime runs.
+A containerd that is too busy to respond to its own API may respond to CRI a moment later. Its own API is then tried
+again, because plain CRI would give no manifests for as long as the node agent runs.
 
-What is asked for and cannot be had is no reason to take something else: it is said, place by place. gRPC is loaded only
-where a socket is asked, so that reading CRI-O's files needs nothing but Lamina.
+If a requested way fails, no other is used: the error lists every place that was tried. gRPC is imported only for
+sockets, so reading CRI-O's files needs no extra package.
 """
 
 import importlib.util
@@ -45,7 +45,7 @@ KNOWN_SOCKETS: Final = (
     Path("/run/cri-dockerd.sock"),
     Path("/var/run/cri-dockerd.sock"),
 )
-"""Where runtimes listen by default, in the order in which they are tried."""
+"""Default sockets of runtimes, in the order in which they are tried."""
 GRPC: Final = ("grpc", "google")
 INSTALL: Final = (
     "gRPC is not installed: pip install 'lamina[agent]', "
@@ -53,30 +53,30 @@ INSTALL: Final = (
 )
 
 NAMESPACE: Final = "k8s.io"
-"""Where a kubelet has containerd keep its images."""
+"""The containerd namespace of a kubelet's images."""
 
 SourceAttempt: TypeAlias = Callable[[], Awaitable[RuntimeSource]]
 
 
 class RuntimeConnection(Protocol):
-    """A connection to a runtime, of whichever kind."""
+    """A connection to a runtime of any kind."""
 
     async def version(self) -> object:
-        """Which runtime it is."""
+        """Return the runtime's version."""
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
 
 async def find_source(wanted: str, *, socket: Path | None, storage: Path | None, disk: Path | None) -> RuntimeSource:
     """
     Open the runtime that is *wanted*, one of `WANTED`.
 
-    *socket* and *storage* say where it is, if not where runtimes usually are; *disk* is a folder on the file system that
-    holds the images. Raises `RuntimeSourceError` with every place that was tried, and why it was not that.
+    *socket* and *storage* override the default locations; *disk* is a folder on the file system that holds the images.
+    Raises `RuntimeSourceError` that lists every place that was tried, with its problem.
     """
     if wanted not in WANTED:
-        raise RuntimeSourceError(wanted, f"there is no such way to look; choose one of {', '.join(WANTED)}")
+        raise RuntimeSourceError(wanted, f"unknown runtime; choose one of {', '.join(WANTED)}")
     problems: list[str] = []
     for attempt in _attempts(wanted, socket, storage, disk):
         try:
@@ -88,12 +88,12 @@ async def find_source(wanted: str, *, socket: Path | None, storage: Path | None,
         problems += [f"there is none of {', '.join(map(str, _usual(wanted)))}", INSTALL]
     if wanted == AUTO and storage is None and not _crio_runs(socket) and _has_store(STORAGE):
         problems.append(f"{STORAGE} is an image store, but no CRI-O listens; name it as the storage to read it")
-    tried = "; ".join(dict.fromkeys(problems)) or f"there is none of {', '.join(map(str, _usual(wanted)))}"
-    raise RuntimeSourceError(wanted, f"no runtime was found: {tried}; say where it is by its socket or its storage")
+    tried = "; ".join(dict.fromkeys(problems)) or f"none of {', '.join(map(str, _usual(wanted)))} exists"
+    raise RuntimeSourceError(wanted, f"no runtime found: {tried}; name its socket or its storage")
 
 
 def _attempts(wanted: str, socket: Path | None, storage: Path | None, disk: Path | None) -> Sequence[SourceAttempt]:
-    """What to try, the best first."""
+    """Return the attempts to make, best first."""
     attempts: list[SourceAttempt] = []
     if wanted == CRIO or (wanted == AUTO and (storage is not None or _crio_runs(socket))):
         attempts.append(partial(_store, storage or STORAGE))
@@ -112,7 +112,7 @@ def _usual(wanted: str) -> Sequence[Path]:
 
 
 def _crio_runs(socket: Path | None) -> bool:
-    """Whether there is a CRI-O, and not only files that podman or an earlier CRI-O left."""
+    """Return whether CRI-O has a socket; files alone may be remains of podman or of a removed CRI-O."""
     sockets = CRIO_SOCKETS if socket is None else (socket,)
     return any(path.name == CRIO_SOCKETS[0].name and _is_socket(path) for path in sockets)
 
@@ -158,7 +158,7 @@ async def _any(socket: Path, disk: Path | None) -> RuntimeSource:
 
 
 async def _other(socket: Path, disk: Path | None) -> RuntimeSource:
-    """Take what speaks CRI, but not a containerd that would tell more."""
+    """Open a CRI runtime; if it is containerd, prefer its own API."""
     source, runtime = await _cri(socket, disk)
     if runtime != CONTAINERD:
         return source
@@ -167,7 +167,7 @@ async def _other(socket: Path, disk: Path | None) -> RuntimeSource:
     try:
         return await _containerd(socket, disk)
     except RuntimeAnswerError:
-        return source  # it answers, and says no: something stands before it that lets only CRI through
+        return source  # its own API responds with an error: a proxy in front of it may allow only CRI
 
 
 async def _cri(socket: Path, disk: Path | None) -> tuple[RuntimeSource, str]:
@@ -177,27 +177,27 @@ async def _cri(socket: Path, disk: Path | None) -> tuple[RuntimeSource, str]:
     except ModuleNotFoundError as error:
         raise _missing(CRI, socket, error) from error
     _insist_on_a_socket(socket)
-    calls = CriClient(socket)
-    await _ask(calls)
-    return CriSource(socket, disk=disk), calls.name
+    client = CriClient(socket)
+    await _ask(client)
+    return CriSource(socket, disk=disk), client.name
 
 
 def _insist_on_a_socket(path: Path) -> None:
-    """Say it in words of our own, once for all ways to ask."""
+    """Raise RuntimeSourceError if *path* is not a socket."""
     if not _is_socket(path):
-        raise RuntimeSourceError("runtime", f"{path} is no socket: see whether the runtime runs")
+        raise RuntimeSourceError("runtime", f"{path} is not a socket; check that the runtime runs")
 
 
-async def _ask(calls: RuntimeConnection) -> None:
-    """See whether somebody answers, over a connection for that alone. Raises `RuntimeSourceError`."""
+async def _ask(client: RuntimeConnection) -> None:
+    """Check that the runtime responds, over a separate connection. Raises `RuntimeSourceError`."""
     try:
-        await calls.version()
+        await client.version()
     finally:
-        await calls.close()
+        await client.close()
 
 
 def _missing(runtime: str, socket: Path, error: ModuleNotFoundError) -> Exception:
-    """One line about what has to be installed; anything else that is missing is our own fault."""
+    """Return an error that names the missing package; any other import error is returned unchanged."""
     if (error.name or "").partition(".")[0] not in GRPC:
         return error
-    return RuntimeSourceError(runtime, f"{socket} cannot be asked: {INSTALL}")
+    return RuntimeSourceError(runtime, f"{socket} cannot be queried: {INSTALL}")

@@ -1,11 +1,11 @@
 """
-What every way of looking at a runtime has in common.
+Interface of all runtime sources.
 
-    look      what there is now, or `RuntimeSourceError`
-    changed   waits until looking again may be worth it
-    close     lets go of the runtime
+    look      return the current holdings, or raise `RuntimeSourceError`
+    changed   wait until another look is useful
+    close     close connections to the runtime
 
-Nobody here tries again: who asks decides what a failure means.
+Sources do not retry; the caller decides what a failure means.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from lamina.model.holdings import Holdings
 
 
 class RuntimeSourceError(LaminaError):
-    """A runtime that cannot be asked; *problem* is one line that says why and what to try."""
+    """A runtime cannot be queried; *problem* is one line with the reason and what to try."""
 
     def __init__(self, runtime: str, problem: str) -> None:
         super().__init__(runtime, problem)
@@ -27,16 +27,16 @@ class RuntimeSourceError(LaminaError):
 
 
 class RuntimeSource(Protocol):
-    """A runtime that can be looked at."""
+    """A runtime whose images can be read."""
 
     place: Path
     """Its socket, or the folder of its files."""
 
     async def look(self) -> Holdings:
-        """Look at everything; raises `RuntimeSourceError`."""
+        """Return the current holdings. Raises `RuntimeSourceError`."""
 
     async def changed(self) -> None:
-        """Return when something may have changed since the last look began; it may be cancelled and asked again."""
+        """Return when something may have changed since the last look began; cancelling it is safe."""
 
     async def close(self) -> None:
-        """Let go of the runtime."""
+        """Close connections to the runtime."""

@@ -1,1 +1,1 @@
-"""The Kubernetes API over the network: who we are, requests, watches, writes, events and leases."""
+"""Kubernetes API client: credentials, requests, reflectors, pod writes, events and leader election."""

@@ -1,12 +1,12 @@
 """
-How to reach one API server: its address, whom to trust, and what to show with each request.
+Access to one API server: address, TLS settings and credentials.
 
-`load_access` finds the configuration where kubectl would: the --kubeconfig flag, $KUBECONFIG, ~/.kube/config, and the
-pod's own service account. `lamina.clients.kube.transport` asks an Access before every request: first `headers`, which
-may run a plugin or read a file, then `tls`, then tells it of a 401 with `refused`.
+`load_access` searches the configuration where kubectl does: the --kubeconfig flag, $KUBECONFIG, ~/.kube/config, then
+the pod's own service account. Before every request, `lamina.clients.kube.transport` calls `headers`, which may run a
+plugin or read a file, and then `tls`. After a 401 it calls `refused`.
 
-Mistakes are found when it is loaded, as InputError. Later, what was good stays in use while it can; when there is
-nothing left to show, `headers` raises NoCredentialError, which is an Unreachable and handled like one.
+Configuration mistakes raise InputError at load time. Later, the last good credential stays in use until it expires.
+Without a usable credential, `headers` raises NoCredentialError, a subclass of UnreachableError.
 """
 
 import os
@@ -22,60 +22,60 @@ from lamina.model.errors import InputError
 
 
 class ApiAccess:
-    """One API server and who we are to it."""
+    """Address, credentials and TLS context of one API server."""
 
     def __init__(
         self,
         server: str,
-        identity: CredentialSource,
-        trust: TlsSettings,
+        credentials: CredentialSource,
+        tls_settings: TlsSettings,
         *,
         namespace: str = "default",
-        others: Mapping[str, str] | None = None,
+        extra_headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Put the parts together; *others* are headers that go with every request. Raises InputError."""
+        """Combine the parts; *extra_headers* are headers sent with every request. Raises InputError."""
         self.server = server
-        """The beginning of every address, without a slash at its end."""
+        """Prefix of every URL, without a trailing slash."""
         self.namespace = namespace
-        self._identity = identity
-        self._others = dict(others or {})
-        self._contexts = TlsContexts(trust) if server.startswith("https:") else None
+        self._credentials = credentials
+        self._extra_headers = dict(extra_headers or {})
+        self._contexts = TlsContexts(tls_settings) if server.startswith("https:") else None
 
     def __repr__(self) -> str:
-        return f"Access({self.server!r})"
+        return f"ApiAccess({self.server!r})"
 
     @property
     def troubles(self) -> int:
-        """How often a credential or its file could not be used."""
+        """How often a credential or its file was unusable."""
         found = self._contexts.troubles if self._contexts is not None else 0
-        return found + self._identity.troubles
+        return found + self._credentials.troubles
 
     async def headers(self) -> dict[str, str]:
-        """Give the headers of a request made now. Raises NoCredentialError."""
-        found = self._others.copy()
-        if header := await self._identity.authorization():
+        """Return the headers for a request made now. Raises NoCredentialError."""
+        found = self._extra_headers.copy()
+        if header := await self._credentials.authorization():
             found["Authorization"] = header
         return found
 
     def tls(self) -> ssl.SSLContext | None:
-        """Give the TLS side, the same object for as long as nothing changed; None without TLS."""
+        """Return the TLS context, the same object until its files change; None for plain http."""
         if self._contexts is None:
             return None
-        return self._contexts.current(self._identity.pair())
+        return self._contexts.current(self._credentials.pair())
 
     def refused(self, used: Mapping[str, str] | None = None) -> None:
         """
-        Hear of a 401: what is cached must not be used again.
+        Drop the cached credential after a 401.
 
-        With the headers that were *used*, an answer to an older request does not count against a newer credential.
+        With *used*, the headers of that request, a late 401 to an older request does not drop a newer credential.
         """
-        self._identity.refused(None if used is None else used.get("Authorization", ""))
+        self._credentials.refused(None if used is None else used.get("Authorization", ""))
         if self._contexts is not None:
-            self._contexts.look_again()  # it may have been our certificate
+            self._contexts.look_again()  # the 401 may be about the client certificate
 
 
 def load_access(kubeconfig: Path | None = None, context: str = "") -> ApiAccess:
-    """Find and read the configuration as kubectl does. Raises InputError with one clear line."""
+    """Find and read the configuration as kubectl does. Raises InputError."""
     if files := files_to_read(kubeconfig, os.environ, _home()):
         return _from_kubeconfig(read_kubeconfig(files).choose(context))
     if not in_cluster.is_inside(os.environ):
@@ -92,7 +92,7 @@ def load_access(kubeconfig: Path | None = None, context: str = "") -> ApiAccess:
 
 
 def _home() -> Path | None:
-    """Find the home folder; users that a container was given by number only have none."""
+    """Return the home folder; None for a container user that has a number and no passwd entry."""
     try:
         return Path.home()
     except RuntimeError:
@@ -105,5 +105,5 @@ def _from_kubeconfig(chosen: KubeContext) -> ApiAccess:
         users.credential_source_of(chosen),
         users.tls_settings_of(chosen),
         namespace=chosen.namespace,
-        others=users.headers_of(chosen),
+        extra_headers=users.headers_of(chosen),
     )

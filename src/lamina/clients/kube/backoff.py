@@ -1,10 +1,10 @@
 """
-When to try again.
+Delays between attempts to connect.
 
-`RetryBackoff` says how long to wait after a failure, `AttemptRateLimit` how long before any attempt at all: whatever happens, and
-however well, a server that cannot keep a connection open sees ten attempts in ten seconds and no more.
+`RetryBackoff` returns the delay after a failure. `AttemptRateLimit` limits all attempts, successful ones too: a server
+that closes every connection sees at most ten attempts in ten seconds.
 
-The figures of the back-off are client-go's for its reflector (tools/cache/reflector.go).
+The back-off values are those of client-go's reflector (tools/cache/reflector.go).
 """
 
 import asyncio
@@ -15,21 +15,21 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 FIRST: Final = 0.8
-"""Seconds the first wait may last."""
+"""Upper bound of the first delay, in seconds."""
 LONGEST: Final = 30.0
-"""Seconds the longest may last."""
+"""Upper bound of any delay, in seconds."""
 FACTOR: Final = 2.0
 HEALTHY: Final = 120.0
-"""Seconds without a failure after which the next one counts as the first."""
+"""Seconds without a failure after which the delay starts again at `FIRST`."""
 LONGEST_ASKED: Final = 60.0
-"""Seconds that a server's Retry-After is honoured for; a server that asks for an hour is asked again sooner."""
+"""Longest Retry-After that is honoured, in seconds."""
 WINDOW: Final = 10.0
 ATTEMPTS: Final = 10
 """Attempts in any `WINDOW` seconds."""
 
 
 class TimeSource:
-    """Where time and luck come from."""
+    """Clock, sleep and random numbers, so that tests can replace them."""
 
     def __init__(
         self,
@@ -37,14 +37,14 @@ class TimeSource:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        """Read *clock*, which never goes back, wait by *sleep* and throw *rng*'s dice."""
+        """Use a monotonic *clock*, the matching *sleep*, and *rng* for jitter."""
         self.clock = clock
         self.sleep = sleep
         self.rng = rng if rng is not None else random.Random()
 
 
 class RetryBackoff:
-    """Longer waits after every failure, spread by chance from zero to their full length."""
+    """Exponential back-off with full jitter: each delay is drawn between zero and a growing bound."""
 
     def __init__(self, timing: TimeSource) -> None:
         self._timing = timing
@@ -52,7 +52,7 @@ class RetryBackoff:
         self._failed_at = float("-inf")
 
     def after_failure(self, asked: float | None = None) -> float:
-        """Say how many seconds to wait; *asked* is what the server wants, and the least it gets."""
+        """Return the seconds to wait; *asked* is the server's Retry-After, used as the minimum."""
         now = self._timing.clock()
         if now - self._failed_at >= HEALTHY:
             self._ceiling = FIRST
@@ -63,14 +63,14 @@ class RetryBackoff:
 
 
 class AttemptRateLimit:
-    """At most `ATTEMPTS` in any `WINDOW` seconds."""
+    """At most `ATTEMPTS` attempts in any `WINDOW` seconds."""
 
     def __init__(self, timing: TimeSource) -> None:
         self._timing = timing
         self._begun: deque[float] = deque(maxlen=ATTEMPTS)
 
     async def attempt(self) -> None:
-        """Wait until one more attempt is within the pace, and count it."""
+        """Wait until another attempt is within the limit, and count it."""
         if len(self._begun) == ATTEMPTS:
             wait = self._begun[0] + WINDOW - self._timing.clock()
             if wait > 0:

@@ -1,11 +1,11 @@
 """
-Who we are to the API server: the `Authorization` header of each request, from whatever the configuration names.
+Sources of credentials for API requests: the `Authorization` header and, from a plugin, a client certificate.
 
-    Fixed         a token or a name and password that stand in the kubeconfig, or nobody
-    TokenFile     a token in a file that is replaced now and then, as a pod's own is
-    (Plugin)      a program that prints one, in `lamina.clients.kube.exec_plugin`
+    FixedCredential   a token, or a name and password, from the kubeconfig; empty for anonymous access
+    TokenFile         a token in a file that is rotated, such as a pod's service account token
+    ExecPlugin        a program that prints a credential (`lamina.clients.kube.exec_plugin`)
 
-No secret is ever part of a message, a repr or a log line: mistakes name the place and never the value.
+No secret is part of a message, a repr or a log line: errors name the field or file and never its value.
 """
 
 import base64
@@ -20,72 +20,72 @@ from lamina.clients.kube.file_backed_value import FileBackedValue
 from lamina.model.errors import InputError
 
 TOKEN_LIMIT: Final = 64 * 1024
-"""The longest token used; an API server takes headers of up to 1 MiB in all, and real tokens have a few KiB."""
+"""Bytes of the longest token. Real tokens have a few KiB; API servers accept 1 MiB of headers in all."""
 TOKEN_SECONDS: Final = 1.0
-"""How old a look at a token file may be. Reading one takes some 20 µs, so that a new token is used almost at once."""
+"""Seconds between two reads of a token file. A read takes about 20 µs, so a new token is used within a second."""
 
 _WRITABLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
 class NoCredentialError(UnreachableError):
-    """The server cannot be asked, because there is nothing to show it; trying again later may help."""
+    """There is no usable credential for a request; a retry later can succeed."""
 
 
 class ClientCertificate(NamedTuple):
-    """A client certificate and its key, as PEM."""
+    """A client certificate and its key, in PEM."""
 
     certificate: bytes
     key: bytes
 
     def __repr__(self) -> str:
-        return "Pair(...)"
+        return "ClientCertificate(...)"
 
 
 class CredentialSource(Protocol):
-    """Where credentials come from."""
+    """Provides credentials for requests."""
 
     @property
     def troubles(self) -> int:
-        """How often it could not be had or read, and the last good one stayed in use if there was one."""
+        """How often the credential was unavailable or unreadable, including times the last good one stayed in use."""
         ...
 
     async def authorization(self) -> str:
-        """Give the value of the header, or nothing. Raises NoCredentialError if there should be one and is none."""
+        """Return the header's value, or "" for none. Raises NoCredentialError if a credential is expected."""
         ...
 
     def pair(self) -> ClientCertificate | None:
-        """Give the client certificate that came with it. Called after `authorization`."""
+        """Return the client certificate that came with the credential. Call it after `authorization`."""
         ...
 
     def refused(self, used: str | None) -> None:
-        """Hear that the server answered 401 to *used*, or to whatever is in use."""
+        """Drop a credential that the server rejected with 401: *used*, or the current one if None."""
         ...
 
 
 def checked_token(text: str, source: str) -> str:
-    """Take a token that can stand in a header; what surrounds it is dropped. Raises InputError without showing it."""
+    """Return a token without surrounding white space. Raises InputError that does not show the token."""
     token = text.strip()
     if not token:
-        raise InputError.one(source, "holds no token: it is empty")
+        raise InputError.one(source, "contains no token: it is empty")
     if len(token) > TOKEN_LIMIT:
-        raise InputError.one(source, f"the token is too long; at most {TOKEN_LIMIT // 1024} KiB are used")
+        raise InputError.one(source, f"the token is too long; at most {TOKEN_LIMIT // 1024} KiB are allowed")
     if not _WRITABLE.fullmatch(token):
-        raise InputError.one(source, "the token has characters that cannot stand in a header; write it on one line")
+        raise InputError.one(source, "the token has characters that a header cannot contain; write it on one line")
     return token
 
 
 def bearer(token: str) -> str:
-    """Write a token as a header."""
+    """Return the header value for a token."""
     return f"Bearer {token}"
 
 
 def basic(name: str, password: str) -> str:
-    """Write a name and a password as a header."""
+    """Return the header value for a name and a password."""
     return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"
 
 
 class FixedCredential:
-    """A header that never changes; an empty one is none."""
+    """A header value that never changes; empty for anonymous access."""
 
     troubles = 0
 
@@ -93,22 +93,22 @@ class FixedCredential:
         self._header = header
 
     async def authorization(self) -> str:
-        """Give it."""
+        """Return the header value."""
         return self._header
 
     def pair(self) -> ClientCertificate | None:
-        """Give none: a certificate of the configuration belongs to `trust`."""
+        """Return None: `TlsSettings` holds the certificate of the configuration."""
         return None
 
     def refused(self, used: str | None) -> None:
-        """There is no other."""
+        """Do nothing: there is no other credential."""
 
 
 class TokenFile:
-    """The token in a file, read again every second and at once after a 401."""
+    """The token in a file, read again every second and directly after a 401."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """Read it. Raises InputError if it cannot be used."""
+        """Read the token. Raises InputError if it is unusable."""
 
         def header(contents: list[bytes]) -> str:
             return bearer(checked_token(contents[0].decode("latin-1"), str(path)))
@@ -117,15 +117,15 @@ class TokenFile:
 
     @property
     def troubles(self) -> int:
-        """How often the file could not be used."""
+        """How often the file was unusable."""
         return self._file.troubles
 
     async def authorization(self) -> str:
-        """Give the token of the file."""
+        """Return the header value for the current token."""
         return self._file.current()
 
     def pair(self) -> ClientCertificate | None:
-        """Give none: a file with a token has no certificate."""
+        """Return None: a token file has no certificate."""
         return None
 
     def refused(self, used: str | None) -> None:

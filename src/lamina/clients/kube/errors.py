@@ -1,14 +1,14 @@
 """
-What goes wrong between us and an API server.
+Errors of the Kubernetes API client.
 
     LaminaError
-    ├── ApiError                  the server answered, and the answer is no
-    └── Unreachable               no answer, or not a whole one
-        ├── SilenceError          the connection stands and nothing comes
-        └── AnswerTooLongError    the answer does not end where any answer of its kind would
+    ├── ApiError                  the server returned an error status
+    └── UnreachableError          no complete response
+        ├── SilenceError          an open stream sent nothing for too long
+        └── AnswerTooLongError    the response exceeds its size limit
 
-A message is one line: what was asked, what was said. It holds no header, no query and no credential, and of the
-server's words no more than `MESSAGE_LIMIT` characters.
+A message is one line: the request and the problem. It contains no header, query or credential, and at most
+`MESSAGE_LIMIT` characters of the server's own message.
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ import msgspec
 from lamina.model.errors import LaminaError
 
 MESSAGE_LIMIT: Final = 512
-"""Characters of a server's words that are kept."""
+"""Characters of a server's message that are kept."""
 TOO_LARGE: Final = "ResourceVersionTooLarge"
-"""The cause a server gives when we ask for a version it has not reached, as after a restore from a backup."""
+"""Status cause when a client asks for a resourceVersion the server has not reached, as after a restore from backup."""
 TOO_LARGE_WORDS: Final = "Too large resource version"
-"""How servers say so that send no cause."""
+"""Message of servers that send no cause."""
 
 
 class ApiError(LaminaError):
-    """The API server refused: *status* and *reason* are its own, *retry_after* is in seconds if it named a time."""
+    """The API server returned an error; *status* and *reason* are its own, *retry_after* is in seconds or None."""
 
     exit_code: ClassVar[int] = 1
 
@@ -50,17 +50,17 @@ class ApiError(LaminaError):
 
     @property
     def expired(self) -> bool:
-        """Whether what we go on from is no longer kept: only a new list helps."""
+        """Whether the requested resourceVersion was compacted: a new list is needed."""
         return self.status == 410 or self.reason in ("Expired", "Gone")
 
     @property
     def too_large(self) -> bool:
-        """Whether we know a version the server has not reached: its history is no longer the one we saw."""
+        """Whether the server has not reached our resourceVersion: its history is not the one we saw."""
         return TOO_LARGE in self.causes or (self.status == 504 and TOO_LARGE_WORDS in self.message)
 
 
 class UnreachableError(LaminaError):
-    """No whole answer came: refused, reset, timed out, certificate not verified, name not found."""
+    """No complete response: connection refused, reset or timed out, certificate rejected, or name not found."""
 
     exit_code: ClassVar[int] = 1
 
@@ -73,11 +73,11 @@ class UnreachableError(LaminaError):
 
 
 class SilenceError(UnreachableError):
-    """A stream that was open brought nothing for longer than a live one does."""
+    """An open stream sent nothing for longer than a live one would."""
 
 
 class AnswerTooLongError(UnreachableError):
-    """There was more to read than anything we ask for can have."""
+    """A response exceeds its size limit."""
 
 
 class StatusCause(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ApiStatus(msgspec.Struct, frozen=True):
-    """A kube Status, as far as we look at it."""
+    """The fields we read of a Kubernetes Status."""
 
     kind: str | None = None
     message: str | None = None
@@ -108,7 +108,7 @@ _STATUS: Final = msgspec.json.Decoder(ApiStatus)
 
 
 def read_status(data: bytes | msgspec.Raw) -> ApiStatus | None:
-    """Read a Status; None when this is something else."""
+    """Decode a Status; None for any other content."""
     try:
         status = _STATUS.decode(data)
     except (ValueError, RecursionError):
@@ -117,7 +117,7 @@ def read_status(data: bytes | msgspec.Raw) -> ApiStatus | None:
 
 
 def from_status(what: str, status: ApiStatus, code: int = 500) -> ApiError:
-    """Turn a Status into an error; *code* counts where it names none."""
+    """Convert a Status to an error; *code* is used when the Status has none."""
     details = status.details or StatusDetails()
     causes = tuple(one_line(cause.reason) for cause in (details.causes or ())[:16] if cause.reason)
     reason = one_line(status.reason or "")
@@ -127,7 +127,7 @@ def from_status(what: str, status: ApiStatus, code: int = 500) -> ApiError:
 
 
 def from_response(what: str, code: int, phrase: str, headers: Mapping[str, str], body: bytes) -> ApiError:
-    """Turn an answer that is not 2xx into an error, with the Status in its body if there is one."""
+    """Convert a response that is not 2xx to an error, using the Status in its body if there is one."""
     status = read_status(body)
     error = (
         from_status(what, status, code)
@@ -141,13 +141,13 @@ def from_response(what: str, code: int, phrase: str, headers: Mapping[str, str],
 
 
 def one_line(words: str) -> str:
-    """Make words of a stranger fit for a line of our own: no breaks, no control characters, not too many."""
+    """Return untrusted text as one printable line of at most `MESSAGE_LIMIT` characters."""
     cut = words if len(words) <= MESSAGE_LIMIT else words[: MESSAGE_LIMIT - 1] + "…"
     return " ".join("".join(letter if letter.isprintable() else " " for letter in cut).split())
 
 
 def _seconds(value: str) -> float | None:
-    """Read a Retry-After header; a date, which no API server sends, counts as none."""
+    """Parse a Retry-After header in seconds; a date, which API servers never send, gives None."""
     return float(value) if value.isascii() and value.isdigit() and len(value) <= 9 else None
 
 

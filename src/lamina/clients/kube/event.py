@@ -1,4 +1,4 @@
-"""One event as events.k8s.io/v1 has it, ready to be sent."""
+"""An event in the events.k8s.io/v1 format."""
 
 import re
 import uuid
@@ -11,14 +11,14 @@ from lamina.clients.kube.pod_writes import clipped
 
 NOTE_LIMIT: Final = 1024
 PART_LIMIT: Final = 128
-"""Bytes of an action, a reason or an instance; the API server refuses what is longer."""
+"""Bytes of an action, a reason or an instance; the API server rejects longer ones."""
 NAME_LIMIT: Final = 253 - len(".ffffffffffffffff")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _ENCODER: Final = msgspec.json.Encoder()
 
 
 class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """What an event is about."""
+    """Reference to the object an event is about."""
 
     kind: str
     name: str
@@ -29,7 +29,7 @@ class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults
 
     @property
     def identity(self) -> str:
-        """What tells it from all others."""
+        """A key that is unique among objects: the UID if known."""
         return self.uid or f"{self.kind}/{self.namespace}/{self.name}"
 
 
@@ -41,14 +41,14 @@ class EventMetadata(msgspec.Struct, gc=False):
 
 
 class EventSeries(msgspec.Struct, rename="camel", gc=False):
-    """``series`` of an event that was repeated."""
+    """``series`` of a repeated event."""
 
     count: int
     last_observed_time: str
 
 
 class KubeEvent(msgspec.Struct, rename="camel", omit_defaults=True):
-    """An event."""
+    """An event of events.k8s.io/v1."""
 
     metadata: EventMetadata
     event_time: str
@@ -61,30 +61,30 @@ class KubeEvent(msgspec.Struct, rename="camel", omit_defaults=True):
     type: str
     related: ObjectReference | None = None
     series: EventSeries | None = None
-    # Defaults are left out when written, so these two have none.
+    # A default_factory, because omit_defaults would leave plain defaults out of the JSON.
     api_version: str = msgspec.field(default_factory=lambda: "events.k8s.io/v1")
     kind: str = msgspec.field(default_factory=lambda: "Event")
 
     def repeated(self, count: int, seen: int) -> None:
-        """Say how often it has happened, and when the last time, in nanoseconds since 1970."""
+        """Set the number of occurrences and the time of the last one, in nanoseconds since 1970."""
         self.series = EventSeries(count, micro_time(seen)) if count > 1 else None
 
     def encoded(self) -> bytes:
-        """Write it whole."""
+        """Return the event as JSON."""
         return _ENCODER.encode(self)
 
     def encoded_series(self) -> bytes:
-        """Write the change that its repeats make."""
+        """Return the JSON patch body that updates the series."""
         return _ENCODER.encode({"series": self.series})
 
 
 def event_name(name: str, nanos: int) -> str:
-    """Name an event as client-go does: after its object and the moment or, if that would be no name, by chance."""
+    """Return a name as client-go builds it: object name and time, or a UUID where that would be invalid."""
     if len(name) <= NAME_LIMIT and _NAME.fullmatch(name):
         return f"{name}.{nanos:x}"
     return str(uuid.uuid4())
 
 
 def clipped_note(note: str) -> str:
-    """Cut a note to what the server takes."""
+    """Cut a note to `NOTE_LIMIT` bytes, the API server's limit."""
     return clipped(note, NOTE_LIMIT)

@@ -1,13 +1,13 @@
 """
-Events about objects (events.k8s.io/v1), so that `kubectl describe` tells what the scheduler did.
+Event recorder (events.k8s.io/v1): `kubectl describe` shows what the scheduler did.
 
     record --new--> queue --worker--> POST
-           --again within 6 min--> one PATCH: a series; then only counted, and written when it ends
+           --again within 6 min--> one PATCH: a series; later repeats are counted, and written when the series ends
 
-`record` never waits and never raises: events are told to people, and nothing may be held up by them. What is too much
-for one object, for the queue or for a server in trouble is dropped and counted. The rules are client-go's: its series
-(tools/events) and its limit for each object (tools/record). Two things differ: events are the same when their words
-are, whatever version the object has by now, and all memory is bounded.
+`record` never waits and never raises, because events must not delay scheduling. Events beyond the limit of one object,
+beyond the queue limit, or rejected by the server are dropped and counted. The rules are client-go's: its series
+(tools/events) and its limit for each object (tools/record). Two differences: events are equal when their texts are,
+whatever resourceVersion the object has, and all memory is bounded.
 """
 
 import asyncio
@@ -33,66 +33,66 @@ TRIES: Final = 3
 POST_SECONDS: Final = 10.0
 SWEEP_SECONDS: Final = 60.0
 REFRESH_SECONDS: Final = 1800.0
-"""How often a series that goes on is written; servers forget events after an hour."""
+"""Seconds between updates of an ongoing series; API servers delete events after an hour."""
 EVENTS: Final = "/apis/events.k8s.io/v1"
 
 _Key: TypeAlias = tuple[str, str, str, str, str, str]
-"""What makes two events the same: whom it is about, kind, reason, action, note, and who else has to do with it."""
+"""Identity of an event: object, type, reason, action, note, and the related object."""
 
 
 class RecorderLimits(msgspec.Struct, frozen=True):
-    """How much is done at most; times in seconds."""
+    """Limits of the recorder; times in seconds."""
 
     queued: int = 10_000
     workers: int = 6
-    """Requests under way at once."""
+    """Requests in flight at once."""
     remembered: int = 4_096
-    """Events that may become series."""
+    """Events kept so that repeats can join them as a series."""
     series: float = 360.0
-    """Without another one for so long, a series has ended."""
+    """A series ends after this time without a repeat."""
     burst: int = 25
-    """Events of one object at once, and then one in an *interval* (client-go's spam filter, tools/record)."""
+    """Events of one object at once, then one in each *interval* (client-go's spam filter, tools/record)."""
     interval: float = 300.0
     objects: int = 4_096
-    """Objects whose events are counted; one that is forgotten has its whole burst again."""
+    """Objects with a token bucket; an evicted object starts again with a full burst."""
 
 
 class EventCounters(msgspec.Struct):
-    """What became of events."""
+    """Outcome counts of events."""
 
     posted: int = 0
     patched: int = 0
     repeats: int = 0
-    """Told by the count of a series."""
+    """Repeats, reported as the count of a series."""
     limited: int = 0
-    """Dropped because one object had too many."""
+    """Dropped by the token bucket of one object."""
     overflowed: int = 0
     """Dropped because the queue was full."""
     failed: int = 0
-    """Dropped because the server would not or could not take them."""
+    """Dropped because the server rejected them or was unreachable."""
 
 
 class _RecordedEvent(msgspec.Struct, eq=False):
-    """One event and all that repeated it."""
+    """One event and its repeats."""
 
     key: _Key
     event: KubeEvent
     last: float
-    """When it was recorded last, on our clock; and on the wall's, in nanoseconds."""
+    """Monotonic time of the last occurrence; *seen* is the same in nanoseconds since 1970."""
     seen: int
     count: int = 1
-    told: int = 0
-    """The count that the server knows; 0 if it does not know the event."""
-    told_at: float = 0.0
+    reported: int = 0
+    """The count that the server has; 0 if it does not have the event."""
+    reported_at: float = 0.0
     waiting: bool = False
-    """In the queue or under way."""
+    """Queued or in flight."""
     finishing: bool = False
-    """Whether its last count is to be told."""
+    """Whether the series has ended and its last count must be written."""
     tries: int = 0
 
 
 class EventRecorder:
-    """Tells the API server about events, in its own time."""
+    """Records events and writes them to the API server in the background."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class EventRecorder:
         timing: TimeSource | None = None,
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Report as *controller*, the scheduler's name, and as its *instance*: the name, a dash, the host."""
+        """Report as *controller*, the scheduler's name, and *instance*: the name, a dash, the host."""
         self.counts = EventCounters()
         self._client, self._limits = client, limits
         self._controller, self._instance = controller, instance.encode()[:PART_LIMIT].decode(errors="ignore")
@@ -114,7 +114,7 @@ class EventRecorder:
         self._resume_at = -float("inf")
         self._queue: asyncio.Queue[_RecordedEvent] = asyncio.Queue()
         self._entries: OrderedDict[_Key, _RecordedEvent] = OrderedDict()
-        """In the order of their last repeat, the oldest first."""
+        """In the order of their last occurrence, oldest first."""
         self._events = TokenBuckets(1.0 / limits.interval, limits.burst, limits.objects)
         self._nanos = 0
 
@@ -127,7 +127,7 @@ class EventRecorder:
         note: str,
         related: ObjectReference | None = None,
     ) -> None:
-        """Take note of an event of *kind* Normal or Warning. Never waits, never raises."""
+        """Record an event; *kind* is Normal or Warning. Never waits, never raises."""
         now = self._clock()
         note = clipped_note(note)
         about = regarding.identity
@@ -151,7 +151,7 @@ class EventRecorder:
                 self._finish(self._entries.popitem(last=False)[1])
 
     async def run(self) -> None:
-        """Tell the server, until cancelled."""
+        """Write events to the server until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._limits.workers):
                 group.create_task(self._work())
@@ -160,7 +160,7 @@ class EventRecorder:
                 self._sweep()
 
     async def drain(self, timeout: float) -> bool:
-        """Wait until all is told, series with their last count, or until *timeout*. True if all is told."""
+        """Write all pending events and final series counts; return False if *timeout* seconds pass first."""
         for entry in self._entries.values():
             self._finish(entry)
         try:
@@ -189,26 +189,26 @@ class EventRecorder:
         return _RecordedEvent(key, event, now, nanos)
 
     def _again(self, entry: _RecordedEvent, now: float) -> None:
-        """Count a repeat; the server hears of the first, and then of one in half an hour lest it forgets the event."""
+        """Count a repeat; write the first, then one in half an hour so that the server keeps the event."""
         self.counts.repeats += 1
         entry.count, entry.finishing = entry.count + 1, False
         entry.last, entry.seen = now, self._wall()
-        if not entry.waiting and (entry.told < 2 or now - entry.told_at >= REFRESH_SECONDS):
+        if not entry.waiting and (entry.reported < 2 or now - entry.reported_at >= REFRESH_SECONDS):
             self._put(entry)
 
     def _finish(self, entry: _RecordedEvent) -> None:
-        """Write the last count of a series."""
+        """Write the final count of a series."""
         entry.finishing = True
-        if entry.count > 1 and entry.count != entry.told and not entry.waiting:
+        if entry.count > 1 and entry.count != entry.reported and not entry.waiting:
             self._put(entry)
 
     def _put(self, entry: _RecordedEvent) -> None:
-        # Room is left beyond the limit for counts of series, of which there are only so many.
+        # Series updates may exceed the queue limit: there is at most one for each remembered event.
         entry.waiting = True
         self._queue.put_nowait(entry)
 
     def _sweep(self) -> None:
-        """Forget what was not repeated for long."""
+        """Forget events without a recent repeat."""
         now = self._clock()
         while self._entries:
             entry = next(iter(self._entries.values()))
@@ -223,26 +223,26 @@ class EventRecorder:
             while (pause := self._resume_at - self._clock()) > 0:
                 await self._timing.sleep(pause)
             try:
-                await self._tell(entry)
+                await self._write(entry)
             finally:
                 self._queue.task_done()
 
-    async def _tell(self, entry: _RecordedEvent) -> None:
+    async def _write(self, entry: _RecordedEvent) -> None:
         count = entry.count
         try:
             await self._send(entry, count)
         except (ApiError, UnreachableError) as error:
             self._failed(entry, error)
             return
-        entry.told, entry.told_at, entry.tries, entry.waiting = count, self._clock(), 0, False
+        entry.reported, entry.reported_at, entry.tries, entry.waiting = count, self._clock(), 0, False
         if entry.count > count and (count == 1 or entry.finishing):
             self._put(entry)
 
     async def _send(self, entry: _RecordedEvent, count: int) -> None:
-        """Post an event, or patch one that the server should know."""
+        """POST an event, or PATCH one that the server has."""
         event, path = entry.event, f"{EVENTS}/namespaces/{quote(entry.event.metadata.namespace, safe='')}/events"
         event.repeated(count, entry.seen)
-        if entry.told:
+        if entry.reported:
             body = event.encoded_series()
             where = f"{path}/{quote(event.metadata.name, safe='')}"
             try:
@@ -252,17 +252,17 @@ class EventRecorder:
             except ApiError as error:
                 if error.status != 404:
                     raise
-                entry.told = 0  # it has outlived its time on the server: tell it anew
+                entry.reported = 0  # the server has deleted it after its TTL: create it again
         try:
             await self._client.request("POST", path, body=event.encoded(), timeout=POST_SECONDS)
         except ApiError as error:
-            # An earlier try did arrive: its answer did not.
+            # 409 after a retry: the first POST arrived and its response was lost.
             if error.status != 409 or not entry.tries:
                 raise
         self.counts.posted += 1
 
     def _failed(self, entry: _RecordedEvent, error: ApiError | UnreachableError) -> None:
-        """Leave a server in trouble alone for a while; drop what it does not take."""
+        """Back off after a temporary failure; drop the event after `TRIES` attempts or a rejection."""
         entry.tries += 1
         passing = isinstance(error, UnreachableError) or error.status == 429 or error.status >= 500
         if passing:

@@ -1,8 +1,8 @@
 """
-One run of an exec plugin: what is started, what it is told, and what it may answer.
+One run of an exec plugin: its command, its input and its decoded credential.
 
-The protocol is client.authentication.k8s.io v1 and v1beta1, never interactive. What a plugin prints is never shown,
-but for the last line of its standard error, with everything taken out that is long enough to be a secret.
+The protocol is client.authentication.k8s.io v1 and v1beta1, never interactive. Plugin output is never shown, except the
+last line of standard error, in which long words are replaced because they may be secrets.
 """
 
 import os
@@ -25,34 +25,34 @@ _UNSHOWN: Final = re.compile(r"[^\x20-\x7e]+")
 
 
 class ExecCommand(msgspec.Struct, frozen=True):
-    """What to run."""
+    """The command of an exec plugin."""
 
     version: str
     program: str
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = {}
-    """On top of our own."""
+    """Variables added to our own environment."""
     hint: str = ""
-    """How to install it."""
+    """Install hint from the kubeconfig."""
     cluster: dict[str, Plain] | None = None
-    """What it is told about the cluster, if it wants to know."""
+    """Cluster information for the plugin; None if its entry does not request it."""
     place: str = ""
-    """Where this stands, for messages."""
+    """Location of the entry in the kubeconfig, for messages."""
 
     def __repr__(self) -> str:
-        return f"Command({self.program!r})"
+        return f"ExecCommand({self.program!r})"
 
 
 class ExecCredential(msgspec.Struct, frozen=True):
-    """What a plugin gave."""
+    """The credential that a plugin printed."""
 
     header: str = ""
     pair: ClientCertificate | None = None
     until: float | None = None
-    """When it ends, in seconds since 1970."""
+    """Expiry, in seconds since 1970; None if it does not expire."""
 
     def __repr__(self) -> str:
-        return "Given(...)"
+        return "ExecCredential(...)"
 
 
 class _ExecStatus(msgspec.Struct):
@@ -69,12 +69,12 @@ class _ExecAnswer(msgspec.Struct):
 
 
 async def run_exec_command(command: ExecCommand, patience: float) -> ExecCredential:
-    """Run a plugin. Raises OSError, TimeoutError, ValueError or InputError, none of which shows what it printed."""
-    return _judge(await _run(command, patience), command.version)
+    """Run a plugin. Raises OSError, TimeoutError, ValueError or InputError; none of them contains the output."""
+    return _decode(await _run(command, patience), command.version)
 
 
 def printable(text: str, limit: int) -> str:
-    """Make a stranger's words fit for a line of ours."""
+    """Return untrusted text as one line of printable ASCII, at most *limit* characters."""
     return " ".join(_UNSHOWN.sub(" ", text).split())[:limit]
 
 
@@ -90,23 +90,23 @@ async def _run(command: ExecCommand, patience: float) -> bytes:
         environment={**os.environ, **command.environment, INFO: msgspec.json.encode(info).decode()},
     )
     if ran.code != 0:
-        raise ValueError(f"it ended with exit code {ran.code}{_last_line(ran.told)}")
-    return ran.printed
+        raise ValueError(f"it ended with exit code {ran.code}{_last_line(ran.stderr)}")
+    return ran.stdout
 
 
-def _last_line(told: bytes) -> str:
-    lines = told.decode(errors="replace").strip().splitlines()
+def _last_line(stderr: bytes) -> str:
+    lines = stderr.decode(errors="replace").strip().splitlines()
     line = printable(_SECRETIVE.sub("[...]", lines[-1]), 200) if lines else ""
     return f": {line}" if line else ""
 
 
-def _judge(printed: bytes, version: str) -> ExecCredential:
+def _decode(stdout: bytes, version: str) -> ExecCredential:
     try:
-        answer = msgspec.json.decode(printed, type=_ExecAnswer)
+        answer = msgspec.json.decode(stdout, type=_ExecAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ValueError("what it printed is not an ExecCredential in JSON") from None
+        raise ValueError("its output is not an ExecCredential in JSON") from None
     if answer.kind != "ExecCredential" or answer.version != version:
-        raise ValueError(f"it does not speak {version}; update it, or correct apiVersion")
+        raise ValueError(f"its output is not of version {version}; update it, or correct apiVersion")
     status = answer.status or _ExecStatus()
     if not status.token and not status.certificate:
         raise ValueError("it printed neither a token nor a certificate")
@@ -115,8 +115,8 @@ def _judge(printed: bytes, version: str) -> ExecCredential:
     pair = None
     if status.certificate and status.key:
         pair = ClientCertificate(status.certificate.encode(), status.key.encode())
-        build(TlsSettings(insecure=True, place="what it printed"), b"", pair)
-    header = bearer(checked_token(status.token, "what it printed")) if status.token else ""
+        build(TlsSettings(insecure=True, place="its output"), b"", pair)
+    header = bearer(checked_token(status.token, "its output")) if status.token else ""
     if status.until is not None and status.until.tzinfo is None:
-        raise ValueError("what it printed ends at a time without a time zone")
+        raise ValueError("its expirationTimestamp has no time zone")
     return ExecCredential(header, pair, status.until.timestamp() if status.until is not None else None)

@@ -1,13 +1,13 @@
 """
-Credentials from a program, as kubectl's exec plugins: run when needed, kept until they expire.
+Credentials from an exec plugin, cached until they expire.
 
-    none --run--> good --early--> good, being renewed beside --expired, refused--> none
+    none --run--> usable --early--> usable, renewed in the background --expired or rejected--> none
             |
-            +--failed--> waiting: 1, 2, 4 … 60 s, in which nothing is run
+            +--failed--> back-off: 1, 2, 4 … 60 s, no runs
 
-One run at a time, whoever asks. What is good stays in use while a renewal is under way or fails, until it expires or
-the server refuses it. A plugin that fails, or whose credentials the server refuses at once, is left alone for longer
-and longer; in that time requests fail at once and say why, and no process is started.
+Only one run is active at a time; all callers share it. A credential stays in use while its renewal runs or fails, until
+it expires or the server rejects it. If the plugin fails, or the server rejects a new credential, runs are delayed by an
+exponential back-off. During the back-off, requests fail at once with the last problem.
 """
 
 import asyncio
@@ -25,21 +25,21 @@ log = logging.getLogger(__name__)
 
 
 class ExecTimings(msgspec.Struct, frozen=True):
-    """Times, in seconds."""
+    """Time limits, in seconds."""
 
     patience: float = 60.0
-    """How long a plugin may take."""
+    """Time limit of a run."""
     first: float = 1.0
-    """How long it is left alone at least, and at first after a failure."""
+    """Minimum time between two runs, and the first back-off delay."""
     longest: float = 60.0
     early: float = 60.0
-    """How long before its end a credential is renewed, or a fifth of its life if that is shorter."""
+    """Renew this long before expiry, or at a fifth of the lifetime if that is shorter."""
     settled: float = 10.0
-    """A credential that is refused before this age was bad from the start."""
+    """If the server rejects a credential younger than this, the plugin is considered faulty and backs off."""
 
 
 class _ActiveCredential(msgspec.Struct, frozen=True):
-    """A credential in use; times are our clock's, infinite for one without an end."""
+    """A credential in use; times are of the monotonic clock, infinite if it does not expire."""
 
     given: ExecCredential
     made: float
@@ -48,54 +48,54 @@ class _ActiveCredential(msgspec.Struct, frozen=True):
 
 
 class ExecPlugin:
-    """A program that prints credentials."""
+    """Credential source that runs an exec plugin."""
 
     def __init__(
         self,
         command: ExecCommand,
         *,
-        pace: ExecTimings = ExecTimings(),  # noqa: B008  frozen
+        timings: ExecTimings = ExecTimings(),  # noqa: B008  frozen
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Run nothing yet."""
+        """Store the command; the first run is on demand."""
         self.runs = self.troubles = 0
-        self._command, self._pace = command, pace
+        self._command, self._timings = command, timings
         self._clock, self._wall = clock, wall
-        self._good: _ActiveCredential | None = None
+        self._active: _ActiveCredential | None = None
         self._task: asyncio.Task[None] | None = None
         self._problem = ""
         self._failures = self._refusals = 0
         self._not_before = -float("inf")
 
     async def authorization(self) -> str:
-        """Give the header, from the cache if it can be. Raises NoCredentialError."""
-        good = self._usable()
-        if good is None or self._clock() >= good.renew:
+        """Return the header, from the cache if possible. Raises NoCredentialError."""
+        active = self._usable()
+        if active is None or self._clock() >= active.renew:
             self._start()
-        if good is None and self._task is not None:
-            # Others wait for the same run: one of them being cancelled must not end it.
+        if active is None and self._task is not None:
+            # Other callers share the run: cancelling one of them must not cancel it.
             await asyncio.shield(self._task)
-            good = self._usable()
-        if good is None:
-            raise NoCredentialError(f"credentials from {self._command.program}", self._problem or "it gave none")
-        return good.given.header
+            active = self._usable()
+        if active is None:
+            raise NoCredentialError(f"credentials from {self._command.program}", self._problem or "it returned none")
+        return active.given.header
 
     def pair(self) -> ClientCertificate | None:
-        """Give the certificate that came with the last credential."""
-        return self._good.given.pair if self._good is not None else None
+        """Return the certificate of the last credential."""
+        return self._active.given.pair if self._active is not None else None
 
     def refused(self, used: str | None) -> None:
-        """Forget what the server does not take, unless it was something older."""
-        good = self._good
-        if good is None or used not in (None, good.given.header):
+        """Drop the credential that the server rejected, unless *used* is an older one."""
+        active = self._active
+        if active is None or used not in (None, active.given.header):
             return
-        age = self._clock() - good.made
-        if used is None and age < self._pace.first:
-            return  # an answer to a request that was under way when this one came
-        self._good = None
-        self._problem = "the server does not take what it gives"
-        if age < self._pace.settled:
+        age = self._clock() - active.made
+        if used is None and age < self._timings.first:
+            return  # a late 401 to a request with the previous credential
+        self._active = None
+        self._problem = "the server rejects its credentials"
+        if age < self._timings.settled:
             self.troubles += 1
             self._refusals += 1
             self._pause(self._refusals)
@@ -103,7 +103,7 @@ class ExecPlugin:
             self._refusals = 0
 
     def _usable(self) -> _ActiveCredential | None:
-        return self._good if self._good is not None and self._clock() < self._good.end else None
+        return self._active if self._active is not None and self._clock() < self._active.end else None
 
     def _start(self) -> None:
         if self._task is None and self._clock() >= self._not_before:
@@ -114,40 +114,40 @@ class ExecPlugin:
         self._task = None
 
     def _pause(self, times: int) -> None:
-        """Leave the plugin alone, twice as long each time."""
-        self._not_before = self._clock() + min(self._pace.first * 2.0 ** min(times - 1, 60), self._pace.longest)
+        """Start the back-off; it doubles with *times*."""
+        self._not_before = self._clock() + min(self._timings.first * 2.0 ** min(times - 1, 60), self._timings.longest)
 
     async def _renew(self) -> None:
         self.runs += 1
         try:
-            self._good = self._kept(await run_exec_command(self._command, self._pace.patience))
+            self._active = self._activate(await run_exec_command(self._command, self._timings.patience))
         except (OSError, ValueError, InputError) as error:
             self.troubles += 1
             self._failures += 1
-            self._problem = self._said(error)
+            self._problem = self._message(error)
             self._pause(self._failures)
             log.warning("exec plugin failed", extra={"problem": self._problem, "program": self._command.program})
         else:
             self._problem, self._failures = "", 0
-            self._not_before = self._clock() + self._pace.first
+            self._not_before = self._clock() + self._timings.first
 
-    def _kept(self, given: ExecCredential) -> _ActiveCredential:
+    def _activate(self, given: ExecCredential) -> _ActiveCredential:
         made, left = self._clock(), float("inf")
         if given.until is not None:
             left = given.until - self._wall()
             if left <= 0:
-                raise ValueError("what it printed has expired already: is the clock right?")
-        return _ActiveCredential(given, made, made + left - min(self._pace.early, left / 5), made + left)
+                raise ValueError("its credential has already expired: is the clock right?")
+        return _ActiveCredential(given, made, made + left - min(self._timings.early, left / 5), made + left)
 
-    def _said(self, error: Exception) -> str:
-        """Turn what went wrong into one line."""
+    def _message(self, error: Exception) -> str:
+        """Return the problem as one line."""
         if isinstance(error, FileNotFoundError):
             hint = printable(self._command.hint, 500)
-            said = f"the program is not there: {hint or 'install it, or correct command'}"
+            message = f"the program was not found: {hint or 'install it, or correct command'}"
         elif isinstance(error, PermissionError):
-            said = "the program cannot be executed; check its permissions"
+            message = "the program cannot be executed; check its permissions"
         elif isinstance(error, TimeoutError):
-            said = f"it did not answer within {self._pace.patience:g} s"
+            message = f"no output within {self._timings.patience:g} s"
         else:
-            said = str(error)
-        return f"{said} ({self._command.place})" if self._command.place else said
+            message = str(error)
+        return f"{message} ({self._command.place})" if self._command.place else message

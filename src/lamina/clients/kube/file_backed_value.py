@@ -1,11 +1,11 @@
 """
-A value that is made of small files, and made again when they change: a token, a certificate with its key, a CA bundle.
+A value built from small files and rebuilt when they change: a token, a certificate with its key, a CA bundle.
 
-Kubernetes replaces such files while we run. A file that is being replaced may be missing, empty or half written for a
-moment; then the last good value stays in use, the trouble is counted and, once for each kind of trouble, logged. Only
-the first reading raises: whoever starts with a file that cannot be used wants to hear of it.
+Kubernetes replaces such files while Lamina runs. During a replacement a file may be missing, empty or half written. The
+last good value then stays in use, the failure is counted, and each distinct problem is logged once. Only the first read
+raises, so that a configuration mistake is reported at start.
 
-Files are compared by content. They are a few kilobytes, and neither time nor size of a file tells every replacement.
+Files are compared by content: they are a few kilobytes, and time and size do not reveal every replacement.
 """
 
 import logging
@@ -18,14 +18,14 @@ from lamina.clients.bounded_files import read_file
 from lamina.model.errors import InputError
 
 ByteSource: TypeAlias = Path | bytes | None
-"""Where bytes come from: a file, the configuration itself, or nowhere."""
+"""Source of bytes: a file, data in the configuration, or none."""
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
 class FileBackedValue(Generic[T]):
-    """The value that *make* gives for the bytes of some sources, looked at again at most every so many seconds."""
+    """The result of *make* for the bytes of the sources, checked again at most once in *every* seconds."""
 
     def __init__(
         self,
@@ -35,24 +35,24 @@ class FileBackedValue(Generic[T]):
         every: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read for the first time. Raises InputError, as *make* may."""
+        """Read the sources for the first time. Raises InputError from a read or from *make*."""
         self.troubles = 0
-        """How often a look found something that could not be used."""
+        """How often a check found unusable content."""
         self._sources, self._make, self._every, self._clock = tuple(sources), make, every, clock
         self._changes = any(isinstance(source, Path) for source in self._sources)
-        self._told = ""
+        self._last_problem = ""
         self._looked = clock()
         self._bytes = self._read()
         self._value = make(self._bytes)
 
     def current(self) -> T:
-        """Answer with the newest value that could be made."""
+        """Return the newest value that could be built."""
         if self._changes and self._clock() - self._looked >= self._every:
             self._look()
         return self._value
 
     def look_again(self) -> None:
-        """Do not wait with the next look: what there is was found to be of no use."""
+        """Check the files at the next call of `current`."""
         self._looked = -float("inf")
 
     def _look(self) -> None:
@@ -62,12 +62,12 @@ class FileBackedValue(Generic[T]):
             if found != self._bytes:
                 self._value = self._make(found)
                 self._bytes = found
-            self._told = ""
+            self._last_problem = ""
         except InputError as error:
             self.troubles += 1
-            if str(error) != self._told:
-                self._told = str(error)
-                log.warning("credential file kept as it was", extra={"problem": self._told})
+            if str(error) != self._last_problem:
+                self._last_problem = str(error)
+                log.warning("credential file unusable, keeping old value", extra={"problem": self._last_problem})
 
     def _read(self) -> list[bytes]:
         return [read_file(source) if isinstance(source, Path) else source or b"" for source in self._sources]

@@ -1,4 +1,4 @@
-"""Access from inside a pod: address from the environment, token and CA from files that the kubelet keeps fresh."""
+"""API access from inside a pod: address from the environment, token and CA from files that the kubelet rotates."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -16,25 +16,25 @@ PORT: Final = "KUBERNETES_SERVICE_PORT"
 
 
 def is_inside(environ: Mapping[str, str]) -> bool:
-    """Whether this looks like the inside of a pod."""
+    """Return whether the environment is that of a pod."""
     return bool(environ.get(HOST)) and bool(environ.get(PORT))
 
 
 def server(environ: Mapping[str, str]) -> str:
-    """Write the address of the API server. Raises InputError."""
+    """Return the URL of the API server. Raises InputError."""
     host, port = environ[HOST], environ[PORT]
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise InputError.one(f"${PORT}", "expected the number of a port")
+        raise InputError.one(f"${PORT}", "expected a port number from 1 to 65535")
     try:
         host = f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
     except ValueError:
         if not host.isascii() or not all(sign.isalnum() or sign in ".-" for sign in host):
-            raise InputError.one(f"${HOST}", "expected an address or a name") from None
+            raise InputError.one(f"${HOST}", "expected an IP address or a host name") from None
     return f"https://{host}:{port}"
 
 
 def namespace(environ: Mapping[str, str], folder: Path = FOLDER) -> str:
-    """Name the namespace of this pod, as kubectl does."""
+    """Return the namespace of this pod, as kubectl determines it; "default" if unknown."""
     if named := environ.get("POD_NAMESPACE"):
         return named
     try:
@@ -44,7 +44,7 @@ def namespace(environ: Mapping[str, str], folder: Path = FOLDER) -> str:
 
 
 def credential_source(folder: Path = FOLDER) -> TokenFile:
-    """Read the token of this pod. Raises InputError if it has none."""
+    """Return the service account token as a credential source. Raises InputError if there is none."""
     try:
         return TokenFile(folder / "token")
     except InputError as error:
@@ -53,5 +53,5 @@ def credential_source(folder: Path = FOLDER) -> TokenFile:
 
 
 def tls_settings(folder: Path = FOLDER) -> TlsSettings:
-    """Trust the cluster's own authority."""
+    """Return TLS settings that trust the cluster's CA."""
     return TlsSettings(authority=folder / "ca.crt", place="in-cluster access")

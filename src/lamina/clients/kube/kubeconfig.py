@@ -1,11 +1,11 @@
 """
-Kubeconfig files as kubectl reads them: several make one, and of each name the first counts.
+Kubeconfig files, read and merged as kubectl does: for each name, the first file that has it wins.
 
-    files --read--> Kubeconfig --choose(context)--> Chosen: cluster, user, namespace
+    files --read--> Kubeconfig --choose(context)--> KubeContext: server, namespace, cluster and user entries
 
-Only what the chosen context names is looked at closely, so that a mistake in another cluster's entry does no harm.
-Relative paths begin at the file they stand in. A file in $KUBECONFIG that does not exist is left out; one that was
-named on the command line must exist. What the fields mean is told by `lamina.clients.kube.users`.
+Only the entries that the chosen context names are checked, so a mistake in another cluster's entry does no harm.
+Relative paths are resolved from the file that contains them. A missing file in $KUBECONFIG is skipped; a file named on
+the command line must exist. `lamina.clients.kube.users` interprets the fields.
 """
 
 import os
@@ -29,7 +29,7 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class KubeContext(msgspec.Struct, frozen=True):
-    """What one context stands for."""
+    """The cluster and user entries of one context."""
 
     server: str
     namespace: str
@@ -38,7 +38,7 @@ class KubeContext(msgspec.Struct, frozen=True):
 
 
 def files_to_read(flag: Path | None, environ: Mapping[str, str], home: Path | None) -> list[Path]:
-    """List the kubeconfig files there are: the one of the flag, or those of $KUBECONFIG, or the one at home."""
+    """List the existing kubeconfig files: the flag's, else those of $KUBECONFIG, else the one in *home*."""
     if flag is not None:
         return [flag]
     if named := [Path(name) for name in environ.get("KUBECONFIG", "").split(os.pathsep) if name]:
@@ -50,7 +50,7 @@ def files_to_read(flag: Path | None, environ: Mapping[str, str], home: Path | No
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is such a file, or something that keeps us from knowing: reading it will tell."""
+    """Return whether the file exists; True also if stat fails otherwise, because reading reports the problem."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -61,15 +61,15 @@ def _is_there(path: Path) -> bool:
 
 
 class Kubeconfig:
-    """Several files as one."""
+    """Several kubeconfig files, merged."""
 
     def __init__(self, documents: Sequence[YamlDocument]) -> None:
-        """Join documents, the most important first."""
+        """Merge *documents*; earlier ones take precedence."""
         self.source = ", ".join(document.source for document in documents)
         self._files = [KubeconfigFields(document) for document in documents]
 
     def choose(self, context: str = "") -> KubeContext:
-        """Take a context, or the current one. Raises InputError if something it needs is missing or wrong."""
+        """Return a context, by default the current one. Raises InputError if an entry is missing or wrong."""
         name = context or next((text for file in self._files if (text := file.text("current-context"))), "")
         if not name:
             message = f"no current context; choose one with --context ({suggest('', self.names('contexts'))})"
@@ -79,15 +79,15 @@ class Kubeconfig:
         if not cluster_name:
             raise chosen.mistake("cluster", "the context names no cluster")
         cluster = self._entry("clusters", cluster_name, "cluster").inside("cluster")
-        # A context without a user is nobody's, which plain http:// and some test servers take.
-        user = self._entry("users", user_name, "user").inside("user") if user_name else _nobody(chosen)
+        # A context without a user means anonymous access, which plain http:// and some test servers allow.
+        user = self._entry("users", user_name, "user").inside("user") if user_name else _anonymous_user(chosen)
         namespace = chosen.text("namespace") or "default"
         if not _NAMESPACE.fullmatch(namespace):
-            raise chosen.mistake("namespace", f"{plain.shown(namespace)} is no name of a namespace")
+            raise chosen.mistake("namespace", f"{plain.shown(namespace)} is not a valid namespace name")
         return KubeContext(_server(cluster), namespace, cluster, user)
 
     def names(self, kind: str) -> list[str]:
-        """List what can be chosen, each name once."""
+        """List the names of a section, each once."""
         named = (item.text("name") for file in self._files for item in file.items(kind))
         return list(dict.fromkeys(name for name in named if name))
 
@@ -95,7 +95,7 @@ class Kubeconfig:
         for file in self._files:
             found = [item for item in file.items(kind) if item.text("name") == name]
             if len(found) > 1:
-                raise found[1].mistake("name", f"the {word} {plain.shown(name)} is there twice; remove one")
+                raise found[1].mistake("name", f"the {word} {plain.shown(name)} is defined twice; remove one")
             if found:
                 return found[0]
         message = f"there is no {word} {plain.shown(name)}; {suggest(name, self.names(kind))}"
@@ -103,7 +103,7 @@ class Kubeconfig:
 
 
 def read_kubeconfig(paths: Sequence[Path]) -> Kubeconfig:
-    """Read files, the most important first. Raises InputError."""
+    """Read and merge files; earlier ones take precedence. Raises InputError."""
     return Kubeconfig([_read(path) for path in paths])
 
 
@@ -114,29 +114,29 @@ def _read(path: Path) -> YamlDocument:
             data = file.read(FILE_LIMIT + 1)
         text = data.decode()
     except OSError as error:
-        said = (error.strerror or "input error").lower()
-        raise InputError.one(source, f"the kubeconfig cannot be read: {said}") from None
+        reason = (error.strerror or "input error").lower()
+        raise InputError.one(source, f"the kubeconfig cannot be read: {reason}") from None
     except ValueError:
         raise InputError.one(source, "the kubeconfig is not UTF-8 text; is this the right file?") from None
     if len(data) > FILE_LIMIT:
-        raise InputError.one(source, f"too large for a kubeconfig; at most {FILE_LIMIT // 1024} KiB are read")
+        raise InputError.one(source, f"too large for a kubeconfig; at most {FILE_LIMIT // 1024} KiB are allowed")
     if not any(line.strip() and not line.lstrip().startswith(("#", "---")) for line in text.splitlines()):
-        return YamlDocument(source, YamlNode(None, 0))  # as kubectl: nothing in it is nothing wrong
+        return YamlDocument(source, YamlNode(None, 0))  # as in kubectl, an empty file is valid
     document = read_yaml(text, source)
     if document.mistakes:
         raise InputError(document.mistakes)
     fields = KubeconfigFields(document)
     if (kind := fields.text("kind")) not in ("", "Config"):
-        raise fields.mistake("kind", f"is {plain.shown(kind)}, and a kubeconfig's is Config")
+        raise fields.mistake("kind", f"is {plain.shown(kind)}, expected Config")
     return document
 
 
-def _nobody(context: KubeconfigFields) -> KubeconfigFields:
+def _anonymous_user(context: KubeconfigFields) -> KubeconfigFields:
     return KubeconfigFields(YamlDocument(context.source, YamlNode(None, context.document.line(context.path))))
 
 
 def _server(cluster: KubeconfigFields) -> str:
-    """Take the address of the API server, as a prefix for paths."""
+    """Return the URL of the API server, without a trailing slash."""
     text = cluster.text("server")
     if not text:
         raise cluster.mistake("server", "the cluster has no server; write https://HOST:PORT")
@@ -149,7 +149,7 @@ def _server(cluster: KubeconfigFields) -> str:
     if not usable or not text.isprintable() or " " in text:
         raise cluster.mistake("server", "cannot be used as an address; write https://HOST:PORT")
     if parts.username is not None or parts.query or parts.fragment:
-        raise cluster.mistake("server", "may hold no user, query or fragment; write https://HOST:PORT")
+        raise cluster.mistake("server", "contains a user, query or fragment; write https://HOST:PORT")
     if cluster.has("proxy-url"):
         message = "proxies are not supported; remove it, and make the server reachable directly or by a tunnel"
         raise cluster.mistake("proxy-url", message)

@@ -1,13 +1,13 @@
 """
-Leadership by a Lease (coordination.k8s.io/v1): of several schedulers one acts, the others stand by.
+Leader election with a Lease (coordination.k8s.io/v1): one of several schedulers acts, the others stand by.
 
-    standing by --holder gone, or nothing new from it for its whole term--> leading
-    leading --no renewal for `renew` seconds, or another holder--> standing by
+    standby --lease released, or not renewed for its whole duration--> leading
+    leading --no renewal for `renew` seconds, or another holder--> standby
 
-The rules are client-go's (tools/leaderelection). Only our own clock counts, and of the holder's only that its record
-changes, so that clocks may differ. There is no fencing: a request that is under way when leadership ends still arrives.
-Therefore whoever acts asks `may_act` right before each write. It reads the clock at that moment: a process that was
-stopped for longer than `renew` gets no for an answer even before it has found out anything else.
+The rules are client-go's (tools/leaderelection). Only the local clock is used: a standby measures how long the record
+has not changed, so clocks of machines may differ. There is no fencing: a request in flight when leadership ends still
+arrives. So callers check `may_act` directly before each write. It reads the clock at that moment, so a process that was
+suspended for longer than `renew` does not write.
 """
 
 import asyncio
@@ -28,30 +28,30 @@ from lamina.clients.kube.pod_writes import WriteClient
 from lamina.model.errors import WiringError
 
 JITTER: Final = 1.2
-"""How much longer than `retry` a wait may be by chance, so that those standing by do not all come at once."""
+"""A standby waits `retry` × (1 to 1 + JITTER), at random, so that standbys do not all try at once."""
 
 log = logging.getLogger(__name__)
 
 
 def since_boot() -> float:
-    """Read a clock that runs on while the machine sleeps, where there is one."""
+    """Return the time of a clock that includes suspend, where the system has one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class LeaseTimings(msgspec.Struct, frozen=True):
-    """Times in seconds; the defaults are kube-scheduler's."""
+    """Lease timings in seconds; the defaults are kube-scheduler's."""
 
     lease: float = 15.0
-    """How long others wait for a holder that is silent."""
+    """How long standbys wait for a holder that does not renew."""
     renew: float = 10.0
-    """How long a holder acts that cannot renew."""
+    """How long a holder that cannot renew continues to act."""
     retry: float = 2.0
-    """How often it renews, and the others look."""
+    """How often the holder renews and the standbys check."""
 
     def __post_init__(self) -> None:
         if not self.lease > self.renew > JITTER * self.retry > 0:
-            said = f"lease {self.lease:g} s, renew {self.renew:g} s, retry {self.retry:g} s"
-            raise WiringError(f"{said}: each has to be longer than the next, renew longer than {JITTER:g} × retry")
+            timings = f"lease {self.lease:g} s, renew {self.renew:g} s, retry {self.retry:g} s"
+            raise WiringError(f"{timings}: need lease > renew > {JITTER:g} × retry > 0")
 
 
 class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -66,7 +66,7 @@ class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
 
 class _Lease(msgspec.Struct, rename="camel"):
     metadata: msgspec.Raw
-    """As the server sent it, so that labels and owners survive, with the version that a PUT has to match."""
+    """As the server sent it, so that a PUT keeps labels and owners and matches the resourceVersion."""
     spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
     api_version: str = "coordination.k8s.io/v1"
     kind: str = "Lease"
@@ -76,9 +76,9 @@ _DECODER: Final = msgspec.json.Decoder(_Lease)
 
 
 class LeaderElector:
-    """One contender for one Lease."""
+    """One candidate for one Lease."""
 
-    def __init__(  # noqa: PLR0913  what it contends for, as whom, and clocks
+    def __init__(  # noqa: PLR0913  the lease, the identity, and clocks
         self,
         client: WriteClient,
         namespace: str,
@@ -89,12 +89,12 @@ class LeaderElector:
         timing: TimeSource | None = None,
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Contend for *namespace*/*name* as *identity*, which no other process may have."""
+        """Compete for *namespace*/*name* as *identity*, which must be unique to this process."""
         if not identity:
-            raise WiringError("a contender for a lease needs an identity")
+            raise WiringError("a candidate for a lease needs an identity")
         self.terms = terms
         self.holder = ""
-        """Who holds the lease as far as we know."""
+        """Identity of the last known holder."""
         self.renewals = self.failures = self.gained = self.lost = 0
         self._client, self._namespace, self._name, self._identity = client, namespace, name, identity
         self._timing = timing or TimeSource(clock=since_boot)
@@ -103,22 +103,22 @@ class LeaderElector:
         self._renewed_at = -float("inf")
         self._seen: _Lease | None = None
         self._seen_at = -float("inf")
-        self._told = ""
+        self._last_problem = ""
 
     @property
     def is_leader(self) -> bool:
-        """Whether we lead at this moment: the same as `may_act`."""
+        """Whether this process leads now: the same as `may_act`."""
         return self.may_act()
 
     def may_act(self) -> bool:
-        """Whether a write may be sent now."""
+        """Return whether a write is allowed now."""
         return self._leading and self._clock() - self._renewed_at < self.terms.renew
 
     async def run(self, on_change: Callable[[bool], None]) -> None:
         """
-        Contend until cancelled; *on_change* is called with True when we begin to lead and with False when we end.
+        Compete until cancelled; call *on_change* with True when leadership begins and with False when it ends.
 
-        When cancelled as a leader it gives the lease back, so that another can take over at once. Stop acting first.
+        When cancelled as leader, it releases the lease, so that a standby takes over at once. Stop writing first.
         """
         try:
             while True:
@@ -129,7 +129,7 @@ class LeaderElector:
                 await self._release()
 
     async def _step(self, on_change: Callable[[bool], None]) -> None:
-        """Try once, tell what changed, and wait until the next try is due."""
+        """Try once, report a change of leadership, and wait until the next try is due."""
         terms = self.terms
         held = await self._try(self._left() if self._leading else terms.renew / 2)
         if held and not self._leading:
@@ -143,44 +143,44 @@ class LeaderElector:
             await self._timing.sleep(terms.retry * (1.0 + JITTER * self._timing.rng.random()))
 
     def _left(self) -> float:
-        """Seconds for which we may act without another renewal."""
+        """Return the seconds for which this process may act without another renewal."""
         return self._renewed_at + self.terms.renew - self._clock()
 
     def _begin(self, on_change: Callable[[bool], None]) -> None:
         self._leading = True
         self.gained += 1
-        log.info("leading", extra={"lease": self._name, "identity": self._identity})
+        log.info("lease acquired, leading", extra={"lease": self._name, "identity": self._identity})
         on_change(True)
 
     def _end(self, on_change: Callable[[bool], None], why: str) -> None:
         self._leading = False
         self.lost += 1
-        log.info("no longer leading", extra={"lease": self._name, "identity": self._identity, "why": why})
+        log.info("lease lost, no longer leading", extra={"lease": self._name, "identity": self._identity, "why": why})
         on_change(False)
 
     async def _try(self, patience: float) -> bool:
-        """Acquire or renew; False if another holds the lease or the server cannot be asked."""
+        """Acquire or renew; return False if another process holds the lease or the request failed."""
         begun = self._clock()
         try:
             async with asyncio.timeout(max(0.0, patience)):
                 held = await self._acquire_or_renew(max(0.1, min(patience, self.terms.renew / 2)))
         except (ApiError, UnreachableError, TimeoutError, msgspec.DecodeError) as error:
             self.failures += 1
-            said = str(error) or "no answer in time"
-            if said != self._told:
-                self._told = said
-                log.warning("lease not updated", extra={"lease": self._name, "problem": said})
+            problem = str(error) or "no response in time"
+            if problem != self._last_problem:
+                self._last_problem = problem
+                log.warning("lease update failed, retrying", extra={"lease": self._name, "problem": problem})
             return False
-        self._told = ""
+        self._last_problem = ""
         if held:
-            # What counts is when we asked: the answer may have been long on its way.
+            # Use the time of the request: the response may have been delayed.
             self._renewed_at = begun
             self.renewals += 1
         return held
 
     async def _acquire_or_renew(self, patience: float) -> bool:
         if self._leading and self._seen is not None and self._clock() - self._seen_at < self.terms.lease:
-            with contextlib.suppress(ApiError):  # somebody else wrote it: look at what it says
+            with contextlib.suppress(ApiError):  # another writer changed the record: read it below
                 await self._write("PUT", self._seen, patience, self._claim(self._seen.spec))
                 return True
         try:
@@ -200,11 +200,11 @@ class LeaderElector:
         return True
 
     def _term(self, spec: LeaseSpec) -> float:
-        """How long a holder may be silent, by its own word."""
+        """Return how long the holder may go without renewal: its own leaseDurationSeconds, if set."""
         return float(spec.lease_duration_seconds or self.terms.lease)
 
     def _claim(self, old: LeaseSpec) -> LeaseSpec:
-        """Write ourselves into the record: as a renewal, or as one more change of hands."""
+        """Return the record with this process as holder: a renewal, or one more transition."""
         now, ours = micro_time(self._wall()), old.holder_identity == self._identity
         changes = old.lease_transitions or 0
         return LeaseSpec(
@@ -212,19 +212,19 @@ class LeaderElector:
             lease_duration_seconds=math.ceil(self.terms.lease),
             acquire_time=old.acquire_time if ours and old.acquire_time else now,
             renew_time=now,
-            # A lease that is new, and only that, has changed hands no times.
+            # Only a newly created lease has had no transition.
             lease_transitions=changes if ours or old == LeaseSpec() else changes + 1,
         )
 
     async def _write(self, method: str, lease: _Lease, patience: float, spec: LeaseSpec) -> None:
-        """Write the record over the version in *lease*; the server refuses if there is another by now."""
+        """Write the record; the server rejects it if the resourceVersion in *lease* is outdated."""
         path = self._path() if method == "PUT" else self._path().rpartition("/")[0]
         body = msgspec.json.encode(_Lease(lease.metadata, spec))
         answer = await self._client.request(method, path, body=body, timeout=patience)
         self._seen, self._seen_at, self.holder = _DECODER.decode(answer), self._clock(), spec.holder_identity or ""
 
     async def _release(self) -> None:
-        """Give the lease back, if it is still ours."""
+        """Release the lease if this process still holds it."""
         patience, now = self.terms.retry, micro_time(self._wall())
         try:
             async with asyncio.timeout(patience):
@@ -233,7 +233,8 @@ class LeaderElector:
                     spec = LeaseSpec("", 1, now, now, found.spec.lease_transitions)
                     await self._write("PUT", found, patience, spec)
         except (ApiError, UnreachableError, TimeoutError, msgspec.DecodeError) as error:
-            log.warning("lease not released", extra={"lease": self._name, "problem": str(error) or "no answer in time"})
+            problem = str(error) or "no response in time"
+            log.warning("lease release failed", extra={"lease": self._name, "problem": problem})
 
     def _path(self) -> str:
         folder = f"/apis/coordination.k8s.io/v1/namespaces/{quote(self._namespace, safe='')}/leases"

@@ -1,8 +1,8 @@
 """
-What the network raises, in our words.
+Conversion of network exceptions to `UnreachableError` with a message for operators.
 
-Exceptions of a network library are many, and some carry the request they belong to, credentials included; so none of
-them leaves this package, not even as the cause of ours. What aiohttp raises is put in words where it is used.
+Exceptions of network libraries may carry the request and its credentials, so none of them leaves this package, not even
+as the cause of ours. `streams` has the table for aiohttp.
 """
 
 import socket
@@ -16,20 +16,20 @@ from lamina.clients.kube.errors import AnswerTooLongError, UnreachableError, one
 
 
 class NetworkFailureError(Exception):
-    """A failure that has been put in words already."""
+    """A failure that already has its message."""
 
 
 @contextmanager
 def in_words(what: str, seconds: float) -> Iterator[None]:
-    """Raise `UnreachableError` for whatever the network does while asking *what*, which may take *seconds*."""
+    """Convert network exceptions of the request *what*, with a time limit of *seconds*, to `UnreachableError`."""
     try:
         yield
     except ResponseTooLongError as error:
         raise AnswerTooLongError(what, str(error)) from None
     except NotConnectedError:
-        problem = "no connection in time; is the address right, and no firewall in between?"
+        problem = "connect timed out; is the address right, and no firewall in between?"
     except TimeoutError:
-        problem = f"no answer within {seconds:g} seconds; is the server overloaded?"
+        problem = f"no response within {seconds:g} seconds; is the server overloaded?"
     except NetworkFailureError as error:
         problem = str(error)
     except (ExchangeAbortedError, OSError, ValueError) as error:
@@ -40,20 +40,20 @@ def in_words(what: str, seconds: float) -> Iterator[None]:
 
 
 def worded(error: Exception, table: "Words") -> str:
-    """Say what went wrong, as the first fitting line of a table has it."""
+    """Return the message of the first table row whose exception type matches."""
     words = next((words for kind, words in table if isinstance(error, kind)), None)
     return words(error) if words is not None else f"the connection broke ({type(error).__name__})"
 
 
 def certificate_words(error: Exception) -> str:
-    """Say why a certificate is not accepted."""
+    """Return why a certificate was rejected."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return one_line(error.verify_message)
     return type(error).__name__
 
 
 def tls_words(error: Exception) -> str:
-    """Say why there is no TLS connection."""
+    """Return why the TLS handshake failed."""
     cause = getattr(error, "os_error", error)
     return one_line(getattr(cause, "reason", None) or type(cause).__name__)
 
@@ -62,13 +62,13 @@ Words = tuple[tuple[type[Exception], Callable[[Any], str]], ...]
 
 WORDS: Final[Words] = (
     (ExchangeAbortedError, lambda error: one_line(str(error))),
-    (socket.gaierror, lambda error: "the server's name is not known; check its address"),
-    (ssl.CertificateError, lambda error: f"its certificate is not accepted ({certificate_words(error)}); check the CA"),
-    (ssl.SSLError, lambda error: f"no TLS connection ({tls_words(error)}); is this an https server?"),
+    (socket.gaierror, lambda error: "host name not found; check the server's address"),
+    (ssl.CertificateError, lambda error: f"TLS certificate rejected ({certificate_words(error)}); check the CA"),
+    (ssl.SSLError, lambda error: f"TLS handshake failed ({tls_words(error)}); is this an https server?"),
     (
         ConnectionRefusedError,
-        lambda error: f"no connection ({error.strerror or 'refused'}); is the server running?",
+        lambda error: f"connection failed ({error.strerror or 'refused'}); is the server running?",
     ),
     (OSError, lambda error: f"the connection broke ({error.strerror or type(error).__name__})"),
 )
-"""The first that fits counts."""
+"""Messages by exception type; the first matching row is used."""

@@ -1,12 +1,12 @@
 """
-A list, page by page, for servers that do not stream it.
+Paged lists, for servers that do not stream lists and for one-time reads.
 
-The pages are asked for without a version. With ``resourceVersion=0``, which is cheaper for the server, its cache
-ignores the limit (apiserver, storage/cacher: computeListLimit) and 150,000 pods would come as one answer of 700 MB.
-Without it every server honours the limit, and what it answers is never older than what we have seen.
+Pages are requested without a resourceVersion. With ``resourceVersion=0``, which is cheaper, the server's cache ignores
+the limit (apiserver, storage/cacher: computeListLimit): 150,000 pods would come as one response of 700 MB. Without it,
+every server honours the limit and returns a state that is not older than any we have seen.
 
-A page that is too long to be read is asked for again with fewer objects. Everything in the house that lists objects does it
-here: `list_objects` for objects that are read one by one, `list_pages` where the version of the list counts.
+A page that exceeds the response limit is requested again with fewer objects. All of Lamina lists objects with this
+module: `list_objects` decodes them one by one, `list_pages` also gives the version of the list.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -22,11 +22,11 @@ from lamina.wire.errors import NothingSaidError, WireError
 T = TypeVar("T")
 
 PAGE: Final = 500
-"""Objects of a page: client-go's number; some 2.5 MB of pods, read in a few milliseconds."""
+"""Objects of a page: client-go's default; about 2.5 MB of pods, decoded in a few milliseconds."""
 SMALLEST_PAGE: Final = 8
-"""Eight objects of the largest size that etcd takes fit into an answer."""
+"""Eight objects of the largest size that etcd accepts fit into one response."""
 PATIENCE: Final = 60.0
-"""Seconds for a page: an API server gives up after as many."""
+"""Seconds for a page; an API server's own limit is the same."""
 
 
 class PageMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -37,7 +37,7 @@ class PageMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RawListPage(msgspec.Struct, frozen=True):
-    """One page; its objects are not read yet."""
+    """One page with undecoded objects."""
 
     kind: str | None = None
     metadata: PageMeta = PageMeta()
@@ -45,7 +45,7 @@ class RawListPage(msgspec.Struct, frozen=True):
 
 
 class ListClient(Protocol):
-    """What is needed of the client."""
+    """The part of `KubeClient` that lists need."""
 
     async def request(
         self,
@@ -56,7 +56,7 @@ class ListClient(Protocol):
         timeout: float = 30.0,
         limit: int = RESPONSE_LIMIT,
     ) -> bytes:
-        """Ask once; return the body or raise."""
+        """Send one request; return the body or raise."""
         ...
 
 
@@ -67,9 +67,9 @@ async def list_pages(
     client: ListClient, path: str, selectors: Mapping[str, str], size: int = PAGE
 ) -> AsyncIterator[RawListPage]:
     """
-    Yield the pages of a list; all show the state of one moment, whose version each of them carries.
+    Yield the pages of a list. All pages show the same state and carry its version.
 
-    A list that takes longer than the server keeps its moment ends with `ApiError.expired`.
+    Raises ApiError with `expired` if the list takes longer than the server keeps that state.
     """
     token = ""
     while True:
@@ -99,10 +99,10 @@ async def list_objects(
     refused: list[WireError] | None = None,
 ) -> AsyncIterator[T]:
     """
-    Yield the objects of a list, read by *decode*.
+    Yield the objects of a list, decoded by *decode*.
 
-    An object that cannot be read does not take the others with it: it is left out, and *refused* says why. One that says
-    nothing yet is left out, too.
+    An object that raises WireError is skipped, and its error is appended to *refused*. An object that its controller
+    has not filled in yet (NothingSaidError) is skipped too.
     """
     async for page in list_pages(client, path, selectors or {}, size):
         for data in page.items or ():
@@ -112,14 +112,14 @@ async def list_objects(
                 continue
             except WireError as error:
                 if refused is not None:
-                    # A new one, because the one that was raised remembers all that was received.
+                    # A copy: the raised error refers to the whole response through its traceback.
                     refused.append(WireError(*error.args))
                 continue
             yield item
 
 
 async def current_version(client: ListClient, path: str, selectors: Mapping[str, str]) -> str:
-    """Ask how far the server's history has come, by a list of one object."""
+    """Return the server's current version of a resource, from a list of one object."""
     query = {**selectors, "limit": "1"}
     return _read(path, await client.request("GET", path, query=query)).metadata.resource_version or ""
 
@@ -129,7 +129,7 @@ def _read(path: str, body: bytes) -> RawListPage:
     try:
         page = _PAGE.decode(body)
     except (ValueError, RecursionError) as error:
-        problem = f"the answer is no list ({error}); check that this is a Kubernetes API server"
+        problem = f"the response is not a list ({error}); check that this is a Kubernetes API server"
         raise UnreachableError(what, problem) from None
     if page.kind == "Status" and (status := read_status(body)) is not None:
         raise from_status(what, status)

@@ -1,11 +1,11 @@
 """
-What a scheduler writes about pods: bindings, conditions, nominations, evictions, deletions.
+Writes of a scheduler about pods: bindings, conditions, nominations, evictions, deletions.
 
-Every write names the pod's UID, so that a pod of the same name that came later is never touched. What may well happen
-in a live cluster is an answer and no exception: the pod is gone (False), a disruption budget says no (`EvictionBlocked`).
-Anything else raises ApiError or Unreachable, as the client does; nothing here is tried again.
+Every write names the pod's UID, so that a newer pod of the same name is never changed. Expected outcomes are return
+values: the pod is gone (False), a disruption budget blocks an eviction (`EvictionBlocked`). Anything else raises
+ApiError or UnreachableError. This module never retries.
 
-Words and fields are kube-scheduler's (1.36: schedule_one.go, framework/preemption/executor.go), as tools parse them.
+Texts and fields are kube-scheduler's (1.36: schedule_one.go, framework/preemption/executor.go): tools parse them.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,12 +27,12 @@ DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTED: Final = "PreemptionByScheduler"
 
 MESSAGE_LIMIT: Final = 4096
-"""Bytes of a condition's message. The API server has no limit of its own; every watcher of the pod gets it."""
+"""Bytes of a condition's message. The API server has no limit, but every watcher of the pod receives the message."""
 _CUT: Final = " ..."
 
 
 class WriteClient(Protocol):
-    """What writing needs of `lamina.clients.kube.transport.KubeClient`."""
+    """The part of `lamina.clients.kube.transport.KubeClient` that writes need."""
 
     async def request(
         self,
@@ -44,12 +44,12 @@ class WriteClient(Protocol):
         content_type: str = "application/json",
         timeout: float = 30.0,
     ) -> bytes:
-        """Send a request and give the body of a 2xx answer."""
+        """Send a request and return the body of a 2xx response."""
         ...
 
 
 class PodKey(msgspec.Struct, frozen=True):
-    """The one pod that is meant."""
+    """Namespace, name and UID of a pod."""
 
     namespace: str
     name: str
@@ -57,12 +57,12 @@ class PodKey(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Where it is served."""
+        """URL path of the pod."""
         return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/pods/{quote(self.name, safe='')}"
 
 
 class PodCondition(msgspec.Struct, frozen=True):
-    """A condition of a pod, as far as it is ours to say."""
+    """The fields of a pod condition that Lamina writes."""
 
     type: str
     status: str
@@ -70,32 +70,32 @@ class PodCondition(msgspec.Struct, frozen=True):
     message: str = ""
 
     def said_already(self, old: "PodCondition | None") -> bool:
-        """Whether the pod has exactly this one."""
+        """Return whether the pod already has this condition."""
         return old is not None and self == old
 
 
 class EvictionBlocked(msgspec.Struct, frozen=True):
-    """A disruption budget, or the server's own limits, do not allow an eviction now."""
+    """A disruption budget or a server limit blocks an eviction for now."""
 
     message: str
     retry_after: float | None = None
 
 
 def clipped(text: str, limit: int) -> str:
-    """Cut text to so many bytes of UTF-8, never inside a character; what was cut ends in dots, as upstream's."""
-    # A character has four bytes at most, so that most texts need not be encoded.
+    """Cut text to *limit* bytes of UTF-8, never inside a character; a cut text ends in " ..." as in kube-scheduler."""
+    # A character has at most four bytes, so short texts need not be encoded.
     if len(text) * 4 <= limit or len(data := text.encode(errors="replace")) <= limit:
         return text
     return data[: limit - len(_CUT)].decode(errors="ignore") + _CUT
 
 
 def unscheduled_condition(reason: str, message: str) -> PodCondition:
-    """Say that a pod is not scheduled, and why."""
+    """Return the PodScheduled condition of a pod that is not scheduled, with the reason."""
     return PodCondition(POD_SCHEDULED, "False", reason, clipped(message, MESSAGE_LIMIT))
 
 
 def preempted_condition(scheduler: str) -> PodCondition:
-    """Say that a pod has to make room."""
+    """Return the DisruptionTarget condition of a preempted pod."""
     message = f"{scheduler}: preempting to accommodate a higher priority pod"
     return PodCondition(DISRUPTION_TARGET, "True", PREEMPTED, message)
 
@@ -109,10 +109,10 @@ def status_patch(
     node: str | None = None,
 ) -> bytes | None:
     """
-    Write a change of a pod's status, or None if nothing would change.
+    Return a patch of a pod's status; None if nothing changes.
 
-    *old* is the condition of that type which the pod has; *now* is when the new one began, in seconds since 1970, and
-    counts if the condition's status changes. *node* is a nomination, empty to take one back.
+    *old* is the pod's current condition of the same type. *now*, in seconds since 1970, becomes the transition time if
+    the condition's status changes. *node* is a nomination; "" removes it.
     """
     status: dict[str, object] = {}
     if condition is not None and not condition.said_already(old):
@@ -126,18 +126,18 @@ def status_patch(
 
 
 async def bind(client: WriteClient, namespace: str, name: str, body: bytes) -> None:
-    """Bind a pod. A pod that is bound, is going or came later is refused with 409, one that is gone with 404."""
+    """Bind a pod. The server returns 409 if it is bound, terminating or newer, and 404 if it is gone."""
     path = PodKey(namespace, name, "").path
     await client.request("POST", f"{path}/binding", body=body)
 
 
 async def patch_pod_status(client: WriteClient, pod: PodKey, patch: bytes) -> bool:
-    """Change a pod's status; False if that pod is gone."""
+    """Patch a pod's status; return False if that pod is gone."""
     return await _unless_gone(client, "PATCH", f"{pod.path}/status", patch, STRATEGIC)
 
 
 async def delete_pod(client: WriteClient, pod: PodKey, grace: int | None = None) -> bool:
-    """Delete a pod, with its own grace or with so many seconds; False if that pod is gone."""
+    """Delete a pod, with its own grace period or *grace* seconds; return False if that pod is gone."""
     options = {"apiVersion": "v1", "kind": "DeleteOptions", **_options(pod, grace)}
     return await _unless_gone(client, "DELETE", pod.path, msgspec.json.encode(options))
 
@@ -152,9 +152,9 @@ async def preempt_pod(
     may_act: Callable[[], bool] = lambda: True,
 ) -> bool:
     """
-    Make a pod leave for a more important one: say why, then delete it. False if it was not deleted or is gone.
+    Preempt a pod: set its DisruptionTarget condition, then delete it. Return False if it is gone or was not deleted.
 
-    *may_act* is asked once more between the two, because leadership may have ended meanwhile.
+    *may_act* is checked again between the two writes, because leadership may have ended.
     """
     patch = status_patch(pod, now, condition=preempted_condition(scheduler), old=old)
     if patch is not None and not await patch_pod_status(client, pod, patch):
@@ -164,9 +164,9 @@ async def preempt_pod(
 
 async def evict(client: WriteClient, pod: PodKey, grace: int | None = None) -> bool | EvictionBlocked:
     """
-    Ask to evict a pod, which respects disruption budgets; False if that pod is gone.
+    Evict a pod through the eviction API, which respects disruption budgets; return False if that pod is gone.
 
-    For a pod of another UID a real server was seen to answer only after ten seconds.
+    For a pod of another UID, a real server took ten seconds to respond.
     """
     body = {
         "apiVersion": "policy/v1",
@@ -189,11 +189,11 @@ def _options(pod: PodKey, grace: int | None) -> dict[str, object]:
 async def _unless_gone(
     client: WriteClient, method: str, path: str, body: bytes, content_type: str = "application/json"
 ) -> bool:
-    """Send a write; a 404, or a refusal because of the UID, means that the pod which was meant is gone."""
+    """Send a write; return False after a 404 or a UID mismatch, which mean that the pod is gone."""
     try:
         await client.request(method, path, body=body, content_type=content_type)
     except ApiError as error:
-        # "Precondition failed: UID in precondition: …", and for a patch "metadata.uid: Invalid value: …".
+        # Messages: "Precondition failed: UID in precondition: …", and for a patch "metadata.uid: Invalid value: …".
         if error.status == 404 or (error.status in (409, 422) and "uid" in error.message.lower()):
             return False
         raise

@@ -1,23 +1,23 @@
 """
-A resource of the API server, kept up to date on our side.
+Reflector: keeps a local store of one API resource up to date by list and watch.
 
-    list --all there--> watch --ends--> watch --breaks, falls silent--> compare histories --the same--> watch
-     ^                    |                                                     |
-     +--- it is gone -----+--------------------- it is another one -------------+
+    list --complete--> watch --ends--> watch --breaks, idle--> compare versions --same history--> watch
+     ^                   |                                            |
+     +---- expired ------+----------------- another history ----------+
 
-The list is a watch that begins with everything there is; where a server refuses that, it is pages. The watch goes on
-from the last version heard of, so that nothing is missed between two connections. What a list no longer has is removed.
+The list is a watch that starts with all existing objects; if a server rejects that, it is a paged list. A watch goes on
+from the last version received, so no change is missed between two connections. Objects missing from a list are removed.
 
-- Gone (410 in any form, a version the server has not reached, a watch that is closed at once without a word): one new
-  list. Anything else (a break, an error, silence) goes on from where we were.
-- After a failure the next attempt waits (`backoff.Backoff`), and no fault whatever gets more than ten attempts in ten
-  seconds (`backoff.Pace`).
-- A connection that brings nothing for `IDLE` seconds is given up. A live one may well be silent for longer: a server
-  sends a bookmark a minute, but only when its history has moved. Then the reconnect is for nothing, and does no harm.
-- After a break the server's history is compared with ours. A server restored from a backup would otherwise let us watch
-  from a version it has yet to reach, and say nothing about all that happens until then.
+- Expired (410 in any form, a version the server has not reached, a watch that closes at once without events): relist.
+  After anything else (a break, an error, an idle connection) the reflector continues from its version.
+- After a failure the next attempt is delayed (`backoff.RetryBackoff`). No fault causes more than ten attempts in ten
+  seconds (`backoff.AttemptRateLimit`).
+- A connection without data for `IDLE` seconds is closed. A live one may be silent for longer: a server sends a bookmark
+  a minute, but only if its version has changed. That reconnect is unnecessary and harmless.
+- After a break, the reflector compares the server's version with its own. Otherwise, a server restored from a backup
+  would accept a watch from a future version and send nothing until it reaches that version.
 
-Run by the services, one for each resource. Never decides; it tells a sink (`mirror.Sink`).
+Services run one reflector for each resource. It makes no decisions; it passes changes to a `ReflectorSink`.
 """
 
 import logging
@@ -39,16 +39,16 @@ from lamina.clients.kube.watch_connection import BrokenWatchError, WatchConnecti
 T = TypeVar("T")
 
 IDLE: Final = 75.0
-"""Seconds without a byte until a connection counts as dead: more than a server's minute between bookmarks."""
+"""Seconds without data after which a connection is closed: more than a server's minute between bookmarks."""
 SHORTEST_WATCH: Final = 300
 LONGEST_WATCH: Final = 600
-"""Seconds after which the server is asked to end a watch, so that connections spread over its replicas anew."""
+"""Seconds after which the server ends a watch, drawn at random, so that connections spread over its replicas."""
 
 log: Final = logging.getLogger(__name__)
 
 
 class ReflectedResource(msgspec.Struct, frozen=True, kw_only=True):
-    """What to mirror."""
+    """The resource to reflect."""
 
     path: str
     """``/api/v1/pods``"""
@@ -59,25 +59,25 @@ class ReflectedResource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def selectors(self) -> dict[str, str]:
-        """The part of every query that says which objects are meant."""
+        """Query parameters that select the objects."""
         both = {"fieldSelector": self.field_selector, "labelSelector": self.label_selector}
         return {name: value for name, value in both.items() if value}
 
 
 class WatchClient(paged_list.ListClient, Protocol):
-    """What is needed of `lamina.clients.kube.transport.KubeClient`."""
+    """The part of `lamina.clients.kube.transport.KubeClient` that reflectors need."""
 
     def stream(
         self, path: str, *, query: Mapping[str, str] | None = None, read_timeout: float
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Open an answer that goes on."""
+        """Open a streamed response."""
         ...
 
 
 class Reflector(Generic[T]):
-    """Mirrors one resource for as long as it runs."""
+    """Reflects one resource while `run` is active."""
 
-    def __init__(  # noqa: PLR0913 - what to mirror, and how its objects are read
+    def __init__(  # noqa: PLR0913 - what to reflect, and how to decode it
         self,
         client: WatchClient,
         resource: ReflectedResource,
@@ -89,83 +89,83 @@ class Reflector(Generic[T]):
         ended: Callable[[T], bool] | None = None,
     ) -> None:
         """
-        Tell *sink* of every object of *resource*, read by *decode* and known to it by *key*.
+        Pass every object of *resource*, decoded by *decode*, to *sink*, which identifies it by *key*.
 
-        An object that has *ended* is put once and not held any more (`mirror.Mirror`).
+        An object for which *ended* returns True is passed once and then no longer held (`ReflectorStore`).
         """
         self._client = client
         self._resource = resource
         self._sink = sink
         self._timing = timing if timing is not None else TimeSource()
-        self._pace = AttemptRateLimit(self._timing)
+        self._attempt_limit = AttemptRateLimit(self._timing)
         self.counts = ReflectorCounters()
-        self._course = RelistPolicy(self._timing, self.counts)
-        self.mirror = ReflectorStore(decode, key, sink, self.counts, ended)
-        """What is there, as far as we know."""
+        self._relist_policy = RelistPolicy(self._timing, self.counts)
+        self.store = ReflectorStore(decode, key, sink, self.counts, ended)
+        """The objects received so far."""
         self.synced = False
-        """Whether there has been a whole list; until then nothing can be said about what does not exist."""
+        """Whether a list has completed; before that, an object's absence means nothing."""
         self.last_seen = float("-inf")
-        """When the server last sent something, by the monotonic clock."""
+        """When the server last sent data, by the monotonic clock."""
         self.stale_since: float | None = self._timing.clock()
-        """Since when we may have missed something; None while we follow. What we have is kept all the same."""
+        """Since when changes may be missing; None while a watch is open. The store keeps its objects meanwhile."""
         self.problem = ""
-        """What went wrong last, in words; empty while we follow."""
+        """The last failure as text; empty while a watch is open."""
 
     async def run(self) -> None:
-        """Follow the resource until cancelled, or until the sink raises."""
+        """List and watch until cancelled, or until the sink raises."""
         while True:
             wait = await self._attempt()
             if wait > 0:
                 await self._timing.sleep(wait)
 
     async def _attempt(self) -> float:
-        """List or watch until that ends; return how long to wait before the next attempt."""
-        course, ending = self._course, WatchOutcome()
+        """List or watch until the connection ends; return the seconds to wait before the next attempt."""
+        policy, outcome = self._relist_policy, WatchOutcome()
         try:
-            if course.version and course.doubtful:
+            if policy.version and policy.doubtful:
                 await self._compare_histories()
-            if not course.version and not course.may_stream:
+            if not policy.version and not policy.may_stream:
                 await self._list_pages()
-            await self._watch(ending)
+            await self._watch(outcome)
         except (ApiError, UnreachableError) as error:
-            ending.error = error
+            outcome.error = error
             self._note(error)
         relists = self.counts.relists.total()
-        wait = course.after(ending)
+        wait = policy.after(outcome)
         if self.counts.relists.total() > relists:
             self._lost()
         return wait
 
     async def _connect(self) -> None:
-        await self._pace.attempt()
+        await self._attempt_limit.attempt()
         self.counts.connects += 1
 
     async def _compare_histories(self) -> None:
         await self._connect()
-        self._course.compare(
+        self._relist_policy.compare(
             await paged_list.current_version(self._client, self._resource.path, self._resource.selectors)
         )
 
     async def _list_pages(self) -> None:
         await self._connect()
-        breath = TimeSlice()
+        time_slice = TimeSlice()
         version = ""
-        self.mirror.begin(trusting=self._course.trusting)
+        self.store.begin(trusting=self._relist_policy.trusting)
         async for page in paged_list.list_pages(self._client, self._resource.path, self._resource.selectors):
             self.last_seen = self._timing.clock()
             version = page.metadata.resource_version or version
             for data in page.items or ():
                 self._see(bytes(data))
-                if breath.due():
-                    await breath.pause()
+                if time_slice.due():
+                    await time_slice.pause()
         if not version:
             raise UnreachableError(
                 f"GET {self._resource.path}", "the list has no version; is this a Kubernetes API server?"
             )
-        for _ in self.mirror.finish():
-            if breath.due():
-                await breath.pause()
-        self._course.version = version
+        for _ in self.store.finish():
+            if time_slice.due():
+                await time_slice.pause()
+        self._relist_policy.version = version
         self._listed()
 
     def _see(self, data: bytes) -> None:
@@ -174,30 +174,30 @@ class Reflector(Generic[T]):
             self.counts.undecodable += 1
             return
         self.counts.events += 1
-        self.mirror.see(head.name, head.version, data, uid=head.uid, listed=True)
+        self.store.see(head.name, head.version, data, uid=head.uid, listed=True)
 
-    async def _watch(self, ending: WatchOutcome) -> None:
-        """Watch from the version we have, or from everything there is, and write down how that goes."""
+    async def _watch(self, outcome: WatchOutcome) -> None:
+        """Watch from the current version, or from a streamed list, and record the outcome in *outcome*."""
         await self._connect()
-        course = self._course
+        policy = self._relist_policy
         what = f"watch {self._resource.path}"
-        watch = WatchConnection(what, course.version, self.mirror, self.counts, self._listed)
-        ending.streams_list = not course.version
-        if ending.streams_list:
-            self.mirror.begin(trusting=course.trusting)
+        watch = WatchConnection(what, policy.version, self.store, self.counts, self._listed)
+        outcome.streams_list = not policy.version
+        if outcome.streams_list:
+            self.store.begin(trusting=policy.trusting)
         opened_at = self._timing.clock()
         try:
             async with self._client.stream(self._resource.path, query=self._query(), read_timeout=IDLE) as chunks:
-                ending.opened, opened_at = True, self._timing.clock()
-                if course.version:
+                outcome.opened, opened_at = True, self._timing.clock()
+                if policy.version:
                     self._follow()
                 async for chunk in chunks:
                     self.last_seen = self._timing.clock()
                     await watch.take(chunk)
                 watch.end()
         finally:
-            ending.heard, ending.lasted = watch.heard, self._timing.clock() - opened_at
-            course.version = watch.version
+            outcome.heard, outcome.lasted = watch.heard, self._timing.clock() - opened_at
+            policy.version = watch.version
 
     def _query(self) -> dict[str, str]:
         query = {
@@ -206,35 +206,35 @@ class Reflector(Generic[T]):
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(self._timing.rng.randint(SHORTEST_WATCH, LONGEST_WATCH)),
         }
-        if self._course.version:
-            return query | {"resourceVersion": self._course.version}
+        if self._relist_policy.version:
+            return query | {"resourceVersion": self._relist_policy.version}
         return query | {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
 
-    # -------------------------------------------------------------------------------------------------- how we stand
+    # ------------------------------------------------------------------------------------------------------- state
 
     def _listed(self) -> None:
-        """Everything has come and what is gone has been removed."""
-        self._course.listed()
+        """Mark the list as complete; missing objects have been removed."""
+        self._relist_policy.listed()
         self.synced = True
         self._follow()
         self._sink.synced()
 
     def _follow(self) -> None:
-        """Nothing can escape us now."""
+        """Mark the store as up to date."""
         self.last_seen = self._timing.clock()
         self.stale_since = None
         self.problem = ""
 
     def _lost(self) -> None:
-        """Something may have escaped us."""
+        """Mark the store as stale since the last data."""
         if self.stale_since is None:
             self.stale_since = self.last_seen
 
     def _note(self, error: ApiError | UnreachableError) -> None:
         """
-        Keep what went wrong. A fault that lasts is told once, and silence, which is often none, not at all.
+        Record a failure. The same problem is logged once; idle connections, which are often harmless, only at debug.
 
-        Who has never seen everything cannot begin, and may never be able to: that is told louder than an interruption.
+        Before the first list is complete the level is WARNING, because the service cannot start without it.
         """
         self._lost()
         words = str(error)

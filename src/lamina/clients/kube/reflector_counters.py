@@ -1,4 +1,4 @@
-"""What a reflector has been through, for metrics and for whoever looks after it."""
+"""Counters of a reflector, for metrics and debug endpoints."""
 
 from collections import Counter
 
@@ -6,20 +6,20 @@ import msgspec
 
 
 class ReflectorCounters(msgspec.Struct):
-    """Everything counts up from zero at the start."""
+    """Counters since the start."""
 
     connects: int = 0
     """Attempts to list or to watch."""
     relists: Counter[str] = msgspec.field(default_factory=Counter)
-    """How often a list became necessary after the first, by reason: expired, restored, silent, broken."""
+    """Lists after the first one, by reason: expired, restored, silent, broken."""
     events: int = 0
-    """Events and listed objects that were taken in, bookmarks not among them."""
+    """Events and listed objects received, without bookmarks."""
     bookmarks: int = 0
     undecodable: int = 0
-    """Versions of objects that could not be read; each of them is passed over."""
+    """Object versions that could not be decoded and were skipped."""
     oversized: int = 0
-    """Events that were too long to be read; each of them is passed over."""
+    """Events that exceeded the line limit and were skipped."""
     broken: int = 0
-    """Watches that ended in the middle of a line or in something that is no event."""
+    """Watches that ended inside a line or with a line that is not an event."""
     idle: int = 0
-    """Connections that were given up because nothing came."""
+    """Connections closed because no data arrived."""

@@ -1,18 +1,18 @@
 """
-What the server holds of one resource, as far as we have heard, and what the sink has been told about it.
+Local store of one API resource, and the calls to the sink that consumes it.
 
-    list:   begin -> see, see, see … -> finish      finish removes what was not seen: it went while nobody looked
+    list:   begin -> see, see, see … -> finish      finish removes objects that the list did not contain
     watch:  see and forget, in the server's order
 
-For every object the decoded value and its version are kept: the version tells what a new list brings that is not new,
-the value goes to the sink with the removal. An object that cannot be decoded is counted and passed over. If an earlier
-version of it could be read, that one stays: an old truth is a better guess than nothing, and the object still exists. If
-its UID is another one, the object that was read does not exist any more, and it goes.
+The store keeps each object's decoded value and version. The version shows which objects of a new list are unchanged;
+the value is passed to the sink on removal. An object that cannot be decoded is counted and skipped. An earlier version
+that could be decoded stays, because it is the better guess. If the UID differs, the earlier object no longer exists and
+is removed.
 
-Where the caller says which objects have *ended*, such an object is put once and not held any more: only a tombstone stays,
-and its deletion is no news to the sink.
+An object for which *ended* returns True is put once and then no longer held: only a tombstone stays, and its deletion
+is not reported to the sink.
 
-Fed by the reflector only. Never talks to anybody but the sink.
+Only the reflector calls the store.
 """
 
 import logging
@@ -33,34 +33,34 @@ log: Final = logging.getLogger(__name__)
 
 
 class ReflectorSink(Protocol[T_contra]):
-    """Told what there is, in order and on the event loop; what it raises ends the reflector."""
+    """Consumer of a reflector, called in order on the event loop; an exception from it ends the reflector."""
 
     def put(self, item: T_contra, /) -> None:
-        """Take what is there now, for the first time or changed."""
+        """Add or replace an object."""
         ...
 
     def remove(self, key: str, last: T_contra, /) -> None:
-        """Drop what was put under *key*: it is gone; *last* is how it was last seen."""
+        """Remove the object put under *key*; *last* is its last known value."""
         ...
 
     def synced(self) -> None:
-        """Hear, after every list, that all that exists has been put and all that does not has been removed."""
+        """Called after every list, when all existing objects are put and all missing ones removed."""
         ...
 
 
 class StoredObject(msgspec.Struct, Generic[T], gc=False):
-    """One object. Not tracked by the garbage collector: it is in no cycle, and there are very many."""
+    """One object. Not tracked by the garbage collector: it is in no cycle, and there may be 150,000."""
 
     item: T
     version: str
     round: int
-    """The list it was last seen in, or the one before the event that brought it."""
+    """Number of the list it was last seen in; for an object from a watch event, the latest list."""
     uid: str = ""
-    """Empty when the server did not say."""
+    """Empty when the server sent none."""
 
 
 class ReflectorStore(Generic[T]):
-    """The objects of one resource."""
+    """The objects of one resource, by namespace and name."""
 
     def __init__(
         self,
@@ -71,9 +71,9 @@ class ReflectorStore(Generic[T]):
         ended: Callable[[T], bool] | None = None,
     ) -> None:
         """
-        Decode with *decode*; *key* is what the sink knows an object by, and may change when one is replaced.
+        Decode objects with *decode*; *key* returns the sink's key of an object, and may differ after a replacement.
 
-        An object that has *ended* is put once and then forgotten; None where objects do not end.
+        An object for which *ended* returns True is put once and then forgotten; None if objects never end.
         """
         self._decode = decode
         self._key = key
@@ -81,7 +81,7 @@ class ReflectorStore(Generic[T]):
         self._counts = counts
         self._ended = ended
         self.tombstones = Tombstones()
-        """Objects that have ended and still exist."""
+        """Objects that have ended and still exist on the server."""
         self._held: dict[str, StoredObject[T]] = {}
         self._unreadable: dict[str, tuple[str, int]] = {}
         self._round = 0
@@ -91,29 +91,29 @@ class ReflectorStore(Generic[T]):
         return len(self._held)
 
     def items(self) -> Iterator[T]:
-        """Yield what is there."""
+        """Iterate over the decoded objects."""
         return (held.item for held in self._held.values())
 
     def version_of(self, name: str) -> str:
-        """The version we have of an object; empty when we have none."""
+        """Return the stored version of an object; "" if it is not stored."""
         held = self._held.get(name)
         return held.version if held is not None else ""
 
     def begin(self, *, trusting: bool = True) -> None:
         """
-        Expect a whole list.
+        Start a list.
 
-        An object with the version that is known has not changed, unless the history itself has: after a restore from
-        a backup the same version may stand for something else, and then it is not trusted.
+        With *trusting*, an object with a known version is unchanged. Without it, every object is decoded again: after
+        a restore from a backup the same version may stand for other content.
         """
         self._round += 1
         self._trusting = trusting
         if not trusting:
-            # In another history, what has ended in ours may not have.
+            # In another history, objects that have ended in ours may still be active.
             self.tombstones.clear()
 
     def see(self, name: str, version: str, data: bytes, *, uid: str = "", listed: bool = False) -> None:
-        """Take note of an object as it is now; *listed* when the version may tell that it is as it was."""
+        """Store an object; with *listed*, an object whose version is known is not decoded again."""
         if self.tombstones and self.tombstones.knows(name, uid, self._round):
             return
         held = self._held.get(name)
@@ -126,7 +126,7 @@ class ReflectorStore(Generic[T]):
         except NothingSaidError:
             self.forget(name)
             return
-        except Exception as error:  # noqa: BLE001 - whatever a stranger's object does, the watch goes on
+        except Exception as error:  # noqa: BLE001 - no object may stop the watch, whatever its decoder raises
             if held is not None and held.uid and uid and held.uid != uid:
                 self.forget(name)
             self._pass_over(name, version, error)
@@ -146,7 +146,7 @@ class ReflectorStore(Generic[T]):
         self._sink.put(item)
 
     def forget(self, name: str) -> None:
-        """Take note that an object is gone."""
+        """Remove an object."""
         self._unreadable.pop(name, None)
         self.tombstones.drop(name)
         held = self._held.pop(name, None)
@@ -154,7 +154,7 @@ class ReflectorStore(Generic[T]):
             self._sink.remove(self._key(held.item), held.item)
 
     def finish(self) -> Iterator[None]:
-        """Remove what the list did not have, a step for each."""
+        """End the list: remove objects it did not contain, one in each step of the iterator."""
         gone = [name for name, held in self._held.items() if held.round != self._round]
         for name in gone:
             self.forget(name)
@@ -172,4 +172,4 @@ class ReflectorStore(Generic[T]):
             return
         self._counts.undecodable += 1
         if known is None:
-            log.warning("object cannot be read", extra={"object": one_line(name), "problem": one_line(str(error))})
+            log.warning("object not decodable", extra={"object": one_line(name), "problem": one_line(str(error))})

@@ -1,20 +1,20 @@
 """
-What a reflector does next, judged by how its last connection ended.
+Relist policy of a reflector: what to do after a connection has ended.
 
-    a list is needed     stream it -------refused, or it broke off three times-------> by pages, for an hour
-    a list is there      watch from the version we have
+    no version      stream a list ------rejected, or broken three times------> paged lists, for an hour
+    has a version   watch from it
 
     how a watch ended                                     what follows
     ----------------------------------------------------  -----------------------------------------------------
-    properly, after something came or some seconds        watch on
-    properly, at once and without a word                  list: our version is too old, and nobody says so
+    properly, after events or some seconds                watch again
+    properly, at once and without events                  list: the version is probably expired without an error
     410 in any form                                       list
-    a version that the server has not reached             list, and believe no version: history was rewritten
-    broken connection, silence                            compare histories, then watch on
-    a line that is no event, twice from one version       list, which goes round it
-    any other answer                                      wait, then watch on
+    a version that the server has not reached             list, decode everything: the history is another one
+    broken or idle connection                             compare versions, then watch again
+    a line that is not an event, twice from one version   list, which skips that line
+    any other error                                       wait, then watch again
 
-Told about endings by the reflector; does nothing itself but count.
+The reflector reports outcomes to the policy, which only decides and counts.
 """
 
 from typing import Final
@@ -27,38 +27,38 @@ from lamina.clients.kube.reflector_counters import ReflectorCounters
 from lamina.clients.kube.watch_connection import BrokenWatchError, NotStreamedError
 
 TOO_SHORT: Final = 2.0
-"""A watch that the server ends within so many seconds without a word went on from a version it no longer has."""
+"""Seconds. A watch that the server ends sooner, without events, probably started from an expired version."""
 NEXT_SILENT_LIST: Final = 60.0
-"""Seconds before watches that end without a word cause another list; a broken server may do nothing else."""
+"""Seconds between lists caused by watches without events; a broken server may end every watch that way."""
 STREAM_AGAIN: Final = 3600.0
-"""Seconds until a server that does not stream lists is asked once more: it may have been upgraded."""
+"""Seconds until a streamed list is tried again after a rejection: the server may have been upgraded."""
 STREAM_TRIES: Final = 3
-"""Streamed lists that may break off before pages are tried: to get on is better than to insist."""
+"""Broken streamed lists before paged lists are used."""
 BROKEN_TRIES: Final = 2
-"""Watches from one version that may break at their first line before a list goes round it."""
+"""Watches from one version that may break at their first line before a list is used to skip it."""
 REFUSALS: Final = frozenset({400, 405, 422, 501})
-"""Answers of servers that do not know how to stream a list; those that check their queries say 422."""
+"""Statuses of servers that do not support streamed lists; those that validate queries return 422."""
 PASSING: Final = frozenset({410, 429, 503, 504})
-"""What an ERROR event at the beginning of a streamed list may say without meaning that there never will be one."""
+"""Statuses of an ERROR event at the start of a streamed list that are temporary."""
 
 
 class WatchOutcome(msgspec.Struct):
-    """How an attempt went."""
+    """How an attempt ended."""
 
     streams_list: bool = False
-    """Whether a streamed list was asked for."""
+    """Whether a streamed list was requested."""
     opened: bool = False
-    """Whether the server began to answer."""
+    """Whether a response began."""
     heard: int = 0
-    """Events that came."""
+    """Events received."""
     lasted: float = 0.0
     """Seconds."""
     error: ApiError | UnreachableError | None = None
-    """What ended it; None when the server ended it properly."""
+    """Why it ended; None when the server ended it properly."""
 
 
 class RelistPolicy:
-    """Where we are in the server's history and how to get on."""
+    """Current version and next step of a reflector."""
 
     def __init__(self, timing: TimeSource, counts: ReflectorCounters) -> None:
         self._timing = timing
@@ -69,60 +69,60 @@ class RelistPolicy:
         self._watches_broken = 0
         self._silent_list_at = float("-inf")
         self.version = ""
-        """Where to watch on from; empty when a list is needed."""
+        """Version to watch from; empty when a list is needed."""
         self.trusting = True
-        """Whether an object with the version that is known is the object that is known."""
+        """Whether an object with a known version is unchanged; False after a restore from a backup."""
         self.doubtful = False
-        """Whether to compare histories first."""
+        """Whether to compare versions with the server before the next watch."""
 
     @property
     def may_stream(self) -> bool:
-        """Whether to ask for a streamed list."""
+        """Whether to request a streamed list."""
         return self._timing.clock() >= self._paged_until
 
     def listed(self) -> None:
-        """Hear that a list is complete."""
+        """Record that a list is complete."""
         self.trusting = True
         self.doubtful = False
         self._streams_broken = 0
 
     def compare(self, current: str) -> None:
-        """Hear how far the server's history has come: when not as far as ours, it is another one."""
+        """Compare with the server's version; a lower one means another history, so a list is needed."""
         self.doubtful = False
         if current.isdecimal() and self.version.isdecimal() and int(current) < int(self.version):
             self._need_list("restored", trusting=False)
 
-    def after(self, ending: WatchOutcome) -> float:
-        """Judge an ending; return how long to wait before the next attempt."""
+    def after(self, outcome: WatchOutcome) -> float:
+        """Record how an attempt ended; return the seconds to wait before the next one."""
         if not self.version:
-            return self._after_list(ending)
-        match ending.error:
+            return self._after_list(outcome)
+        match outcome.error:
             case None:
-                return self._after_close(ending)
+                return self._after_close(outcome)
             case ApiError(too_large=True):
                 return self._need_list("restored", trusting=False)
             case ApiError(expired=True):
                 return self._need_list("expired")
             case ApiError():
-                return self._backoff.after_failure(ending.error.retry_after)
+                return self._backoff.after_failure(outcome.error.retry_after)
             case _:
-                return self._after_break(ending)
+                return self._after_break(outcome)
 
-    def _after_list(self, ending: WatchOutcome) -> float:
-        """A list was asked for and is not complete."""
-        if ending.streams_list and _is_refusal(ending):
+    def _after_list(self, outcome: WatchOutcome) -> float:
+        """Handle an incomplete list."""
+        if outcome.streams_list and _is_refusal(outcome):
             self._paged_until = self._timing.clock() + STREAM_AGAIN
             return 0.0
-        if ending.streams_list and ending.opened:
+        if outcome.streams_list and outcome.opened:
             self._streams_broken += 1
             if self._streams_broken >= STREAM_TRIES:
                 self._paged_until = self._timing.clock() + STREAM_AGAIN
                 self._streams_broken = 0
-        asked = ending.error.retry_after if isinstance(ending.error, ApiError) else None
+        asked = outcome.error.retry_after if isinstance(outcome.error, ApiError) else None
         return self._backoff.after_failure(asked)
 
-    def _after_close(self, ending: WatchOutcome) -> float:
-        if ending.heard or ending.lasted >= TOO_SHORT:
+    def _after_close(self, outcome: WatchOutcome) -> float:
+        if outcome.heard or outcome.lasted >= TOO_SHORT:
             self._watches_broken = 0
             return 0.0
         now = self._timing.clock()
@@ -131,14 +131,14 @@ class RelistPolicy:
         self._silent_list_at = now
         return self._need_list("silent")
 
-    def _after_break(self, ending: WatchOutcome) -> float:
+    def _after_break(self, outcome: WatchOutcome) -> float:
         self.doubtful = True
-        if ending.heard:
+        if outcome.heard:
             self._watches_broken = 0
             return 0.0
-        if isinstance(ending.error, SilenceError):
+        if isinstance(outcome.error, SilenceError):
             return 0.0
-        if isinstance(ending.error, BrokenWatchError):
+        if isinstance(outcome.error, BrokenWatchError):
             self._watches_broken += 1
             if self._watches_broken >= BROKEN_TRIES:
                 self._watches_broken = 0
@@ -149,16 +149,16 @@ class RelistPolicy:
         self._counts.relists[reason] += 1
         self.version = ""
         self.trusting = self.trusting and trusting
-        # Even the first one waits a moment: a server that keeps forgetting must not be listed as fast as it answers.
+        # The first relist is delayed too, so that a server whose versions always expire is not listed in a loop.
         return self._backoff.after_failure()
 
 
-def _is_refusal(ending: WatchOutcome) -> bool:
-    """Whether the server does not stream lists, as opposed to having failed to."""
-    match ending.error:
+def _is_refusal(outcome: WatchOutcome) -> bool:
+    """Return whether the server does not support streamed lists, as opposed to a temporary failure."""
+    match outcome.error:
         case NotStreamedError() | SilenceError():
             return True
         case ApiError(status=status):
-            return status not in PASSING and not ending.heard if ending.opened else status in REFUSALS
+            return status not in PASSING and not outcome.heard if outcome.opened else status in REFUSALS
         case _:
             return False

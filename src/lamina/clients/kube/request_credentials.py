@@ -1,4 +1,4 @@
-"""What requests and streams need to know of who we are."""
+"""Protocol between the API client and its credentials."""
 
 import ssl
 from collections.abc import Mapping
@@ -6,21 +6,21 @@ from typing import Protocol
 
 
 class RequestCredentials(Protocol):
-    """What the client needs of `lamina.clients.kube.access.ApiAccess`."""
+    """The part of `lamina.clients.kube.access.ApiAccess` that the client needs."""
 
     @property
     def server(self) -> str:
-        """Scheme, host, port and perhaps a path in front of all others."""
+        """Scheme, host, port and optional path prefix."""
         ...
 
     async def headers(self) -> dict[str, str]:
-        """Headers that say who we are."""
+        """Return the headers that authenticate a request."""
         ...
 
     def tls(self) -> ssl.SSLContext | bool | None:
-        """The context for new connections: the same object until the files behind it change; None for http."""
+        """Return the TLS context, the same object until its files change; None for http."""
         ...
 
     def refused(self, used: Mapping[str, str] | None = None) -> None:
-        """The headers *used* were answered by 401; they must not be handed out again."""
+        """Drop the credential in the headers *used* after a 401."""
         ...

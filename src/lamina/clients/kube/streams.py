@@ -1,8 +1,8 @@
 """
-Answers that go on, chunk by chunk: what watches are made of.
+Streamed responses, chunk by chunk, for watches.
 
-Apart from `transport`, because they need aiohttp and single questions do not. A stream ends when the server ends it
-properly; every other end is an exception that says which.
+Separate from `transport`, because streams need aiohttp and single requests do not. Iteration ends when the server ends
+the response properly; any other end raises.
 """
 
 import asyncio
@@ -21,22 +21,22 @@ from lamina.clients.kube.network_failures import NetworkFailureError, Words, cer
 from lamina.clients.kube.request_credentials import RequestCredentials
 
 ERROR_LIMIT: Final = 64 * 1024
-"""Bytes of an answer that is a refusal; what is longer is cut."""
+"""Bytes of a response that is not 2xx; longer bodies are cut."""
 CONNECT_TIMEOUT: Final = 10.0
-"""Seconds until a connection stands, TLS included."""
+"""Seconds to open a connection, TLS included."""
 KEEP_ALIVE: Final = 60.0
-"""Seconds an unused connection is kept; an API server closes it after 90 or more."""
+"""Seconds an idle connection is kept; API servers close idle connections after 90 seconds or more."""
 OPEN_TIMEOUT: Final = 30.0
-"""Seconds until a stream begins; an API server begins at once, and has nothing to think about."""
+"""Seconds until a response begins; an API server begins a watch at once."""
 CHUNK: Final = 256 * 1024
-"""Bytes that are read ahead of a stream's reader; as much as the event loop takes from a socket at once."""
+"""Bytes read ahead of the consumer; as many as the event loop reads from a socket at once."""
 
 
 class ResponseStreams:
-    """Streams from one API server, each over a connection of its own."""
+    """Streams from one API server, each over its own connection."""
 
     def __init__(self, access: RequestCredentials, base: str, headers: Mapping[str, str]) -> None:
-        """Nothing is connected yet."""
+        """Store the parameters; connect on the first `open`."""
         self._access = access
         self._base = base
         self._headers = headers
@@ -46,7 +46,7 @@ class ResponseStreams:
     async def open(
         self, path: str, query: Mapping[str, str] | None, read_timeout: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open one; the context gives its chunks."""
+        """Open a stream; the context manager gives its chunks."""
         what = f"GET {path}"
         session = self._for_all()
         patience = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
@@ -73,7 +73,7 @@ class ResponseStreams:
                 _leave(response)
 
     async def close(self) -> None:
-        """End everything that is open."""
+        """Close all streams."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -88,8 +88,8 @@ class ResponseStreams:
         return self._session
 
     def _opened(self) -> aiohttp.ClientSession:
-        # The TLS context is named by each request: connections are pooled by it, so that a new context never meets an
-        # old connection, and old ones are closed when nobody has used them for a while.
+        # Each request names its TLS context, and aiohttp pools connections by it. So a new context never reuses an old
+        # connection, and old connections are closed when idle.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE)
         session = aiohttp.ClientSession(
             connector=connector,
@@ -99,14 +99,14 @@ class ResponseStreams:
             read_bufsize=CHUNK,
             trust_env=False,
         )
-        # It would ask a second time by itself when the first connection breaks, and a server in trouble twice as often.
+        # aiohttp would retry a broken connection by itself, which doubles the load on a server in trouble.
         session._retry_connection = False  # noqa: SLF001 - there is no public switch; a test sees it work
         return session
 
 
 @contextmanager
 def in_words(what: str, seconds: float) -> Iterator[None]:
-    """Do as `network_failures.in_words` does, and for what aiohttp raises."""
+    """Convert aiohttp's exceptions too, in addition to those of `network_failures.in_words`."""
     with network_failures.in_words(what, seconds):
         try:
             yield
@@ -120,15 +120,15 @@ def in_words(what: str, seconds: float) -> Iterator[None]:
 
 
 def _ssl(context: ssl.SSLContext | bool | None) -> ssl.SSLContext | bool:
-    """Say it as aiohttp has it: True is "verify as usual", and no matter for plain http."""
+    """Return aiohttp's `ssl` parameter; True means default verification and has no effect for http."""
     return True if context is None else context
 
 
 def _leave(response: aiohttp.ClientResponse) -> None:
     """
-    End an answer: its rest is not wanted, and a connection with a rest in it is of no use to anybody else.
+    Close a response; a connection with unread data cannot be reused.
 
-    Not in order: with TLS that would keep the connection until the server has said goodbye too, which it need not do.
+    Abort instead of closing: with TLS, a close would keep the connection until the server confirms, which it need not.
     """
     connection = response.connection
     if connection is not None and connection.transport is not None:
@@ -137,18 +137,18 @@ def _leave(response: aiohttp.ClientResponse) -> None:
 
 
 async def _check(what: str, response: aiohttp.ClientResponse) -> None:
-    """Raise unless this is a 2xx answer that can be read as it is."""
+    """Raise unless the response is 2xx and uncompressed."""
     if not 200 <= response.status < 300:
         raise from_response(
             what, response.status, response.reason or "", response.headers, await _beginning(response.content)
         )
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
-        raise ApiError(what, response.status, "Compressed", f"the answer is in {encoding:.40}, which nobody asked for")
+        raise ApiError(what, response.status, "Compressed", f"unexpected compression: {encoding:.40}")
 
 
 async def _beginning(content: aiohttp.StreamReader) -> bytes:
-    """Read what a refusal says, up to its limit."""
+    """Read the body of an error response, up to `ERROR_LIMIT`."""
     pieces: list[bytes] = []
     left = ERROR_LIMIT
     while left > 0 and (piece := await content.read(left)):
@@ -163,7 +163,7 @@ async def _chunks(what: str, response: aiohttp.ClientResponse, read_timeout: flo
             try:
                 chunk = await response.content.readany()
             except TimeoutError:
-                raise SilenceError(what, f"nothing came for {read_timeout:g} seconds") from None
+                raise SilenceError(what, f"no data for {read_timeout:g} seconds") from None
         if not chunk:
             return
         yield chunk
@@ -172,23 +172,23 @@ async def _chunks(what: str, response: aiohttp.ClientResponse, read_timeout: flo
 WORDS: Final[Words] = (
     (
         aiohttp.ClientConnectorDNSError,
-        lambda error: f"the name {error.host:.253} is not known; check the server's address",
+        lambda error: f"host name {error.host:.253} not found; check the server's address",
     ),
     (
         aiohttp.ClientConnectorCertificateError,
-        lambda error: f"its certificate is not accepted ({certificate_words(error.certificate_error)}); check the CA",
+        lambda error: f"TLS certificate rejected ({certificate_words(error.certificate_error)}); check the CA",
     ),
-    (aiohttp.ClientSSLError, lambda error: f"no TLS connection ({tls_words(error)}); is this an https server?"),
+    (aiohttp.ClientSSLError, lambda error: f"TLS handshake failed ({tls_words(error)}); is this an https server?"),
     (
         aiohttp.ClientConnectorError,
-        lambda error: f"no connection ({error.os_error.strerror or 'refused'}); is the server running?",
+        lambda error: f"connection failed ({error.os_error.strerror or 'refused'}); is the server running?",
     ),
-    (aiohttp.ServerDisconnectedError, lambda error: "the server closed the connection before it answered"),
-    (aiohttp.ClientPayloadError, lambda error: "the connection broke in the middle of the answer"),
+    (aiohttp.ServerDisconnectedError, lambda error: "the server closed the connection without a response"),
+    (aiohttp.ClientPayloadError, lambda error: "the connection broke in the middle of the response"),
     (
         aiohttp.ClientResponseError,
-        lambda error: f"this is not HTTP as a server speaks it ({one_line(error.message)})",
+        lambda error: f"the response is not HTTP ({one_line(error.message)})",
     ),
-    (aiohttp.InvalidURL, lambda error: "the server's address is no URL; write https://host:port"),
+    (aiohttp.InvalidURL, lambda error: "the server's address is not a URL; write https://host:port"),
 )
-"""The first that fits counts."""
+"""Messages by exception type; the first matching row is used."""

@@ -1,8 +1,8 @@
 """
-Long work on the event loop, in slices.
+Cooperative time slices for long work on the event loop.
 
-A list of 150,000 pods takes seconds to read. Whoever does such work asks after every object whether it is time to let
-others run; a bind or a renewed lease waits for one slice and not for the whole list.
+Decoding a list of 150,000 pods takes seconds. Such a loop checks `due` after every object and then yields. So a binding
+or a lease renewal waits for one slice and not for the whole list.
 """
 
 import asyncio
@@ -10,20 +10,20 @@ import time
 from typing import Final
 
 SLICE: Final = 0.008
-"""Seconds of work between two chances for others."""
+"""Seconds of work between two yields to the event loop."""
 
 
 class TimeSlice:
-    """Keeps the time since others last had a chance."""
+    """Time since the last yield to the event loop."""
 
     def __init__(self) -> None:
         self._since = time.perf_counter()
 
     def due(self) -> bool:
-        """Whether others should have a chance now."""
+        """Return whether the slice is used up."""
         return time.perf_counter() - self._since > SLICE
 
     async def pause(self) -> None:
-        """Let others run."""
+        """Yield to the event loop and start a new slice."""
         await asyncio.sleep(0)
         self._since = time.perf_counter()

@@ -1,12 +1,12 @@
 """
-How we know the server, and how it knows our certificate: the TLS side of an access.
+TLS contexts for API access: verification of the server, and the client certificate.
 
-A context is built from a CA bundle and, where there is one, a client certificate. It is built anew when the files it
-came from change (looked at every second) or when a plugin hands over another certificate; until then it is the
-same object, so that connections can be kept by it.
+A context is built from a CA bundle and an optional client certificate. It is rebuilt when its files change (checked
+every second) or when a plugin returns another certificate. Until then it is the same object, because connections are
+pooled by it.
 
-Verification is Go's, which is what Kubernetes' own clients use: certificates in the bundle are trusted as they are,
-self-signed or not, and small flaws that clusters live with (a missing key identifier) do not matter.
+Verification is Go's, as in Kubernetes' own clients. Every certificate in the bundle is a trust anchor, self-signed or
+not. Minor flaws that are common in clusters (a missing key identifier) are accepted.
 """
 
 import os
@@ -24,33 +24,33 @@ from lamina.clients.kube.file_backed_value import ByteSource, FileBackedValue
 from lamina.model.errors import InputError
 
 LOOK_SECONDS: Final = 1.0
-"""How old a look at the files may be. It takes some 20 µs for each of them; building a context is what costs."""
+"""Seconds between two checks of the files. A check takes about 20 µs for each; building a context takes longer."""
 
 
 class TlsSettings(msgspec.Struct, frozen=True):
-    """What a configuration says about TLS."""
+    """TLS settings of a configuration."""
 
     authority: ByteSource = None
-    """Whom to believe that it is the server; nothing: the authorities of the system."""
+    """CA bundle to verify the server with; None uses the system's."""
     certificate: ByteSource = None
     key: ByteSource = None
     insecure: bool = False
-    """Believe anybody."""
+    """Skip verification of the server."""
     server_name: str = ""
-    """The name that the server's certificate must have; nothing: that of the address."""
+    """Expected name in the server's certificate; empty uses the host of the address."""
     place: str = ""
-    """Where this stands, for messages."""
+    """Location of the settings, for messages."""
 
     def __repr__(self) -> str:
-        return f"Trust({self.place!r})"
+        return f"TlsSettings({self.place!r})"
 
-    def said(self, source: ByteSource, what: str) -> str:
-        """Name a source in a message."""
+    def source_name(self, source: ByteSource, what: str) -> str:
+        """Return how messages name a source: its file, or its field in the configuration."""
         return f"{self.place}: {what}" if isinstance(source, bytes | None) else str(source)
 
 
 class _Context(ssl.SSLContext):
-    """A context that checks the server's certificate against a name of its own."""
+    """A context that verifies the server's certificate against a configured name."""
 
     name = ""
 
@@ -62,91 +62,91 @@ class _Context(ssl.SSLContext):
         server_hostname: str | bytes | None = None,
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
-        """Begin a connection, as asyncio does."""
+        """Start a connection; asyncio calls this."""
         return super().wrap_bio(incoming, outgoing, server_side, self.name or server_hostname, session)
 
 
 class TlsContexts:
-    """The context of an access, always up to date."""
+    """The current TLS context of an access."""
 
-    def __init__(self, trust: TlsSettings, clock: Callable[[], float] = time.monotonic) -> None:
-        """Build the first one. Raises InputError if a file cannot be used."""
-        self._trust = trust
-        sources = (trust.authority, trust.certificate, trust.key)
+    def __init__(self, settings: TlsSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        """Build the first context. Raises InputError if a file is unusable."""
+        self._settings = settings
+        sources = (settings.authority, settings.certificate, settings.key)
         self._own = FileBackedValue(sources, self._build, every=LOOK_SECONDS, clock=clock)
-        self._plugged: tuple[bytes, ClientCertificate, ssl.SSLContext] | None = None
+        self._from_plugin: tuple[bytes, ClientCertificate, ssl.SSLContext] | None = None
 
     @property
     def troubles(self) -> int:
-        """How often files could not be used."""
+        """How often the files were unusable."""
         return self._own.troubles
 
     def look_again(self) -> None:
-        """Do not wait with the next look at the files."""
+        """Check the files at the next call of `current`."""
         self._own.look_again()
 
     def current(self, pair: ClientCertificate | None = None) -> ssl.SSLContext:
-        """Give the context with the certificate of the configuration or, if a plugin has brought one, with that."""
+        """Return the context with *pair*, the plugin's certificate, or with the configured one if None."""
         authority, context = self._own.current()
         if pair is None:
             return context
-        if self._plugged is None or self._plugged[:2] != (authority, pair):
-            self._plugged = (authority, pair, build(self._trust, authority, pair))
-        return self._plugged[2]
+        if self._from_plugin is None or self._from_plugin[:2] != (authority, pair):
+            self._from_plugin = (authority, pair, build(self._settings, authority, pair))
+        return self._from_plugin[2]
 
     def _build(self, contents: list[bytes]) -> tuple[bytes, ssl.SSLContext]:
         authority, certificate, key = contents
         pair = ClientCertificate(certificate, key) if certificate or key else None
-        return authority, build(self._trust, authority, pair)
+        return authority, build(self._settings, authority, pair)
 
 
-def build(trust: TlsSettings, authority: bytes, pair: ClientCertificate | None) -> ssl.SSLContext:
-    """Make a context. Raises InputError if a certificate or key cannot be used."""
+def build(settings: TlsSettings, authority: bytes, pair: ClientCertificate | None) -> ssl.SSLContext:
+    """Build a context. Raises InputError if a certificate or key is unusable."""
     context = _Context(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.name = trust.server_name
-    if trust.insecure:
+    context.name = settings.server_name
+    if settings.insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    elif trust.authority is None:
+    elif settings.authority is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:
-        _believe(context, trust, authority)
+        _load_authority(context, settings, authority)
     if pair is not None:
-        _show(context, trust, pair)
+        _load_client_certificate(context, settings, pair)
     return context
 
 
-def _believe(context: ssl.SSLContext, trust: TlsSettings, authority: bytes) -> None:
+def _load_authority(context: ssl.SSLContext, settings: TlsSettings, authority: bytes) -> None:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     try:
         context.load_verify_locations(cadata=authority.decode("ascii"))
     except (ssl.SSLError, ValueError):
-        where = trust.said(trust.authority, "certificate-authority-data")
-        raise InputError.one(where, "holds no certificates that can be read: expected PEM") from None
+        where = settings.source_name(settings.authority, "certificate-authority-data")
+        raise InputError.one(where, "contains no readable certificates: expected PEM") from None
 
 
-def _show(context: ssl.SSLContext, trust: TlsSettings, pair: ClientCertificate) -> None:
-    where = trust.said(trust.certificate, "client certificate")
+def _load_client_certificate(context: ssl.SSLContext, settings: TlsSettings, pair: ClientCertificate) -> None:
+    where = settings.source_name(settings.certificate, "client certificate")
     if not pair.certificate or not pair.key:
-        raise InputError.one(where, "a client certificate and its key belong together: one of them is empty")
+        raise InputError.one(where, "a client certificate and its key are needed together: one of them is empty")
 
     def passphrase() -> bytes:
-        raise InputError.one(where, "the key is encrypted, and there is nobody to ask: store it without a passphrase")
+        raise InputError.one(where, "the key is encrypted and no prompt is possible: store it without a passphrase")
 
     try:
         with _as_file(pair.certificate.rstrip() + b"\n" + pair.key) as path:
             context.load_cert_chain(path, password=passphrase)
     except ssl.SSLError as error:
         reason = (error.reason or "not PEM").lower().replace("_", " ")
-        message = f"the client certificate and its key cannot be used ({reason}); check that they belong together"
+        message = f"the client certificate and its key are unusable ({reason}); check that they belong together"
         raise InputError.one(where, message) from None
 
 
 @contextmanager
 def _as_file(data: bytes) -> Iterator[str]:
-    """Show bytes to OpenSSL, which reads keys from files only. On Linux they never touch a disk."""
-    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):  # noqa: PTH112  no path of anybody's
+    """Pass bytes to OpenSSL as a file path, because it reads keys only from files. On Linux they stay in memory."""
+    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):  # noqa: PTH112  no user's path
         descriptor = os.memfd_create("client", os.MFD_CLOEXEC)
         try:
             os.write(descriptor, data)

@@ -1,11 +1,11 @@
 """
-What is kept of objects that have ended: which one it was, and nothing of its content.
+Tombstones of objects that have ended: name and UID, without content.
 
-A pod that has succeeded or failed stays in the API server until it is deleted, and changes a few times more. The sink gets
-it once. So that later versions and lists do not bring it again, the mirror keeps its name here. The number is bounded and
-the oldest go first; an object whose tombstone has gone is put once more if the server sends it again.
+A pod that has succeeded or failed stays in the API server until it is deleted, and changes a few more times. The sink
+receives it once. The store keeps its name here, so that later versions and lists do not put it again. The number is
+bounded and the oldest are dropped first; an object without its tombstone is put once more if the server sends it again.
 
-Used by the mirror only.
+Only `ReflectorStore` uses this.
 """
 
 from collections import OrderedDict
@@ -22,14 +22,14 @@ class Tombstone(msgspec.Struct, gc=False):
 
     uid: str
     round: int
-    """The list it was last seen in, or the one before the event that brought it."""
+    """Number of the list it was last seen in; for an object from a watch event, the latest list."""
 
 
 class Tombstones:
-    """The newest of the objects that have ended, by name."""
+    """The most recent ended objects, by name."""
 
     def __init__(self, most: int = MOST_ENDED) -> None:
-        """Keep *most* of them."""
+        """Keep at most *most* tombstones."""
         self._most = most
         self._stones: OrderedDict[str, Tombstone] = OrderedDict()
 
@@ -37,14 +37,14 @@ class Tombstones:
         return len(self._stones)
 
     def put(self, name: str, uid: str, number: int) -> None:
-        """Keep that an object has ended; *number* is the list's."""
+        """Record that an object has ended; *number* is that of the current list."""
         self._stones.pop(name, None)
         self._stones[name] = Tombstone(uid, number)
         if len(self._stones) > self._most:
             self._stones.popitem(last=False)
 
     def knows(self, name: str, uid: str, number: int) -> bool:
-        """Whether this very object has ended; if so, it was seen in list *number*. An object never begins again."""
+        """Return whether this object (same UID) has ended, and record that list *number* contains it."""
         stone = self._stones.get(name)
         if stone is None or not uid or stone.uid != uid:
             return False
@@ -52,14 +52,14 @@ class Tombstones:
         return True
 
     def drop(self, name: str) -> None:
-        """Forget an object that is gone, or whose name another one has."""
+        """Remove the tombstone of a deleted object, or of a name that a new object has."""
         self._stones.pop(name, None)
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all tombstones."""
         self._stones.clear()
 
     def finish(self, number: int) -> None:
-        """Forget what list *number* did not have."""
+        """Remove tombstones that list *number* did not contain."""
         for name in [name for name, stone in self._stones.items() if stone.round != number]:
             del self._stones[name]

@@ -1,15 +1,15 @@
 """
-From the chosen entries of a kubeconfig to what a client needs: an identity, the TLS side, and headers to act as another.
+Conversion of a kubeconfig's cluster and user entries to credentials, TLS settings and impersonation headers.
 
     token, tokenFile                        bearer header
     username, password                      basic header
-    client-certificate[-data], client-key…  part of the TLS side
-    exec                                    a plugin; not asked if one of the above is there, as in kubectl
-    as, as-groups, as-uid, as-user-extra    headers beside the credentials
-    auth-provider                           refused: Kubernetes removed the providers, each has a plugin now
+    client-certificate[-data], client-key…  part of the TLS settings
+    exec                                    a plugin; not used if one of the above is present, as in kubectl
+    as, as-groups, as-uid, as-user-extra    impersonation headers
+    auth-provider                           rejected: Kubernetes removed the providers in favour of exec plugins
 
-Of a value that stands both in the file and in a file beside it, the one in the kubeconfig counts, except for tokens:
-a token's file is newer than a token. Over plain http:// no credentials are sent, which is kubectl's rule as well.
+If a value is given both inline and as a file, the inline value wins. Tokens are the exception: tokenFile wins, because
+it is rotated. Over plain http:// no credentials are sent. Both are kubectl's rules.
 """
 
 import base64
@@ -39,15 +39,15 @@ _HEADER: Final = re.compile(r"[\x20-\x7e]+")
 
 
 def credential_source_of(chosen: KubeContext) -> CredentialSource:
-    """Find out who a user is. Raises InputError."""
+    """Return the credential source of a user entry. Raises InputError."""
     user = chosen.user
     if user.has("auth-provider"):
         name = user.inside("auth-provider").text("name")
         remedy = REMEDIES.get(name, "use its exec plugin, or a token or certificate")
-        raise user.mistake("auth-provider", f"{plain.shown(name)} is not supported, nor by kubectl any more; {remedy}")
+        raise user.mistake("auth-provider", f"{plain.shown(name)} is not supported, as in kubectl: {remedy}")
     token, file, name = user.text("token"), user.file("tokenFile"), user.text("username")
     if token and (name or user.has("password")):
-        raise user.mistake("token", "there is a username or password as well; keep one of them")
+        raise user.mistake("token", "a username or password is given as well; remove one of them")
     where = f"{user.source}: {plain.written_path(user.path)}"
     if not chosen.server.startswith("https:"):
         return FixedCredential()
@@ -63,11 +63,11 @@ def credential_source_of(chosen: KubeContext) -> CredentialSource:
 
 
 def tls_settings_of(chosen: KubeContext) -> TlsSettings:
-    """Find out whom to trust and what to show. Raises InputError."""
+    """Return the TLS settings of a cluster and user entry. Raises InputError."""
     cluster, user = chosen.cluster, chosen.user
     insecure, authority = cluster.flag("insecure-skip-tls-verify"), _either(cluster, "certificate-authority")
     if insecure and authority is not None:
-        message = "a certificate authority is given as well; remove one of them, best this one"
+        message = "a certificate authority is given as well; remove one of them, preferably this one"
         raise cluster.mistake("insecure-skip-tls-verify", message)
     certificate, key = _either(user, "client-certificate"), _either(user, "client-key")
     if certificate is not None and key is None:
@@ -83,22 +83,22 @@ def tls_settings_of(chosen: KubeContext) -> TlsSettings:
 
 
 def headers_of(chosen: KubeContext) -> dict[str, str]:
-    """Write the headers that ask the server to act as somebody else. Raises InputError."""
+    """Return the impersonation headers. Raises InputError."""
     user = chosen.user
     name, uid = user.text("as"), user.text("as-uid")
     groups, extra = user.texts("as-groups"), user.lists("as-user-extra")
     if not name and (groups or uid or extra):
-        raise user.mistake("as", "as-groups, as-uid and as-user-extra need a name to go with; add `as`")
+        raise user.mistake("as", "as-groups, as-uid and as-user-extra need a user name; add `as`")
     if len(groups) > 1:
-        raise user.mistake("as-groups", "only one group can be acted as: bind the rights you need to a user")
+        raise user.mistake("as-groups", "only one group is supported: bind the permissions you need to a user")
     found = {"Impersonate-User": name, "Impersonate-Group": "".join(groups), "Impersonate-Uid": uid}
     for key, values in extra.items():
         if len(values) > 1:
-            raise user.mistake("as-user-extra", "only one value for each name can be sent")
+            raise user.mistake("as-user-extra", "only one value for each name is supported")
         found[f"Impersonate-Extra-{quote(key.lower(), safe='')}"] = "".join(values)
     found = {header: value for header, value in found.items() if value}
     if not all(_HEADER.fullmatch(value) for value in found.values()):
-        raise user.mistake("as", "what to act as must be printable ASCII on one line")
+        raise user.mistake("as", "impersonation values must be printable ASCII on one line")
     return found
 
 
@@ -116,7 +116,7 @@ def _command(fields: KubeconfigFields, chosen: KubeContext) -> ExecCommand:
     if not program or "\0" in program:
         raise fields.mistake("command", "the plugin has no command")
     if fields.text("interactiveMode") == "Always":
-        message = "the plugin wants a terminal, and there is none: log in another way, or use a token or certificate"
+        message = "the plugin needs a terminal, and there is none: log in another way, or use a token or certificate"
         raise fields.mistake("interactiveMode", message)
     if "/" in program:
         program = str(Path(fields.source).parent.absolute() / program)
@@ -135,7 +135,7 @@ def _command(fields: KubeconfigFields, chosen: KubeContext) -> ExecCommand:
 
 
 def _cluster(chosen: KubeContext) -> dict[str, Plain]:
-    """Describe the cluster to a plugin that wants to know, in the fields of client.authentication.k8s.io."""
+    """Return the cluster information for a plugin, in the fields of client.authentication.k8s.io."""
     cluster, authority = chosen.cluster, _either(chosen.cluster, "certificate-authority")
     described: dict[str, Plain] = {"server": chosen.server}
     if name := cluster.text("tls-server-name"):

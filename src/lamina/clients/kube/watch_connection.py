@@ -1,11 +1,11 @@
 """
-One watch connection: lines in, the mirror kept up to date, and how far we have come.
+One watch connection: decodes lines, updates the store, and tracks the version.
 
-A watch that begins without a version begins with everything there is, as ADDED events in no order; the bookmark that
-ends them brings the version. Until then the version stays empty, and what a broken connection has brought is kept but
-counts for nothing.
+A watch without a version starts with all existing objects, as ADDED events in any order. A bookmark ends them and
+carries the version. Until then the version stays empty; after a broken connection, the objects stay in the store but
+the list starts again.
 
-Used by the reflector, which judges how it ended.
+The reflector uses it and evaluates how it ended.
 """
 
 from collections.abc import Callable
@@ -22,65 +22,65 @@ T = TypeVar("T")
 
 
 class BrokenWatchError(UnreachableError):
-    """The watch says something that is no event, or stops in the middle of one."""
+    """A line is not an event, or the stream ended inside a line."""
 
 
 class NotStreamedError(UnreachableError):
-    """The server took a question for everything there is as one for what changes."""
+    """The server ignored the request for a streamed list and started a plain watch."""
 
 
 class WatchConnection(Generic[T]):
-    """One connection."""
+    """The state of one watch connection."""
 
     def __init__(
         self,
         what: str,
         version: str,
-        mirror: ReflectorStore[T],
+        store: ReflectorStore[T],
         counts: ReflectorCounters,
         on_listed: Callable[[], None],
     ) -> None:
         """
-        Go on from *version*, or begin with everything there is when it is empty.
+        Continue from *version*, or start with all existing objects if it is empty.
 
-        *on_listed* is called when everything has come and what is gone has been removed.
+        *on_listed* is called when the list is complete and missing objects have been removed.
         """
         self.version = version
-        """The last version heard of; empty until everything there is has come."""
+        """The last version received; empty until the list is complete."""
         self.heard = 0
         """Lines that were events."""
         self._what = what
-        self._mirror = mirror
+        self._store = store
         self._counts = counts
         self._on_listed = on_listed
         self._cutter = LineCutter()
-        self._breath = TimeSlice()
+        self._time_slice = TimeSlice()
 
     async def take(self, chunk: bytes) -> None:
-        """Take in what came; raises what an ERROR event says, and BrokenError for what is no event."""
+        """Process a chunk. Raises the error of an ERROR event, and BrokenWatchError for a line that is not an event."""
         before = self._cutter.skipped
         lines = self._cutter.feed(chunk)
         self._counts.oversized += self._cutter.skipped - before
         for line in lines:
             if version := self._event(line):
                 await self._finish_list(version)
-            if self._breath.due():
-                await self._breath.pause()
+            if self._time_slice.due():
+                await self._time_slice.pause()
 
     def end(self) -> None:
-        """Judge what is left when the server has ended the stream: a bare Status, or half a line."""
+        """Check what is left when the server ends the stream: a bare Status or an incomplete line raises."""
         rest = self._cutter.rest()
         if not rest:
             return
         if read_status(rest) is not None:
             raise watch_events.read_error(self._what, rest)
-        raise BrokenWatchError(self._what, "the watch ended in the middle of a line")
+        raise BrokenWatchError(self._what, "the watch ended inside a line")
 
     def _event(self, line: bytes) -> str:
-        """Take in one line; return the version of the list that it ends, if it does."""
+        """Process one line; return the version of the list if the line completes it, else ""."""
         event = watch_events.read_event(line)
         if event is None:
-            raise BrokenWatchError(self._what, "a line of the watch is no event")
+            raise BrokenWatchError(self._what, "a line of the watch is not an event")
         match event.type:
             case watch_events.ADDED | watch_events.MODIFIED | watch_events.DELETED:
                 self._changed(line, event)
@@ -91,7 +91,7 @@ class WatchConnection(Generic[T]):
             case _ if event.kind == "Status":
                 raise watch_events.read_error(self._what, line)
             case _:
-                # A kind of event that was invented after us is no reason to stop.
+                # Event types of newer servers are skipped.
                 self._counts.undecodable += 1
         self.heard += 1
         return ""
@@ -104,10 +104,10 @@ class WatchConnection(Generic[T]):
             return
         self._counts.events += 1
         if event.type == watch_events.DELETED:
-            self._mirror.forget(name)
+            self._store.forget(name)
         else:
             data = watch_events.object_of(line, event)
-            self._mirror.see(name, head.version, data, uid=head.uid, listed=not self.version)
+            self._store.see(name, head.version, data, uid=head.uid, listed=not self.version)
         if self.version:
             self.version = head.version or self.version
 
@@ -122,12 +122,12 @@ class WatchConnection(Generic[T]):
             self.version = bookmark.version
             return ""
         if not bookmark.ends_list:
-            raise NotStreamedError(self._what, "the list that was asked for does not end")
+            raise NotStreamedError(self._what, "the streamed list has no final bookmark")
         return bookmark.version
 
     async def _finish_list(self, version: str) -> None:
-        for _ in self._mirror.finish():
-            if self._breath.due():
-                await self._breath.pause()
+        for _ in self._store.finish():
+            if self._time_slice.due():
+                await self._time_slice.pause()
         self.version = version
         self._on_listed()

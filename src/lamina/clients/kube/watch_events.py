@@ -1,9 +1,9 @@
 """
-One line of a watch, read as far as the watch itself needs it.
+Decoders for the lines of a watch.
 
-The object inside is passed over, except for whose it is and which version it has; its own decoder reads the rest. That
-its bytes are cut out of the line by position, where a line begins as API servers begin them, saves reading every line
-once more: about a quarter of what a watch costs beyond the decoding of its objects.
+Only an object's name, UID and version are decoded here; the resource's own decoder reads the rest. If a line begins as
+API servers write it, the object's bytes are cut out by position. That avoids a second parse of every line: about a
+quarter of a watch's cost besides decoding objects.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 """The annotation of the bookmark that ends a streamed list."""
 
 BEGINNINGS: Final = {kind: f'{{"type":"{kind}","object":'.encode() for kind in (ADDED, MODIFIED, DELETED)}
-"""How a line begins, up to its object; after the object comes one brace."""
+"""How a line begins, up to its object; one brace follows the object."""
 
 
 class WatchedMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -36,7 +36,7 @@ class WatchedMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ObjectHead(msgspec.Struct, frozen=True, gc=False):
-    """An object, of which only the metadata is read."""
+    """An object with only its metadata decoded."""
 
     metadata: WatchedMeta = WatchedMeta()
 
@@ -53,12 +53,12 @@ class ObjectHead(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def uid(self) -> str:
-        """Which of the objects that have had this name; empty when it does not say."""
+        """UID of the object; "" if the server sent none."""
         return self.metadata.uid or ""
 
 
 class WatchEvent(msgspec.Struct, frozen=True, gc=False):
-    """A line: what happened and to what. *kind* stands there only when a server sends a bare Status instead."""
+    """A line: event type and object. *kind* is set only if a server sends a bare Status instead."""
 
     type: str = ""
     object: ObjectHead = ObjectHead()
@@ -66,7 +66,7 @@ class WatchEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class WatchEnvelope(msgspec.Struct, frozen=True, gc=False):
-    """A line whose object is not looked at."""
+    """A line with an undecoded object."""
 
     type: str = ""
     object: Raw = Raw(b"null")
@@ -81,18 +81,18 @@ class BookmarkMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Bookmark(msgspec.Struct, frozen=True):
-    """A bookmark: an object of the watched kind with nothing in it but a version; the rest may be null."""
+    """A bookmark: an object of the watched kind with only a version; other fields may be null."""
 
     metadata: BookmarkMeta
 
     @property
     def version(self) -> str:
-        """How far the watch has come."""
+        """Version that the watch has reached."""
         return self.metadata.resource_version or ""
 
     @property
     def ends_list(self) -> bool:
-        """Whether everything that existed has been sent."""
+        """Whether all initial objects have been sent."""
         return (self.metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 
 
@@ -104,7 +104,7 @@ _STATUS: Final = msgspec.json.Decoder(ApiStatus)
 
 
 def read_event(line: bytes) -> WatchEvent | None:
-    """Read a line; None when it is none. An object that does not say whose it is has no name."""
+    """Decode a line; None if it is not an event. An object without readable metadata has an empty name."""
     try:
         return _EVENT.decode(line)
     except msgspec.ValidationError:
@@ -115,7 +115,7 @@ def read_event(line: bytes) -> WatchEvent | None:
 
 
 def object_of(line: bytes, event: WatchEvent) -> bytes:
-    """Cut the object out of a line that was read as *event*."""
+    """Return the object's bytes in a line that was decoded as *event*."""
     beginning = BEGINNINGS.get(event.type)
     if beginning is not None and line.startswith(beginning) and line.endswith(b"}"):
         return line[len(beginning) : -1]
@@ -131,7 +131,7 @@ def _envelope(line: bytes) -> WatchEnvelope | None:
 
 
 def read_head(data: bytes) -> ObjectHead:
-    """Read whose object this is; one that does not say so has no name."""
+    """Decode an object's metadata; an object without readable metadata has an empty name."""
     try:
         return _HEAD.decode(data)
     except (ValueError, RecursionError):
@@ -139,7 +139,7 @@ def read_head(data: bytes) -> ObjectHead:
 
 
 def read_bookmark(data: bytes) -> Bookmark | None:
-    """Read a bookmark; None when it is none."""
+    """Decode a bookmark; None if it is not one."""
     try:
         return _BOOKMARK.decode(data)
     except (ValueError, RecursionError):
@@ -147,8 +147,8 @@ def read_bookmark(data: bytes) -> Bookmark | None:
 
 
 def read_error(what: str, data: bytes) -> ApiError:
-    """Read what an ERROR event says."""
+    """Convert the Status of an ERROR event to an error."""
     try:
         return from_status(what, _STATUS.decode(data))
     except (ValueError, RecursionError):
-        return ApiError(what, 500, "Error", "the watch was ended by an error that cannot be read")
+        return ApiError(what, 500, "Error", "the watch ended with an error that cannot be decoded")

@@ -1,18 +1,18 @@
 """
-The lines of a watch, cut out of whatever pieces the network delivers.
+Splitter of a watch stream into lines.
 
-A line longer than `LINE_LIMIT` is passed over to its end and counted; it is never held. Pieces of a line are kept as
-they came and joined once, so that a long line in many pieces costs no more than its length.
+A line longer than `LINE_LIMIT` is skipped to its end and counted; it is never held in memory. Pieces of a line are
+joined once, so a long line in many pieces costs no more than its length.
 """
 
 from typing import Final
 
 LINE_LIMIT: Final = 4 * 1024**2
-"""Bytes of one watch event. etcd takes objects of up to 1.5 MiB; as JSON some grow, none to this."""
+"""Bytes of one watch event. etcd accepts objects of up to 1.5 MiB; their JSON stays below this limit."""
 
 
 class LineCutter:
-    """Takes chunks and gives whole lines."""
+    """Splits chunks into complete lines."""
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
@@ -20,10 +20,10 @@ class LineCutter:
         self._size = 0
         self._skipping = False
         self.skipped = 0
-        """Lines that were too long."""
+        """Lines that exceeded the limit."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that *chunk* completes, without their ends and without empty ones."""
+        """Return the lines that *chunk* completes, without line ends and empty lines."""
         first, *others = chunk.split(b"\n")
         self._hold(first)
         if not others:
@@ -39,7 +39,7 @@ class LineCutter:
         return [line for line in lines if line]
 
     def rest(self) -> bytes:
-        """Hand over what came after the last end of a line; it is no longer held."""
+        """Return and drop the bytes after the last line end."""
         return self._take()
 
     def _hold(self, piece: bytes) -> None:

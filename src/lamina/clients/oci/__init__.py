@@ -1,1 +1,1 @@
-"""What images consist of, asked of registries."""
+"""Registry client: resolves image references to images and layers."""

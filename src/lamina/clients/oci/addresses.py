@@ -1,14 +1,14 @@
 """
-Which addresses may be connected to.
+Filter for the IP addresses that registry requests may connect to.
 
-Image names are written by whoever may create a pod, and names of hosts mean what their owners say. So an address is
-judged, never a name, and exactly the address that was judged is connected to.
+Any user who can create a pod can write an image name, and the owner of a host name controls its addresses. So Lamina
+checks addresses, never names, and connects to exactly the address it has checked.
 
-    never                 unspecified, multicast, broadcast, reserved; where clouds answer machines about themselves
-    with `private` only   loopback, link-local, private, shared (CGNAT), special; networks the operator refuses
-    an address inside     IPv4-mapped, NAT64, 6to4, Teredo: both it and what is inside are judged
+    always rejected          unspecified, multicast, broadcast, reserved; cloud metadata services
+    only with `private`      loopback, link-local, private, shared (CGNAT), special; networks in `refuse`
+    with an IPv4 inside      IPv4-mapped, NAT64, 6to4, Teredo: both the outer and the inner address are checked
 
-Lists of special addresses: IANA's registries for IPv4 and IPv6, as Python's ipaddress has them, plus those below.
+Sources: IANA's special-purpose registries for IPv4 and IPv6, as in Python's ipaddress, plus the lists below.
 """
 
 import ipaddress
@@ -21,26 +21,26 @@ IpNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 MACHINE_DATA: Final = frozenset(
     ipaddress.ip_address(text)
     for text in (
-        "169.254.169.254",  # AWS, Azure, Google and most others
+        "169.254.169.254",  # AWS, Azure, Google and most other clouds
         "169.254.170.2",  # AWS: containers
-        "169.254.170.23",  # AWS: identities of pods
+        "169.254.170.23",  # AWS: pod identities
         "fd00:ec2::254",
         "fd00:ec2::23",
         "fd20:ce::254",  # Google
-        "168.63.129.16",  # Azure: a public number, and answered by every machine's own host
+        "168.63.129.16",  # Azure: a public address that every VM's host serves
         "169.254.0.23",  # Tencent
         "100.100.100.200",  # Alibaba
         "192.0.0.192",  # Oracle
     )
 )
-"""Where machines are told about themselves; many of the answers are credentials."""
+"""Cloud metadata services; many of their responses are credentials."""
 
-# Not "global" in the sense of the registries, whatever a version of ipaddress says.
+# Not globally reachable by IANA's registries; versions of ipaddress differ.
 _SPECIAL: Final = tuple(
     ipaddress.ip_network(text)
     for text in (
         "0.0.0.0/8",
-        "100.64.0.0/10",  # shared by providers; clusters use it for pods
+        "100.64.0.0/10",  # carrier-grade NAT; some clusters use it for pods
         "192.0.0.0/24",
         "192.88.99.0/24",  # 6to4 relays
         "198.18.0.0/15",
@@ -51,22 +51,22 @@ _SPECIAL: Final = tuple(
     )
 )
 _UNICAST: Final = ipaddress.IPv6Network("2000::/3")
-"""All that was ever given out of IPv6 to be reached from everywhere."""
+"""All of IPv6 that has been allocated for global unicast."""
 _BROADCAST: Final = ipaddress.IPv4Address(2**32 - 1)
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
 
 
-def judge(address: IpAddress, *, private: bool = False, refused: Iterable[IpNetwork] = ()) -> str:
-    """Say in a word why an address must not be connected to; empty when it may be."""
+def rejection_reason(address: IpAddress, *, private: bool = False, refused: Iterable[IpNetwork] = ()) -> str:
+    """Return why an address must not be connected to, in a few words; "" if it is allowed."""
     for one in (address, *_inside(address)):
-        if word := _judge(one, private, refused):
+        if word := _reason(one, private, refused):
             return word
     return ""
 
 
-def judge_text(text: str, *, private: bool = False, refused: Iterable[IpNetwork] = ()) -> str:
-    """Judge an address as a resolver or a socket has it; what is no address is refused."""
+def rejection_reason_of(text: str, *, private: bool = False, refused: Iterable[IpNetwork] = ()) -> str:
+    """Check an address in text form, as a resolver or a socket gives it; invalid text is rejected."""
     name, _, zone = text.partition("%")
     try:
         address = ipaddress.ip_address(name)
@@ -74,10 +74,10 @@ def judge_text(text: str, *, private: bool = False, refused: Iterable[IpNetwork]
         return "no address"
     if zone and not private:
         return "link-local"
-    return judge(address, private=private, refused=refused)
+    return rejection_reason(address, private=private, refused=refused)
 
 
-def _judge(address: IpAddress, private: bool, refused: Iterable[IpNetwork]) -> str:
+def _reason(address: IpAddress, private: bool, refused: Iterable[IpNetwork]) -> str:
     words = (
         ("instance metadata", address in MACHINE_DATA),
         ("unspecified", address.is_unspecified),
@@ -94,14 +94,14 @@ def _judge(address: IpAddress, private: bool, refused: Iterable[IpNetwork]) -> s
 def _is_public(address: IpAddress) -> bool:
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None or address in _NAT64:
-            return True  # as good as the address inside, which is judged as well
+            return True  # depends on the inner address, which is checked too
         if address not in _UNICAST:
             return False
     return address.is_global and not any(address in network for network in _SPECIAL)
 
 
 def _inside(address: IpAddress) -> Iterator[IpAddress]:
-    """Name the IPv4 addresses that packets to an IPv6 address may end up at."""
+    """Yield the IPv4 addresses that packets to an IPv6 address may reach."""
     if isinstance(address, ipaddress.IPv4Address):
         return
     low = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)

@@ -1,11 +1,11 @@
 """
-What a server wants to be shown: the header WWW-Authenticate (RFC 9110, section 11).
+Parser for WWW-Authenticate headers (RFC 9110, section 11).
 
     Bearer realm="https://auth.example/token",service="registry.example",scope="repository:team/app:pull"
     Basic realm="registry"
 
-Several challenges may stand in one header, separated by the same commas as their parameters. Each character is looked
-at once. What is no challenge is left out: a server that says nothing sensible gets no credentials.
+One header may contain several challenges, separated by the same commas as their parameters. The parser reads each
+character once. Text that is not a challenge is skipped, so a malformed header gets no credentials.
 """
 
 import re
@@ -15,11 +15,11 @@ from typing import Final
 import msgspec
 
 LONGEST: Final = 8_192
-"""Characters of one header that are looked at."""
+"""Characters of one header that are read."""
 MOST: Final = 16
 """Challenges, and parameters of each, that are kept."""
 
-# One step: a word, perhaps with a value behind it, or something between.
+# One token: a word with an optional value, or a separator.
 _STEP: Final = re.compile(
     r"""(?P<word>[!#$%&'*+.^_`|~0-9A-Za-z-]++)
         (?:[ \t]*+=[ \t]*+(?:"(?P<quoted>(?:[^"\\]|\\.)*+)"|(?P<plain>[^\s,"=]++)))?+
@@ -30,16 +30,16 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 class Challenge(msgspec.Struct, frozen=True):
-    """One way to be let in."""
+    """One accepted authentication scheme with its parameters."""
 
     scheme: str
-    """In small letters."""
+    """In lower case."""
     parameters: dict[str, str] = {}
-    """Names in small letters; the first of each."""
+    """Names in lower case; the first of each name."""
 
 
 def parse_challenges(headers: Iterable[str]) -> tuple[Challenge, ...]:
-    """Read all challenges of an answer, in their order."""
+    """Return all challenges of a response, in order."""
     found: list[Challenge] = []
     for header in headers:
         for challenge in _in_header(header[:LONGEST]):

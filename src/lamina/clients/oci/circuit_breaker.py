@@ -1,12 +1,12 @@
 """
-Leaves a registry alone that is in trouble.
+Circuit breaker for registry hosts.
 
     closed --5 failures in a row--> open --30 s--> half open --one success--> closed
                                      ^                 |
-                                     +---- one failure, twice as long, at most 5 min
+                                     +---- one failure: open twice as long, at most 5 min
 
-A registry that says how long it wants to be left alone (429) gets that, at most the longest time. While half open one
-question is let through and the others are not asked. Answers, even refusals, are successes: somebody is there.
+After a 429, the breaker opens for the host's Retry-After, at most 5 minutes. While half open, one request is let
+through and the others fail. Every response except a server error (5xx) is a success: the host works.
 """
 
 from collections import OrderedDict
@@ -24,19 +24,19 @@ class _HostState(msgspec.Struct):
     failures: int = 0
     open_until: float = 0.0
     pause: float = 0.0
-    """How long it was open the last time; 0: it is closed."""
+    """How long it was open the last time, in seconds; 0 while closed."""
     trying: bool = False
 
 
 class CircuitBreaker:
-    """Remembers how the hosts are."""
+    """Breaker state of each host."""
 
     def __init__(self) -> None:
-        """Trust everybody."""
+        """Start with all hosts closed."""
         self._states: OrderedDict[str, _HostState] = OrderedDict()
 
     def wait(self, host: str, now: float) -> float:
-        """Say for how many seconds a host is to be left alone; 0 lets one question through, which must be told of."""
+        """Return the seconds until a request is allowed; 0 allows one, whose outcome the caller must report."""
         state = self._states.get(host)
         if state is None or not state.pause:
             return 0.0
@@ -48,34 +48,34 @@ class CircuitBreaker:
         return 0.0
 
     def succeeded(self, host: str) -> None:
-        """It answered."""
+        """Record that the host responded."""
         self._states.pop(host, None)
 
     def failed(self, host: str, now: float) -> None:
-        """It did not answer, or not as a registry that is well."""
+        """Record that the host did not respond, or responded with a server error."""
         state = self._state(host)
         state.trying = False
         if state.pause and now < state.open_until:
-            return  # an answer to a question that was under way when it opened
+            return  # a request that was in flight when the breaker opened
         state.failures += 1
         if state.pause or state.failures >= FAILURES:
             state.pause = min(state.pause * 2 or FIRST, LONGEST)
             state.open_until = max(state.open_until, now + state.pause)
 
     def asked_to_wait(self, host: str, seconds: float, now: float) -> None:
-        """It said how long it wants to be left alone."""
+        """Record the host's Retry-After."""
         state = self._state(host)
         state.trying = False
         state.pause = min(max(seconds, 1.0), LONGEST)
         state.open_until = max(state.open_until, now + state.pause)
 
     def given_up(self, host: str) -> None:
-        """The question that was let through is over, however it ended."""
+        """Record that the half-open request has ended, whatever its outcome."""
         if (state := self._states.get(host)) is not None:
             state.trying = False
 
     def open(self, now: float) -> int:
-        """Count the hosts that are left alone."""
+        """Return the number of hosts whose breaker is open."""
         return sum(1 for state in self._states.values() if state.pause and now < state.open_until)
 
     def _state(self, host: str) -> _HostState:

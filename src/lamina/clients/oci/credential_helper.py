@@ -1,9 +1,9 @@
 """
-Programs that know credentials: ``docker-credential-NAME get``, asked by name of a server on standard input.
+Docker credential helpers: ``docker-credential-NAME get`` reads a server name from stdin and prints credentials.
 
-A program is looked up on the absolute folders of the PATH and started without a shell, with nothing of a stranger's on
-its command line; its time and its output are bounded. What it prints is never shown. What it gave is kept for some
-minutes, what it failed at for one.
+A helper is searched in the absolute folders of PATH and started without a shell; no untrusted text is on its command
+line. Its run time and output are bounded, and its output is never shown. Credentials are cached for five minutes,
+failures for one.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ PRINTED: Final = 64 * 1024
 KEPT: Final = 300.0
 KEPT_FAILURE: Final = 60.0
 MOST_KEPT: Final = 1_000
-_TOKEN_USER: Final = "<token>"  # noqa: S105 - what helpers write in place of a name beside an identity token
+_TOKEN_USER: Final = "<token>"  # noqa: S105 - helpers print this as the name of an identity token
 
 
 class _Given(msgspec.Struct, frozen=True):
-    """What a helper prints."""
+    """The output of a helper."""
 
     username: str = msgspec.field(name="Username", default="")
     secret: str = msgspec.field(name="Secret", default="")
@@ -39,18 +39,18 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class CredentialHelpers:
-    """Asks helpers, one run at a time for each question."""
+    """Runs helpers, at most one run at a time for each server, and caches their results."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Run nothing yet."""
+        """Start with an empty cache."""
         self._clock = clock
-        self._kept: dict[CredentialHelper, tuple[float, Credential | RegistryError]] = {}
+        self._cache: dict[CredentialHelper, tuple[float, Credential | RegistryError]] = {}
         self._running: dict[CredentialHelper, asyncio.Lock] = {}
 
     async def ask(self, helper: CredentialHelper) -> Credential:
-        """Return what a helper knows. Raises RegistryError."""
+        """Return a helper's credential. Raises RegistryError."""
         async with self._running.setdefault(helper, asyncio.Lock()):
-            until, given = self._kept.get(helper, (0.0, None))
+            until, given = self._cache.get(helper, (0.0, None))
             if given is None or self._clock() >= until:
                 given = await self._ask(helper)
         if isinstance(given, RegistryError):
@@ -60,42 +60,42 @@ class CredentialHelpers:
     async def _ask(self, helper: CredentialHelper) -> Credential | RegistryError:
         given: Credential | RegistryError
         try:
-            given = _judge(await run(helper))
+            given = _decode(await run(helper))
         except (OSError, ValueError) as error:
-            said = "it did not answer in time" if isinstance(error, TimeoutError) else str(error)
-            given = RegistryError(REFUSED, f"docker-credential-{helper.name}: {said}")
-        if len(self._kept) >= MOST_KEPT:
-            self._kept.clear()
+            problem = "no output in time" if isinstance(error, TimeoutError) else str(error)
+            given = RegistryError(REFUSED, f"docker-credential-{helper.name}: {problem}")
+        if len(self._cache) >= MOST_KEPT:
+            self._cache.clear()
             self._running = {one: lock for one, lock in self._running.items() if lock.locked()}
-        self._kept[helper] = (self._clock() + (KEPT if isinstance(given, Credential) else KEPT_FAILURE), given)
+        self._cache[helper] = (self._clock() + (KEPT if isinstance(given, Credential) else KEPT_FAILURE), given)
         return given
 
 
 async def run(helper: CredentialHelper) -> bytes:
-    """Run a helper and return what it printed. Raises OSError or ValueError in our own words."""
+    """Run a helper and return its output. Raises OSError or ValueError without any of the output."""
     command = (_program(helper.name), "get")
-    ran = await programs.run(command, patience=PATIENCE, limit=PRINTED, said=helper.server.encode())
+    ran = await programs.run(command, patience=PATIENCE, limit=PRINTED, stdin_data=helper.server.encode())
     if ran.code != 0:
-        raise ValueError(f"it knows nothing, or failed (exit code {ran.code})")
-    return ran.printed
+        raise ValueError(f"it has no credentials, or failed (exit code {ran.code})")
+    return ran.stdout
 
 
 def _program(name: str) -> str:
-    """Find a helper in the folders that do not depend on where we were started."""
+    """Return the path of a helper, without relative PATH folders, which depend on the working directory."""
     folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if Path(folder).is_absolute()]
     found = shutil.which(f"docker-credential-{name}", path=os.pathsep.join(folders)) if is_helper_name(name) else None
     if found is None or not folders:
-        raise ValueError("there is no such program on the PATH; install it, or correct credHelpers or credsStore")
+        raise ValueError("the program is not on the PATH; install it, or correct credHelpers or credsStore")
     return found
 
 
-def _judge(printed: bytes) -> Credential:
+def _decode(stdout: bytes) -> Credential:
     try:
-        given = msgspec.json.decode(printed, type=_Given)
+        given = msgspec.json.decode(stdout, type=_Given)
     except (ValueError, RecursionError):
-        raise ValueError("what it printed is no credential in JSON") from None
+        raise ValueError("its output is not a credential in JSON") from None
     if not given.secret or any(ord(sign) < 32 or ord(sign) == 127 for sign in given.username + given.secret):
-        raise ValueError("what it printed is no credential")
+        raise ValueError("its output contains no secret")
     if given.username == _TOKEN_USER:
         return Credential(identity_token=given.secret)
     return Credential(given.username, given.secret)

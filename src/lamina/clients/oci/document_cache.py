@@ -1,10 +1,10 @@
 """
-What was learnt from registries, in bounded space.
+Bounded caches for registry data.
 
-    Documents   by digest, for ever; the longest unused go when there are too many or too much
-    Fading      anything else, for a time: which digest a tag has, what was not found
+    DocumentCache   manifests and indexes by digest; no expiry, least recently used evicted first
+    ExpiringCache   anything with a lifetime: the digest of a tag, failed look-ups
 
-Documents are kept encoded, so that their bytes can be counted exactly and no collector has to walk them.
+Documents are kept encoded, so that their bytes can be counted exactly and the garbage collector does not visit them.
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ MOST_DOCUMENTS: Final = 20_000
 MOST_BYTES: Final = 256 * 1024 * 1024
 MOST_FADING: Final = 20_000
 OVERHEAD: Final = 256
-"""Bytes that an entry takes besides its content: key, object heads, its place in the table."""
+"""Bytes of an entry besides its content: key, object headers, table slot."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -30,67 +30,67 @@ _DECODER: Final[msgspec.msgpack.Decoder[CachedDocument]] = msgspec.msgpack.Decod
 
 
 class DocumentCache:
-    """Indexes and images by their digests."""
+    """Indexes and images by digest."""
 
     def __init__(self, most: int = MOST_DOCUMENTS, most_bytes: int = MOST_BYTES) -> None:
-        """Begin empty."""
+        """Start empty."""
         self.size = 0
-        """Bytes of all."""
+        """Bytes of all entries, overhead included."""
         self._most, self._most_bytes = most, most_bytes
-        self._kept: OrderedDict[Digest, bytes] = OrderedDict()
+        self._entries: OrderedDict[Digest, bytes] = OrderedDict()
 
     def __len__(self) -> int:
-        """Count them."""
-        return len(self._kept)
+        """Return the number of documents."""
+        return len(self._entries)
 
     def get(self, digest: Digest) -> CachedDocument | None:
-        """Return a document if it is there."""
-        data = self._kept.get(digest)
+        """Return a document; None if it is not cached."""
+        data = self._entries.get(digest)
         if data is None:
             return None
-        self._kept.move_to_end(digest)
+        self._entries.move_to_end(digest)
         return _DECODER.decode(data)
 
     def put(self, digest: Digest, document: CachedDocument) -> None:
-        """Keep a document, and let go of others if need be."""
-        if digest in self._kept:
+        """Add a document, and evict the least recently used beyond the limits."""
+        if digest in self._entries:
             return
         data = _ENCODER.encode(document)
-        self._kept[digest] = data
+        self._entries[digest] = data
         self.size += len(data) + OVERHEAD
-        while len(self._kept) > self._most or self.size > self._most_bytes:
-            _, oldest = self._kept.popitem(last=False)
+        while len(self._entries) > self._most or self.size > self._most_bytes:
+            _, oldest = self._entries.popitem(last=False)
             self.size -= len(oldest) + OVERHEAD
 
 
 class ExpiringCache(Generic[K, V]):
-    """Things that are true for a time."""
+    """Values with an expiry time."""
 
     def __init__(self, most: int = MOST_FADING) -> None:
-        """Begin empty."""
+        """Start empty."""
         self._most = most
-        self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        self._entries: OrderedDict[K, tuple[float, V]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Count them, those that are no longer true included."""
-        return len(self._kept)
+        """Return the number of values, expired ones included."""
+        return len(self._entries)
 
     def get(self, key: K, now: float) -> tuple[V, float] | None:
-        """Return what is known and for how many seconds more; nothing when its time is over."""
-        until, value = self._kept.get(key, (now, None))
+        """Return a value and its remaining seconds; None if absent or expired."""
+        until, value = self._entries.get(key, (now, None))
         return (value, until - now) if value is not None and until > now else None
 
     def last(self, key: K) -> V | None:
-        """Return what was known last, true or not."""
-        return self._kept[key][1] if key in self._kept else None
+        """Return the last value, even if expired."""
+        return self._entries[key][1] if key in self._entries else None
 
     def put(self, key: K, value: V, until: float) -> None:
-        """Know something until a time."""
-        self._kept[key] = (until, value)
-        self._kept.move_to_end(key)
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
+        """Store a value until a time."""
+        self._entries[key] = (until, value)
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)
 
     def drop(self, key: K) -> None:
-        """Know it no longer."""
-        self._kept.pop(key, None)
+        """Remove a value."""
+        self._entries.pop(key, None)

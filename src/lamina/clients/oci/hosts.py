@@ -1,10 +1,10 @@
 """
-Names of hosts, with ports, as they stand in image names and in configurations.
+Parser for host names with ports, as in image names and configurations.
 
     host := name [":" port]        name: DNS name, IPv4 address, or IPv6 address in square brackets
 
-Names are compared in small letters. Only what is written in ASCII is a name: letters that look like others do not get
-here. Nothing in this module looks a name up.
+Names are compared in lower case. Only ASCII is accepted, which excludes look-alike letters. This module makes no DNS
+queries.
 """
 
 import ipaddress
@@ -26,10 +26,10 @@ _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 
 
 class RegistryHost(msgspec.Struct, frozen=True, order=True):
-    """A host, and a port if one was named."""
+    """A host with an optional port."""
 
     name: str
-    """In small letters; an IPv6 address without its brackets."""
+    """In lower case; an IPv6 address without brackets."""
     port: int | None = None
 
     def __str__(self) -> str:
@@ -38,11 +38,11 @@ class RegistryHost(msgspec.Struct, frozen=True, order=True):
 
 
 def parse_host(text: str) -> RegistryHost:
-    """Read ``host`` or ``host:port``. Raises ValueError in words."""
+    """Parse ``host`` or ``host:port``. Raises ValueError with a message for the user."""
     if "@" in text:
-        raise ValueError("this is no host; leave out the user, and never write a password into it")
+        raise ValueError("this is not a host; remove the user name, and never write a password into it")
     if "/" in text or "%" in text:
-        raise ValueError(f"{text[:100]!r} is no host; leave out the protocol, the path and the zone")
+        raise ValueError(f"{text[:100]!r} is not a host; remove the protocol, the path and the zone")
     name, port = _split(text.lower())
     if port is not None and (not _PORT.fullmatch(port) or int(port) > 65_535):
         raise ValueError(f"{text[:100]!r}: a port is a number from 1 to 65535")
@@ -50,12 +50,12 @@ def parse_host(text: str) -> RegistryHost:
         try:
             name = str(ipaddress.IPv6Address(name))
         except ValueError:
-            raise ValueError(f"{text[:100]!r} is no IPv6 address in square brackets") from None
+            raise ValueError(f"{text[:100]!r} is not an IPv6 address in square brackets") from None
     elif not name or len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in name.split(".")):
-        raise ValueError(f"{text[:100]!r} is no host; write host or host:port, as in an image name")
+        raise ValueError(f"{text[:100]!r} is not a host; write host or host:port, as in an image name")
     elif _NUMBER.fullmatch(name.rpartition(".")[2]) and not is_address(name):
-        # The C library reads 127.1, 2130706433 and 0x7f.1 as addresses; no other name ends in a number.
-        raise ValueError(f"{text[:100]!r} is no host; write an IPv4 address as four numbers")
+        # The C library resolves 127.1, 2130706433 and 0x7f.1 as IPv4 addresses; no DNS name ends in a number.
+        raise ValueError(f"{text[:100]!r} is not a host; write an IPv4 address as four numbers")
     return RegistryHost(name, int(port) if port is not None else None)
 
 
@@ -63,19 +63,18 @@ def _split(text: str) -> tuple[str, str | None]:
     if text.startswith("["):
         name, bracket, rest = text[1:].partition("]")
         if not bracket or ":" not in name or (rest and rest[0] != ":"):
-            raise ValueError(f"{text[:100]!r} is no IPv6 address in square brackets")
+            raise ValueError(f"{text[:100]!r} is not an IPv6 address in square brackets")
         return name, rest[1:] if rest else None
     name, colon, port = text.partition(":")
     return name, port if colon else None
 
 
-def of_one_house(one: str, other: str) -> bool:
+def in_same_domain(one: str, other: str) -> bool:
     """
-    Whether two names certainly belong together: the same, or one directly or further below the other.
+    Return whether two host names have the same owner: they are equal, or one is a subdomain of the other.
 
-    Who has a domain decides what the names below it mean, so either can be told what the other may know. That two names
-    stand side by side under a third says nothing: under co.uk or azurecr.io live strangers. The upper one must have a dot:
-    nobody is found under a top-level domain alone.
+    The owner of a domain controls all names below it, so credentials for one may be sent to the other. Sharing only a
+    parent is not enough, because it may be a provider's. A top-level domain is never a shared owner.
     """
     if one == other:
         return True
@@ -86,7 +85,7 @@ def of_one_house(one: str, other: str) -> bool:
 
 
 def is_address(name: str) -> bool:
-    """Whether this is an address and needs no looking up."""
+    """Return whether *name* is an IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

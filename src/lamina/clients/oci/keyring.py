@@ -1,13 +1,13 @@
 """
-Who we are to registries: credentials from Docker's configuration file and from pull secrets.
+Registry credentials from Docker's configuration file and from pull secrets.
 
     auths         {"registry.example/team": {"auth": base64 of user:password}}, or with an identity token
-    credHelpers   {"registry.example": "ecr-login"}       ask docker-credential-ecr-login
-    credsStore    "desktop"                               ask it for everything that has no entry
+    credHelpers   {"registry.example": "ecr-login"}       run docker-credential-ecr-login
+    credsStore    "desktop"                               run this helper for everything without an entry
 
-Entries match as the kubelet has it: the host exactly, or label by label with ``*`` and ``?``, the port, and a path that
-the repository begins with; the longest is tried first. Pull secrets are written by whoever may write to a namespace, so
-of them only *auths* count: nobody else's text ever names a program to run.
+Entries match as in the kubelet: the host exactly or label by label with ``*`` and ``?``, the port, and a path prefix of
+the repository. The longest path is tried first. Any user who can write to a namespace can write pull secrets, so only
+their *auths* are used: a pull secret never names a program to run.
 """
 
 import base64
@@ -27,14 +27,14 @@ from lamina.model.errors import InputError
 
 MOST_ENTRIES: Final = 1_000
 MOST_LOGINS: Final = 4
-"""Credentials that are tried for one image."""
+"""Credentials tried for one image."""
 _HUB_NAMES: Final = frozenset({HUB, "index.docker.io", HUB_API, "registry.hub.docker.com"})
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _HUB_KEY: Final = "https://index.docker.io/v1/"
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """A name and a password, or an identity token that stands for both."""
+    """A name and a password, or an identity token in place of both."""
 
     username: str = ""
     password: str = ""
@@ -42,12 +42,12 @@ class Credential(msgspec.Struct, frozen=True):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Everything that must never be shown."""
+        """All values that must never be shown."""
         return (self.password, self.identity_token, self.basic.partition(" ")[2])
 
     @property
     def basic(self) -> str:
-        """The header of HTTP's basic authentication."""
+        """The header value for basic authentication."""
         return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
 
     def __repr__(self) -> str:
@@ -55,22 +55,22 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 class CredentialHelper(msgspec.Struct, frozen=True):
-    """A program that knows the credentials."""
+    """A credential helper and the server to query it for."""
 
     name: str
-    """Without docker-credential- in front."""
+    """Without the docker-credential- prefix."""
     server: str
-    """What it is asked about."""
+    """Server name passed to the helper."""
 
 
 RegistryLogin: TypeAlias = Credential | CredentialHelper
 
 
 class _KeyringEntry(msgspec.Struct, frozen=True):
-    """For which images a credential is."""
+    """A login and the images it is for."""
 
     host: tuple[str, ...]
-    """Labels; may hold wildcards."""
+    """DNS labels; may contain wildcards."""
     port: str
     path: str
     login: RegistryLogin
@@ -80,25 +80,25 @@ class _KeyringEntry(msgspec.Struct, frozen=True):
             return False
         if self.path and not f"{repository}/".startswith(f"{self.path}/"):
             return False
-        # Brackets are those of an IPv6 address.
+        # Brackets belong to an IPv6 address, not to a glob.
         globs = (glob.replace("[", "[[]") for glob in self.host)
         return all(fnmatchcase(label, glob) for label, glob in zip(host, globs, strict=True))
 
 
 class Keyring:
-    """Credentials, by the images they are for."""
+    """Logins, by the images they are for."""
 
     def __init__(self, entries: Iterable[_KeyringEntry] = (), store: str = "", unreadable: int = 0) -> None:
-        """Use `from_file` or `from_secrets`; a keyring of nothing is anonymous."""
-        # The longest path first, names before wildcards: as the kubelet sorts its keys, backwards.
+        """Use `from_file` or `from_secrets`; an empty keyring means anonymous access."""
+        # Longest path first, exact names before wildcards: the reverse of the kubelet's sort order.
         self._entries = sorted(entries, key=lambda one: (one.path, ".".join(one.host), one.port), reverse=True)
         self._store = store
         self.unreadable = unreadable
-        """Secrets, and entries of secrets, of which nothing could be made."""
+        """Number of secrets, and entries of secrets, that could not be decoded."""
 
     @classmethod
     def from_file(cls, path: Path) -> "Keyring":
-        """Read Docker's configuration file. Raises InputError, which shows nothing of what is in it."""
+        """Read Docker's configuration file. Raises InputError that shows nothing of its content."""
         try:
             with path.open("rb") as file:
                 config = decode_docker_config(file.read(FILE_LIMIT + 1), str(path))
@@ -109,12 +109,12 @@ class Keyring:
         for key, name in config.cred_helpers.items():
             entries.append(_KeyringEntry(*_split(key), CredentialHelper(name, _asked_about(key))))
         if wrong:
-            raise InputError.one(str(path), f"auths: {wrong} of the entries cannot be read: log in again")
+            raise InputError.one(str(path), f"auths: {wrong} of the entries cannot be decoded: log in again")
         return cls(entries, config.creds_store)
 
     @classmethod
     def from_secrets(cls, secrets: Iterable[bytes]) -> "Keyring":
-        """Read the ``.dockerconfigjson`` of pull secrets; what cannot be read is counted and left out."""
+        """Read the ``.dockerconfigjson`` of pull secrets; undecodable ones are counted and skipped."""
         entries: list[_KeyringEntry] = []
         unreadable = 0
         for secret in secrets:
@@ -129,13 +129,13 @@ class Keyring:
 
     @classmethod
     def joined(cls, rings: Iterable["Keyring"]) -> "Keyring":
-        """Put keyrings of pull secrets together: of entries for the same images those of the first are tried first."""
+        """Merge keyrings of pull secrets; for the same images, entries of earlier keyrings are tried first."""
         rings = list(rings)
-        entries = [entry for ring in rings for entry in ring._entries][:MOST_ENTRIES]  # noqa: SLF001 - of our own
+        entries = [entry for ring in rings for entry in ring._entries][:MOST_ENTRIES]  # noqa: SLF001 - same class
         return cls(entries, unreadable=sum(ring.unreadable for ring in rings))
 
     def for_registry(self, host: str, repository: str = "") -> tuple[RegistryLogin, ...]:
-        """Return what to try for an image on *host*, the most fitting first; nothing when it is to be anonymous."""
+        """Return the logins to try for an image on *host*, best match first; empty for anonymous access."""
         labels, port, _ = _split(host)
         found = [one.login for one in self._entries if one.matches(labels, port, repository)]
         if not found and self._store:
@@ -147,12 +147,12 @@ class Keyring:
 
 
 def fingerprint_of_logins(logins: Iterable[RegistryLogin]) -> str:
-    """Tell sets of logins apart without keeping them: the same text for the same logins only."""
+    """Return a hash that identifies a set of logins without revealing them."""
     return hashlib.sha256(msgspec.json.encode([[type(one).__name__, one] for one in logins])).hexdigest()
 
 
 def _entries(config: DockerConfig) -> tuple[list[_KeyringEntry], int]:
-    """Return what *auths* holds, and how many entries nothing could be made of."""
+    """Return the entries of *auths*, and the number of undecodable ones."""
     entries, wrong = [], max(0, len(config.auths) - MOST_ENTRIES)
     for key, auth in list(config.auths.items())[:MOST_ENTRIES]:
         try:
@@ -166,7 +166,7 @@ def _entries(config: DockerConfig) -> tuple[list[_KeyringEntry], int]:
 
 
 def _credential(auth: DockerAuth) -> Credential | None:
-    """Read one entry; None for one that only says where a helper was used. Raises ValueError."""
+    """Decode one entry; None if it only records that a helper was used. Raises ValueError."""
     username, password = auth.username, auth.password
     if auth.auth:
         try:
@@ -183,7 +183,7 @@ def _credential(auth: DockerAuth) -> Credential | None:
 
 
 def _split(key: str) -> tuple[tuple[str, ...], str, str]:
-    """Take a key apart: labels of the host, port, path. Old keys are addresses with /v1/ or /v2/ behind."""
+    """Split a key into host labels, port and path. Keys of old Docker versions are URLs that end in /v1/ or /v2/."""
     place = key.removeprefix("https://").removeprefix("http://")
     host, _, path = place.partition("/")
     path = path.strip("/")

@@ -1,12 +1,12 @@
 """
-What look-ups have found out, and for how long that is believed.
+Cache of look-up results, with their lifetimes.
 
-    documents   by digest, for ever: 20,000 of them, 256 MiB
-    tags        5 minutes, for whoever has the same credentials
-    failures    a minute, likewise, and for the same platforms
+    documents   by digest, no expiry: at most 20,000 documents and 256 MiB
+    tags        5 minutes, for each set of credentials
+    failures    a minute, for each set of credentials and platforms
 
-Who asks is part of the key, so that nobody is told from memory what a registry would not tell them. Content that is
-asked for by its digest is the exception: who knows the digest knows what it is.
+Credentials are part of the key, so that the cache returns nothing the registry would refuse to that caller. Content by
+digest is the exception: a caller that knows the digest already identifies the content.
 """
 
 import math
@@ -28,75 +28,75 @@ TAG_SECONDS: Final = 300.0
 FAILURE_SECONDS: Final = 60.0
 
 LookupRoute: TypeAlias = tuple[RegistryEndpoint, tuple[RegistryLogin, ...]]
-"""Where to ask, and what to show there."""
+"""An endpoint and the logins to try there."""
 
 
 class LookupRequest(msgspec.Struct, frozen=True):
-    """A reference with all that is needed to look it up."""
+    """A reference with the platforms, endpoints and logins to look it up."""
 
     reference: ImageReference
     platforms: tuple[Platform, ...]
-    """In one order."""
-    ways: tuple[LookupRoute, ...]
-    who: str
-    """Tells apart who has different credentials."""
+    """In a fixed order."""
+    routes: tuple[LookupRoute, ...]
+    fingerprint: str
+    """Hash of all logins."""
 
     @property
     def tag_key(self) -> tuple[str, str]:
-        """What all share who ask for the same name with the same credentials."""
-        return (str(self.reference), self.who)
+        """Cache key of the tag: reference and credentials."""
+        return (str(self.reference), self.fingerprint)
 
     @property
     def key(self) -> tuple[str, str, tuple[Platform, ...]]:
-        """What all share who ask for the same."""
+        """Cache key of the result: reference, credentials and platforms."""
         return (*self.tag_key, self.platforms)
 
 
 class LookupCache:
-    """Remembers what was found out."""
+    """Documents, tags and failures of earlier look-ups."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start empty."""
         self.documents = DocumentCache()
         self._tags: ExpiringCache[tuple[str, str], ResolvedTag] = ExpiringCache()
         self._failures: ExpiringCache[tuple[str, str, tuple[Platform, ...]], ImageNotFound] = ExpiringCache()
 
-    def recall(self, question: LookupRequest, now: float) -> ResolvedImages | ImageNotFound | None:
-        """Answer a question, with images that have no names; None when the registry has to be asked."""
-        if (failure := self._failures.get(question.key, now)) is not None:
+    def recall(self, request: LookupRequest, now: float) -> ResolvedImages | ImageNotFound | None:
+        """Return a cached result, whose images have no names; None when the registry must be queried."""
+        if (failure := self._failures.get(request.key, now)) is not None:
             return failure[0]
-        root = question.reference.digest
+        root = request.reference.digest
         if root is None:
-            tag = self.tag(question, now)
+            tag = self.tag(request, now)
             if tag is None:
                 return None
             root = tag.digest
         try:
-            images = select_images(root, question.platforms, self.documents.get)
+            images = select_images(root, request.platforms, self.documents.get)
         except WireError as error:
             return ImageNotFound(NOT_USABLE, one_line(str(error)))
-        return None if isinstance(images, MissingDocument) else ResolvedImages(images, self.good_for(question, now))
+        return None if isinstance(images, MissingDocument) else ResolvedImages(images, self.good_for(request, now))
 
-    def good_for(self, question: LookupRequest, now: float) -> float:
-        """Say for how many seconds an answer is good that was found."""
-        if question.reference.digest is not None:
+    def good_for(self, request: LookupRequest, now: float) -> float:
+        """Return for how many seconds a successful result is valid."""
+        if request.reference.digest is not None:
             return math.inf
-        known = self._tags.get(question.tag_key, now)
+        known = self._tags.get(request.tag_key, now)
         return known[1] if known is not None else 0.0
 
-    def tag(self, question: LookupRequest, now: float) -> ResolvedTag | None:
-        """Return what a tag stands for, if that was asked lately."""
-        known = self._tags.get(question.tag_key, now)
+    def tag(self, request: LookupRequest, now: float) -> ResolvedTag | None:
+        """Return the digest of a tag, if it is cached and not expired."""
+        known = self._tags.get(request.tag_key, now)
         return known[0] if known is not None else None
 
-    def last_tag(self, question: LookupRequest) -> ResolvedTag | None:
-        """Return what a tag stood for when it was last asked, however long ago."""
-        return self._tags.last(question.tag_key)
+    def last_tag(self, request: LookupRequest) -> ResolvedTag | None:
+        """Return the last known digest of a tag, even if expired."""
+        return self._tags.last(request.tag_key)
 
-    def note_tag(self, question: LookupRequest, tag: ResolvedTag, now: float) -> None:
-        """Remember what a tag stands for."""
-        self._tags.put(question.tag_key, tag, now + TAG_SECONDS)
+    def note_tag(self, request: LookupRequest, tag: ResolvedTag, now: float) -> None:
+        """Cache the digest of a tag."""
+        self._tags.put(request.tag_key, tag, now + TAG_SECONDS)
 
-    def note_failure(self, question: LookupRequest, answer: ImageNotFound, now: float) -> None:
-        """Remember that there is nothing to be had."""
-        self._failures.put(question.key, answer, now + FAILURE_SECONDS)
+    def note_failure(self, request: LookupRequest, answer: ImageNotFound, now: float) -> None:
+        """Cache a failure."""
+        self._failures.put(request.key, answer, now + FAILURE_SECONDS)

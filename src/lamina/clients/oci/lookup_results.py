@@ -1,11 +1,11 @@
 """
-What a look-up can end with: images, or one of a few reasons why there are none.
+Results of a look-up: images, or a reason why there are none.
 
-    Found       the images a reference stands for, one for each platform
-    NotFound    an expected "no": a reason that programs compare, and one line for a person
+    ResolvedImages   the images of a reference, one for each platform
+    ImageNotFound    an expected failure: a fixed reason, and one line of detail for the user
 
-`RegistryError` carries a "no" through the modules of this room; nobody outside sees it. No line here ever holds a user
-name, a password, a token or the query of an address: what strangers said goes through `without_secrets`.
+Inside this package a failure is raised as `RegistryError`; the resolver converts it. No detail contains a user name, a
+password, a token or the query of a URL: text from a registry is filtered by `without_secrets`.
 """
 
 import re
@@ -18,51 +18,51 @@ from lamina.model.errors import LaminaError
 from lamina.model.image import Image
 
 NOT_ALLOWED: Final = "NotAllowed"
-"""The rules forbid to ask, or what would have to be asked lies where they forbid to go."""
+"""The registry configuration forbids the host or the address."""
 UNREACHABLE: Final = "Unreachable"
-"""No answer, or none that makes sense; also while a registry in trouble is left alone."""
+"""No response or a server error; also while the circuit breaker of the registry is open."""
 REFUSED: Final = "Refused"
-"""The registry wants credentials, or does not take those it was given."""
+"""The registry requires credentials, or rejects the ones it got."""
 NO_SUCH_IMAGE: Final = "NoSuchImage"
 NOT_USABLE: Final = "NotUsable"
-"""There is something, and it is no image that can be used."""
+"""The content exists and is not a usable image."""
 TOO_SLOW: Final = "TooSlow"
-"""The time for one look-up is over."""
+"""The look-up exceeded its time limit."""
 BUSY: Final = "Busy"
-"""Too much is asked already, by everybody or by this namespace; ask again later."""
+"""Too many look-ups in all or for this namespace; retry later."""
 
 REASONS: Final = (NOT_ALLOWED, UNREACHABLE, REFUSED, NO_SUCH_IMAGE, NOT_USABLE, TOO_SLOW, BUSY)
 
 LONGEST: Final = 300
-"""Characters of a line for a person."""
+"""Characters of a detail line."""
 HIDDEN: Final = "[...]"
 _UNSHOWN: Final = re.compile(r"[^\x20-\x7e]+")
 _LONG_WORD: Final = re.compile(r"[^\s;,'\"]{24,}")
 _DIGEST: Final = re.compile(r"sha(256|512):[0-9a-f]{64,128}:?")
 _SHORTEST_SECRET: Final = 4
-"""Shorter ones would take words apart, and are no secrets."""
+"""Shorter strings are not replaced: they are no secrets, and would match parts of words."""
 
 
 class ResolvedImages(msgspec.Struct, frozen=True):
-    """The images that a reference stands for."""
+    """The images of a reference."""
 
     images: tuple[Image, ...]
-    """One for each platform that was asked for and is there; their name is the reference as it was asked."""
+    """One for each requested platform that exists; their name is the reference as requested."""
     good_for: float
-    """Seconds until it is worth asking again; infinite for a digest."""
+    """Seconds until a new look-up is useful; infinite for a digest."""
 
 
 class ImageNotFound(msgspec.Struct, frozen=True):
-    """No images, and why."""
+    """The reason why there are no images."""
 
     reason: str
     """One of `REASONS`."""
     detail: str
-    """One line for a person."""
+    """One line for the user."""
 
 
 class RegistryError(LaminaError):
-    """A "no" on its way up; *pause* is how long the registry asked to be left alone, in seconds."""
+    """A failed look-up; *pause* is the registry's Retry-After in seconds."""
 
     def __init__(self, reason: str, detail: str, pause: float = 0.0) -> None:
         super().__init__(reason, detail, pause)
@@ -73,15 +73,15 @@ class RegistryError(LaminaError):
 
 
 def one_line(text: str) -> str:
-    """Make any words fit for a line of ours."""
+    """Return text as one line of printable ASCII, at most `LONGEST` characters."""
     return " ".join(_UNSHOWN.sub(" ", text).split())[:LONGEST]
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
     """
-    Make a line of words of which some are a registry's, and a registry may say what it was shown.
+    Return text that is partly a registry's as one line without secrets; a registry may repeat what it received.
 
-    Secrets are taken out, and long words as well: they may be what a message has kept of a secret. Digests stay.
+    Words of 24 characters or more are replaced too, because they may be parts of a secret. Digests stay.
     """
     for secret in sorted((one for one in secrets if len(one) >= _SHORTEST_SECRET), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)

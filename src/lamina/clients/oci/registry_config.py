@@ -1,17 +1,17 @@
 """
-Which registries may be asked, and how: the configuration that an operator writes.
+Registry configuration, written by the operator: which registries are queried, and how.
 
-    fromNodes: true                      # also registries some node has pulled from: HTTPS, public addresses
-    refuse: [198.51.100.0/24]            # networks of pods and services that are not private by their numbers
+    fromNodes: true                      # also registries that a node has pulled from: HTTPS, public addresses
+    refuse: [198.51.100.0/24]            # pod and service networks with public addresses
     registries:
     - host: registry.example:5000        # as in image names
-      private: true                      # it lies on a private address
+      private: true                      # it has a private address
       mirrors: [mirror.example]
-      realms: [login.example]            # who else may hand out tokens for it
+      realms: [login.example]            # other hosts that issue tokens for it
       caFile: ca.pem                     # beside this file
 
-Where a registry lies is told by `lamina.clients.oci.registry_endpoints`, which addresses are refused by `addresses`. Everything not
-allowed here is forbidden; a pod's image name alone makes nobody go anywhere.
+`registry_endpoints` derives the hosts of requests from it, and `addresses` the rejected addresses. Hosts that the
+configuration does not allow are never queried, whatever image name a pod has.
 """
 
 import ipaddress
@@ -45,15 +45,15 @@ class RegistrySettings(msgspec.Struct, frozen=True, rename="camel"):
     host: HostText
     """As in image names: ``docker.io``, ``registry.example:5000``."""
     plain_http: bool = False
-    """It is asked without TLS."""
+    """Use HTTP without TLS."""
     private: bool = False
-    """It may lie on a private, loopback or link-local address, or in a refused network."""
+    """Allow private, loopback and link-local addresses, and those in `refuse`."""
     mirrors: tuple[HostText, ...] = ()
-    """Asked first, in this order; an entry of their own says how."""
+    """Hosts queried first, in this order; each may have its own entry."""
     realms: tuple[HostText, ...] = ()
-    """Further hosts that may hand out tokens for it, and are told its credentials."""
+    """Further hosts that issue tokens for it; they receive its credentials."""
     ca_file: str = ""
-    """Authorities to believe besides those of the system."""
+    """CA bundle, in addition to the system's."""
 
 
 class RegistryConfig(msgspec.Struct, frozen=True, rename="camel"):
@@ -61,13 +61,13 @@ class RegistryConfig(msgspec.Struct, frozen=True, rename="camel"):
 
     registries: tuple[RegistrySettings, ...] = ()
     from_nodes: bool = True
-    """Whether registries that some node has pulled from may be asked: by HTTPS, on public addresses."""
+    """Whether registries that a node has pulled from are queried: by HTTPS, on public addresses."""
     refuse: tuple[NetworkText, ...] = ()
-    """Networks that count as private."""
+    """Networks treated as private."""
 
 
 def load_registry_config(path: Path) -> RegistryConfig:
-    """Read a configuration. Raises InputError with every mistake in it."""
+    """Read a configuration. Raises InputError with all its mistakes."""
     document = read_yaml(read_text(path), str(path))
     rules = convert(document, RegistryConfig)
     beside = tuple(_beside(path, one) for one in rules.registries)
@@ -78,14 +78,14 @@ def load_registry_config(path: Path) -> RegistryConfig:
 
 
 def _beside(path: Path, registry: RegistrySettings) -> RegistrySettings:
-    """Let the name of a file begin where the configuration lies."""
+    """Resolve *ca_file* from the configuration's folder."""
     if not registry.ca_file:
         return registry
     return msgspec.structs.replace(registry, ca_file=str(path.parent / registry.ca_file))
 
 
 def _that_do_not_fit(document: YamlDocument, rules: RegistryConfig) -> list[Mistake]:
-    """List what is wrong although every field is right."""
+    """Return mistakes that concern several fields or entries."""
     found: list[Mistake] = []
 
     def wrong(position: int, field: str, message: str) -> None:
@@ -95,15 +95,15 @@ def _that_do_not_fit(document: YamlDocument, rules: RegistryConfig) -> list[Mist
     first: dict[str, int] = {}
     for position, registry in enumerate(rules.registries):
         if position == MOST_REGISTRIES:
-            wrong(position, "host", f"too many registries; at most {MOST_REGISTRIES} are read")
+            wrong(position, "host", f"too many registries; at most {MOST_REGISTRIES} are allowed")
             break
         host = str(parse_host(registry.host))
         if first.setdefault(host, position) != position:
-            wrong(position, "host", f"{host} has an entry already, registries[{first[host]}]; make them one")
+            wrong(position, "host", f"{host} already has an entry, registries[{first[host]}]: merge them")
         if host == HUB and registry.plain_http:
-            wrong(position, "plainHttp", "Docker Hub is never asked without TLS; remove this")
+            wrong(position, "plainHttp", "Docker Hub requires TLS; remove this")
         if registry.plain_http and registry.ca_file:
-            wrong(position, "caFile", "nothing to verify without TLS; remove this, or plainHttp")
+            wrong(position, "caFile", "a CA file has no use without TLS; remove this, or plainHttp")
         if len(registry.mirrors) > MOST_MIRRORS:
             wrong(position, "mirrors", f"too many; at most {MOST_MIRRORS}")
         if registry.ca_file and (trouble := _trouble(registry.ca_file)):
@@ -112,12 +112,12 @@ def _that_do_not_fit(document: YamlDocument, rules: RegistryConfig) -> list[Mist
 
 
 def _trouble(ca_file: str) -> str:
-    """Say why a file of authorities cannot be used; empty when it can."""
+    """Return why a CA file is unusable; "" if it is usable."""
     try:
         ssl.create_default_context(cafile=ca_file)
     except ssl.SSLError:
-        return f"{ca_file} holds no certificates; name a file in PEM"
+        return f"{ca_file} contains no certificates; name a file in PEM"
     except (OSError, ValueError) as error:
-        said = (error.strerror if isinstance(error, OSError) else None) or "its name cannot be used"
-        return f"{ca_file} cannot be read: {said.lower()}"
+        reason = (error.strerror if isinstance(error, OSError) else None) or "the file name is not valid"
+        return f"{ca_file} cannot be read: {reason.lower()}"
     return ""

@@ -1,12 +1,11 @@
 """
-The documents behind a reference: what is kept of each, once its bytes have been found to be what their digest says.
+Decoded registry documents, verified against their digests.
 
-    index      which manifests it lists, and for which platforms
-    manifest   the image, with the diff ids and the platform of its configuration
+    index      the manifests it lists, with their platforms
+    manifest   the image, with diff ids and platform from its configuration
 
-Bytes are hashed before anything in them is believed. The ``urls`` of a layer are never looked at. Nothing kept here
-depends on the way a document was found, so it is good for everybody who comes to it by another: what an index says about
-the platform of a manifest stays with the index.
+Bytes are hashed before they are decoded. The ``urls`` of a layer are ignored. A cached document does not depend on the
+reference it was found through, so all references share it: a platform stated by an index stays with the index.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ from lamina.wire.oci.manifest import DOCKER_MANIFEST, INDEXES, OCI_MANIFEST, dec
 MOST_LISTED: Final = 256
 """Manifests of an index."""
 ACCEPT: Final = ", ".join((OCI_MANIFEST, DOCKER_MANIFEST, *sorted(INDEXES)))
-"""What we can read, for the header of a question."""
+"""Accept header: the media types we decode."""
 
 
 class IndexedManifest(msgspec.Struct, frozen=True, array_like=True):
@@ -51,48 +50,54 @@ CachedDocument = CachedIndex | CachedImage
 
 
 class ManifestWithoutConfig(msgspec.Struct, frozen=True):
-    """A manifest whose configuration has not been read yet."""
+    """A manifest whose configuration has not been decoded yet."""
 
     image: Image
     config: Digest | None
 
 
 def check(data: bytes, expected: Digest) -> None:
-    """See whether these are the bytes that were asked for. Raises WireError."""
+    """Verify that bytes have the expected digest. Raises WireError."""
     algorithm = expected.partition(":")[0]
     found = hashlib.new(algorithm, data).hexdigest()
     if f"{algorithm}:{found}" != expected:
-        raise WireError("document", f"the bytes have digest {algorithm}:{found}; ask who runs the registry", expected)
+        raise WireError(
+            "document", f"the bytes have digest {algorithm}:{found}: report it to the registry's operator", expected
+        )
 
 
 def read(data: bytes, expected: Digest, content_type: str) -> CachedIndex | ManifestWithoutConfig:
-    """Read an index or a manifest. Raises WireError."""
+    """Verify and decode an index or a manifest. Raises WireError."""
     check(data, expected)
     document = decode_document(data, expected)
-    said = content_type.partition(";")[0].strip()
+    media_type = content_type.partition(";")[0].strip()
     if document.is_index:
-        if document.media_type and said and document.media_type != said:
-            raise WireError("image index", "the registry calls it something else than it does itself", expected)
+        if document.media_type and media_type and document.media_type != media_type:
+            raise WireError("image index", "its Content-Type differs from its mediaType", expected)
         return CachedIndex(_listed(document, expected))
     if not is_image(document):
-        raise WireError("image manifest", "it is a chart, a signature or something else, no image", expected)
+        raise WireError("image manifest", "it is not an image but a chart, a signature or other content", expected)
     image = decode_manifest(data, expected, content_type=content_type)
     if not image.layers:
-        raise WireError("image manifest", "it has no layers, so nothing of it is ever pulled", expected)
+        raise WireError("image manifest", "it has no layers, so it cannot be pulled", expected)
     return ManifestWithoutConfig(
         image, _digest(document.config.digest, expected) if document.config is not None else None
     )
 
 
 def describe(manifest: ManifestWithoutConfig, config: bytes | None) -> CachedImage:
-    """Put a manifest and its configuration together. Raises WireError."""
+    """Combine a manifest and its configuration. Raises WireError."""
     image = manifest.image
     if manifest.config is None or config is None:
         return CachedImage(image)
     check(config, manifest.config)
-    told = decode_config(config, manifest.config)
-    layers = _unpacked(image, told.rootfs.diff_ids)
-    platform = Platform(told.os, told.architecture, told.variant) if told.os and told.architecture else image.platform
+    decoded = decode_config(config, manifest.config)
+    layers = _unpacked(image, decoded.rootfs.diff_ids)
+    platform = (
+        Platform(decoded.os, decoded.architecture, decoded.variant)
+        if decoded.os and decoded.architecture
+        else image.platform
+    )
     return CachedImage(Image(image.digest, layers, platform=platform))
 
 
@@ -104,8 +109,12 @@ def _listed(document: OciDocument, expected: Digest) -> tuple[IndexedManifest, .
 
 
 def _platform(entry: IndexEntry) -> Platform | None:
-    told = entry.platform
-    return Platform(told.os, told.architecture, told.variant) if told and told.os and told.architecture else None
+    decoded = entry.platform
+    return (
+        Platform(decoded.os, decoded.architecture, decoded.variant)
+        if decoded and decoded.os and decoded.architecture
+        else None
+    )
 
 
 def _digest(text: str, where: Digest) -> Digest:
@@ -116,7 +125,7 @@ def _digest(text: str, where: Digest) -> Digest:
 
 
 def _unpacked(image: Image, diff_ids: tuple[str, ...]) -> tuple[Layer, ...]:
-    """Give the layers their diff ids; where both digests are the same, the layer is not compressed."""
+    """Return the layers with their diff ids; equal digests mean that the layer is not compressed."""
     if not diff_ids:
         return image.layers
     if len(diff_ids) != len(image.layers):

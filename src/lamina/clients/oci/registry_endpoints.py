@@ -1,12 +1,12 @@
 """
-Where registries are asked, and where they may send us.
+Decide which hosts a registry request may go to: mirrors, token realms and redirects.
 
-    reference ──ways──> mirrors, then the registry itself           NOT_ALLOWED for what no rule names
-    token realm ──realm──> a place that may be told credentials     or NOT_ALLOWED
-    redirect ──redirect──> a place that is told nothing             or NOT_ALLOWED
+    reference ──endpoints_for──> mirrors, then the registry itself      or NOT_ALLOWED
+    token realm ──realm──> an endpoint that may receive credentials     or NOT_ALLOWED
+    redirect ──redirect──> an endpoint that receives no credentials     or NOT_ALLOWED
 
-A place is a scheme, a host, a port and what the rules allow there. Only names are judged here; the addresses behind
-them are judged when a connection is made (`dialing`).
+An endpoint is a scheme, a host, a port and its permissions. Only names are checked here; `registry_connections` checks
+the IP addresses when it connects.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ from lamina.clients.oci.hosts import (
     HUB_API,
     HUB_REALM,
     RegistryHost,
-    of_one_house,
+    in_same_domain,
     parse_host,
 )
 from lamina.clients.oci.lookup_results import NOT_ALLOWED, RegistryError
@@ -30,43 +30,43 @@ from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings
 
 _LONGEST_URL: Final = 8_192
 _FIRST_FREE_PORT: Final = 1_024
-"""Below it, on machines that follow IANA's list, are services of the system: mail, remote shells and the like."""
+"""Lower ports belong to system services by IANA's list, such as mail and remote shells."""
 
 
 class RegistryEndpoint(msgspec.Struct, frozen=True):
-    """Where something is asked."""
+    """Scheme, host and port of a registry server, with its TLS and address permissions."""
 
     host: RegistryHost
-    """With a port, always."""
+    """Always with a port."""
     name: str
-    """As image names and keyrings have it."""
+    """As in image names and keyrings."""
     plain: bool = False
     private: bool = False
     ca_file: str = ""
 
     @property
     def base(self) -> str:
-        """The beginning of all its addresses."""
+        """Prefix of all its URLs."""
         host, port = msgspec.structs.replace(self.host, port=None), self.host.port
         usual = HTTP_PORT if self.plain else HTTPS_PORT
         return f"{'http' if self.plain else 'https'}://{host if port == usual else self.host}"
 
 
 class CheckedUrl(msgspec.Struct, frozen=True):
-    """An address that was judged: where it is, and the whole of it."""
+    """A permitted URL and its endpoint."""
 
-    place: RegistryEndpoint
+    endpoint: RegistryEndpoint
     url: str
 
     def __repr__(self) -> str:
-        return f"Target({self.place.name})"
+        return f"CheckedUrl({self.endpoint.name})"
 
 
 class EndpointPolicy:
-    """Knows the rules."""
+    """Map image references to permitted registry hosts."""
 
     def __init__(self, rules: RegistryConfig) -> None:
-        """Look the registries up by their hosts."""
+        """Index the configured registries by host."""
         self._rules = rules
         self._entries = {spelled(one.host): one for one in rules.registries}
         self._from_nodes: frozenset[str] = frozenset()
@@ -75,25 +75,27 @@ class EndpointPolicy:
         """Replace the registries that nodes have pulled from."""
         self._from_nodes = frozenset(host.lower() for host in hosts)
 
-    def ways(self, registry: str) -> tuple[RegistryEndpoint, ...]:
-        """Return where to ask for images of a registry, the best first. Raises RegistryError."""
+    def endpoints_for(self, registry: str) -> tuple[RegistryEndpoint, ...]:
+        """Return the endpoints for a registry's images, in the order to try them. Raises RegistryError."""
         name = self._checked(registry)
         entry = self._entries.get(name)
         if entry is None and not (self._rules.from_nodes and name in self._from_nodes):
-            told = "no node has pulled from it" if self._rules.from_nodes else "only configured registries are asked"
-            raise RegistryError(NOT_ALLOWED, f"{name} is not configured and {told}; add it to the registries")
+            reason = (
+                "no node has pulled from it" if self._rules.from_nodes else "only configured registries are queried"
+            )
+            raise RegistryError(NOT_ALLOWED, f"{name} is not configured and {reason}; add it to the registries")
         if entry is None and not _usual_port(parse_host(name)):
-            # A node can claim to have pulled from anywhere, and must not make us knock at every door of a machine.
-            told = f"only port {HTTPS_PORT} and those from {_FIRST_FREE_PORT} on are asked because a node names them"
-            raise RegistryError(NOT_ALLOWED, f"{name} is not configured and {told}; add it to the registries")
+            # A node can report any host, and must not make Lamina probe the ports of a machine.
+            reason = f"named only by nodes, so only port {HTTPS_PORT} and ports from {_FIRST_FREE_PORT} are allowed"
+            raise RegistryError(NOT_ALLOWED, f"{name} is not configured and {reason}; add it to the registries")
         mirrors = entry.mirrors if entry is not None else ()
-        return (*(self._place(str(parse_host(mirror))) for mirror in mirrors), self._place(name))
+        return (*(self._endpoint(str(parse_host(mirror))) for mirror in mirrors), self._endpoint(name))
 
     def realm(self, registry: RegistryEndpoint, url: str) -> CheckedUrl:
-        """Judge where a registry sends us for a token. Raises RegistryError."""
-        parts, host = _taken_apart(url, registry, "token realm")
+        """Check the token realm of a registry. Raises RegistryError."""
+        parts, host = _split_url(url, registry, "token realm")
         if parts.scheme != "https" and not (registry.plain and parts.scheme == "http"):
-            raise _forbidden(registry, f"its token realm on {host} is not asked without TLS")
+            raise _forbidden(registry, f"its token realm on {host} has no TLS")
         plain = parts.scheme == "http"
         entry = self._entries.get(registry.name, RegistrySettings(registry.name))
         configured = [_with_port(parse_host(realm), plain=plain) for realm in entry.realms]
@@ -101,41 +103,41 @@ class EndpointPolicy:
         if host == registry.host or host in configured:
             return CheckedUrl(named, url)
         builtin = registry.name == HUB and host.name == HUB_REALM
-        if host.port == HTTPS_PORT and not plain and (builtin or of_one_house(host.name, registry.host.name)):
+        if host.port == HTTPS_PORT and not plain and (builtin or in_same_domain(host.name, registry.host.name)):
             private = registry.private and host.name == registry.host.name
             return CheckedUrl(msgspec.structs.replace(named, private=private), url)
-        message = f"its token realm is {host}, another house: if that is right, add it to the registry's realms"
+        message = f"its token realm is {host}, in another domain: if that is right, add it to the registry's realms"
         raise _forbidden(registry, message)
 
     def redirect(self, registry: RegistryEndpoint, here: CheckedUrl, location: str) -> CheckedUrl:
-        """Judge where an answer from *here* sends us for a document. Raises RegistryError."""
+        """Check a redirect from *here* for a document. Raises RegistryError."""
         try:
             url = urljoin(here.url, location)
         except ValueError:
-            raise _forbidden(registry, "its redirect is no address that can be asked") from None
-        parts, host = _taken_apart(url, registry, "redirect")
-        if host == here.place.host and (parts.scheme == "https") is not here.place.plain:
-            return CheckedUrl(here.place, url)
+            raise _forbidden(registry, "its redirect is not a valid URL") from None
+        parts, host = _split_url(url, registry, "redirect")
+        if host == here.endpoint.host and (parts.scheme == "https") is not here.endpoint.plain:
+            return CheckedUrl(here.endpoint, url)
         if parts.scheme != "https":
             raise _forbidden(registry, f"it redirects to {host} without TLS")
         known = self._entries.get(str(host)) or self._entries.get(host.name)
         if (
             known is not None
             and not known.plain_http
-            and (place := self._place(str(parse_host(known.host)))).host == host
+            and (endpoint := self._endpoint(str(parse_host(known.host)))).host == host
         ):
-            return CheckedUrl(place, url)
+            return CheckedUrl(endpoint, url)
         if host.port != HTTPS_PORT:
-            raise _forbidden(registry, f"it redirects to port {host.port} of {host.name}: only 443 is asked there")
+            raise _forbidden(registry, f"it redirects to port {host.port} of {host.name}: only 443 is allowed there")
         return CheckedUrl(RegistryEndpoint(host, str(host)), url)
 
     def _checked(self, registry: str) -> str:
         try:
             return str(parse_host(registry))
         except ValueError as error:
-            raise RegistryError(NOT_ALLOWED, f"the registry cannot be asked: {error}") from None
+            raise RegistryError(NOT_ALLOWED, f"the registry name is not valid: {error}") from None
 
-    def _place(self, name: str) -> RegistryEndpoint:
+    def _endpoint(self, name: str) -> RegistryEndpoint:
         entry = self._entries.get(name, RegistrySettings(name))
         host = parse_host(HUB_API if name == HUB else name)
         return RegistryEndpoint(
@@ -144,7 +146,7 @@ class EndpointPolicy:
 
 
 def spelled(host: str) -> str:
-    """Return the one spelling of a host; what is none stands for itself, and is refused when it is asked."""
+    """Return the normalised form of a host; an invalid one unchanged, because it is rejected when used."""
     try:
         return str(parse_host(host))
     except ValueError:
@@ -159,14 +161,14 @@ def _with_port(host: RegistryHost, *, plain: bool) -> RegistryHost:
     return host if host.port is not None else RegistryHost(host.name, HTTP_PORT if plain else HTTPS_PORT)
 
 
-def _taken_apart(url: str, registry: RegistryEndpoint, what: str) -> tuple[SplitResult, RegistryHost]:
-    """Take an address apart that a stranger wrote; the host always gets its port."""
+def _split_url(url: str, registry: RegistryEndpoint, what: str) -> tuple[SplitResult, RegistryHost]:
+    """Split an untrusted URL; the host always gets a port."""
     sound = len(url) <= _LONGEST_URL and url.isascii() and url.isprintable() and " " not in url and "\\" not in url
     try:
         parts = urlsplit(url if sound else "")
         host = parse_host(parts.netloc)
     except ValueError:
-        raise _forbidden(registry, f"its {what} is no address that can be asked") from None
+        raise _forbidden(registry, f"its {what} is not a valid URL") from None
     if parts.scheme not in ("http", "https"):
         raise _forbidden(registry, f"its {what} is neither https nor http")
     return parts, _with_port(host, plain=parts.scheme == "http")

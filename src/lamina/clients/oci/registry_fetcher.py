@@ -1,12 +1,12 @@
 """
-One bounded question to a registry, and what came back.
+One bounded HTTP request to a registry.
 
-    bytes       at most 4 MiB, and never compressed: a few bytes could stand for very many
-    time        at most 10 s in all, however slowly the answer drips
-    redirects   at most three, each judged again; credentials go no further than the host they are for
+    bytes       at most 4 MiB, never compressed: a small compressed body could expand without bound
+    time        at most 10 s for the whole exchange
+    redirects   at most three, each checked again; credentials are sent only to the host they are for
 
-A failure is a `RegistryError` in our own words. What the other side said is never a part of it, nor is an address: both
-may hold a token.
+A failure is a `RegistryError`. Its message contains nothing from the response and no URL, because both may contain a
+token.
 """
 
 import asyncio
@@ -32,33 +32,33 @@ LIMIT: Final = 4 * 1024 * 1024
 PATIENCE: Final = 10.0
 REDIRECTS: Final = 3
 SPARE: Final = 16 * 1024
-"""Bytes of a refusal or a redirect that are read, and not looked at, so that the connection can be used again."""
+"""Bytes of an error or a redirect body that are read and dropped, so that the connection can be reused."""
 TRIES: Final = 3
-"""How often a question is asked if the connection was a kept one each time, and broke."""
+"""Attempts of a request while each one broke on a reused connection."""
 _REDIRECTING: Final = (301, 302, 303, 307, 308)
 _KEPT: Final = ("Content-Type", "Date", "Docker-Content-Digest", "ETag", "Retry-After")
 
 
 class RegistryResponse(msgspec.Struct, frozen=True):
-    """What came back."""
+    """A response of a registry."""
 
     status: int
     headers: dict[str, str] = {}
-    """Those somebody here reads, by their usual names; the first of each."""
+    """Only the headers in `_KEPT`; the first of each."""
     challenges: tuple[str, ...] = ()
-    """Every WWW-Authenticate."""
+    """All WWW-Authenticate headers."""
     body: bytes = b""
 
     def __repr__(self) -> str:
-        return f"Answer({self.status}, {len(self.body)} bytes)"
+        return f"RegistryResponse({self.status}, {len(self.body)} bytes)"
 
 
 class RegistryFetcher:
-    """Asks, wherever it may."""
+    """Sends requests to permitted hosts."""
 
-    def __init__(self, lines: RegistryConnections, places: EndpointPolicy, counts: Counter[str]) -> None:
-        """Ask over *lines*, and go only where *places* allows."""
-        self._lines, self._places, self._counts = lines, places, counts
+    def __init__(self, connections: RegistryConnections, endpoints: EndpointPolicy, counts: Counter[str]) -> None:
+        """Send over *connections*, only to hosts that *endpoints* permits."""
+        self._connections, self._endpoints, self._counts = connections, endpoints, counts
 
     async def get(
         self,
@@ -69,37 +69,37 @@ class RegistryFetcher:
         method: str = "GET",
         authorization: str = "",
     ) -> RegistryResponse:
-        """Ask a registry for one of its documents, redirects followed. Raises RegistryError."""
+        """Request a document from a registry, following redirects. Raises RegistryError."""
         target = CheckedUrl(registry, registry.base + path)
         for _ in range(REDIRECTS + 1):
-            # What one host may know is no other's business, not even on another port.
-            known = {"Authorization": authorization} if authorization and target.place.host == registry.host else {}
+            # Credentials are for one host and port only.
+            known = {"Authorization": authorization} if authorization and target.endpoint.host == registry.host else {}
             answer, location = await self.ask(target, method, {**headers, **known})
             if not location:
                 return answer
-            target = self._places.redirect(registry, target, location)
+            target = self._endpoints.redirect(registry, target, location)
         raise RegistryError(UNREACHABLE, f"{registry.name} redirects more than {REDIRECTS} times")
 
     async def ask(
         self, target: CheckedUrl, method: str, headers: Mapping[str, str], form: Mapping[str, str] | None = None
     ) -> tuple[RegistryResponse, str]:
-        """Ask one question; return the answer and where it redirects to. Raises RegistryError."""
-        place = target.place
+        """Send one request; return the response and its redirect location. Raises RegistryError."""
+        endpoint = target.endpoint
         try:
             async with asyncio.timeout(PATIENCE):
                 for tries_left in reversed(range(TRIES)):
-                    line = ConnectionInfo()
+                    info = ConnectionInfo()
                     try:
-                        return await self._exchange(target, method, headers, form, line)
+                        return await self._exchange(target, method, headers, form, info)
                     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientResponseError):
-                        # A kept connection may have been closed, or spoilt, since it was used last. A new one tells.
-                        if not (line.used_before and tries_left):
+                        # A reused connection may have been closed by the server; a new one shows whether it responds.
+                        if not (info.used_before and tries_left):
                             raise
             raise AssertionError("the last try has returned or raised")
         except TimeoutError:
-            raise RegistryError(TOO_SLOW, f"{place.name} did not answer in time") from None
+            raise RegistryError(TOO_SLOW, f"{endpoint.name} did not respond in time") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise _in_words(place, error) from None
+            raise _failure(endpoint, error) from None
 
     async def _exchange(
         self,
@@ -107,68 +107,68 @@ class RegistryFetcher:
         method: str,
         headers: Mapping[str, str],
         form: Mapping[str, str] | None,
-        line: ConnectionInfo,
+        info: ConnectionInfo,
     ) -> tuple[RegistryResponse, str]:
-        place = target.place
+        endpoint = target.endpoint
         self._counts["requests"] += 1
-        async with self._lines.session(private=place.private).request(
+        async with self._connections.session(private=endpoint.private).request(
             method,
             URL(target.url, encoded=True),
             headers=headers,
             data=form,
             ssl=True
-            if place.plain
-            else self._lines.context(place.ca_file),  # True: verify as usual, should it ever matter
+            if endpoint.plain
+            else self._connections.context(endpoint.ca_file),  # True: default verification, unused for http
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=PATIENCE, sock_connect=CONNECT_TIMEOUT),
-            trace_request_ctx=line,
+            trace_request_ctx=info,
         ) as response:
-            return await self._read(place, response)
+            return await self._read(endpoint, response)
 
-    async def _read(self, place: RegistryEndpoint, response: aiohttp.ClientResponse) -> tuple[RegistryResponse, str]:
+    async def _read(self, endpoint: RegistryEndpoint, response: aiohttp.ClientResponse) -> tuple[RegistryResponse, str]:
         try:
             kept = {name: response.headers[name] for name in _KEPT if name in response.headers}
             challenges = tuple(response.headers.getall("WWW-Authenticate", ()))
             if 200 <= response.status < 300:
-                return RegistryResponse(response.status, kept, challenges, await _body(place, response)), ""
+                return RegistryResponse(response.status, kept, challenges, await _body(endpoint, response)), ""
             if 0 < (response.content_length or 0) <= SPARE:
                 await response.content.read(SPARE)
             location = response.headers.get("Location", "") if response.status in _REDIRECTING else ""
             return RegistryResponse(response.status, kept, challenges), location
         finally:
-            # A connection with a rest in it is of no use to anybody else.
+            # A connection with unread data cannot be reused.
             if not response.content.at_eof():
                 response.close()
 
 
-async def _body(place: RegistryEndpoint, response: aiohttp.ClientResponse) -> bytes:
+async def _body(endpoint: RegistryEndpoint, response: aiohttp.ClientResponse) -> bytes:
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise RegistryError(NOT_USABLE, f"{place.name} sends something compressed, which nobody asked for")
+        raise RegistryError(NOT_USABLE, f"{endpoint.name}: unexpected compression")
     if (response.content_length or 0) > LIMIT and response.method != "HEAD":
-        raise RegistryError(NOT_USABLE, f"{place.name} sends more than the {LIMIT} bytes a document may have")
+        raise RegistryError(NOT_USABLE, f"{endpoint.name} sends more than {LIMIT} bytes, the limit of a document")
     body = bytearray()
     async for piece in response.content.iter_any():
         body += piece
         if len(body) > LIMIT:
-            raise RegistryError(NOT_USABLE, f"{place.name} sends more than the {LIMIT} bytes a document may have")
+            raise RegistryError(NOT_USABLE, f"{endpoint.name} sends more than {LIMIT} bytes, the limit of a document")
     return bytes(body)
 
 
-def _in_words(place: RegistryEndpoint, error: Exception) -> RegistryError:
-    """Say what happened without a word of the other side."""
+def _failure(endpoint: RegistryEndpoint, error: Exception) -> RegistryError:
+    """Convert a network exception to a message that contains nothing from the response."""
     cause = getattr(error, "os_error", error)
     if isinstance(cause, RefusedAddressError):
-        told = f"{place.name} lies on an address that is {cause.word}: a registry may if it is configured as private"
-        return RegistryError(NOT_ALLOWED, told)
+        problem = f"{endpoint.name} has an address that is {cause.word}: to allow it, configure the registry as private"
+        return RegistryError(NOT_ALLOWED, problem)
     match error:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
-            told = "its certificate is not to be believed, or it does not speak TLS: see caFile and plainHttp"
+            problem = "TLS handshake failed: see caFile and plainHttp"
         case aiohttp.ClientConnectorDNSError():
-            told = "its name has no address"
+            problem = "host name not found"
         case aiohttp.ClientConnectorError():
-            told = "no connection"
+            problem = "connection failed"
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError() | ConnectionError():
-            told = "the connection broke"
+            problem = "the connection broke"
         case _:
-            told = "it does not speak HTTP as registries do"
-    return RegistryError(UNREACHABLE, f"{place.name}: {told}")
+            problem = "the response is not HTTP"
+    return RegistryError(UNREACHABLE, f"{endpoint.name}: {problem}")

@@ -1,8 +1,8 @@
 """
-Questions about one repository at one place, with one login: what a status means, and who is asked again.
+Requests about one repository at one endpoint with one login, and the meaning of their statuses.
 
-A 401 is answered once, with what the registry says it wants to see; a second one is a refusal. Nothing else is tried
-again here. How a registry is doing is told to the breaker, and one that is to be left alone is not asked.
+After a 401 the request is repeated once, with the authorization that the registry asks for; a second 401 is a refusal.
+Nothing else is retried here. Outcomes are reported to the circuit breaker; while it is open, no request is sent.
 """
 
 import asyncio
@@ -27,24 +27,24 @@ from lamina.clients.oci.registry_fetcher import RegistryFetcher, RegistryRespons
 from lamina.clients.oci.tokens import RegistryTokens
 
 AT_ONCE: Final = 16
-"""Questions under way, whoever they are for."""
+"""Requests in flight to all hosts."""
 AT_ONE_HOST: Final = 8
-"""Of them to one host: others are asked while that one says nothing."""
+"""Requests in flight to one host, so that a slow host does not use all of them."""
 _TROUBLE: Final = (UNREACHABLE, TOO_SLOW)
 
 
 class RegistrySession:
-    """What all questions share."""
+    """State shared by all repository clients: fetcher, tokens, circuit breaker and request limits."""
 
     def __init__(self, fetcher: RegistryFetcher, tokens: RegistryTokens, clock: Callable[[], float]) -> None:
-        """Trust every registry."""
+        """Start with all circuit breakers closed."""
         self.fetcher, self.tokens, self.clock = fetcher, tokens, clock
         self.breaker = CircuitBreaker()
         self.free = asyncio.Semaphore(AT_ONCE)
         self._at_hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def at_host(self, host: str) -> asyncio.Semaphore:
-        """Return what keeps one host from using up all questions; there as long as somebody holds it."""
+        """Return the semaphore of one host; it exists while a request holds it."""
         found = self._at_hosts.get(host)
         if found is None:
             found = self._at_hosts[host] = asyncio.Semaphore(AT_ONE_HOST)
@@ -52,51 +52,53 @@ class RegistrySession:
 
 
 class RepositoryClient:
-    """One repository at one place, with one login."""
+    """Client for one repository at one endpoint with one login."""
 
     def __init__(
-        self, desk: RegistrySession, place: RegistryEndpoint, repository: str, credential: Credential | None
+        self, session: RegistrySession, endpoint: RegistryEndpoint, repository: str, credential: Credential | None
     ) -> None:
-        """Ask nothing yet."""
-        self.place = place
-        self._desk = desk
+        """Store the parameters; send nothing yet."""
+        self.endpoint = endpoint
+        self._session = session
         self._repository = repository
-        self._key = (place, repository, credential)
+        self._key = (endpoint, repository, credential)
 
     async def ask(self, method: str, path: str, headers: Mapping[str, str]) -> RegistryResponse:
         """
-        Ask for something of the repository; *path* begins behind its name.
+        Request a document of the repository; *path* is relative to its name.
 
-        Return an answer that is 2xx or 304, or to HEAD one that says it does not like the method. Raises RegistryError.
+        Return a 2xx or 304 response, or for HEAD one that rejects the method. Raises RegistryError.
         """
-        async with self._desk.at_host(str(self.place.host)), self._desk.free:
+        async with self._session.at_host(str(self.endpoint.host)), self._session.free:
             return await self._ask(method, path, headers)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What was shown to others and must not be shown again."""
+        """Values sent to the registry that must not appear in a message."""
         _, _, credential = self._key
-        shown = self._desk.tokens.kept(self._key).partition(" ")[2]
-        return (shown, *(credential.secrets if credential is not None else ()))
+        authorization = self._session.tokens.cached(self._key).partition(" ")[2]
+        return (authorization, *(credential.secrets if credential is not None else ()))
 
     async def _ask(self, method: str, path: str, headers: Mapping[str, str]) -> RegistryResponse:
-        breaker, host = self._desk.breaker, str(self.place.host)
-        if wait := breaker.wait(host, self._desk.clock()):
-            raise RegistryError(UNREACHABLE, f"{self.place.name} is in trouble and left alone for another {wait:.0f} s")
+        breaker, host = self._session.breaker, str(self.endpoint.host)
+        if wait := breaker.wait(host, self._session.clock()):
+            raise RegistryError(
+                UNREACHABLE, f"{self.endpoint.name}: circuit breaker open, next request in {wait:.0f} s"
+            )
         try:
             answer = await self._answer(method, f"/v2/{self._repository}/{path}", headers)
-            self._judge(method, answer)
+            self._check_status(method, answer)
         except RegistryError as error:
             if error.pause:
-                breaker.asked_to_wait(host, error.pause, self._desk.clock())
+                breaker.asked_to_wait(host, error.pause, self._session.clock())
             elif error.reason in _TROUBLE:
-                breaker.failed(host, self._desk.clock())
+                breaker.failed(host, self._session.clock())
             else:
                 breaker.succeeded(host)
             raise
         except asyncio.CancelledError:
-            # Whoever waits has no more time: as far as they can tell, nobody answers.
-            breaker.failed(host, self._desk.clock())
+            # The caller's time limit passed: that is a failure of the host too.
+            breaker.failed(host, self._session.clock())
             raise
         finally:
             breaker.given_up(host)
@@ -104,45 +106,45 @@ class RepositoryClient:
         return answer
 
     async def _answer(self, method: str, path: str, headers: Mapping[str, str]) -> RegistryResponse:
-        tokens, fetcher = self._desk.tokens, self._desk.fetcher
-        shown = tokens.kept(self._key)
-        answer = await fetcher.get(self.place, path, headers, method=method, authorization=shown)
+        tokens, fetcher = self._session.tokens, self._session.fetcher
+        authorization = tokens.cached(self._key)
+        answer = await fetcher.get(self.endpoint, path, headers, method=method, authorization=authorization)
         if answer.status != 401:
             return answer
         tokens.refused(self._key)
-        shown = await tokens.obtain(self._key, answer.challenges)
-        answer = await fetcher.get(self.place, path, headers, method=method, authorization=shown)
+        authorization = await tokens.obtain(self._key, answer.challenges)
+        answer = await fetcher.get(self.endpoint, path, headers, method=method, authorization=authorization)
         if answer.status == 401:
             tokens.refused(self._key)
         return answer
 
-    def _judge(self, method: str, answer: RegistryResponse) -> None:
-        name, status = self.place.name, answer.status
+    def _check_status(self, method: str, answer: RegistryResponse) -> None:
+        name, status = self.endpoint.name, answer.status
         if 200 <= status < 300 or status == 304:
             return
         match status:
             case 401 | 403:
-                raise RegistryError(REFUSED, f"{name} does not let us read {self._repository}")
+                raise RegistryError(REFUSED, f"{name} refuses access to {self._repository}")
             case 404:
-                raise RegistryError(NO_SUCH_IMAGE, f"{name} has no such image, or shows it only to others")
+                raise RegistryError(NO_SUCH_IMAGE, f"{name} has no such image, or hides it from these credentials")
             case 429:
                 pause = _retry_after(answer.headers)
-                raise RegistryError(BUSY, f"{name} says it is asked too often", pause)
+                raise RegistryError(BUSY, f"{name} limits requests (429)", pause)
             case 400 | 405 | 501 if method == "HEAD":
                 return
             case _ if status >= 500:
-                raise RegistryError(UNREACHABLE, f"{name} answers {status}")
+                raise RegistryError(UNREACHABLE, f"{name} returned HTTP {status}")
             case _:
-                raise RegistryError(NOT_USABLE, f"{name} answers {status}, which is no answer to this question")
+                raise RegistryError(NOT_USABLE, f"{name} returned HTTP {status}, which is not expected here")
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """Read how long we are asked to wait: seconds, or a date, which counts from the date of the answer."""
+    """Return the seconds of a Retry-After header; a date is taken relative to the response's Date header."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit() and len(text) < 10:
         return max(float(text), 1.0)
     try:
         until, now = (parsedate_to_datetime(one) for one in (text, headers.get("Date", "")))
         return max((until - now).total_seconds(), 1.0)
-    except (ValueError, TypeError, OverflowError):  # no date, or one of the two without a zone
+    except (ValueError, TypeError, OverflowError):  # no date, or only one of them has a time zone
         return FIRST

@@ -1,13 +1,13 @@
 """
-What image references stand for, asked of registries: the door to this room.
+Resolver of image references: the public interface of the registry client.
 
-    known   from memory, at once
-    find    from memory, or from the registry within 10 s; several who ask for the same share one look-up
+    known   from the cache, without waiting
+    find    from the cache, or from the registry within 10 s; concurrent calls for the same image share one look-up
 
-    ways ── mirrors first ──> logins, as long as they are refused ──> tag, index, manifest, configuration
+    endpoints, mirrors first ──> logins, until one is accepted ──> tag, index, manifest, configuration
 
-Called by the scheduler's intake and by the command line. An answer is a value; nothing is raised for what a registry or
-the writer of a reference does. Nothing is logged here, and no answer holds a credential.
+The scheduler's image resolver and the command line use it. Results are values: failures of a registry or mistakes in
+a reference do not raise. It logs nothing, and no result contains a credential.
 """
 
 import asyncio
@@ -62,12 +62,12 @@ __all__ = [
 
 A_SECOND: Final = 1.0
 BURST: Final = 10
-"""Questions that a namespace may make us ask registries: so many at once, and then so many a second."""
+"""Look-ups of one namespace that query a registry: `BURST` at once, then `A_SECOND` a second."""
 MOST_NAMESPACES: Final = 10_000
-"""How many are remembered; one that is forgotten has its whole burst again."""
+"""Namespaces with a token bucket; an evicted namespace starts again with a full burst."""
 
 MIRROR_PATIENCE: Final = 3.0
-"""Seconds a mirror gets before the next place is asked."""
+"""Seconds for a mirror before the next endpoint is queried."""
 MOST_UNDER_WAY: Final = 256
 
 
@@ -75,37 +75,39 @@ Answered = TypeVar("Answered", ResolvedImages | ImageNotFound, ResolvedImages | 
 
 
 class RegistryResolver:
-    """Looks references up."""
+    """Resolves image references to images."""
 
     def __init__(
         self, rules: RegistryConfig, keyring: Keyring | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Ask as *rules* allow, with *keyring* for everybody; open nothing yet."""
+        """Query the registries that *rules* allow, with *keyring* for all callers; open nothing yet."""
         self.counts: Counter[str] = Counter()
-        """Requests, answers from memory (``cached``), shared look-ups, and look-ups by how they ended."""
+        """Requests, results from the cache (``cached``), shared look-ups, and look-ups by outcome."""
         self._clock = clock
         self._keyring = keyring or Keyring()
-        self._places = EndpointPolicy(rules)
-        self._lines = RegistryConnections(rules.refuse)
-        fetcher = RegistryFetcher(self._lines, self._places, self.counts)
-        self._desk = RegistrySession(fetcher, RegistryTokens(fetcher, self._places, clock), clock)
+        self._endpoints = EndpointPolicy(rules)
+        self._connections = RegistryConnections(rules.refuse)
+        fetcher = RegistryFetcher(self._connections, self._endpoints, self.counts)
+        self._session = RegistrySession(fetcher, RegistryTokens(fetcher, self._endpoints, clock), clock)
         self._helpers = CredentialHelpers(clock)
         self._questions = TokenBuckets(A_SECOND, BURST, MOST_NAMESPACES)
-        self._memory = LookupCache()
-        self._under_way: dict[tuple[str, str, tuple[Platform, ...]], asyncio.Task[ResolvedImages | ImageNotFound]] = {}
+        self._cache = LookupCache()
+        self._in_progress: dict[
+            tuple[str, str, tuple[Platform, ...]], asyncio.Task[ResolvedImages | ImageNotFound]
+        ] = {}
 
     def seen_on_nodes(self, hosts: Collection[str]) -> None:
         """Replace the registries that nodes have pulled from."""
-        self._places.seen_on_nodes(hosts)
+        self._endpoints.seen_on_nodes(hosts)
 
     def known(
         self, reference: str, platforms: Collection[Platform], *, keyring: Keyring | None = None
     ) -> ResolvedImages | ImageNotFound | None:
-        """Answer from memory alone; None when the registry would have to be asked."""
-        question = self._question(reference, platforms, keyring)
-        if isinstance(question, ImageNotFound):
-            return question
-        return _called(self._memory.recall(question, self._clock()), reference)
+        """Return a result from the cache; None if the registry must be queried."""
+        request = self._build_request(reference, platforms, keyring)
+        if isinstance(request, ImageNotFound):
+            return request
+        return _called(self._cache.recall(request, self._clock()), reference)
 
     async def find(
         self,
@@ -116,100 +118,98 @@ class RegistryResolver:
         namespace: str = "",
     ) -> ResolvedImages | ImageNotFound:
         """
-        Look a reference up, for *platforms* or if there are none for all.
+        Resolve a reference for *platforms*, or for all platforms if there are none.
 
-        *keyring* has the pull secrets of whoever asks, which are tried before our own credentials. Every look-up that
-        needs the registry is counted against *namespace*; without one nothing is counted.
+        *keyring* holds the caller's pull secrets, which are tried before the resolver's own credentials. Every look-up
+        that queries a registry takes a token from the bucket of *namespace*; without a namespace there is no limit.
         """
-        question = self._question(reference, platforms, keyring)
-        if isinstance(question, ImageNotFound):
-            self.counts[question.reason] += 1
-            return question
-        if (known := self._memory.recall(question, self._clock())) is not None:
+        request = self._build_request(reference, platforms, keyring)
+        if isinstance(request, ImageNotFound):
+            self.counts[request.reason] += 1
+            return request
+        if (known := self._cache.recall(request, self._clock())) is not None:
             self.counts["cached"] += 1
             return _called(known, reference)
-        if (task := self._under_way.get(question.key)) is not None:
+        if (task := self._in_progress.get(request.key)) is not None:
             self.counts["shared"] += 1
-        elif len(self._under_way) >= MOST_UNDER_WAY:
-            return self._ended(
-                question, ImageNotFound(BUSY, f"{MOST_UNDER_WAY} look-ups are under way; ask again later")
-            )
+        elif len(self._in_progress) >= MOST_UNDER_WAY:
+            return self._ended(request, ImageNotFound(BUSY, f"{MOST_UNDER_WAY} look-ups are in progress: retry later"))
         elif namespace and not self._questions.take(namespace, self._clock()):
-            return self._ended(question, ImageNotFound(BUSY, "this namespace has asked for too much; ask again later"))
+            return self._ended(request, ImageNotFound(BUSY, "the namespace exceeds its rate limit: retry later"))
         else:
-            task = asyncio.create_task(self._look_up(question), name="registry look-up")
-            self._under_way[question.key] = task
-            task.add_done_callback(lambda _: self._under_way.pop(question.key, None))
-        # Others wait for the same look-up: one of them being cancelled must not end it.
+            task = asyncio.create_task(self._look_up(request), name="registry look-up")
+            self._in_progress[request.key] = task
+            task.add_done_callback(lambda _: self._in_progress.pop(request.key, None))
+        # Other callers share the look-up: cancelling one of them must not cancel it.
         return _called(await asyncio.shield(task), reference)
 
     async def close(self) -> None:
-        """End everything that is under way."""
-        tasks = list(self._under_way.values())
+        """Cancel all look-ups and close all connections."""
+        tasks = list(self._in_progress.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._lines.close()
+        await self._connections.close()
 
-    def _question(
+    def _build_request(
         self, text: str, platforms: Collection[Platform], keyring: Keyring | None
     ) -> LookupRequest | ImageNotFound:
         try:
             reference = parse_reference(text)
-            places = self._places.ways(reference.registry)
+            endpoints = self._endpoints.endpoints_for(reference.registry)
         except ReferenceFormatError as error:
             return ImageNotFound(NOT_USABLE, _about(error))
         except RegistryError as error:
             return ImageNotFound(error.reason, error.detail)
         rings = [ring for ring in (keyring, self._keyring) if ring is not None]
-        ways = tuple(
-            (place, tuple(one for ring in rings for one in ring.for_registry(place.name, reference.repository)))
-            for place in places
+        routes = tuple(
+            (endpoint, tuple(one for ring in rings for one in ring.for_registry(endpoint.name, reference.repository)))
+            for endpoint in endpoints
         )
         ordered = sorted(set(platforms), key=lambda one: (one.os, one.architecture, one.variant))
-        who = fingerprint_of_logins([login for _, logins in ways for login in logins])
-        return LookupRequest(reference, tuple(ordered), ways, who)
+        fingerprint = fingerprint_of_logins([login for _, logins in routes for login in logins])
+        return LookupRequest(reference, tuple(ordered), routes, fingerprint)
 
-    async def _look_up(self, question: LookupRequest) -> ResolvedImages | ImageNotFound:
+    async def _look_up(self, request: LookupRequest) -> ResolvedImages | ImageNotFound:
         try:
             async with asyncio.timeout(PATIENCE):
-                images = await self._try_all(question)
+                images = await self._try_all(request)
         except TimeoutError:
-            told = f"{question.reference.registry} did not answer within {PATIENCE:g} s"
-            return self._ended(question, ImageNotFound(TOO_SLOW, told))
+            problem = f"{request.reference.registry} did not respond within {PATIENCE:g} s"
+            return self._ended(request, ImageNotFound(TOO_SLOW, problem))
         except RegistryError as error:
-            return self._ended(question, ImageNotFound(error.reason, error.detail))
+            return self._ended(request, ImageNotFound(error.reason, error.detail))
         self.counts["found"] += 1
-        return ResolvedImages(images, self._memory.good_for(question, self._clock()))
+        return ResolvedImages(images, self._cache.good_for(request, self._clock()))
 
-    def _ended(self, question: LookupRequest, answer: ImageNotFound) -> ImageNotFound:
+    def _ended(self, request: LookupRequest, answer: ImageNotFound) -> ImageNotFound:
         self.counts[answer.reason] += 1
         if answer.reason != BUSY:
-            self._memory.note_failure(question, answer, self._clock())
+            self._cache.note_failure(request, answer, self._clock())
         return answer
 
-    async def _try_all(self, question: LookupRequest) -> tuple[Image, ...]:
-        """Ask place after place; what the last one says counts."""
-        *mirrors, own = question.ways
-        for place, logins in mirrors:
+    async def _try_all(self, request: LookupRequest) -> tuple[Image, ...]:
+        """Query one endpoint after the other; the last one's error is raised."""
+        *mirrors, own = request.routes
+        for endpoint, logins in mirrors:
             try:
                 async with asyncio.timeout(MIRROR_PATIENCE):
-                    return await self._try_logins(question, place, logins)
+                    return await self._try_logins(request, endpoint, logins)
             except (RegistryError, TimeoutError):
                 self.counts["mirror failed"] += 1
-        return await self._try_logins(question, *own)
+        return await self._try_logins(request, *own)
 
     async def _try_logins(
-        self, question: LookupRequest, place: RegistryEndpoint, logins: tuple[RegistryLogin, ...]
+        self, request: LookupRequest, endpoint: RegistryEndpoint, logins: tuple[RegistryLogin, ...]
     ) -> tuple[Image, ...]:
-        """Try one login after the other; some registries say that there is nothing where they mean to refuse."""
+        """Try one login after the other; some registries return 404 where they mean a refusal."""
         refusal: RegistryError | None = None
         shown = False
         for login in logins:
             try:
                 credential = login if isinstance(login, Credential) else await self._helpers.ask(login)
                 shown = True
-                return await self._try(question, place, credential)
+                return await self._try(request, endpoint, credential)
             except RegistryError as error:
                 if error.reason not in (REFUSED, NO_SUCH_IMAGE):
                     raise
@@ -217,40 +217,40 @@ class RegistryResolver:
         if refusal is not None and shown:
             raise refusal
         try:
-            # Also where a helper that is asked about everything knows nothing about this one.
-            return await self._try(question, place, None)
+            # Anonymous access: also if a helper for all registries has no credentials for this one.
+            return await self._try(request, endpoint, None)
         except RegistryError as error:
             if refusal is not None and error.reason == REFUSED:
                 raise refusal from error
             raise
 
     async def _try(
-        self, question: LookupRequest, place: RegistryEndpoint, credential: Credential | None
+        self, request: LookupRequest, endpoint: RegistryEndpoint, credential: Credential | None
     ) -> tuple[Image, ...]:
         look = ImageLookup(
-            RepositoryClient(self._desk, place, question.reference.repository, credential), self._memory.documents
+            RepositoryClient(self._session, endpoint, request.reference.repository, credential), self._cache.documents
         )
-        if (root := question.reference.digest) is not None:
-            return await look.images(root, question.platforms)
-        if (fresh := self._memory.tag(question, self._clock())) is not None:
-            return await look.images(fresh.digest, question.platforms)
-        tag = await look.tag(question.reference.tag or DEFAULT_TAG, self._memory.last_tag(question))
-        images = await look.images(tag.digest, question.platforms)
-        # Only now: a mirror whose tag leads nowhere must not be believed by the next place.
-        self._memory.note_tag(question, tag, self._clock())
+        if (root := request.reference.digest) is not None:
+            return await look.images(root, request.platforms)
+        if (fresh := self._cache.tag(request, self._clock())) is not None:
+            return await look.images(fresh.digest, request.platforms)
+        tag = await look.tag(request.reference.tag or DEFAULT_TAG, self._cache.last_tag(request))
+        images = await look.images(tag.digest, request.platforms)
+        # Cached only now: if a mirror's tag leads to no image, the next endpoint must not use it.
+        self._cache.note_tag(request, tag, self._clock())
         return images
 
 
 def _about(error: ReferenceFormatError) -> str:
-    """Say what is wrong with a reference; not as it was written if there may be a password in it."""
+    """Return what is wrong with a reference; without quoting it if it may contain a password."""
     rest = error.text.replace("@sha256:", "").replace("@sha512:", "")
     if "@" in rest or "://" in rest:
-        return "this is no image reference; leave out the protocol, and never write a password into it"
+        return "this is not an image reference; remove the protocol, and never write a password into it"
     return one_line(str(error))
 
 
 def _called(answer: Answered, name: str) -> Answered:
-    """Give images the name they were asked by."""
+    """Name the images after the reference that was requested."""
     if not isinstance(answer, ResolvedImages):
         return answer
     named = tuple(msgspec.structs.replace(image, names=(name,)) for image in answer.images)

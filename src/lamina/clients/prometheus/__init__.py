@@ -1,1 +1,1 @@
-"""A Prometheus server over the network: questions in PromQL, bounded answers."""
+"""Client for the Prometheus HTTP API: instant and range queries with bounded results."""

@@ -1,10 +1,10 @@
 """
-What goes wrong between us and a Prometheus server.
+Errors of the Prometheus client.
 
     LaminaError
-    └── PrometheusError       one line: who was asked, what is wrong, what to try
+    └── PrometheusError       one line: the server, what is wrong, what to try
 
-The line holds no query, no header and no credential, and of the server's words no more than `MESSAGE_LIMIT` characters.
+The line contains no query, header or credential, and at most `MESSAGE_LIMIT` characters of the server's own message.
 """
 
 from typing import ClassVar, Final
@@ -12,23 +12,23 @@ from typing import ClassVar, Final
 from lamina.model.errors import LaminaError
 
 MESSAGE_LIMIT: Final = 300
-"""Characters of a server's words that are kept."""
+"""Characters of a server's message that are kept."""
 
-# Why there is no answer.
+# Values of `PrometheusError.reason`.
 UNREACHABLE: Final = "unreachable"
-"""No connection, or it broke, or nothing came in time."""
+"""No connection, a broken connection, or a timeout."""
 REFUSED: Final = "refused"
-"""The server does not know us, or does not want us here."""
+"""The server rejected the credentials, or redirects."""
 BAD_QUERY: Final = "bad-query"
-"""The server does not understand the question, or cannot answer it."""
+"""The server cannot parse or evaluate the query."""
 NOT_USABLE: Final = "not-usable"
-"""What came is no answer of a Prometheus server."""
+"""The response is not one of a Prometheus server."""
 TOO_MUCH: Final = "too-much"
-"""There was more to read than is read."""
+"""The response exceeds a size limit."""
 
 
 class PrometheusError(LaminaError):
-    """A question was not answered; *reason* is one of the constants above."""
+    """A query failed; *reason* is one of the constants above."""
 
     exit_code: ClassVar[int] = 1
 
@@ -41,6 +41,6 @@ class PrometheusError(LaminaError):
 
 
 def one_line(words: str) -> str:
-    """Make words of a stranger fit for a line of our own: no breaks, no control characters, not too many."""
+    """Return untrusted text as one printable line of at most `MESSAGE_LIMIT` characters."""
     cut = words if len(words) <= MESSAGE_LIMIT else words[: MESSAGE_LIMIT - 1] + "…"
     return " ".join("".join(letter if letter.isprintable() else " " for letter in cut).split())

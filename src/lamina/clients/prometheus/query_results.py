@@ -1,11 +1,11 @@
 """
-What a Prometheus server answers, as far as we look at it.
+Results of Prometheus queries, and their decoders.
 
-    instant query    one number for each series, all of one moment: the one at which the server worked them out
-    range query      numbers at several moments for each series
+    instant query    one sample for each series, all at the evaluation time
+    range query      samples at several times for each series
 
-A range of a large cluster has a hundred thousand numbers and more, so its series are read one by one, and who reads them
-can let others run in between. Whatever is wrong with the bytes is a ValueError in words; `client` says who sent them.
+A range query of a large cluster returns more than 100,000 samples. So its series are decoded one by one, and the caller
+can yield to the event loop in between. Decoders raise ValueError; `client` adds the server to the message.
 """
 
 from typing import Final
@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Raw
 
 MOST_SERIES: Final = 50_000
-"""Series of an answer: one for each node of the largest cluster, several times over."""
+"""Series of a result: several for each node of the largest cluster."""
 MOST_SAMPLES: Final = 1_000_000
-"""Numbers of an answer to a range query."""
+"""Samples of a range query's result."""
 LONGEST_NUMBER: Final = 64
 MOST_WARNINGS: Final = 8
 
@@ -24,40 +24,40 @@ Labels = dict[str, str]
 
 
 class InstantSample(msgspec.Struct, frozen=True, gc=False):
-    """One number, and whose it is."""
+    """The value of one series at the evaluation time."""
 
     labels: Labels
     at: float
-    """The moment it was worked out for, in seconds since 1970 by the server's clock."""
+    """The evaluation time, in seconds since 1970 by the server's clock."""
     value: float
-    """May be NaN or infinite."""
+    """Can be NaN or infinite."""
 
 
 class RangeSeries(msgspec.Struct, frozen=True, gc=False):
-    """Numbers at several moments, and whose they are."""
+    """The values of one series over time."""
 
     labels: Labels
     points: tuple[tuple[float, float], ...]
-    """Moments and numbers, in order of time."""
+    """(seconds since 1970, value), in order of time."""
 
 
 class InstantResult(msgspec.Struct, frozen=True):
-    """The answer to an instant query."""
+    """The result of an instant query."""
 
     series: tuple[InstantSample, ...]
     warnings: tuple[str, ...] = ()
-    """What the server says of its own answer; one that was put together from several servers may lack some."""
+    """The server's warnings, for example that a federated result is incomplete."""
 
 
 class RangeResult(msgspec.Struct, frozen=True):
-    """The answer to a range query."""
+    """The result of a range query."""
 
     curves: tuple[RangeSeries, ...]
     warnings: tuple[str, ...] = ()
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
-    """Why the server does not answer, in its own words."""
+    """The server's own error type and message."""
 
     kind: str
     message: str
@@ -104,11 +104,11 @@ _POINT: Final = msgspec.json.Decoder(_Point)
 
 
 class ResultTooLargeError(ValueError):
-    """There is more in an answer than is looked at."""
+    """A result has more series than `MOST_SERIES`."""
 
 
 def read_error_response(body: bytes) -> ErrorResponse | None:
-    """Read what stands in an answer that is no success; None when it is something else."""
+    """Decode the body of an error response; None when it is not Prometheus' error JSON."""
     try:
         found = _REFUSAL.decode(body)
     except (ValueError, RecursionError):
@@ -117,37 +117,37 @@ def read_error_response(body: bytes) -> ErrorResponse | None:
 
 
 def read_instant(body: bytes) -> InstantResult:
-    """Read the answer to an instant query: a vector, or a number that belongs to nobody."""
+    """Decode the result of an instant query: a vector, or a scalar, which gets empty labels."""
     data, warnings = _opened(body)
     try:
         if data.result_type == "scalar":
             at, value = _POINT.decode(data.result)
             return InstantResult((InstantSample({}, at, _number(value)),), warnings)
         if data.result_type != "vector":
-            raise ValueError(f"expected one number for each series and got a {data.result_type[:40]}")
+            raise ValueError(f"expected a vector or a scalar, got a {data.result_type[:40]}")
         found = _VECTOR.decode(data.result)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if len(found) > MOST_SERIES:
-        raise ResultTooLargeError(f"{len(found)} series, more than the {MOST_SERIES} that are looked at")
+        raise ResultTooLargeError(f"{len(found)} series, more than the limit of {MOST_SERIES}")
     return InstantResult(
         tuple(InstantSample(one.metric, one.value[0], _number(one.value[1])) for one in found), warnings
     )
 
 
 def open_range(body: bytes) -> tuple[list[Raw], tuple[str, ...]]:
-    """Take the answer to a range query apart into series, which are not read yet, and warnings."""
+    """Split the result of a range query into its undecoded series and the server's warnings."""
     data, warnings = _opened(body)
     if data.result_type != "matrix":
-        raise ValueError(f"expected numbers over time and got a {data.result_type[:40]}")
+        raise ValueError(f"expected a matrix, got a {data.result_type[:40]}")
     found = _UNREAD.decode(data.result)
     if len(found) > MOST_SERIES:
-        raise ResultTooLargeError(f"{len(found)} series, more than the {MOST_SERIES} that are looked at")
+        raise ResultTooLargeError(f"{len(found)} series, more than the limit of {MOST_SERIES}")
     return found, warnings
 
 
 def read_curve(data: Raw) -> RangeSeries:
-    """Read one series of a range."""
+    """Decode one series of a range query."""
     try:
         found = _MATRIX.decode(data)
     except RecursionError:
@@ -161,12 +161,12 @@ def _opened(body: bytes) -> tuple[_Data, tuple[str, ...]]:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if envelope.status != "success" or envelope.data is None:
-        raise ValueError(f"it says {envelope.status[:40]!r} and has no result")
+        raise ValueError(f"its status is {envelope.status[:40]!r} and it has no result")
     return envelope.data, tuple((envelope.warnings or [])[:MOST_WARNINGS])
 
 
 def _number(text: str) -> float:
-    """Read a number as Prometheus writes it: ``1.5``, ``NaN``, ``+Inf``."""
+    """Parse a number as Prometheus writes it: ``1.5``, ``NaN``, ``+Inf``."""
     if len(text) > LONGEST_NUMBER:
         raise ValueError("a number is too long")
     return float(text)

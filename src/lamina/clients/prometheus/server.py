@@ -1,9 +1,9 @@
 """
-Which server is asked, and who we are to it: an address, and files with a token, a password, authorities.
+Address and credentials of a Prometheus server: URL, token or password file, CA file.
 
-Files are read again before every request, because a cluster replaces them; there are a few requests a minute. A file
-that cannot be used for a moment leaves what was read before in use. Only the first reading raises. No secret is ever part
-of a message or a repr.
+Files are read again before every request, because Kubernetes rotates them; there are only a few requests a minute. When
+a file is unreadable for a moment, the last good content stays in use. Only the first read raises. No secret is part of
+a message or a repr.
 """
 
 import base64
@@ -27,70 +27,70 @@ _PLAIN: Final = re.compile(r"[\x21-\x7e]*")
 
 
 class PrometheusServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A Prometheus server, or whatever answers like one."""
+    """A Prometheus server, or one with the same HTTP API."""
 
     url: str
-    """Where it is, as ``http://prometheus.monitoring:9090``; what its API's paths begin with is left off."""
+    """For example ``http://prometheus.monitoring:9090``, without ``/api/v1``."""
     token_file: Path | None = None
-    """Holds a bearer token."""
+    """Contains a bearer token."""
     user: str = ""
-    """With *password_file*: basic authentication."""
+    """For basic authentication, together with *password_file*."""
     password_file: Path | None = None
     ca_file: Path | None = None
-    """Whom to believe that it is the server; None: the authorities of the system."""
+    """CA bundle to verify the server with; None uses the system's."""
 
 
 def checked_url(url: str) -> str:
-    """Take the address of a server, without a slash at its end. Raises ValueError in words for whoever wrote it."""
+    """Return the server's URL without a trailing slash. Raises ValueError with a message for the user."""
     if len(url) > LONGEST_URL or not _PLAIN.fullmatch(url):
-        raise ValueError("is no address; write it as http://prometheus.monitoring:9090")
+        raise ValueError("is not a usable URL; write it as http://prometheus.monitoring:9090")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError("is no address: host or port make no sense") from None
+        raise ValueError("is not a usable URL: host or port is not valid") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ValueError("is no address; write it as http://prometheus.monitoring:9090")
+        raise ValueError("is not a usable URL; write it as http://prometheus.monitoring:9090")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("has a password in it; name the user and a file with the password instead")
+        raise ValueError("contains a password; name the user and a file with the password instead")
     if parts.query or parts.fragment:
-        raise ValueError("has a query in it: end it before the question mark")
+        raise ValueError("contains a query: end it before the question mark")
     path = parts.path.rstrip("/")
     if path.endswith(API):
-        raise ValueError(f"ends in {API}; leave that off, it is added")
+        raise ValueError(f"ends in {API}; remove that, it is added")
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
 class PrometheusLogin:
-    """What to show with a request, always from the newest files that could be used."""
+    """Authorization header and TLS context, from the newest readable files."""
 
     def __init__(self, server: PrometheusServer) -> None:
-        """Read everything for the first time. Raises InputError."""
+        """Read all files for the first time. Raises InputError."""
         self.url = _url(server)
         if server.token_file is not None and (server.user or server.password_file is not None):
-            raise InputError.one("Prometheus", "a token and a password are two ways to say who we are; choose one")
+            raise InputError.one("Prometheus", "both a token and a password are configured; choose one")
         if bool(server.user) != (server.password_file is not None):
-            raise InputError.one("Prometheus", "a user and a file with the password belong together; name both")
+            raise InputError.one("Prometheus", "a user and a password file are needed together; name both")
         if server.ca_file is not None and self.url.startswith("http:"):
-            raise InputError.one(str(server.ca_file), "there is nothing to verify without TLS; write https, or drop it")
+            raise InputError.one(str(server.ca_file), "a CA file has no use without TLS; write https, or remove it")
         self._server = server
         self.troubles = 0
-        """How often a file could not be used, and what was read before stayed in use."""
+        """How often a file was unreadable and its last good content stayed in use."""
         self._authorities: bytes | None = None
         self._tls: ssl.SSLContext | bool = True
         self._headers: dict[str, str] = {}
         self._read()
 
     def __repr__(self) -> str:
-        return f"Login({self.url!r})"
+        return f"PrometheusLogin({self.url!r})"
 
     @property
     def host(self) -> str:
-        """How the server is called in messages."""
+        """Host and port of the server, for messages."""
         return urlsplit(self.url).netloc
 
     def current(self) -> tuple[dict[str, str], ssl.SSLContext | bool]:
-        """Give the headers that say who we are, and the TLS side (True: as usual); the same object while nothing changed."""
+        """Return the headers and the TLS context (True: system defaults); the context changes only with the CA file."""
         try:
             self._read()
         except InputError:
@@ -119,7 +119,7 @@ def _url(server: PrometheusServer) -> str:
     try:
         return checked_url(server.url)
     except ValueError as error:
-        raise InputError.one("the address of Prometheus", str(error)) from None
+        raise InputError.one("Prometheus address", str(error)) from None
 
 
 def _secret(path: Path, what: str, shape: re.Pattern[str] = _WRITABLE) -> str:
@@ -128,19 +128,19 @@ def _secret(path: Path, what: str, shape: re.Pattern[str] = _WRITABLE) -> str:
     except ValueError:
         raise InputError.one(str(path), f"the {what} is not text") from None
     if not shape.fullmatch(text):
-        raise InputError.one(str(path), f"holds no {what}, or one of several lines; write it on one line")
+        raise InputError.one(str(path), f"expected one line with a {what}: it is empty or has several lines")
     return text
 
 
 def _trusting(path: Path, authorities: bytes) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # As Go's programs do, Prometheus among them: what is in the file is trusted as it is.
+    # As in Go programs, Prometheus among them: every certificate in the file is a trust anchor.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     try:
-        # Certificates are ASCII; what people write between them is not, and does not matter.
+        # Certificates are ASCII; comments between them need not be.
         context.load_verify_locations(cadata=authorities.decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError):
-        raise InputError.one(str(path), "holds no certificates that can be read: expected PEM") from None
+        raise InputError.one(str(path), "contains no readable certificates: expected PEM") from None
     return context

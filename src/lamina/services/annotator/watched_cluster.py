@@ -99,9 +99,9 @@ class WatchedCluster:
 
     def pods(self) -> Iterable[Pod]:
         """Pods that have not ended."""
-        pods: Iterable[Pod] = self._intake.reflectors[PODS.resource.kind].mirror.items()
+        pods: Iterable[Pod] = self._intake.reflectors[PODS.resource.kind].store.items()
         return pods
 
     def _machines(self) -> Iterable[NodeReadiness]:
-        machines: Iterable[NodeReadiness] = self._intake.reflectors[NODE_READINESS.resource.kind].mirror.items()
+        machines: Iterable[NodeReadiness] = self._intake.reflectors[NODE_READINESS.resource.kind].store.items()
         return machines

@@ -142,10 +142,10 @@ class ImageLayersGC:
 
     async def _used(self) -> set[Digest] | None:
         """Return the images that nodes hold or pods want; None when that is not known."""
-        mirror = self._intake.reflectors[NODE_LAYERS.resource.kind].mirror
+        mirror = self._intake.reflectors[NODE_LAYERS.resource.kind].store
         if not await self._all_reports(len(mirror)):
             return None
-        nodes = {node.name: node.platform for node in self._intake.reflectors[NODES.resource.kind].mirror.items()}
+        nodes = {node.name: node.platform for node in self._intake.reflectors[NODES.resource.kind].store.items()}
         silent = {node: report for node, report in self._reports.items() if node in nodes}
         self._reports = silent | {report.node: report for report in mirror.items()}
         used: set[Digest] = set()
@@ -156,7 +156,7 @@ class ImageLayersGC:
             if breath.due():
                 await breath.pause()
         platforms = set(nodes.values())
-        pods = list(self._intake.reflectors[PODS.resource.kind].mirror.items())
+        pods = list(self._intake.reflectors[PODS.resource.kind].store.items())
         for name in {name for pod in pods for name in pod.images}:
             used.update(self._meant(name, platforms))
             if breath.due():

@@ -128,4 +128,4 @@ def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch, capsys, tmp_pat
     kubeconfig = saved(tmp_path / "kubeconfig", config(cluster={"server": "http://127.0.0.1:1"}))
     assert 1 == lamina(monkeypatch, "from-cluster", tmp_path / "c.jsonl", "--kubeconfig", kubeconfig)
     (line,) = capsys.readouterr().err.splitlines()
-    assert "no connection" in line
+    assert "connection failed" in line

@@ -177,10 +177,10 @@ def test_once_prints_json_of_the_promised_shape(monkeypatch, capsys, runtime):
 
 
 def test_once_in_trouble_is_one_line_and_the_exit_code_says_so(monkeypatch, capsys, runtime):
-    runtime.append(RuntimeSourceError("auto", "no runtime was found: tried /run/x"))
+    runtime.append(RuntimeSourceError("auto", "no runtime found: tried /run/x"))
 
     assert 1 == lamina(monkeypatch, "--once")
-    assert "auto: no runtime was found: tried /run/x\n" == one_line(capsys)
+    assert "auto: no runtime found: tried /run/x\n" == one_line(capsys)
 
 
 def looked(source: ScriptedSource, capsys) -> list[dict[str, Any]]:

@@ -47,7 +47,7 @@ async def runtime():
 
 
 def listening(path):
-    """A socket at which nobody answers."""
+    """A socket at which no response."""
     one = socket.socket(socket.AF_UNIX)
     one.bind(str(path))
     return one
@@ -102,7 +102,7 @@ async def test_a_containerd_that_answers_too_late_is_asked_again_and_not_taken_f
     async def version(self):
         asked.append(self.socket)
         if len(asked) == 1:
-            raise RuntimeSourceError("containerd", "Version: no answer within 10 s")
+            raise RuntimeSourceError("containerd", "Version: no response in 10 s")
         return "2.4.2"
 
     monkeypatch.setattr(containerd_client.ContainerdClient, "version", version)
@@ -115,11 +115,11 @@ async def test_a_containerd_that_never_answers_for_itself_is_no_runtime(runtime,
     runtime.name = "containerd"
 
     async def version(self):
-        raise RuntimeSourceError("containerd", "Version: no answer within 10 s")
+        raise RuntimeSourceError("containerd", "Version: no response in 10 s")
 
     monkeypatch.setattr(containerd_client.ContainerdClient, "version", version)
 
-    with pytest.raises(RuntimeSourceError, match="no answer within 10 s"):
+    with pytest.raises(RuntimeSourceError, match="no response in 10 s"):
         await kind("auto", socket=runtime.socket)
     assert CriSource is await kind("cri", socket=runtime.socket)
 
@@ -131,7 +131,7 @@ async def test_a_runtime_is_found_at_a_usual_place(places, runtime):
 
 
 async def test_what_is_asked_for_is_not_replaced_by_something_lesser(places, runtime):
-    with pytest.raises(RuntimeSourceError, match="no runtime was found"):
+    with pytest.raises(RuntimeSourceError, match="no runtime found"):
         await kind("containerd", socket=runtime.socket)
 
 
@@ -153,7 +153,7 @@ async def test_every_place_that_was_tried_is_said(places):
 
 @pytest.mark.parametrize("wanted", ["auto", "containerd", "crio", "cri"])
 async def test_where_nothing_is_the_usual_places_are_said(places, wanted):
-    with pytest.raises(RuntimeSourceError, match=r"no runtime was found: .*run/\w+.*; say where it is") as caught:
+    with pytest.raises(RuntimeSourceError, match=r"no runtime found: .*run/\w+.*; name its socket") as caught:
         await kind(wanted)
     assert "\n" not in str(caught.value)
 
@@ -162,7 +162,7 @@ async def test_a_socket_that_is_none_is_said_once(places):
     with pytest.raises(RuntimeSourceError) as caught:
         await kind("auto", socket=places / "none.sock")
 
-    assert 1 == str(caught.value).count("none.sock is no socket: see whether the runtime runs")
+    assert 1 == str(caught.value).count("none.sock is not a socket; check that the runtime runs")
 
 
 async def test_there_is_no_other_way_to_look():

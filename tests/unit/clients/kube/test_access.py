@@ -103,16 +103,16 @@ async def test_headers_can_be_changed_by_who_asked_for_them(access):
 @pytest.mark.parametrize(
     ("user", "expected"),
     [
-        pytest.param({"token": f"{CANARY}\nX: y"}, "token: the token has characters that cannot stand", id="two lines"),
+        pytest.param({"token": f"{CANARY}\nX: y"}, "token: the token has characters that a header cannot contain", id="two lines"),
         pytest.param({"token": f"{CANARY}\r"[:-1] + "\x00"}, "token: the token has characters", id="NUL"),
         pytest.param({"token": f"{CANARY} {CANARY}"}, "token: the token has characters", id="a space"),
         pytest.param({"token": CANARY + "x" * 70_000}, "token: the token is too long; at most 64 KiB", id="long"),
         pytest.param({"token": 5}, "users[0].user.token: expected text; put it in quotes", id="a number"),
-        pytest.param({"token": CANARY, "username": "a"}, "there is a username or password as well", id="two ways"),
-        pytest.param({"auth-provider": {"name": "gcp"}}, "'gcp' is not supported, nor by kubectl any more; install gke", id="gcp"),
-        pytest.param({"auth-provider": {"name": "x"}}, "'x' is not supported, nor by kubectl any more; use its", id="other"),
+        pytest.param({"token": CANARY, "username": "a"}, "a username or password is given as well", id="two ways"),
+        pytest.param({"auth-provider": {"name": "gcp"}}, "'gcp' is not supported, as in kubectl; install gke", id="gcp"),
+        pytest.param({"auth-provider": {"name": "x"}}, "'x' is not supported, as in kubectl; use its", id="other"),
         pytest.param({"tokenFile": "absent"}, "absent: cannot be read: no such file or directory", id="no token file"),
-        pytest.param({"tokenFile": "config"}, "config: the token has characters that cannot", id="no token in it"),
+        pytest.param({"tokenFile": "config"}, "config: the token has characters that a header cannot", id="no token in it"),
         pytest.param({"client-certificate": "a"}, "its key is missing; add client-key", id="no key"),
         pytest.param(
             {"client-certificate-data": "?", "client-key-data": "?"},
@@ -121,23 +121,23 @@ async def test_headers_can_be_changed_by_who_asked_for_them(access):
         ),
         pytest.param(
             {"client-certificate-data": encoded(CANARY.encode()), "client-key-data": encoded(CANARY.encode())},
-            "the client certificate and its key cannot be used",
+            "the client certificate and its key are unusable",
             id="no certificate",
         ),
         pytest.param(
             {"client-certificate-data": encoded(CERTIFICATE), "client-key-data": encoded(client_certificate(1)[1])},
-            "cannot be used (key values mismatch); check that they belong together",
+            "unusable (key values mismatch); check that they belong together",
             id="another's key",
         ),
-        pytest.param({"as-groups": ["x"]}, "need a name to go with; add `as`", id="groups of nobody"),
-        pytest.param({"as": "x", "as-groups": ["y", "z"]}, "only one group can be acted as", id="two groups"),
-        pytest.param({"as": "x\r\ny"}, "as: what to act as must be printable ASCII", id="a line break in a name"),
+        pytest.param({"as-groups": ["x"]}, "need a user name; add `as`", id="groups of nobody"),
+        pytest.param({"as": "x", "as-groups": ["y", "z"]}, "only one group is supported", id="two groups"),
+        pytest.param({"as": "x\r\ny"}, "as: impersonation values must be printable ASCII", id="a line break in a name"),
         pytest.param({"exec": {**PLUGIN, "apiVersion": "client.authentication.k8s.io/v1alpha1"}}, "use client.authentication.k8s.io/v1 or", id="old plugin"),
         pytest.param({"exec": {**PLUGIN, "command": ""}}, "exec.command: the plugin has no command", id="no command"),
-        pytest.param({"exec": {**PLUGIN, "interactiveMode": "Always"}}, "the plugin wants a terminal", id="terminal"),
+        pytest.param({"exec": {**PLUGIN, "interactiveMode": "Always"}}, "the plugin needs a terminal", id="terminal"),
         pytest.param({"exec": {**PLUGIN, "env": [{"value": "x"}]}}, "env: every variable needs a name", id="no name"),
         pytest.param({"exec": {**PLUGIN, "args": [5]}}, "args: expected a list of texts", id="numbers"),
-        pytest.param({"exec": 5}, "users[0].user.exec: expected fields with names", id="no plugin"),
+        pytest.param({"exec": 5}, "users[0].user.exec: expected a mapping", id="no plugin"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_that_names_its_place_and_shows_no_secret(access, user, expected):
@@ -158,12 +158,10 @@ def test_a_mistake_is_one_line_that_names_its_place_and_shows_no_secret(access, 
         ),
         pytest.param({"insecure-skip-tls-verify": "yes!"}, "expected true or false", id="not a flag"),
         pytest.param({"certificate-authority": "absent"}, "absent: cannot be read", id="absent"),
-        pytest.param(
-            {"certificate-authority": "config"}, "config: holds no certificates that can be read", id="no PEM"
-        ),
+        pytest.param({"certificate-authority": "config"}, "config: contains no readable certificates", id="no PEM"),
         pytest.param(
             {"certificate-authority-data": encoded(b"x")},
-            "certificate-authority-data: holds no cert",
+            "certificate-authority-data: contains no readable cert",
             id="no PEM in it",
         ),
     ],
@@ -260,7 +258,7 @@ def test_an_encrypted_key_is_told_and_nobody_is_asked_for_its_passphrase(access)
     )
     user = {"client-certificate-data": encoded(CERTIFICATE), "client-key-data": encoded(locked)}
 
-    assert "the key is encrypted, and there is nobody to ask" in said(access, user=user)
+    assert "the key is encrypted and no prompt is possible" in said(access, user=user)
 
 
 def test_an_access_can_be_put_together_by_hand():

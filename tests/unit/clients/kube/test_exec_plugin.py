@@ -67,9 +67,9 @@ def program(tmp_path):
 
 @pytest.fixture
 def plugin(program, clock):
-    def make(pace=ExecTimings(), **parts) -> ExecPlugin:  # noqa: B008  frozen
+    def make(timings=ExecTimings(), **parts) -> ExecPlugin:  # noqa: B008  frozen
         command = ExecCommand(**{"version": V1, "program": str(program.path), "place": "config: exec", **parts})
-        return ExecPlugin(command, pace=pace, clock=clock, wall=lambda: 0.0)
+        return ExecPlugin(command, timings=timings, clock=clock, wall=lambda: 0.0)
 
     return make
 
@@ -251,7 +251,7 @@ async def test_a_plugin_whose_credentials_are_always_refused_is_not_run_in_a_loo
         clock.pass_by(0.1)
 
     assert 10 == asked.runs
-    assert "the server does not take what it gives" in await problem(asked)
+    assert "the server rejects its credentials" in await problem(asked)
 
 
 # --------------------------------------------------------------------------------------------------- what goes wrong
@@ -263,22 +263,24 @@ async def test_a_plugin_whose_credentials_are_always_refused_is_not_run_in_a_loo
         pytest.param("sys.exit(3)", "it ended with exit code 3 (config: exec)", id="exit code"),
         pytest.param("print('no login', file=sys.stderr); sys.exit(1)", "exit code 1: no login", id="its last words"),
         pytest.param(f"print('{CANARY}', file=sys.stderr); sys.exit(1)", "exit code 1: [...]", id="a secret in them"),
-        pytest.param(f"print('{CANARY}')", "what it printed is not an ExecCredential in JSON", id="no JSON"),
-        pytest.param(f"print('{answer(token=5)}')", "what it printed is not an ExecCredential", id="a number"),
-        pytest.param(f"print('{answer('v2', token=CANARY)}')", f"it does not speak {V1}; update it", id="version"),
+        pytest.param(f"print('{CANARY}')", "its output is not an ExecCredential in JSON", id="no JSON"),
+        pytest.param(f"print('{answer(token=5)}')", "its output is not an ExecCredential", id="a number"),
+        pytest.param(
+            f"print('{answer('v2', token=CANARY)}')", f"its output is not of version {V1}; update it", id="version"
+        ),
         pytest.param(f"print('{answer()}')", "it printed neither a token nor a certificate", id="nothing"),
         pytest.param(f"print('{answer(clientKeyData=CANARY, token='t')}')", "or a key without a certificate", id="key"),
         pytest.param(f"print({answer(token=CANARY + chr(10) + 'x')!r})", "the token has characters that", id="lines"),
         pytest.param(
             f"print('{answer(clientCertificateData='x', clientKeyData=CANARY)}')",
-            "and its key cannot be used",
+            "and its key are unusable",
             id="PEM",
         ),
         pytest.param(
-            f"print('{answer(token=CANARY, expirationTimestamp=at(0))}')", "has expired already", id="expired"
+            f"print('{answer(token=CANARY, expirationTimestamp=at(0))}')", "has already expired", id="expired"
         ),
         pytest.param("print('x' * (2 << 20))", "it printed more than 1024 KiB", id="too much"),
-        pytest.param("import time; time.sleep(60)", "it did not answer within 0.5 s", id="too slow"),
+        pytest.param("import time; time.sleep(60)", "no output within 0.5 s", id="too slow"),
         pytest.param("import os; os.kill(os.getpid(), 9)", "it ended with exit code -9", id="killed"),
     ],
 )
@@ -294,7 +296,7 @@ async def test_what_goes_wrong_is_told_in_one_line_without_a_secret(plugin, prog
 async def test_a_program_that_is_not_there_is_told_with_its_hint(plugin):
     line = await problem(plugin(program="no-such-program-here", hint="get it\nfrom \x1b[1mus"))
 
-    assert "the program is not there: get it from [1mus (config: exec)" in line
+    assert "the program was not found: get it from [1mus (config: exec)" in line
 
 
 async def test_a_program_that_cannot_be_executed_is_told(plugin, program):
@@ -321,7 +323,7 @@ async def test_a_plugin_that_leaves_its_output_open_to_another_is_not_waited_for
         f"import subprocess\nsubprocess.Popen(['sleep', '3'], start_new_session=True)\nprint({answer(token='t')!r})"
     )
 
-    assert "it did not answer within 0.5 s" in await problem(plugin(ExecTimings(patience=0.5)))
+    assert "no output within 0.5 s" in await problem(plugin(ExecTimings(patience=0.5)))
 
 
 def is_running(pid: int) -> bool:

@@ -42,9 +42,9 @@ def test_the_address_comes_from_the_environment(host, expected):
 @pytest.mark.parametrize(
     ("host", "port", "expected"),
     [
-        pytest.param("a/b", "443", "$KUBERNETES_SERVICE_HOST: expected an address or a name", id="host"),
-        pytest.param("h", "70000", "$KUBERNETES_SERVICE_PORT: expected the number of a port", id="too large"),
-        pytest.param("h", "https", "$KUBERNETES_SERVICE_PORT: expected the number of a port", id="no number"),
+        pytest.param("a/b", "443", "$KUBERNETES_SERVICE_HOST: expected an IP address or a host name", id="host"),
+        pytest.param("h", "70000", "$KUBERNETES_SERVICE_PORT: expected a port number from 1 to 65535", id="too large"),
+        pytest.param("h", "https", "$KUBERNETES_SERVICE_PORT: expected a port number from 1 to 65535", id="no number"),
     ],
 )
 def test_an_address_that_cannot_be_used_is_told(host, port, expected):

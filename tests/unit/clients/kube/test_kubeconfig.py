@@ -99,9 +99,9 @@ def test_a_mistake_in_an_entry_that_is_not_chosen_does_no_harm(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("kind: Pod\n", ":1: kind: is 'Pod', and a kubeconfig's is Config", id="something else"),
+        pytest.param("kind: Pod\n", ":1: kind: is 'Pod', expected Config", id="something else"),
         pytest.param("a: [1\n", ":1: not valid YAML: a value or a ',' is missing", id="not YAML"),
-        pytest.param("- 1\n", ":1: expected fields with names", id="a list"),
+        pytest.param("- 1\n", ":1: expected a mapping", id="a list"),
         pytest.param("kind: Config\nkind: Config\n", ":2: kind: written twice in one mapping", id="twice"),
         pytest.param("contexts: 5\ncurrent-context: x\n", ":1: contexts: expected a list", id="not a list"),
         pytest.param("kind: Config\n", ": no current context; choose one with --context", id="no context"),
@@ -119,7 +119,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(kubeconfig, "FILE_LIMIT", 1024)
     (tmp_path / "config").write_text("#" * 1025)
 
-    assert f"{tmp_path / 'config'}: too large for a kubeconfig; at most 1 KiB are read" == said(tmp_path / "config")
+    assert f"{tmp_path / 'config'}: too large for a kubeconfig; at most 1 KiB are allowed" == said(tmp_path / "config")
 
 
 def test_bytes_that_are_no_text_are_told(tmp_path):
@@ -152,7 +152,7 @@ def test_aliases_cannot_blow_a_file_up(tmp_path):
         pytest.param({"server": "https://"}, "server: cannot be used as an address", id="no host"),
         pytest.param({"server": "https://h:99999"}, "server: cannot be used as an address", id="no such port"),
         pytest.param({"server": "https://h\r\nX: y"}, "server: cannot be used as an address", id="line break"),
-        pytest.param({"server": "https://me@host"}, "server: may hold no user, query or fragment", id="a user in it"),
+        pytest.param({"server": "https://me@host"}, "server: contains a user, query or fragment", id="a user in it"),
         pytest.param({"proxy-url": "http://p:1"}, "proxy-url: proxies are not supported; remove it", id="proxy"),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_server_that_cannot_be_asked_is_told(tmp_path, change, expected):
         pytest.param({"cluster": "other"}, "there is no cluster 'other'; choose from c", id="cluster"),
         pytest.param({"user": "cc"}, "there is no user 'cc'; choose from c", id="user"),
         pytest.param({"cluster": ""}, "contexts[0].context.cluster: the context names no cluster", id="no cluster"),
-        pytest.param({"namespace": "A/B"}, "namespace: 'A/B' is no name of a namespace", id="namespace"),
+        pytest.param({"namespace": "A/B"}, "namespace: 'A/B' is not a valid namespace name", id="namespace"),
     ],
 )
 def test_what_a_context_names_must_be_there(tmp_path, part, expected):
@@ -182,7 +182,7 @@ def test_a_name_that_is_there_twice_in_one_file_is_told(tmp_path):
     document = config()
     document["users"].append(document["users"][0])
 
-    assert "users[1].name: the user 'c' is there twice; remove one" in said(saved(tmp_path / "c", document))
+    assert "users[1].name: the user 'c' is defined twice; remove one" in said(saved(tmp_path / "c", document))
 
 
 def test_a_context_that_is_absent_is_told_with_those_that_are_there(tmp_path):

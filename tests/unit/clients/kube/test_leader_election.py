@@ -305,9 +305,9 @@ async def test_a_lease_that_another_took_is_not_given_back(me, server):
 @pytest.mark.parametrize(
     ("terms", "expected"),
     [
-        pytest.param({"lease": 10.0}, "each has to be longer than the next", id="lease not longer than renew"),
-        pytest.param({"retry": 9.0}, "each has to be longer than the next", id="retry too long"),
-        pytest.param({"retry": 0.0}, "each has to be longer than the next", id="no retry"),
+        pytest.param({"lease": 10.0}, "need lease > renew", id="lease not longer than renew"),
+        pytest.param({"retry": 9.0}, "need lease > renew", id="retry too long"),
+        pytest.param({"retry": 0.0}, "need lease > renew", id="no retry"),
     ],
 )
 def test_terms_that_do_not_fit_together_are_refused(terms, expected):

@@ -104,7 +104,7 @@ async def test_a_status_in_place_of_a_page_is_a_refusal():
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"items":7}', b"", b"[" * 100_000])
 async def test_what_is_no_list_is_said_to_be_none(body):
-    with pytest.raises(UnreachableError, match="the answer is no list"):
+    with pytest.raises(UnreachableError, match="the response is not a list"):
         await listed(Saying(body))
 
 

@@ -118,7 +118,7 @@ async def test_before_the_first_list_is_complete_nothing_is_synced():
 
     assert not mirror.synced
     assert started == mirror.stale_since
-    assert 1 == len(mirror.mirror)
+    assert 1 == len(mirror.store)
 
 
 async def test_a_sink_that_asks_when_it_is_told_hears_that_all_is_there():

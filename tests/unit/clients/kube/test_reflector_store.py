@@ -110,7 +110,7 @@ def test_an_object_that_cannot_be_read_is_counted_and_told_once(caplog):
 
     assert {"d/a": 1} == told.keeper.things
     assert 2 == told.counts.undecodable, "one for each version"
-    assert ["object cannot be read"] == [record.getMessage() for record in caplog.records]
+    assert ["object not decodable"] == [record.getMessage() for record in caplog.records]
     assert "d/b" == caplog.records[0].__dict__["object"]
 
 

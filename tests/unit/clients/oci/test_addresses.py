@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.clients.oci.addresses import judge, judge_text
+from lamina.clients.oci.addresses import rejection_reason, rejection_reason_of
 
 PUBLIC_TEXT = """
 1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 93.184.216.34 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 151.101.1.1
@@ -50,29 +50,29 @@ def test_the_table_has_more_than_a_hundred_addresses():
 
 @pytest.mark.parametrize("text", PUBLIC)
 def test_a_public_address_may_be_connected_to(text):
-    assert judge_text(text) == ""
+    assert rejection_reason_of(text) == ""
 
 
 @pytest.mark.parametrize("text", PRIVATE)
 def test_a_private_address_may_be_connected_to_only_where_that_is_configured(text):
-    assert judge_text(text) != ""
-    assert judge_text(text, private=True) == ""
+    assert rejection_reason_of(text) != ""
+    assert rejection_reason_of(text, private=True) == ""
 
 
 @pytest.mark.parametrize("text", NEVER)
 def test_no_configuration_allows_an_address_where_no_registry_can_be(text):
-    assert judge_text(text) != ""
-    assert judge_text(text, private=True) != ""
+    assert rejection_reason_of(text) != ""
+    assert rejection_reason_of(text, private=True) != ""
 
 
 @pytest.mark.parametrize("text", ["", *NO_ADDRESSES])
 def test_what_is_no_address_is_refused(text):
-    assert judge_text(text, private=True) == "no address"
+    assert rejection_reason_of(text, private=True) == "no address"
 
 
 def test_an_address_with_a_zone_is_on_a_link():
-    assert judge_text("fe80::1%eth0") == "link-local"
-    assert judge_text("2606:4700::1111%eth0") == "link-local"
+    assert rejection_reason_of("fe80::1%eth0") == "link-local"
+    assert rejection_reason_of("2606:4700::1111%eth0") == "link-local"
 
 
 @pytest.mark.parametrize("text", ["198.51.101.7", "::ffff:198.51.101.7", "64:ff9b::198.51.101.7", "2002:c633:6507::"])
@@ -80,21 +80,21 @@ def test_networks_of_pods_and_services_can_be_refused(text):
     """Also inside another address."""
     refused = [ipaddress.ip_network("198.51.101.0/24"), ipaddress.ip_network("2a00::/16")]
 
-    assert judge_text(text, refused=refused) != ""
-    assert judge_text(text, private=True, refused=refused) == ""
+    assert rejection_reason_of(text, refused=refused) != ""
+    assert rejection_reason_of(text, private=True, refused=refused) == ""
 
 
 @given(ADDRESSES)
 def test_what_is_allowed_to_everybody_is_allowed_to_private_registries(address):
-    if judge(address) == "":
-        assert judge(address, private=True) == ""
+    if rejection_reason(address) == "":
+        assert rejection_reason(address, private=True) == ""
 
 
 @given(ADDRESSES)
 def test_what_python_calls_not_global_is_never_public(address):
     carries = address.version == 6 and (address.ipv4_mapped or address in ipaddress.ip_network("64:ff9b::/96"))
     if not carries and not address.is_global:
-        assert judge(address) != ""
+        assert rejection_reason(address) != ""
 
 
 @given(st.ip_addresses(v=4))
@@ -105,17 +105,17 @@ def test_an_address_inside_another_is_judged_like_itself(address):
         ipaddress.IPv6Address((0x64_FF9B << 96) | number),
         ipaddress.IPv6Address((0x2002 << 112) | (number << 80) | 1),
     ]
-    if judge(address) != "":
-        assert "" not in [judge(one) for one in wrapped]
-    if judge(address, private=True) != "":
-        assert "" not in [judge(one, private=True) for one in wrapped]
+    if rejection_reason(address) != "":
+        assert "" not in [rejection_reason(one) for one in wrapped]
+    if rejection_reason(address, private=True) != "":
+        assert "" not in [rejection_reason(one, private=True) for one in wrapped]
 
 
-@given(st.ip_addresses(v=4).filter(lambda one: judge(one) == ""))
+@given(st.ip_addresses(v=4).filter(lambda one: rejection_reason(one) == ""))
 def test_a_public_address_behind_nat64_is_public(address):
-    assert judge(ipaddress.IPv6Address((0x64_FF9B << 96) | int(address))) == ""
+    assert rejection_reason(ipaddress.IPv6Address((0x64_FF9B << 96) | int(address))) == ""
 
 
 @given(st.text(max_size=40))
 def test_any_text_gets_an_answer(text):
-    assert isinstance(judge_text(text), str)
+    assert isinstance(rejection_reason_of(text), str)

@@ -85,13 +85,13 @@ async def test_what_it_failed_at_is_kept_for_a_minute(install):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        pytest.param("#!/bin/sh\necho canary\n", "is no credential in JSON", id="no JSON"),
+        pytest.param("#!/bin/sh\necho canary\n", "is not a credential in JSON", id="no JSON"),
         pytest.param(
-            '#!/bin/sh\necho \'{"Secret": 5, "Username": "canary"}\'\n', "is no credential in JSON", id="shape"
+            '#!/bin/sh\necho \'{"Secret": 5, "Username": "canary"}\'\n', "is not a credential in JSON", id="shape"
         ),
-        pytest.param('#!/bin/sh\necho \'{"Username": "canary"}\'\n', "is no credential", id="no secret"),
+        pytest.param('#!/bin/sh\necho \'{"Username": "canary"}\'\n', "contains no secret", id="no secret"),
         pytest.param(
-            '#!/bin/sh\nprintf \'{"Secret": "canary\\\\r\\\\nX: y"}\'\n', "is no credential", id="line breaks"
+            '#!/bin/sh\nprintf \'{"Secret": "canary\\\\r\\\\nX: y"}\'\n', "contains no secret", id="line breaks"
         ),
         pytest.param("#!/bin/sh\necho canary >&2; exit 3\n", "exit code 3", id="fails"),
         pytest.param(
@@ -112,7 +112,7 @@ async def test_a_helper_that_takes_too_long_is_ended_with_its_children(install, 
     monkeypatch.setattr(credential_helper, "PATIENCE", 0.3)
     path = install('#!/bin/sh\nsh -c "echo \\$\\$ > $0.child; sleep 3600" &\nwait\n')
 
-    assert "did not answer in time" in await refusal(CredentialHelpers(Clock()))
+    assert "no output in time" in await refusal(CredentialHelpers(Clock()))
     child = int(path.with_name(f"{path.name}.child").read_text())
     async with asyncio.timeout(20):
         while is_running(child):
@@ -123,7 +123,7 @@ async def test_a_helper_that_takes_too_long_is_ended_with_its_children(install, 
 async def test_a_helper_that_is_not_on_the_path_is_told(install, name):
     install(GIVES)
 
-    assert "no such program on the PATH" in await refusal(
+    assert "the program is not on the PATH" in await refusal(
         CredentialHelpers(Clock()), CredentialHelper(name, "registry.example")
     )
 
@@ -133,4 +133,4 @@ async def test_folders_that_depend_on_where_we_are_do_not_count(install, tmp_pat
     monkeypatch.chdir(tmp_path)
     for path in (".", "", f".{os.pathsep}"):
         monkeypatch.setenv("PATH", path)
-        assert "no such program on the PATH" in await refusal(CredentialHelpers(Clock()))
+        assert "the program is not on the PATH" in await refusal(CredentialHelpers(Clock()))

@@ -42,7 +42,7 @@ def test_bytes_are_bounded_and_counted_exactly():
     for number in range(200):
         documents.put(*a_document(number, layers=number % 30))
         assert documents.size <= 10_000
-    sizes = sum(len(data) + 256 for data in documents._kept.values())
+    sizes = sum(len(data) + 256 for data in documents._entries.values())
 
     assert sizes == documents.size
     assert 0 < len(documents) < 200

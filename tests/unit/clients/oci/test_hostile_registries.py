@@ -139,7 +139,7 @@ async def test_indexes_inside_indexes_end():
         answer = await answer_to(registry, reference)
 
         assert NOT_USABLE == answer.reason
-        assert "indexes inside each other" in answer.detail
+        assert "nested indexes" in answer.detail
         assert len(registry.asked) < 10
 
 
@@ -189,7 +189,7 @@ async def test_a_hundred_megabytes_are_not_read(with_length):
         answer = await answer_to(registry, f"{registry.host}/team/app@{digest_of(GOOD)}")
 
         assert NOT_USABLE == answer.reason
-        assert f"more than the {LIMIT} bytes" in answer.detail
+        assert f"more than {LIMIT} bytes" in answer.detail
         # What lies in the buffers of two sockets comes on top of what was read.
         assert sent[0] < 32 * 1024 * 1024
 
@@ -211,7 +211,7 @@ async def test_nothing_compressed_is_unpacked():
         answer = await answer_to(registry, f"{registry.host}/team/app@{digest_of(GOOD)}")
 
         assert NOT_USABLE == answer.reason
-        assert "compressed" in answer.detail
+        assert "compression" in answer.detail
         assert "identity" == registry.server.asked[0].headers["accept-encoding"]
 
 
@@ -360,7 +360,7 @@ async def test_a_registry_that_is_not_there_has_a_reason():
     async with Asking(rules) as resolver:
         answer = await resolver.find(f"{host}/a:1", [AMD64])
 
-    assert (UNREACHABLE, f"{host}: no connection") == (answer.reason, answer.detail)
+    assert (UNREACHABLE, f"{host}: connection failed") == (answer.reason, answer.detail)
 
 
 # ----------------------------------------------------------------------------------------------------------- redirects

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.clients.oci.hosts import RegistryHost, of_one_house, parse_host
+from lamina.clients.oci.hosts import RegistryHost, in_same_domain, parse_host
 
 
 @pytest.mark.parametrize(
@@ -83,5 +83,5 @@ def test_any_text_is_a_host_or_a_value_error(text):
     ],
 )
 def test_hosts_belong_together_if_one_is_named_under_the_other(one, other, together):
-    assert together == of_one_house(one, other)
-    assert together == of_one_house(other, one)
+    assert together == in_same_domain(one, other)
+    assert together == in_same_domain(other, one)

@@ -159,7 +159,7 @@ def test_a_file_may_name_helpers_and_a_store(tmp_path):
 
 @pytest.mark.parametrize("name", ["../evil", "a/b", "", "a b", "A", "a;b", "a\n", "-a", "a..b", "x" * 65])
 def test_a_helper_has_a_plain_name(tmp_path, name):
-    with pytest.raises(InputError, match="a name has only a-z"):
+    with pytest.raises(InputError, match="a helper name has only a-z"):
         from_file(tmp_path, {"credHelpers": {"a.example": name}})
 
 
@@ -167,10 +167,10 @@ def test_a_helper_has_a_plain_name(tmp_path, name):
     ("document", "told"),
     [
         pytest.param(
-            '{"auths": {"a.example": {"auth": 5, "password": "canary"}}}', "is no Docker configuration", id="shape"
+            '{"auths": {"a.example": {"auth": 5, "password": "canary"}}}', "is not a Docker configuration", id="shape"
         ),
-        pytest.param("canary", "is no Docker configuration", id="no JSON"),
-        pytest.param('{"auths": {"a.example": {"auth": "canary!"}}}', "1 of the entries cannot be read", id="entry"),
+        pytest.param("canary", "is not a Docker configuration", id="no JSON"),
+        pytest.param('{"auths": {"a.example": {"auth": "canary!"}}}', "1 of the entries cannot be decoded", id="entry"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_without_what_is_in_it(tmp_path, document, told):

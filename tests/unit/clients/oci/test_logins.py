@@ -211,4 +211,4 @@ async def test_what_a_helper_failed_at_is_told_when_the_registry_wants_to_see_so
 
         assert isinstance(answer, ImageNotFound)
         assert REFUSED == answer.reason
-        assert "docker-credential-test: it knows nothing" in answer.detail
+        assert "docker-credential-test: it has no credentials" in answer.detail

@@ -7,8 +7,8 @@ from lamina.clients.bounded_files import FILE_LIMIT
 from lamina.clients.oci.registry_config import RegistryConfig, RegistrySettings, load_registry_config
 from lamina.model.errors import InputError
 
-NO_HOST = "is no host; leave out the protocol, the path and the zone"
-WITH_USER = "this is no host; leave out the user, and never write a password into it"
+NO_HOST = "is not a host; remove the protocol, the path and the zone"
+WITH_USER = "this is not a host; remove the user name, and never write a password into it"
 
 
 def written(tmp_path, text):
@@ -92,10 +92,10 @@ registries:
 
     assert [
         f"registries.yaml:3: registries[0].caFile: {tmp_path}/missing.pem cannot be read: no such file or directory",
-        "registries.yaml:4: registries[1].host: a.example has an entry already, registries[0]; make them one",
-        "registries.yaml:4: registries[1].caFile: nothing to verify without TLS; remove this, or plainHttp",
-        f"registries.yaml:4: registries[1].caFile: {tmp_path}/empty.pem holds no certificates; name a file in PEM",
-        "registries.yaml:5: registries[2].plainHttp: Docker Hub is never asked without TLS; remove this",
+        "registries.yaml:4: registries[1].host: a.example already has an entry, registries[0]: merge them",
+        "registries.yaml:4: registries[1].caFile: a CA file has no use without TLS; remove this, or plainHttp",
+        f"registries.yaml:4: registries[1].caFile: {tmp_path}/empty.pem contains no certificates; name a file in PEM",
+        "registries.yaml:5: registries[2].plainHttp: Docker Hub requires TLS; remove this",
     ] == mistakes(tmp_path, text)
 
 

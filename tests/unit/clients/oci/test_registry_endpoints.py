@@ -46,7 +46,7 @@ def refusal(call, *words):
     ],
 )
 def test_a_registry_is_asked_where_its_name_and_the_rules_say(places, registry, bases):
-    assert bases == [place.base for place in places.ways(registry)]
+    assert bases == [place.base for place in places.endpoints_for(registry)]
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_a_registry_is_asked_where_its_name_and_the_rules_say(places, registry, 
     ],
 )
 def test_what_no_rule_names_is_not_asked(places, registry):
-    refusal(places.ways, registry)
+    refusal(places.endpoints_for, registry)
 
 
 @pytest.mark.parametrize("host", ["127.1:5000", "a:0", "a_b.example"])
 def test_a_registry_that_is_no_host_is_not_asked_even_if_it_is_configured(host):
-    refusal(EndpointPolicy(RegistryConfig((RegistrySettings(host, private=True),))).ways, host)
+    refusal(EndpointPolicy(RegistryConfig((RegistrySettings(host, private=True),))).endpoints_for, host)
 
 
 @pytest.mark.parametrize(
@@ -87,27 +87,27 @@ def test_a_node_cannot_make_us_knock_at_the_doors_of_system_services(registry, a
     configured = EndpointPolicy(RegistryConfig((RegistrySettings(registry),)))
 
     if asked:
-        assert 1 == len(named.ways(registry))
+        assert 1 == len(named.endpoints_for(registry))
     else:
-        assert "because a node names them" in refusal(named.ways, registry)
-    assert 1 == len(configured.ways(registry))
+        assert "named only by nodes" in refusal(named.endpoints_for, registry)
+    assert 1 == len(configured.endpoints_for(registry))
 
 
 def test_what_nodes_have_pulled_from_counts_only_if_the_rules_say_so():
     strict = EndpointPolicy(RegistryConfig(from_nodes=False))
     strict.seen_on_nodes({"ghcr.io"})
 
-    assert "only configured registries are asked" in refusal(strict.ways, "ghcr.io")
+    assert "only configured registries are queried" in refusal(strict.endpoints_for, "ghcr.io")
 
 
 def test_a_registry_that_no_node_has_any_longer_is_not_asked(places):
     places.seen_on_nodes(())
 
-    assert "no node has pulled from it" in refusal(places.ways, "ghcr.io")
+    assert "no node has pulled from it" in refusal(places.endpoints_for, "ghcr.io")
 
 
 def test_what_nodes_have_pulled_from_is_never_private_or_plain(places):
-    (place,) = places.ways("registry.seen.example:8443")
+    (place,) = places.endpoints_for("registry.seen.example:8443")
 
     assert (False, False) == (place.private, place.plain)
 
@@ -128,7 +128,7 @@ def test_what_nodes_have_pulled_from_is_never_private_or_plain(places):
     ],
 )
 def test_a_realm_of_the_same_house_or_configured_is_accepted(places, registry, realm):
-    place = places.ways(registry)[-1]
+    place = places.endpoints_for(registry)[-1]
 
     assert realm == places.realm(place, realm).url
 
@@ -137,7 +137,7 @@ def test_a_realm_of_the_same_house_or_configured_is_accepted(places, registry, r
     ("registry", "realm"),
     [
         pytest.param("ghcr.io", "http://ghcr.io/token", id="without TLS"),
-        pytest.param("ghcr.io", "https://evil.example/token", id="another house"),
+        pytest.param("ghcr.io", "https://evil.example/token", id="in another domain"),
         pytest.param("ghcr.io", "https://ghcr.io.evil.example/token", id="begins alike"),
         pytest.param("ghcr.io", "https://evilghcr.io/token", id="ends alike"),
         pytest.param("ghcr.io", "https://ghcr.io@evil.example/token", id="a user that looks like a host"),
@@ -167,15 +167,15 @@ def test_a_realm_of_the_same_house_or_configured_is_accepted(places, registry, r
     ],
 )
 def test_any_other_realm_is_told_nothing(places, registry, realm):
-    refusal(places.realm, places.ways(registry)[-1], realm)
+    refusal(places.realm, places.endpoints_for(registry)[-1], realm)
 
 
 def test_only_what_is_configured_makes_a_realm_private(places):
-    private = places.ways("registry.example:5000")[-1]
+    private = places.endpoints_for("registry.example:5000")[-1]
 
-    assert places.realm(private, "https://registry.example:5000/token").place.private
-    assert places.realm(private, "https://registry.example/token").place.private
-    assert not places.realm(private, "https://auth.registry.example/token").place.private
+    assert places.realm(private, "https://registry.example:5000/token").endpoint.private
+    assert places.realm(private, "https://registry.example/token").endpoint.private
+    assert not places.realm(private, "https://auth.registry.example/token").endpoint.private
 
 
 @pytest.mark.parametrize(
@@ -191,12 +191,12 @@ def test_only_what_is_configured_makes_a_realm_private(places):
     ],
 )
 def test_a_redirect_is_followed_with_what_the_rules_say_about_its_target(places, registry, url, private):
-    place = places.ways(registry)[-1]
+    place = places.endpoints_for(registry)[-1]
 
     target = places.redirect(place, CheckedUrl(place, place.base), url)
 
     assert target.url.endswith(url)
-    assert private == target.place.private
+    assert private == target.endpoint.private
 
 
 @pytest.mark.parametrize(
@@ -213,13 +213,13 @@ def test_a_redirect_is_followed_with_what_the_rules_say_about_its_target(places,
     ],
 )
 def test_any_other_redirect_is_not_followed(places, registry, url):
-    place = places.ways(registry)[-1]
+    place = places.endpoints_for(registry)[-1]
 
     refusal(places.redirect, place, CheckedUrl(place, place.base), url)
 
 
 def test_a_refusal_shows_no_query_and_no_user(places):
-    place = places.ways("ghcr.io")[-1]
+    place = places.endpoints_for("ghcr.io")[-1]
     here = CheckedUrl(place, f"{place.base}/v2/")
     told = [
         refusal(places.realm, place, "https://user:canary@ghcr.io/?token=canary"),

@@ -364,4 +364,4 @@ async def test_a_platform_that_is_missing_is_told():
 
         assert isinstance(answer, ImageNotFound)
         assert NOT_USABLE == answer.reason
-        assert "nothing for linux/riscv64" in answer.detail
+        assert "no image for linux/riscv64" in answer.detail

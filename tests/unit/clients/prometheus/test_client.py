@@ -164,22 +164,29 @@ ERROR = json.dumps({"status": "error", "errorType": "bad_data", "error": "parse\
 @pytest.mark.parametrize(
     ("handler", "reason", "words"),
     [
-        pytest.param(saying(ERROR, "400 Bad Request"), BAD_QUERY, "refuses a query: bad_data: parse error", id="query"),
-        pytest.param(saying(b"", "401 Unauthorized"), REFUSED, "does not let us in (401)", id="unknown"),
-        pytest.param(saying(b"", "403 Forbidden"), REFUSED, "does not let us in (403)", id="forbidden"),
+        pytest.param(
+            saying(ERROR, "400 Bad Request"), BAD_QUERY, "rejects the query: bad_data: parse error", id="query"
+        ),
+        pytest.param(saying(b"", "401 Unauthorized"), REFUSED, "rejects the credentials (401)", id="unknown"),
+        pytest.param(saying(b"", "403 Forbidden"), REFUSED, "rejects the credentials (403)", id="forbidden"),
         pytest.param(saying(b"<html>", "404 Not Found"), NOT_USABLE, "no Prometheus API there (404)", id="elsewhere"),
-        pytest.param(saying(b"x" * 90_000, "502 Bad Gateway"), UNREACHABLE, "answers 502", id="proxy"),
-        pytest.param(saying(b"", "302 Found", Location="http://a/"), REFUSED, "redirects elsewhere", id="redirect"),
-        pytest.param(saying(b"<html>"), NOT_USABLE, "no answer to a query", id="a page"),
-        pytest.param(saying(b"[" * 100_000), NOT_USABLE, "no answer to a query", id="deep"),
+        pytest.param(saying(b"x" * 90_000, "502 Bad Gateway"), UNREACHABLE, "returned HTTP 502", id="proxy"),
+        pytest.param(saying(b"", "302 Found", Location="http://a/"), REFUSED, "redirects (302)", id="redirect"),
+        pytest.param(saying(b"<html>"), NOT_USABLE, "not a query result", id="a page"),
+        pytest.param(saying(b"[" * 100_000), NOT_USABLE, "not a query result", id="deep"),
         pytest.param(saying(b'{"status":"success"}'), NOT_USABLE, "has no result", id="no result"),
-        pytest.param(saying(a_vector("one")), NOT_USABLE, "no answer to a query", id="no number"),
+        pytest.param(saying(a_vector("one")), NOT_USABLE, "not a query result", id="no number"),
         pytest.param(saying(a_vector("1" * 100)), NOT_USABLE, "a number is too long", id="a long number"),
-        pytest.param(saying(gzip.compress(b"{}"), Content_Encoding="gzip"), NOT_USABLE, "is in gzip", id="compressed"),
+        pytest.param(
+            saying(gzip.compress(b"{}"), Content_Encoding="gzip"),
+            NOT_USABLE,
+            "unexpected compression: gzip",
+            id="compressed",
+        ),
         pytest.param(
             saying(b'{"status":"success","data":{"resultType":"matrix","result":[]}}'),
             NOT_USABLE,
-            "expected one number for each series and got a matrix",
+            "expected a vector or a scalar, got a matrix",
             id="another type",
         ),
     ],
@@ -232,7 +239,7 @@ async def test_a_server_that_says_nothing_or_drips_is_given_up_in_time():
 
     for handler in (silent, drips):
         error = await refused(handler, timeout=0.3)
-        assert (UNREACHABLE, True) == (error.reason, "no answer within 0.3 seconds" in str(error))
+        assert (UNREACHABLE, True) == (error.reason, "no response within 0.3 seconds" in str(error))
 
 
 async def test_a_connection_that_breaks_is_one_line():
@@ -251,7 +258,7 @@ async def test_nobody_there_is_one_line():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         asker = PrometheusClient(PrometheusServer(url=f"http://127.0.0.1:{probe.getsockname()[1]}"))
-    with pytest.raises(PrometheusError, match="no connection; is it running"):
+    with pytest.raises(PrometheusError, match="connection failed; is it running"):
         await asker.query("up")
     await asker.close()
     assert {"asked": 1, UNREACHABLE: 1} == asker.counts
@@ -273,7 +280,7 @@ async def test_a_server_is_believed_by_its_authority_only(tmp_path):
     answer, _, _ = await ask(saying(a_vector("1")), context=context, ca_file=tmp_path / "right")
     assert 1 == len(answer.series)
     error = await refused(saying(a_vector("1")), context=context, ca_file=tmp_path / "wrong")
-    assert "its certificate is not accepted" in str(error)
+    assert "TLS certificate rejected" in str(error)
 
 
 def test_words_of_a_stranger_stay_on_one_line():

@@ -25,18 +25,18 @@ def test_an_address_is_taken_without_the_slash_at_its_end(written, taken):
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        pytest.param("", "is no address", id="nothing"),
-        pytest.param("p:9090", "is no address", id="no scheme"),
-        pytest.param("ftp://p", "is no address", id="another scheme"),
-        pytest.param("http://", "is no address", id="no host"),
-        pytest.param("http://p:99999", "host or port make no sense", id="no such port"),
-        pytest.param("http://p:0", "is no address", id="port zero"),
-        pytest.param("http://[::1", "host or port make no sense", id="half an IPv6 address"),
+        pytest.param("", "is not a usable URL", id="nothing"),
+        pytest.param("p:9090", "is not a usable URL", id="no scheme"),
+        pytest.param("ftp://p", "is not a usable URL", id="another scheme"),
+        pytest.param("http://", "is not a usable URL", id="no host"),
+        pytest.param("http://p:99999", "host or port is not valid", id="no such port"),
+        pytest.param("http://p:0", "is not a usable URL", id="port zero"),
+        pytest.param("http://[::1", "host or port is not valid", id="half an IPv6 address"),
         pytest.param("http://me:secret@p", "name the user and a file", id="password inside"),
-        pytest.param("http://p?x=1", "has a query", id="query"),
-        pytest.param("http://p/api/v1", "leave that off", id="the API's own path"),
-        pytest.param("http://p\r\nX: y", "is no address", id="a line break"),
-        pytest.param("http://" + "p" * 3000, "is no address", id="endless"),
+        pytest.param("http://p?x=1", "contains a query", id="query"),
+        pytest.param("http://p/api/v1", "remove that", id="the API's own path"),
+        pytest.param("http://p\r\nX: y", "is not a usable URL", id="a line break"),
+        pytest.param("http://" + "p" * 3000, "is not a usable URL", id="endless"),
     ],
 )
 def test_what_is_no_address_is_refused_in_words(written, words):
@@ -56,7 +56,7 @@ def test_a_token_is_read_again_and_survives_a_moment_without_its_file(tmp_path):
     assert {"Authorization": "Bearer second"} == login.current()[0]
     file.unlink()
     assert {"Authorization": "Bearer second"} == login.current()[0]
-    assert (1, "Login('https://p')") == (login.troubles, repr(login))
+    assert (1, "PrometheusLogin('https://p')") == (login.troubles, repr(login))
 
 
 def test_a_user_and_a_password_are_basic_authentication(tmp_path):
@@ -93,18 +93,16 @@ def test_what_people_write_between_certificates_may_be_in_any_language(tmp_path)
     ("server", "files", "line"),
     [
         pytest.param({"token_file": "t"}, {}, "cannot be read: no such file", id="no such file"),
-        pytest.param({"token_file": "t"}, {"t": " \n"}, "holds no token", id="an empty one"),
-        pytest.param({"token_file": "t"}, {"t": "a\nb"}, "on one line", id="two lines"),
+        pytest.param({"token_file": "t"}, {"t": " \n"}, "expected one line with a token", id="an empty one"),
+        pytest.param({"token_file": "t"}, {"t": "a\nb"}, "expected one line", id="two lines"),
         pytest.param({"token_file": "t"}, {"t": "x" * 70_000}, "too large; at most 64 KiB", id="endless"),
         pytest.param({"token_file": "."}, {}, "is a directory", id="a folder"),
-        pytest.param({"user": "me"}, {}, "belong together", id="user alone"),
-        pytest.param({"password_file": "t"}, {"t": "x"}, "belong together", id="password alone"),
+        pytest.param({"user": "me"}, {}, "needed together", id="user alone"),
+        pytest.param({"password_file": "t"}, {"t": "x"}, "needed together", id="password alone"),
         pytest.param({"user": "me", "password_file": "t", "token_file": "t"}, {"t": "x"}, "choose one", id="both"),
         pytest.param({"ca_file": "t"}, {"t": "x"}, "expected PEM", id="no certificates"),
-        pytest.param(
-            {"ca_file": "t", "url": "http://p"}, {"t": "x"}, "nothing to verify without TLS", id="CA for http"
-        ),
-        pytest.param({"url": "p"}, {}, "the address of Prometheus: is no address", id="no address"),
+        pytest.param({"ca_file": "t", "url": "http://p"}, {"t": "x"}, "no use without TLS", id="CA for http"),
+        pytest.param({"url": "p"}, {}, "Prometheus address: is not a usable URL", id="no address"),
     ],
 )
 def test_a_mistake_is_one_line_that_shows_no_secret(tmp_path, server, files, line):

@@ -27,7 +27,7 @@ class Scripted:
         self.hosts = hosts
 
     async def find(self, name, platforms):
-        nothing = ImageNotFound(NOT_USABLE, "it has nothing for linux/amd64")
+        nothing = ImageNotFound(NOT_USABLE, "it has no image for linux/amd64")
         return self.answer if not isinstance(self.answer, ResolvedImages) or ARM in platforms else nothing
 
     async def close(self):

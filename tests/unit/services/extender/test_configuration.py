@@ -222,7 +222,7 @@ def test_short_forms(tmp_path, text, expected):
             "usage: {prometheus: {url: 'http://me:secret@p:9090'}}\n",
             [
                 (
-                    "extender.yaml:3: usage.prometheus.url: has a password in it; "
+                    "extender.yaml:3: usage.prometheus.url: contains a password; "
                     "name the user and a file with the password instead"
                 )
             ],

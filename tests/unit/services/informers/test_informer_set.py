@@ -213,7 +213,7 @@ def test_pods_that_have_ended_are_asked_for_only_when_their_endings_are_wanted(e
         await asyncio.sleep(1.0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert 0 == len(intake.reflectors["Pod"].mirror), "it is not held"
+        assert 0 == len(intake.reflectors["Pod"].store), "it is not held"
         return cluster.asked[0][1].get("fieldSelector"), inbox.take(10)
 
     found, events = leaping(story())

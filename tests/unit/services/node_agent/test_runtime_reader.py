@@ -87,9 +87,9 @@ def test_a_runtime_in_trouble_is_asked_less_and_less_and_at_last_once_a_minute()
 
 def test_a_runtime_that_stays_away_is_looked_for_anew():
     gone, other = ScriptedSource(AWAY), ScriptedSource(TWO, every=1000.0)
-    heard = read(gone, 300.0, [gone, RuntimeSourceError("auto", "no runtime was found"), other])
+    heard = read(gone, 300.0, [gone, RuntimeSourceError("auto", "no runtime found"), other])
 
-    assert [*[str(AWAY)] * ANEW, "auto: no runtime was found", 2] == heard.told
+    assert [*[str(AWAY)] * ANEW, "auto: no runtime found", 2] == heard.told
     assert (ANEW, 1) == (len(gone.looked), gone.closed)
 
 

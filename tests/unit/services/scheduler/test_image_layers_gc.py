@@ -88,22 +88,22 @@ class House:
         self.reasons.append(reason)
 
     def see(self, kind: str, name: str, said: Any, version: str = "1") -> None:
-        self.intake.reflectors[kind].mirror.see(name, version, json.dumps(said).encode())
+        self.intake.reflectors[kind].store.see(name, version, json.dumps(said).encode())
 
     def node(self, name: str) -> None:
         self.see("Node", name, {"metadata": {"name": name, "uid": f"uid of {name}"}})
 
     def report(self, node: str, *images: str) -> None:
-        before = len(self.intake.reflectors["NodeLayers"].mirror)
+        before = len(self.intake.reflectors["NodeLayers"].store)
         made = json.loads(encode_node_layers(node, f"uid of {node}"))
         held = tuple(HeldImage(digest(one)) for one in images)
         made |= json.loads(encode_node_layers_status(LayerReport(node=node, observed_at=1.0, images=held)))
         made["metadata"] = {"name": node}
         self.see("NodeLayers", node, made)
-        self.api.reports += len(self.intake.reflectors["NodeLayers"].mirror) - before
+        self.api.reports += len(self.intake.reflectors["NodeLayers"].store) - before
 
     def silence(self, node: str) -> None:
-        self.intake.reflectors["NodeLayers"].mirror.forget(node)
+        self.intake.reflectors["NodeLayers"].store.forget(node)
         self.api.reports -= 1
 
     def pod(self, image: str) -> None:
@@ -221,7 +221,7 @@ def test_a_node_that_fell_silent_counts_with_its_last_report_while_it_is_there()
         await house.look()
         house.silence("n2")
         silent = list(await house.look(3 * GRACE))
-        house.intake.reflectors["Node"].mirror.forget("n2")
+        house.intake.reflectors["Node"].store.forget("n2")
         await house.look()
         return silent, await house.look(GRACE + 1.0)
 

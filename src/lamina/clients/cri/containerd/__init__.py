@@ -1,17 +1,17 @@
 """
-What a containerd holds, asked over its own API.
+Image inventory of a containerd, read over its own API.
 
-    source     RuntimeSource: says when the next look is worth it
-    looking    puts a look together
-    calls      the reading methods of containerd, each with a deadline and a bound
-    documents  indexes, manifests and configurations, each read once
-    platforms  which manifest of an index containerd chooses
-    contents   what the store of blobs says besides: snapshotters, blobs kept, manifests of pulls
-    snapshots  which layers are unpacked, and how large
-    shelf      the images that are held, as they are reported
-    downloads  what is being downloaded, for which image, how fast
-    pulls      pulls that are going on
-    listening  the stream of events
-    ledger     what events said
-    rhythm     when to look again
+    containerd_source     RuntimeSource: polls the inventory and decides when the next look is due
+    containerd_inventory  one look: combines all parts to the holdings of a node
+    containerd_client     the read-only methods of containerd, each with a deadline and a limit
+    image_documents       indexes, manifests and configurations, each read once
+    platform_match        which manifest of an index containerd chooses
+    content_store         facts about blobs: snapshotters, retained layers, manifests of pulls
+    snapshots             unpacked layers and their sizes
+    reported_images       the held images, as they are reported
+    downloads             active downloads, their images and the download rate
+    pulls                 active pulls
+    event_stream          subscription to containerd's events
+    event_log             facts from events
+    poll_schedule         when to look again
 """

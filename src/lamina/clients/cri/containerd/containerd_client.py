@@ -1,9 +1,9 @@
 """
-The methods of containerd that read, and no others.
+Client for the read-only methods of containerd.
 
-Each has a deadline and a bound, and waits for its turn: questions about what is there once a second, documents that are
-named by their digest, which are read once, two hundred a second. What goes wrong is `RuntimeSourceError`, where only one
-question failed `RuntimeAnswerError`; that something is not there is `AbsentError`.
+Each call has a deadline, a size limit and a rate limit: one state query a second, and 200 reads a second of documents,
+which are immutable and read once. Failures raise `RuntimeSourceError`. If only one call failed it is
+`RuntimeAnswerError`, and `AbsentError` if the object does not exist.
 """
 
 from collections import Counter
@@ -33,24 +33,24 @@ from lamina.model.errors import LaminaError
 
 NAME: Final = "containerd"
 LIST_LIMIT: Final = 200_000
-"""Entries a streamed list may have."""
+"""Entries of a streamed list."""
 ASKED_AT_ONCE: Final = 6
 READ_AT_ONCE: Final = 20
-"""A tenth of a second's worth: what a busy machine loses in one answer it may catch up with."""
+"""Burst of document reads: a tenth of a second's worth, so that a delayed read on a busy machine can catch up."""
 
 SERVICES: Final = "/containerd.services"
 
 
 class AbsentError(LaminaError):
-    """Containerd does not have it."""
+    """Containerd does not have the object."""
 
 
 class RuntimeAnswerError(RuntimeSourceError):
-    """It answered, and the answer is an error or cannot be read: one question failed, others may not."""
+    """One call failed or returned an undecodable response; other calls may succeed."""
 
 
 class OversizeError(LaminaError):
-    """A document has more bytes than one of its kind may have."""
+    """A document exceeds its size limit."""
 
 
 class ContainerdClient:
@@ -59,48 +59,48 @@ class ContainerdClient:
     def __init__(self, socket: Path, namespace: str) -> None:
         self.socket, self.namespace = socket, namespace
         self.counts: Counter[str] = Counter()
-        """How often each method was called."""
+        """Number of calls of each method."""
         self._metadata = (("containerd-namespace", namespace),)
         self._channel: grpc.aio.Channel | None = None
-        self._asking = RateLimit(ASKED_PER_SECOND, ASKED_AT_ONCE)
+        self._rate_limit = RateLimit(ASKED_PER_SECOND, ASKED_AT_ONCE)
         self._reading = RateLimit(READ_PER_SECOND, READ_AT_ONCE)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
 
     async def version(self) -> str:
-        """Which containerd this is."""
-        await self._asking.turn()
+        """Return the version of containerd."""
+        await self._rate_limit.turn()
         answer = await self._one("version.v1.Version/Version", empty_pb2.Empty(), version_pb2.VersionResponse)
         return str(answer.version)
 
     async def snapshotters(self) -> list[introspection_pb2.Plugin]:
-        """The snapshotters it was built and configured with."""
-        await self._asking.turn()
+        """Return the available snapshotters."""
+        await self._rate_limit.turn()
         request = introspection_pb2.PluginsRequest(filters=['type=="io.containerd.snapshotter.v1"'])
         answer = await self._one("introspection.v1.Introspection/Plugins", request, introspection_pb2.PluginsResponse)
         return list(answer.plugins)
 
     async def images(self) -> list[images_pb2.Image]:
-        """Every name of an image, and what it stands for."""
-        await self._asking.turn()
+        """Return every image name with its target."""
+        await self._rate_limit.turn()
         request = images_pb2.ListImagesRequest()
         answer = await self._one("images.v1.Images/List", request, images_pb2.ListImagesResponse)
         return list(answer.images)
 
     async def statuses(self) -> list[content_pb2.Status]:
-        """What is being downloaded."""
-        await self._asking.turn()
+        """Return the active downloads."""
+        await self._rate_limit.turn()
         request = content_pb2.ListStatusesRequest()
         answer = await self._one("content.v1.Content/ListStatuses", request, content_pb2.ListStatusesResponse)
         return list(answer.statuses)
 
     async def contents(self, filters: list[str]) -> AsyncGenerator[content_pb2.Info, None]:
-        """Blobs that one of *filters* lets through."""
-        await self._asking.turn()
+        """Yield the blobs that match one of *filters*."""
+        await self._rate_limit.turn()
         request = content_pb2.ListContentRequest(filters=filters)
         blocks = self._many("content.v1.Content/List", request, content_pb2.ListContentResponse)
         async with aclosing(self._entries(blocks)) as entries:
@@ -108,8 +108,8 @@ class ContainerdClient:
                 yield entry
 
     async def unpacked(self, snapshotter: str) -> AsyncGenerator[snapshots_pb2.Info, None]:
-        """Snapshots that are complete."""
-        await self._asking.turn()
+        """Yield the committed snapshots."""
+        await self._rate_limit.turn()
         request = snapshots_pb2.ListSnapshotsRequest(snapshotter=snapshotter, filters=["kind==committed"])
         blocks = self._many("snapshots.v1.Snapshots/List", request, snapshots_pb2.ListSnapshotsResponse)
         async with aclosing(self._entries(blocks)) as entries:
@@ -117,14 +117,14 @@ class ContainerdClient:
                 yield entry
 
     async def usage(self, snapshotter: str, name: str) -> int:
-        """Bytes of a complete snapshot, without those below it."""
+        """Return the bytes of a committed snapshot, without its parents."""
         await self._reading.turn()
         request = snapshots_pb2.UsageRequest(snapshotter=snapshotter, key=name)
         answer = await self._one("snapshots.v1.Snapshots/Usage", request, snapshots_pb2.UsageResponse)
         return int(answer.size)
 
     async def read(self, digest: str, limit: int) -> bytes:
-        """A whole document; it is not checked."""
+        """Return a document; its digest is not verified."""
         await self._reading.turn()
         request = content_pb2.ReadContentRequest(digest=digest)
         parts = []
@@ -132,8 +132,8 @@ class ContainerdClient:
         blocks = self._many("content.v1.Content/Read", request, content_pb2.ReadContentResponse)
         async with aclosing(blocks) as answers:
             async for answer in answers:
-                if answer.offset not in (0, size):  # early versions leave the offset out
-                    raise self._trouble("Content/Read", f"a part of {digest} begins at {answer.offset}, not at {size}")
+                if answer.offset not in (0, size):  # old versions omit the offset
+                    raise self._failure("Content/Read", f"a part of {digest} begins at {answer.offset}, not at {size}")
                 size += len(answer.data)
                 if size > limit:
                     raise OversizeError(f"{digest} has more than {limit} bytes")
@@ -141,7 +141,7 @@ class ContainerdClient:
         return b"".join(parts)
 
     async def events(self, topics: str) -> AsyncGenerator[types_pb2.Envelope, None]:
-        """What happens from now on, without end; *topics* is a regular expression."""
+        """Yield events from now on, without end; *topics* is a regular expression."""
         request = events_pb2.SubscribeRequest(filters=[f'namespace=="{self.namespace}",topic~="{topics}"'])
         envelopes = self._many("events.v1.Events/Subscribe", request, types_pb2.Envelope, endless=True)
         async with aclosing(envelopes) as answers:
@@ -154,7 +154,7 @@ class ContainerdClient:
             async for block in answers:
                 count += len(block.info)
                 if count > LIST_LIMIT:
-                    raise self._trouble("List", f"a list has more than {LIST_LIMIT} entries")
+                    raise self._failure("List", f"the list has more than {LIST_LIMIT} entries")
                 for entry in block.info:
                     yield entry
 
@@ -167,7 +167,7 @@ class ContainerdClient:
         try:
             data = await call(request, timeout=DEADLINE, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
-            raise self._refusal(method, error) from error
+            raise self._error_of(method, error) from error
         return self._decode(method, data, answer)
 
     async def _many(
@@ -183,33 +183,33 @@ class ContainerdClient:
             async for data in call:
                 yield self._decode(method, data, answer)
         except grpc.aio.AioRpcError as error:
-            raise self._refusal(method, error) from error
+            raise self._error_of(method, error) from error
         finally:
             call.cancel()
 
     def _decode(self, method: str, data: bytes, answer: Any) -> Any:
-        # Not left to gRPC, which logs what it cannot read and answers with nothing.
+        # Not by gRPC's own deserializer, which logs an undecodable message and returns None.
         try:
             return answer.FromString(data)
         except DecodeError as error:
-            raise self._trouble(method, "the answer cannot be read") from error
+            raise self._failure(method, "the response cannot be decoded") from error
 
     def _open(self) -> grpc.aio.Channel:
         if self._channel is None:
             self._channel = open_channel(self.socket)
         return self._channel
 
-    def _refusal(self, method: str, error: grpc.aio.AioRpcError) -> LaminaError:
+    def _error_of(self, method: str, error: grpc.aio.AioRpcError) -> LaminaError:
         code = error.code()
         if code is grpc.StatusCode.NOT_FOUND:
             return AbsentError(f"{error.details() or method:.200}")
         if code is grpc.StatusCode.UNAVAILABLE:
-            problem = f"nobody answers at {self.socket} ({error.details() or '':.200})"
-            return RuntimeSourceError(NAME, f"{problem}: see whether it runs, and whether this is its socket")
+            problem = f"no response at {self.socket} ({error.details() or '':.200})"
+            return RuntimeSourceError(NAME, f"{problem}; check that it runs, and that this is its socket")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             called = method.rpartition(".")[2]
-            return RuntimeSourceError(NAME, f"{called}: no answer within {DEADLINE:g} s at {self.socket}: see its log")
-        return self._trouble(method, f"{code.name} ({error.details() or '':.200})")
+            return RuntimeSourceError(NAME, f"{called}: no response in {DEADLINE:g} s at {self.socket}: see its log")
+        return self._failure(method, f"{code.name} ({error.details() or '':.200})")
 
-    def _trouble(self, method: str, problem: str) -> RuntimeAnswerError:
+    def _failure(self, method: str, problem: str) -> RuntimeAnswerError:
         return RuntimeAnswerError(NAME, f"{method.rpartition('.')[2]}: {problem}: see its log")

@@ -1,10 +1,10 @@
 """
-One look at a containerd, and what is known from the looks before.
+One look at a containerd, combined with results of earlier looks.
 
-An image is held when its manifest for this node's platform is there and its top layer is unpacked: then a container
-starts without a pull. What cannot be used is left out and counted; it never stops a look.
+An image is held when its manifest for this node's platform exists and its top layer is unpacked: a container then
+starts without a pull. Unusable images are skipped and counted; they never fail a look.
 
-    names -> documents -> records of blobs -> snapshots -> downloads -> sizes -> holdings
+    names -> documents -> blob records -> snapshots -> downloads -> sizes -> holdings
 """
 
 from collections import Counter
@@ -28,42 +28,42 @@ TOO_MANY: Final = "more images than are looked at"
 
 
 class ContainerdInventory:
-    """Everything that is known of one containerd."""
+    """The known state of one containerd."""
 
-    def __init__(self, calls: ContainerdClient, ledger: ContainerdEventLog) -> None:
+    def __init__(self, client: ContainerdClient, event_log: ContainerdEventLog) -> None:
         self.complaints: Counter[str] = Counter()
         self.unfinished = False
-        """Whether the last look left sizes for the next one."""
-        self._calls, self._ledger = calls, ledger
-        self._documents = ContainerdDocuments(calls)
-        self._snapshots = ContainerdSnapshots(calls)
-        self._downloads = DownloadTracker(calls, ledger, self._documents, self._snapshots)
-        self._shelf = ReportedImages(ledger, self._snapshots)
+        """Whether the last look left layer sizes for the next one."""
+        self._client, self._event_log = client, event_log
+        self._documents = ContainerdDocuments(client)
+        self._snapshots = ContainerdSnapshots(client)
+        self._downloads = DownloadTracker(client, event_log, self._documents, self._snapshots)
+        self._reported = ReportedImages(event_log, self._snapshots)
         self._runtime = NodeRuntime(NAME)
         self._roots: dict[str, str] = {USUAL: ""}
-        """Snapshotters that there are, and the folder of each."""
+        """Root folder of each snapshotter."""
         self._names: dict[str, list[str]] = {}
-        """By what they stand for: a manifest or an index."""
+        """Image names by target, a manifest or an index."""
         self._unpacked_by: dict[str, tuple[str, ...]] = {}
         self._present: dict[str, content_store.StoredBlob] = {}
 
     async def look(self, *, whole: bool, room: Callable[[str], tuple[int, int]]) -> Holdings:
-        """Ask for what may have changed, for everything if *whole*; *room* measures the disk of a folder."""
-        stale, changes = self._ledger.take()
+        """Query what may have changed, or everything if *whole*; *room* returns size and free bytes of a folder."""
+        stale, changes = self._event_log.take()
         if whole:
-            await self._ask_who()
+            await self._query_runtime()
         if IMAGES in stale:
-            await self._ask_names()
+            await self._query_names()
         images = await self._read(again=IMAGES in stale or CONTENTS in stale)
         if CONTENTS in stale:
-            await self._ask_contents(images)
+            await self._query_contents(images)
         strangers = self._snapshots.apply(changes)
         used = self._used()
         if SNAPSHOTS in stale or strangers or not used <= self._snapshots.asked():
             await self._snapshots.ask(sorted(used | strangers))
         pulling = await self._downloads.look(images, self._names)
-        self.unfinished = await self._shelf.measure(self._held(images).values())
-        held = self._held(images)  # a snapshot may have gone while its size was asked for
+        self.unfinished = await self._reported.measure(self._held(images).values())
+        held = self._held(images)  # a snapshot may disappear while sizes are queried
         self._documents.keep(set(self._names) | self._downloads.needed())
         if IMAGES in stale:
             self._snapshots.keep({chain for image in held.values() for chain in image.chain()})
@@ -74,43 +74,45 @@ class ContainerdInventory:
                 [image for image in held.values() if image.digest in self._present], self._present
             ),
             platform=self._documents.platform,
-            images=self._shelf.images(held, self._names),
+            images=self._reported.images(held, self._names),
             pulling=pulling,
             download_rate=self._downloads.rate.value,
-            unpack_rate=self._shelf.rate.value,
+            unpack_rate=self._reported.rate.value,
             disk=size,
             disk_free=free,
         )
 
-    async def _ask_who(self) -> None:
-        """Ask for the version, the platform and the snapshotters: a restart may bring others."""
-        version = await self._calls.version()
+    async def _query_runtime(self) -> None:
+        """Query the version, the platform and the snapshotters; a restart may change them."""
+        version = await self._client.version()
         self._runtime = NodeRuntime(NAME, version.removeprefix("v")[:64])
         try:
-            plugins = await self._calls.snapshotters()
+            plugins = await self._client.snapshotters()
         except (AbsentError, RuntimeAnswerError):
-            return  # versions that cannot tell have the usual one
+            return  # versions without this service use overlayfs
         self._roots = {plugin.id: plugin.exports.get("root", "") for plugin in plugins} or {USUAL: ""}
         usual_first = sorted(plugins, key=lambda plugin: plugin.id != USUAL)
-        for told in [platform for plugin in usual_first for platform in plugin.platforms][:1]:
-            self._documents.platform = platform_match.normalize(Platform(told.os, told.architecture, told.variant))
+        for reported in [platform for plugin in usual_first for platform in plugin.platforms][:1]:
+            self._documents.platform = platform_match.normalize(
+                Platform(reported.os, reported.architecture, reported.variant)
+            )
 
-    async def _ask_names(self) -> None:
+    async def _query_names(self) -> None:
         names: dict[str, list[str]] = {}
         self.complaints[TOO_MANY] = 0
-        for image in await self._calls.images():
+        for image in await self._client.images():
             target = image.target.digest
             if target not in names and len(names) >= IMAGE_LIMIT:
                 self.complaints[TOO_MANY] += 1
                 continue
             called = names.setdefault(target, [])
-            # CRI also names every image by the digest of its configuration, which is no name for a pod.
+            # CRI also names every image by the digest of its configuration, which no pod uses.
             if not image.name.startswith("sha256:") and len(image.name) <= NAME_LIMIT:
                 called.append(image.name)
         self._names = names
 
     async def _read(self, *, again: bool) -> dict[str, ContainerdImage]:
-        """Read what names stand for; what was not there is tried *again* only when something has changed."""
+        """Read the targets of names; retry absent documents only with *again*."""
         images = {}
         complaints = Counter({TOO_MANY: self.complaints[TOO_MANY]})
         for target in self._names:
@@ -128,20 +130,20 @@ class ContainerdInventory:
         self.complaints = +complaints
         return images
 
-    async def _ask_contents(self, images: dict[str, ContainerdImage]) -> None:
-        """Ask who unpacked what, and which blobs are kept."""
+    async def _query_contents(self, images: dict[str, ContainerdImage]) -> None:
+        """Query which snapshotter unpacked each image, and which blobs exist."""
         by_digest = sorted({image.digest: image for image in images.values()}.items())
         sample = [image for _, image in by_digest[: content_store.SAMPLE]]
         asked = {str(digest) for image in sample for digest in (image.digest, image.layers[-1].digest)}
-        untimed = self._shelf.untimed(images.values())
-        survey = await content_store.survey(self._calls, self._roots, asked | untimed)
+        untimed = self._reported.untimed(images.values())
+        survey = await content_store.survey(self._client, self._roots, asked | untimed)
         self._unpacked_by, self._present = survey.unpacked_by, survey.present
         for digest in sorted(untimed & survey.present.keys()):
-            self._ledger.complete(digest, survey.present[digest].since)
+            self._event_log.complete(digest, survey.present[digest].since)
 
     def _held(self, images: dict[str, ContainerdImage]) -> dict[str, ContainerdImage]:
         return {target: image for target, image in images.items() if self._snapshots.holders(image.top)}
 
     def _used(self) -> set[str]:
-        """Snapshotters that unpacked at least one image."""
+        """Return the snapshotters that unpacked at least one image."""
         return {name for names in self._unpacked_by.values() for name in names} or {USUAL}

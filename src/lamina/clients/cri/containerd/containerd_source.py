@@ -1,8 +1,8 @@
 """
-A containerd as a source of holdings.
+Runtime source for containerd.
 
-A look asks only for what may have changed since the last one, as events say; everything is asked for every five minutes.
-Used by the node agent's reader. Nothing here writes, pulls or removes.
+A look queries only what may have changed according to events; every five minutes it queries everything. The node agent
+uses it. It never writes, pulls or removes.
 """
 
 import asyncio
@@ -25,65 +25,65 @@ NAMESPACE: Final = content_store.PLAIN_NAME
 
 
 class ContainerdSource:
-    """Looks at the containerd behind *socket*; *disk* is a folder on the file system that images are on."""
+    """The containerd behind *socket*; *disk* is a folder on the file system that holds its images."""
 
     def __init__(self, socket: Path, *, namespace: str = "k8s.io", disk: Path | None = None) -> None:
         if not NAMESPACE.fullmatch(namespace):
             raise RuntimeSourceError(NAME, f"{namespace!r:.80} is not a namespace; try k8s.io")
         self.place = socket
-        self._calls = ContainerdClient(socket, namespace)
+        self._client = ContainerdClient(socket, namespace)
         self._disk = disk
-        self._ledger = ContainerdEventLog()
-        self._rhythm = PollSchedule()
+        self._event_log = ContainerdEventLog()
+        self._schedule = PollSchedule()
         self._wake = asyncio.Event()
-        self._listening = EventListener(self._calls, self._ledger, self._happened)
-        self._looking = ContainerdInventory(self._calls, self._ledger)
+        self._listener = EventListener(self._client, self._event_log, self._happened)
+        self._inventory = ContainerdInventory(self._client, self._event_log)
         self._was_away = False
 
     @property
     def complaints(self) -> Counter[str]:
-        """Images that are left out at the moment, by reason."""
-        return self._looking.complaints
+        """Images skipped by the last look, by reason."""
+        return self._inventory.complaints
 
     @property
     def counts(self) -> Counter[str]:
-        """How often each method of containerd was called."""
-        return self._calls.counts
+        """Number of calls of each containerd method."""
+        return self._client.counts
 
     async def look(self) -> Holdings:
-        """Look at everything that may have changed; raises `RuntimeSourceError`."""
+        """Query what may have changed and return the holdings. Raises `RuntimeSourceError`."""
         now = time.monotonic()
-        self._listening.start()
-        whole = self._rhythm.whole_due(now)
-        # Early versions do not say which snapshots went with an image.
-        if self._rhythm.began(now) or whole:
-            self._ledger.missed()
+        self._listener.start()
+        whole = self._schedule.whole_due(now)
+        # Old versions send no snapshot events when an image is removed.
+        if self._schedule.began(now) or whole:
+            self._event_log.missed()
         complete = False
         try:
-            holdings = await self._looking.look(whole=whole, room=self._room)
+            holdings = await self._inventory.look(whole=whole, room=self._room)
             complete = True
         except AbsentError as error:
-            raise RuntimeSourceError(NAME, f"{error}: see whether this is the socket of a containerd") from error
+            raise RuntimeSourceError(NAME, f"{error}; check that this is the socket of a containerd") from error
         finally:
             if not complete:
-                self._ledger.missed()
-                self._rhythm.failed(time.monotonic())
+                self._event_log.missed()
+                self._schedule.failed(time.monotonic())
                 self._was_away = True
         if self._was_away:
             self._was_away = False
-            self._listening.back()
-        self._rhythm.ended(
+            self._listener.back()
+        self._schedule.ended(
             time.monotonic(),
             whole=whole,
             pulling=bool(holdings.pulling),
-            unfinished=self._looking.unfinished,
-            deaf=self._listening.deaf,
+            unfinished=self._inventory.unfinished,
+            deaf=self._listener.deaf,
         )
         return holdings
 
     async def changed(self) -> None:
-        """Return when looking again may be worth it."""
-        while (wait := self._rhythm.due() - time.monotonic()) > 0:
+        """Wait until another look is due."""
+        while (wait := self._schedule.due() - time.monotonic()) > 0:
             self._wake.clear()
             try:
                 async with asyncio.timeout(wait):
@@ -92,14 +92,14 @@ class ContainerdSource:
                 return
 
     async def close(self) -> None:
-        """Let go of containerd."""
-        await self._listening.stop()
-        await self._calls.close()
+        """Close the event stream and the connection."""
+        await self._listener.stop()
+        await self._client.close()
 
     def _room(self, root: str) -> tuple[int, int]:
-        """Where images are: the folder that was named, or the one containerd names if it can be seen from here."""
+        """Return size and free bytes of the configured folder, or of the snapshotter's root if it is visible here."""
         return disks.room(self._disk or (Path(root) if root.startswith("/") else None))
 
     def _happened(self, *, removal: bool) -> None:
-        self._rhythm.happened(time.monotonic(), removal=removal)
+        self._schedule.happened(time.monotonic(), removal=removal)
         self._wake.set()

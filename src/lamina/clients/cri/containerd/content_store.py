@@ -1,10 +1,10 @@
 """
-What the store of blobs says besides the documents themselves, in one question.
+Facts from containerd's content store besides the documents, in one query.
 
-The record of a configuration says by which snapshotter its image was unpacked, that of a manifest from which repository it
-came and whether its layers are to be kept as blobs. That tells how the runtime reuses them: where they are thrown away once
-unpacked, only what lies below a new layer is of use. Blobs alone do not tell, because they lie there until somebody clears
-up.
+A configuration's record names the snapshotter that unpacked its image. A manifest's record names its repository and
+whether its layers are retained as blobs. That shows how the runtime reuses layers: if it discards blobs after
+unpacking, only layers below a new layer can be reused. The blobs alone do not show it, because they stay until garbage
+collection.
 """
 
 import re
@@ -25,37 +25,37 @@ KEEPS_LAYER: Final = "containerd.io/gc.ref.content.l."
 CAME_FROM: Final = "containerd.io/distribution.source."
 
 SAMPLE: Final = 32
-"""Images whose blobs are looked for; a record is small, but there is no need to list them all."""
+"""Images whose blobs are queried; a sample suffices."""
 ASKED_LIMIT: Final = 1024
 PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
 class StoredBlob(msgspec.Struct, frozen=True, gc=False):
-    """A blob that is there."""
+    """A blob that exists."""
 
     digest: str
     since: float
     name: str = ""
-    """Where it came from, as an image would be called, but without the port of the registry."""
+    """Image name of its origin; containerd records it without the registry's port."""
     keeps_layers: bool = False
-    """Whether it is a manifest whose layers stay as blobs."""
+    """Whether it is a manifest whose layers are retained as blobs."""
 
 
 class ContentSurvey(msgspec.Struct, frozen=True):
-    """What one question brought to light."""
+    """The result of one query."""
 
     unpacked_by: dict[str, tuple[str, ...]]
     """Snapshotters, by the digest of the configuration."""
     present: dict[str, StoredBlob]
-    """Of those that were asked for."""
+    """The requested blobs that exist."""
     manifests: list[StoredBlob]
-    """The newest first; empty unless asked for."""
+    """Newest first; empty unless requested."""
 
 
 async def survey(
-    calls: ContainerdClient, snapshotters: Iterable[str], asked: Collection[str] = (), *, manifests: bool = False
+    client: ContainerdClient, snapshotters: Iterable[str], asked: Collection[str] = (), *, manifests: bool = False
 ) -> ContentSurvey:
-    """Ask once for everything that is wanted."""
+    """Query all requested facts at once."""
     names = [name for name in snapshotters if PLAIN_NAME.fullmatch(name)]
     wanted = set(sorted(asked)[:ASKED_LIMIT])
     filters = [f'labels."{UNPACKED_BY}{name}"' for name in names]
@@ -64,7 +64,7 @@ async def survey(
     result = ContentSurvey({}, {}, [])
     if not filters:
         return result
-    async with aclosing(calls.contents(filters)) as infos:
+    async with aclosing(client.contents(filters)) as infos:
         async for info in infos:
             _file(info, wanted, result, manifests=manifests)
     result.manifests.sort(key=lambda blob: (-blob.since, blob.digest))
@@ -73,10 +73,10 @@ async def survey(
 
 def reuse(sample: Collection[ContainerdImage], present: Mapping[str, StoredBlob]) -> Reuse:
     """
-    Judge by images that are unpacked: where most keep their top layer as a blob, any blob is of use.
+    Return "set" if most unpacked images retain their top layer as a blob, so any blob can be reused; else "prefix".
 
-    An image that keeps its layers and has no top layer says nothing: the same was unpacked before, from another blob, so
-    this one was never fetched.
+    An image that retains its layers but has no top blob is ignored: the same content was unpacked from another blob, so
+    this one was never downloaded.
     """
     kept = dropped = 0
     for image in sample:
@@ -101,7 +101,7 @@ def _file(info: content_pb2.Info, wanted: set[str], result: ContentSurvey, *, ma
 
 
 def _origin(info: content_pb2.Info) -> str:
-    """Return ``registry/repository@digest``, from the first registry the blob is known to be in."""
+    """Return ``registry/repository@digest`` for the first registry in the blob's labels."""
     for key in sorted(info.labels):
         if key.startswith(CAME_FROM):
             repository = info.labels[key].partition(",")[0]

@@ -1,9 +1,8 @@
 """
-Finds out what is being downloaded, for which image, and how fast.
+Tracker of active downloads, their images and the download rate.
 
-Usually that is one question. Only when a layer comes that no known manifest lists, the store is asked for the manifests it
-has, and the newest of those that are not known yet are read; and when a pull has no download any more, once, whether its
-layers are there.
+Usually one query suffices. Two cases need more: for a layer that no known manifest lists, the store's newest unknown
+manifests are read; when a pull has no download left, the store is queried once for its layers.
 """
 
 import time
@@ -20,38 +19,38 @@ from lamina.clients.cri.rate_estimates import DownloadMeter, RateEstimate
 from lamina.model.layer_report import ActivePull
 
 CANDIDATES: Final = 16
-"""Manifests that one look reads to find out what a download belongs to."""
+"""Manifests that one look reads to explain downloads."""
 ATTEMPTS: Final = 3
 """Looks that search for the manifest of one download; some have none."""
 
 
 class DownloadTracker:
-    """The downloads of one containerd."""
+    """Active downloads and pulls of one containerd."""
 
     def __init__(
         self,
-        calls: ContainerdClient,
-        ledger: ContainerdEventLog,
+        client: ContainerdClient,
+        event_log: ContainerdEventLog,
         documents: ContainerdDocuments,
         snapshots: ContainerdSnapshots,
     ) -> None:
         self.rate = RateEstimate()
         """Compressed bytes per second."""
-        self._calls, self._ledger, self._documents, self._snapshots = calls, ledger, documents, snapshots
-        self._pulls = pulls.ContainerdPulls(ledger)
+        self._client, self._event_log, self._documents, self._snapshots = client, event_log, documents, snapshots
+        self._pulls = pulls.ContainerdPulls(event_log)
         self._meter = DownloadMeter(self.rate)
         self._tried: set[str] = set()
         self._attempts: Counter[str] = Counter()
 
     def needed(self) -> set[str]:
-        """Manifests that must not be forgotten while something is pulled."""
+        """Return the manifests that must stay cached while their pulls are active."""
         return self._tried | set(self._pulls.going)
 
     async def look(
         self, images: Mapping[str, ContainerdImage], names: Mapping[str, list[str]]
     ) -> tuple[ActivePull, ...]:
-        """Ask how far everything has come; *images* are those that have *names*, by what these stand for."""
-        found = pulls.downloads(await self._calls.statuses(), time.time())
+        """Query all downloads and return the active pulls; *images* and *names* are by target."""
+        found = pulls.downloads(await self._client.statuses(), time.time())
         self._meter_up(found)
         if any(self._attempts[download.ref] < ATTEMPTS for download in self._pulls.orphans(found)):
             await self._explain(found, images, names)
@@ -63,16 +62,16 @@ class DownloadTracker:
         self._pulls.progress(found, unpacked, now)
         if doubtful := self._pulls.doubtful():
             missing = {digest for going in doubtful for digest in going.missing}
-            here = await content_store.survey(self._calls, (), missing)
+            here = await content_store.survey(self._client, (), missing)
             self._pulls.drop_given_up(here.present, unpacked)
-        return self._pulls.told(found, unpacked)
+        return self._pulls.report(found, unpacked)
 
     def _meter_up(self, found: Collection[pulls.ContainerdDownload]) -> None:
-        begun = [*self._ledger.begun]
-        self._ledger.begun.clear()
+        begun = [*self._event_log.begun]
+        self._event_log.begun.clear()
         if begun:
             self._meter.begin(min(begun))
-        for digest, size, at in self._ledger.downloaded():
+        for digest, size, at in self._event_log.downloaded():
             self._meter.finished(digest, size, at)
         self._meter.seen({one.digest or one.ref: one.offset for one in found}, time.time())
 
@@ -82,7 +81,7 @@ class DownloadTracker:
         images: Mapping[str, ContainerdImage],
         names: Mapping[str, list[str]],
     ) -> None:
-        """Find the manifests of downloads that no pull explains: images that have a name, or else what is new."""
+        """Find the manifests of downloads that no pull explains: first among named images, then in new manifests."""
         named = ((image, min(names[target], default="")) for target, image in images.items())
         fitting = self._fitting(named, found)
         if not fitting:
@@ -91,7 +90,7 @@ class DownloadTracker:
         if not fitting:
             return
         layers = {str(layer.digest) for image, _ in fitting for layer in image.layers}
-        present = (await content_store.survey(self._calls, (), layers)).present
+        present = (await content_store.survey(self._client, (), layers)).present
         coming = {download.digest for download in found}
         since = {digest: blob.since for digest, blob in present.items() if digest not in coming}
         for image, name in fitting:
@@ -100,8 +99,8 @@ class DownloadTracker:
             self._pulls.begin(image, name, since, self._there(image), start)
 
     async def _newest(self) -> list[tuple[ContainerdImage, str]]:
-        """Read the newest manifests that were not read for this, and say where they came from."""
-        survey = await content_store.survey(self._calls, (), manifests=True)
+        """Read the newest manifests that were not tried yet; return each image with its origin."""
+        survey = await content_store.survey(self._client, (), manifests=True)
         images = []
         for blob in [blob for blob in survey.manifests if blob.digest not in self._tried][:CANDIDATES]:
             self._tried.add(blob.digest)
@@ -114,7 +113,7 @@ class DownloadTracker:
     def _fitting(
         self, images: Iterable[tuple[ContainerdImage, str]], found: Iterable[pulls.ContainerdDownload]
     ) -> list[tuple[ContainerdImage, str]]:
-        """Those of *images* that are not there yet and that something *found* belongs to."""
+        """Return the *images* that are not unpacked and that one of the downloads belongs to."""
         coming = {download.digest for download in found}
         return [
             (image, name)

@@ -1,10 +1,9 @@
 """
-What containerd's events said since the last look, and when.
+Facts from containerd's events since the last look.
 
-Events say that something may have changed; what, is asked. Only snapshots are kept in step by the events themselves,
-because there are many and a pull changes them all the time. The times that events carry tell how long a layer took to
-unpack: from when nothing more had to be waited for, that is the download, the layer below and its own preparation, until
-it was committed.
+Events mark what may have changed; the next look queries it. Only snapshots are updated from events directly, because
+they are many and every pull changes them. The times of events give how long a layer took to unpack. Unpacking starts
+when the download, the parent layer and the snapshot's preparation are done, and ends with the commit.
 """
 
 from collections.abc import Iterator
@@ -23,21 +22,21 @@ SNAPSHOTS: Final = "snapshots"
 EVERYTHING: Final = frozenset({IMAGES, CONTENTS, SNAPSHOTS})
 
 REMEMBERED: Final = 512
-"""Times that are kept of each kind; the oldest go first."""
+"""Entries of each table of times; the oldest are dropped first."""
 CHANGE_LIMIT: Final = 10_000
-"""Changes that wait for a look; where nobody looks for long, everything is asked for instead."""
+"""Changes kept between two looks; beyond that, everything is queried again."""
 UNPACKING: Final = "extract-"
 
 
 class UnpackSpan(msgspec.Struct, frozen=True, gc=False):
-    """When a layer began to be unpacked, as far as that is known, and when that was done."""
+    """When unpacking of a layer started (as far as known) and ended, in seconds since 1970."""
 
     start: float
     end: float
 
 
 class RuntimeSnapshotChange(msgspec.Struct, frozen=True, gc=False):
-    """A complete snapshot that is new, or gone."""
+    """A committed snapshot that appeared or was removed."""
 
     snapshotter: str
     name: str
@@ -45,38 +44,38 @@ class RuntimeSnapshotChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class ContainerdEventLog:
-    """Kept by whoever listens; read and struck out by whoever looks."""
+    """Written by the event listener, read and cleared by the inventory."""
 
     def __init__(self) -> None:
         self.stale: set[str] = set(EVERYTHING)
-        """What has to be asked for again."""
+        """What must be queried again."""
         self.changes: list[RuntimeSnapshotChange] = []
         self.created: dict[str, float] = {}
-        """When a blob was complete."""
+        """Completion times of blobs."""
         self.sizes: dict[str, int] = {}
         self.prepared: dict[str, float] = {}
-        """When containerd began with a layer, by chain id."""
+        """When containerd prepared a layer's snapshot, by chain id."""
         self.begun: list[float] = []
-        """When something began to be pulled, since somebody last asked."""
+        """Start times of pulls since the last read."""
         self.spans: dict[str, UnpackSpan] = {}
-        """When layers were unpacked, by chain id."""
+        """Unpack times of layers, by chain id."""
         self.given_up: set[str] = set()
-        """Chain ids of layers whose unpacking was broken off."""
+        """Chain ids of layers whose unpacking was aborted."""
         self._last_commit = 0.0
 
     def take(self) -> tuple[set[str], list[RuntimeSnapshotChange]]:
-        """Return what has to be asked for again and which snapshots changed, and strike both out."""
+        """Return and clear what must be queried again and the snapshot changes."""
         stale, self.stale = self.stale, set()
         changes, self.changes = self.changes, []
         return stale, changes
 
     def missed(self) -> None:
-        """Something may have happened that nobody heard: everything has to be asked for again."""
+        """Mark everything as changed, because events may have been missed."""
         self.stale |= EVERYTHING
         self.changes.clear()
 
     def enter(self, envelope: types_pb2.Envelope) -> bool:
-        """Write down an event; whether it makes another look worth while."""
+        """Record an event; return whether it makes another look useful."""
         at = envelope.timestamp.seconds + envelope.timestamp.nanos / 1e9
         body = envelope.event.value
         try:
@@ -98,15 +97,15 @@ class ContainerdEventLog:
         return False
 
     def complete(self, digest: str, at: float) -> None:
-        """Write down what the store says of a blob, where no event did."""
+        """Record the completion time of a blob from the store, unless an event gave it."""
         if digest not in self.created:
             _remember(self.created, digest, at)
 
     def downloaded(self) -> Iterator[tuple[str, int, float]]:
-        """Blobs that were completed since this was asked last: digest, size and when."""
+        """Yield digest, size and completion time of blobs completed since the last call."""
         sizes, self.sizes = self.sizes, {}
         for digest, size in sizes.items():
-            # Of very many at once the times of the first are forgotten.
+            # After a burst of events, the oldest times have been dropped.
             if digest in self.created:
                 yield digest, size, self.created[digest]
 
@@ -119,7 +118,7 @@ class ContainerdEventLog:
     def _prepare(self, event: happenings_pb2.SnapshotPrepare, at: float) -> bool:
         chain = unpacking(event.key)
         if not chain:
-            return False  # a container's own file system
+            return False  # a container's writable layer
         _remember(self.prepared, chain, at)
         if len(self.begun) < REMEMBERED:
             self.begun.append(at)
@@ -146,7 +145,7 @@ class ContainerdEventLog:
         return True
 
     def _change(self, snapshotter: str, name: str, *, there: bool) -> None:
-        # Early versions do not say which snapshotter it is.
+        # Old versions do not name the snapshotter.
         if not snapshotter or len(self.changes) >= CHANGE_LIMIT:
             self.stale.add(SNAPSHOTS)
         else:
@@ -154,7 +153,7 @@ class ContainerdEventLog:
 
 
 def unpacking(key: str) -> str:
-    """Return the chain id of the layer that is unpacked under *key*; empty: no layer is."""
+    """Return the chain id of the layer that is unpacked under *key*; "" if it is no layer."""
     if not key.startswith(UNPACKING):
         return ""
     return key.partition(" ")[2]

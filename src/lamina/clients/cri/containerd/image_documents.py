@@ -1,9 +1,9 @@
 """
 Indexes, manifests and configurations, each read once.
 
-What a runtime holds was pushed by strangers. A document is bounded, checked against its digest and only then parsed; one
-that cannot be used is remembered with the reason and not read again. Of a configuration nothing is kept but what its
-layers unpack to and its platform; of an index only which manifest was chosen.
+The content of images is untrusted. A document has a size limit and is verified against its digest before it is parsed.
+An unusable one is remembered with its reason and not read again. A configuration is reduced to diff ids and platform,
+an index to the chosen manifest.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ CONFIG_LIMIT: Final = 4 * 1024 * 1024
 INDEX_ENTRIES: Final = 256
 DEEPEST_INDEX: Final = 3
 TRIES: Final = 4
-"""Entries of one index that are tried: the best match, and what there is if that was not pulled."""
+"""Entries of one index that are tried: the best match, then others in case it was not pulled."""
 
 ABSENT: Final = "not all documents are here"
 UNREADABLE: Final = "containerd cannot read a document"
@@ -41,12 +41,12 @@ NO_PLATFORM: Final = "nothing for this platform"
 TOO_DEEP: Final = "indexes within indexes"
 NO_LAYERS: Final = "it has no layers"
 PASSING: Final = (ABSENT, UNREADABLE)
-"""Reasons that may not hold the next time."""
+"""Temporary reasons; the document is tried again."""
 OTHER_COUNT: Final = "manifest and configuration differ in the number of layers"
 
 
 class ContainerdImage(msgspec.Struct, frozen=True):
-    """An image of which every document was read."""
+    """An image whose documents have all been read."""
 
     digest: Digest
     media_type: str
@@ -56,15 +56,15 @@ class ContainerdImage(msgspec.Struct, frozen=True):
     layers: tuple[Layer, ...]
     """With diff ids, without unpacked sizes."""
     top: Digest
-    """The chain id of all layers together: unpacked, the image is there."""
+    """Chain id of all layers; the image is unpacked if this snapshot exists."""
 
     def chain(self) -> tuple[Digest, ...]:
-        """The chain id of each layer, bottom first."""
+        """Return the chain id of each layer, bottom first."""
         return chain_ids([layer.diff_id for layer in self.layers if layer.diff_id is not None])
 
 
 class UnusableError(LaminaError):
-    """What a name stands for is no image that could be reported; *reason* is one of the constants above."""
+    """A name's target is not a usable image; *reason* is one of the constants above."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -72,25 +72,25 @@ class UnusableError(LaminaError):
 
 
 class ContainerdDocuments:
-    """Everything that was read, for one node's platform."""
+    """All documents read so far, for the node's platform."""
 
-    def __init__(self, calls: ContainerdClient) -> None:
+    def __init__(self, client: ContainerdClient) -> None:
         self.platform = platform_match.this_machine()
-        self._calls = calls
+        self._client = client
         self._images: dict[Digest, ContainerdImage] = {}
         self._chosen: dict[str, Digest] = {}
         self._refused: dict[str, str] = {}
 
     def known(self, target: str) -> ContainerdImage | None:
-        """Return what was read of *target*, a manifest or an index."""
+        """Return the image of *target*, a manifest or an index, if it has been read."""
         return self._images.get(self._chosen.get(target, Digest(target)))
 
     def refusal(self, target: str) -> str:
-        """Say why *target* cannot be used; empty when that is not known."""
+        """Return why *target* is unusable; "" if unknown."""
         return self._refused.get(target, "")
 
     async def read(self, target: str) -> ContainerdImage:
-        """Read what *target* stands for, or return it if that was done. Raises UnusableError."""
+        """Return the image of *target*, reading it if needed. Raises UnusableError."""
         found = self.known(target)
         if found is not None:
             return found
@@ -99,7 +99,7 @@ class ContainerdDocuments:
         try:
             found = await self._resolve(target, 0)
         except UnusableError as error:
-            # What is absent may come; what was read stays as it is, because a digest names it.
+            # An absent document may arrive later; others are immutable, so their reason stays valid.
             if error.reason not in PASSING:
                 self._refused[target] = error.reason
             raise
@@ -109,7 +109,7 @@ class ContainerdDocuments:
         return self._images[found.digest]
 
     def keep(self, targets: set[str]) -> None:
-        """Forget what none of *targets* needs."""
+        """Drop everything that none of *targets* needs."""
         self._chosen = {target: chosen for target, chosen in self._chosen.items() if target in targets}
         self._refused = {target: reason for target, reason in self._refused.items() if target in targets}
         needed = targets | set(self._chosen.values())
@@ -171,7 +171,7 @@ class ContainerdDocuments:
         except DigestError as error:
             raise UnusableError(MALFORMED) from error
         try:
-            data = await self._calls.read(digest, limit)
+            data = await self._client.read(digest, limit)
         except AbsentError as error:
             raise UnusableError(ABSENT) from error
         except RuntimeAnswerError as error:

@@ -1,8 +1,8 @@
 """
-Which manifest of an index containerd takes on a node, by the rules of its own platforms library.
+Selection of an index's manifest by containerd's platform rules.
 
-A node runs what was built for it or for something older or smaller: arm64 also 32-bit arm, amd64/v3 also v2 and plain.
-The best match comes first. An entry without a platform may be anything, so it comes last.
+A node also runs images for older or smaller platforms: arm64 runs 32-bit arm, amd64/v3 runs v2 and the base variant.
+The best match comes first. An entry without a platform may fit any node, so it comes last.
 """
 
 import os
@@ -27,16 +27,16 @@ ARM_ALIASES: Final = {"armhf": "v7", "armel": "v6"}
 ARM64_PLAIN: Final = {"8", "v8", "v8.0"}
 ARM64_NINE: Final = {"9", "9.0", "v9.0"}
 NEWEST_ARM: Final = 9
-"""Minor versions of v8 an arm64 variant may have; v9.n has all of v8.(n + 5)."""
+"""Minor versions of v8 an arm64 variant can have; v9.n includes v8.(n + 5)."""
 
 
 def this_machine() -> Platform:
-    """What this machine is, where the runtime does not tell."""
+    """Return the platform of this machine, for runtimes that do not report one."""
     return MACHINES.get(os.uname().machine, Platform())
 
 
 def normalize(platform: Platform | IndexPlatform) -> Platform:
-    """Write a platform as containerd does: one name for each thing, and no variant where it is the ordinary one."""
+    """Return a platform in containerd's normal form: one name for each architecture, default variants omitted."""
     system = platform.os.lower() or "linux"
     architecture, variant = platform.architecture.lower(), platform.variant.lower()
     if architecture in ARM_ALIASES:
@@ -57,7 +57,7 @@ def normalize(platform: Platform | IndexPlatform) -> Platform:
 
 
 def runs(node: Platform) -> list[Platform]:
-    """Everything *node* runs, the best first."""
+    """Return all platforms that *node* runs, best first."""
     node = normalize(node)
     names: list[tuple[str, str]]
     match node.architecture:
@@ -74,7 +74,7 @@ def runs(node: Platform) -> list[Platform]:
 
 
 def choose(entries: Iterable[IndexEntry], node: Platform) -> list[IndexEntry]:
-    """Return the entries that *node* can use, the best first; what only says something about others is none."""
+    """Return the entries that *node* can run, best first, without attestations."""
     order = {platform: rank for rank, platform in enumerate(runs(node))}
     ranked = []
     for entry in entries:
@@ -87,7 +87,7 @@ def choose(entries: Iterable[IndexEntry], node: Platform) -> list[IndexEntry]:
 
 
 def fits(platform: Platform, node: Platform) -> bool:
-    """Whether *node* runs what is for *platform*."""
+    """Return whether *node* runs images for *platform*."""
     return normalize(platform) in runs(node)
 
 
@@ -99,7 +99,7 @@ def _older(variant: str, oldest: int) -> list[str]:
 
 
 def _arm64(variant: str) -> list[str]:
-    """v9.1 runs v9.1, v9, v8.6, v8.5, ..., v8."""
+    """Return the arm64 variants that *variant* runs: v9.1 runs v9.1, v9, v8.6, v8.5, ..., v8."""
     major, _, minor = (variant or "v8").removeprefix("v").partition(".")
     if major not in ("8", "9") or (minor and minor not in "0123456789"):
         return [variant]

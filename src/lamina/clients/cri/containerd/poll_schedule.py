@@ -1,12 +1,12 @@
 """
-When looking again may be worth it.
+Schedule of looks at a containerd.
 
-    something happened   a second later, so that what belongs together is seen together, and two at the most
-    a pull is going on   every two seconds, so that its progress is seen
-    sizes are missing    a second later
-    an image is removed  once more after some seconds: events come before what was removed is gone
-    nobody listens       every ten to thirty seconds, less and less often
-    nothing of this      every five minutes, and then everything is asked for
+    an event             1 s later, so that related events are seen together, at most 2 s after the first
+    an active pull       every 2 s, for its progress
+    sizes are missing    1 s later
+    an image is removed  again after 5 s: its event comes before the content is removed
+    no event stream      every 10 to 30 s, with an increasing delay
+    none of these        every 5 min, querying everything
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ WHOLE: Final = 300.0
 
 
 class PollSchedule:
-    """Says when; told the time by whoever asks."""
+    """Computes the next poll time; the caller passes `now`."""
 
     def __init__(self) -> None:
         self._looked = float("-inf")
@@ -34,7 +34,7 @@ class PollSchedule:
         self._deaf = DEAF
 
     def happened(self, now: float, *, removal: bool = False) -> None:
-        """Something makes a look worth while."""
+        """Record an event that makes a look useful."""
         if self._first is None:
             self._first = now
         self._last = now
@@ -42,11 +42,11 @@ class PollSchedule:
             self._removal = now + AFTER_REMOVAL
 
     def whole_due(self, now: float) -> bool:
-        """Whether everything has to be asked for."""
+        """Return whether the next look must query everything."""
         return now >= self._whole + WHOLE
 
     def began(self, now: float) -> bool:
-        """A look begins, which sees what happened before; whether it is the one that follows a removal."""
+        """Record the start of a look; return whether it is the one due after a removal."""
         self._first = None
         due = self._removal <= now
         if due:
@@ -54,7 +54,7 @@ class PollSchedule:
         return due
 
     def ended(self, now: float, *, whole: bool, pulling: bool, unfinished: bool, deaf: bool) -> None:
-        """A look is at an end, and this is how it went."""
+        """Record the end of a look and its result."""
         self._looked = now
         if whole:
             self._whole = now
@@ -66,14 +66,14 @@ class PollSchedule:
             self._deaf = DEAF
 
     def failed(self, now: float) -> None:
-        """A look found nobody to ask; everything is open."""
+        """Record a failed look; the next one queries everything."""
         self._looked = now
         self._whole = float("-inf")
         self._pause = self._deaf
         self._deaf = min(self._deaf * 1.5, DEAFEST)
 
     def due(self) -> float:
-        """When to look again."""
+        """Return when to look again."""
         at = min(self._looked + self._pause, self._removal)
         if self._whole > self._looked - WHOLE:
             at = min(at, max(self._whole + WHOLE, self._looked + QUIET))

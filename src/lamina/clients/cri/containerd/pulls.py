@@ -1,15 +1,16 @@
 """
-What is on its way.
+Active pulls of a containerd.
 
-containerd tells which blobs are being downloaded and how far, not for which image: that follows from manifests, which
-are there before their layers. A pull lasts from its first download until its top layer is unpacked; its bytes are those
-of all layers that were missing when it began.
+containerd reports which blobs are being downloaded and their progress, but not for which image. The manifests, which
+arrive before their layers, give the image. A pull lasts from its first download until its top layer is unpacked. Its
+bytes are those of all layers that were missing when it began.
 
-    downloads seen --manifest found--> going --top layer unpacked--> an image
-          |                              |
-          +--> told by its own name      +--given up, or nothing for a while--> forgotten
+    downloads --manifest found--> active pull --top layer unpacked--> held image
+          |                           |
+          +--> reported by its ref    +--cancelled, or idle for too long--> dropped
 
-Not every version says that a pull was given up. Where no download is left and layers are neither here nor unpacked, it was.
+Not every version reports a cancelled pull. If a pull has no download and its layers are neither stored nor unpacked, it
+was cancelled.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -24,14 +25,14 @@ from lamina.model.digest import Digest, DigestError, parse_digest
 from lamina.model.layer_report import ActivePull
 
 STALLED: Final = 60.0
-"""Seconds after which a download that does not grow is none: what failed stays in the store for a day."""
+"""Seconds after which a download without progress is ignored: failed downloads stay in the store for a day."""
 FORGOTTEN: Final = 600.0
-"""Seconds without a sign of life; unpacking a large layer gives none."""
+"""Seconds without progress after which a pull is dropped; unpacking a large layer shows no progress."""
 PULL_LIMIT: Final = 64
 NAME_LIMIT: Final = 512
 LAYER: Final = "layer-"
 DOUBTFUL: Final = 2
-"""Looks in a row that found no download of a pull; between two downloads there may be one."""
+"""Consecutive looks without a download of a pull; one can fall between two downloads."""
 
 
 class ContainerdDownload(msgspec.Struct, frozen=True, gc=False):
@@ -39,14 +40,14 @@ class ContainerdDownload(msgspec.Struct, frozen=True, gc=False):
 
     ref: str
     digest: str
-    """Empty when the store does not say."""
+    """Empty if the store does not report it."""
     offset: int
     total: int
     started: float
 
     @property
     def is_layer(self) -> bool:
-        """Whether it is a layer, or at least not known to be a document."""
+        """Whether it is a layer, by its ref."""
         return self.ref.startswith(LAYER)
 
 
@@ -56,24 +57,24 @@ class ContainerdPull(msgspec.Struct):
     image: ContainerdImage
     name: str
     missing: dict[str, int]
-    """Compressed sizes of the layers that were not there when it began."""
+    """Compressed bytes of the layers that were missing when it began, by digest."""
     start: float
     alive: float
     seen: set[str] = msgspec.field(default_factory=set)
-    """Of what was missing, what was downloading at some time."""
+    """Missing layers whose download was seen."""
     quiet: int = 0
-    """Looks in a row that found no download."""
+    """Consecutive looks without a download."""
 
 
 def downloads(statuses: Iterable[content_pb2.Status], now: float) -> list[ContainerdDownload]:
-    """Return what is really being downloaded, in the order of names."""
+    """Return the downloads with recent progress, ordered by ref."""
     going = []
     for status in statuses:
         updated = status.updated_at.seconds + status.updated_at.nanos / 1e9
         if now - updated > STALLED:
             continue
         started = status.started_at.seconds + status.started_at.nanos / 1e9
-        # "layer-sha256:..." or, where the layer has a name of its own, "layer-name@sha256:..."
+        # "layer-sha256:..." or, for a layer with its own name, "layer-name@sha256:..."
         digest = _digest(status.expected) or _digest(status.ref.partition("-")[2].rpartition("@")[2])
         going.append(
             ContainerdDownload(status.ref[:NAME_LIMIT], digest, max(status.offset, 0), max(status.total, 0), started)
@@ -82,14 +83,14 @@ def downloads(statuses: Iterable[content_pb2.Status], now: float) -> list[Contai
 
 
 class ContainerdPulls:
-    """The pulls that are going on."""
+    """The active pulls."""
 
-    def __init__(self, ledger: ContainerdEventLog) -> None:
+    def __init__(self, event_log: ContainerdEventLog) -> None:
         self.going: dict[Digest, ContainerdPull] = {}
-        self._ledger = ledger
+        self._event_log = event_log
 
     def orphans(self, found: Iterable[ContainerdDownload]) -> list[ContainerdDownload]:
-        """Layers that no known pull explains."""
+        """Return layer downloads that no known pull explains."""
         explained = {digest for going in self.going.values() for digest in going.missing}
         return [download for download in found if download.is_layer and download.digest not in explained]
 
@@ -97,25 +98,25 @@ class ContainerdPulls:
         self, image: ContainerdImage, name: str, here: Mapping[str, float], unpacked: set[str], start: float
     ) -> None:
         """
-        Take up the pull of *image*, which began at *start*.
+        Add the pull of *image*, which began at *start*.
 
-        *here* says since when blobs of its layers are there, *unpacked* which of its chain ids are.
+        *here* gives the creation time of each stored layer blob; *unpacked* contains the unpacked chain ids.
         """
         chain = image.chain()
-        prepared = [self._ledger.prepared[one] for one in chain if one in self._ledger.prepared]
+        prepared = [self._event_log.prepared[one] for one in chain if one in self._event_log.prepared]
         start = min([start, *(at for at in prepared if start - at < FORGOTTEN)])
         missing = {}
         for layer, one in zip(image.layers, chain, strict=True):
-            span = self._ledger.spans.get(one)
+            span = self._event_log.spans.get(one)
             old = one in unpacked and (span is None or span.end < start)
             if not old and here.get(layer.digest, start) >= start:
                 missing[str(layer.digest)] = layer.size
         self.going[image.digest] = ContainerdPull(image, name, missing, start, start)
 
     def progress(self, found: Iterable[ContainerdDownload], unpacked: set[str], now: float) -> None:
-        """Take over how far everything has come, and strike out what is at an end; *unpacked* are chain ids."""
+        """Update the progress of all pulls and drop ended ones; *unpacked* contains chain ids."""
         offsets = {download.digest: download.offset for download in found}
-        given_up, self._ledger.given_up = self._ledger.given_up, set()
+        given_up, self._event_log.given_up = self._event_log.given_up, set()
         for digest, going in list(self.going.items()):
             active = going.missing.keys() & offsets.keys()
             going.quiet = 0 if active else going.quiet + 1
@@ -128,18 +129,18 @@ class ContainerdPulls:
                 del self.going[digest]
 
     def doubtful(self) -> list[ContainerdPull]:
-        """Pulls of which nothing is downloading any more; either they are being unpacked, or they were given up."""
+        """Return pulls without a download: they are being unpacked, or were cancelled."""
         return [going for going in self.going.values() if going.seen and going.quiet == DOUBTFUL]
 
     def drop_given_up(self, here: Container[str], unpacked: set[str]) -> None:
-        """Strike out those of the doubtful whose layers are not all *here* or *unpacked*."""
+        """Drop doubtful pulls whose layers are neither all stored (*here*) nor *unpacked*."""
         for going in self.doubtful():
             chain = dict(zip((str(layer.digest) for layer in going.image.layers), going.image.chain(), strict=True))
             if not all(digest in here or chain[digest] in unpacked for digest in going.missing):
                 del self.going[going.image.digest]
 
-    def told(self, found: Iterable[ContainerdDownload], unpacked: set[str]) -> tuple[ActivePull, ...]:
-        """Return every pull, those of known images first."""
+    def report(self, found: Iterable[ContainerdDownload], unpacked: set[str]) -> tuple[ActivePull, ...]:
+        """Return all pulls: those of known images first, then unexplained downloads."""
         found = list(found)
         by_digest = {download.digest: download for download in found}
         known = []
@@ -167,7 +168,7 @@ class ContainerdPulls:
                 continue
             if digest in found:
                 done[digest] = min(found[digest].offset, layer.size)
-            elif digest in going.seen or self._ledger.created.get(digest, 0.0) >= going.start or chain in unpacked:
+            elif digest in going.seen or self._event_log.created.get(digest, 0.0) >= going.start or chain in unpacked:
                 done[digest] = layer.size
         return done
 

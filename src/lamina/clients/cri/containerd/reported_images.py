@@ -1,7 +1,7 @@
 """
-The images that are held: how large their layers are unpacked, and how long unpacking took.
+The held images as they are reported, with unpacked layer sizes, and the unpack rate.
 
-What a look reports is kept from one to the next, so that images which did not change are the same objects.
+Results are kept between looks, so that unchanged images are the same objects.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,20 +16,20 @@ from lamina.model.image import Layer
 
 
 class ReportedImages:
-    """What was last reported of each image."""
+    """The last report of each image."""
 
-    def __init__(self, ledger: ContainerdEventLog, snapshots: ContainerdSnapshots) -> None:
+    def __init__(self, event_log: ContainerdEventLog, snapshots: ContainerdSnapshots) -> None:
         self.rate = RateEstimate()
         """Unpacked bytes per second."""
-        self._ledger, self._snapshots = ledger, snapshots
+        self._event_log, self._snapshots = event_log, snapshots
         self._images: dict[Digest, StoredImage] = {}
         self._measured: set[Digest] = set()
-        """Images all of whose layers have a size."""
-        self._told: set[Digest] = set()
-        """Of these, those that were reported with all sizes."""
+        """Images whose layers all have a size."""
+        self._complete: set[Digest] = set()
+        """Measured images that were reported with all sizes."""
 
     async def measure(self, held: Iterable[ContainerdImage]) -> bool:
-        """Ask for sizes that are not known, those of new images first; whether some are left."""
+        """Query unknown layer sizes, new images first; return whether some are left for the next look."""
         new = [image for image in held if image.digest not in self._measured]
         new.sort(key=lambda image: image.digest in self._images)
         left = await self._snapshots.measure(chain for image in new for chain in image.chain())
@@ -41,7 +41,7 @@ class ReportedImages:
         return left
 
     def images(self, held: Mapping[str, ContainerdImage], names: Mapping[str, list[str]]) -> tuple[StoredImage, ...]:
-        """Return what is held, in the order of digests; *held* and *names* go by what names stand for."""
+        """Return the held images in the order of digests; *held* and *names* are by target."""
         called: dict[Digest, set[str]] = {}
         known = {}
         for target, image in held.items():
@@ -49,29 +49,29 @@ class ReportedImages:
             called.setdefault(image.digest, set()).update(names[target])
         self._images = {digest: self._image(image, called[digest]) for digest, image in sorted(known.items())}
         self._measured &= known.keys()
-        self._told = set(self._measured)
+        self._complete = set(self._measured)
         return tuple(self._images.values())
 
     def untimed(self, images: Iterable[ContainerdImage]) -> set[str]:
-        """Layers that were unpacked while we listened, and of whose download nothing was heard: the store may know."""
-        if not self._ledger.spans:
+        """Return layers whose unpacking was seen but not their download; the store may have the time."""
+        if not self._event_log.spans:
             return set()
         return {
             str(layer.digest)
             for image in images
             if image.digest not in self._measured
             for layer, chain in zip(image.layers, image.chain(), strict=True)
-            if chain in self._ledger.spans and layer.digest not in self._ledger.created
+            if chain in self._event_log.spans and layer.digest not in self._event_log.created
         }
 
     def _time(self, image: ContainerdImage, chain: tuple[Digest, ...]) -> None:
         for layer, one in zip(image.layers, chain, strict=True):
             size = self._snapshots.sizes.get(one)
-            if size is None or one not in self._ledger.spans:
+            if size is None or one not in self._event_log.spans:
                 continue
-            span = self._ledger.spans.pop(one)
-            created = self._ledger.created.get(layer.digest)
-            # Where nobody can say when the download ended, unpacking cannot be told from waiting for it.
+            span = self._event_log.spans.pop(one)
+            created = self._event_log.created.get(layer.digest)
+            # Without the end of the download, unpacking cannot be separated from waiting for it.
             if created is not None and size >= SMALLEST:
                 self.rate.add(size, span.end - max(span.start, created))
 
@@ -80,7 +80,7 @@ class ReportedImages:
         called = tuple(sorted(names))
         lazy = is_lazy(self._snapshots.holders(image.top)[0])
         sizes = self._snapshots.sizes
-        if before is not None and (before.names, before.lazy) == (called, lazy) and image.digest in self._told:
+        if before is not None and (before.names, before.lazy) == (called, lazy) and image.digest in self._complete:
             return before
         layers = tuple(
             Layer(layer.digest, layer.size, layer.diff_id, sizes.get(chain))

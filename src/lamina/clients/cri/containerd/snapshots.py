@@ -1,8 +1,8 @@
 """
-Which layers are unpacked, by which snapshotter, and how many bytes that is.
+Unpacked layers by snapshotter, and their sizes.
 
-A complete snapshot never changes, so its size is asked for once. There may be thousands at the first look; each look asks
-for some and says whether more are left.
+A committed snapshot never changes, so its size is queried once. The first look may find thousands; each look queries
+some and reports whether more are left.
 """
 
 from collections.abc import Iterable
@@ -15,36 +15,36 @@ from lamina.clients.cri.protos import snapshots_pb2
 
 USUAL: Final = "overlayfs"
 LAZY: Final = ("stargz", "soci", "nydus", "overlaybd", "cvmfs", "gcfs")
-"""Words in the names of snapshotters that fetch content when it is read."""
+"""Parts of the names of lazy snapshotters, which download content when it is read."""
 COPYING: Final = "native"
-"""Copies everything below into every snapshot, and counts it there."""
+"""This snapshotter copies all parents into every snapshot, so its sizes are not those of layers."""
 MEASURED_AT_ONCE: Final = 200
-"""Sizes one look asks for: a second at the pace of documents."""
+"""Sizes that one look queries: one second at the rate limit of documents."""
 
 
 def is_lazy(snapshotter: str) -> bool:
-    """Whether a snapshot may be there before its bytes are."""
+    """Return whether a snapshot may exist before its content is downloaded."""
     return any(word in snapshotter for word in LAZY)
 
 
 def counts_layers(snapshotter: str) -> bool:
-    """Whether the size of a snapshot is that of its layer."""
+    """Return whether a snapshot's size is that of its layer."""
     return snapshotter != COPYING and not is_lazy(snapshotter)
 
 
 class ContainerdSnapshots:
-    """The complete snapshots of every snapshotter that is in use."""
+    """The committed snapshots of all snapshotters in use."""
 
-    def __init__(self, calls: ContainerdClient) -> None:
+    def __init__(self, client: ContainerdClient) -> None:
         self.sizes: dict[str, int] = {}
         """Unpacked bytes, by chain id."""
-        self._calls = calls
+        self._client = client
         self._there: dict[str, set[str]] = {}
         self._unmeasured: set[str] = set()
-        """What has no size to be told, until everything is asked for again."""
+        """Snapshots without a usable size, until the next full list."""
 
     async def ask(self, snapshotters: Iterable[str]) -> None:
-        """List what every one of *snapshotters* has; what others had is forgotten."""
+        """List the snapshots of *snapshotters*; drop those of others."""
         there = {}
         for snapshotter in snapshotters:
             there[snapshotter] = await self._list(snapshotter)
@@ -52,7 +52,7 @@ class ContainerdSnapshots:
         self._unmeasured.clear()
 
     def apply(self, changes: Iterable[RuntimeSnapshotChange]) -> set[str]:
-        """Take over what events said; the answer names snapshotters nobody has asked about yet."""
+        """Apply changes from events; return snapshotters that have not been listed yet."""
         unknown = set()
         for change in changes:
             names = self._there.get(change.snapshotter)
@@ -66,17 +66,17 @@ class ContainerdSnapshots:
         return unknown
 
     def asked(self) -> set[str]:
-        """Snapshotters whose snapshots are known."""
+        """Return the listed snapshotters."""
         return set(self._there)
 
     def holders(self, chain: str) -> list[str]:
-        """Snapshotters that have this stack of layers unpacked, those that have all of its bytes first."""
+        """Return the snapshotters that have this chain unpacked, lazy ones last."""
         return sorted(
             (name for name, chains in self._there.items() if chain in chains), key=lambda name: (is_lazy(name), name)
         )
 
     async def measure(self, chains: Iterable[str]) -> bool:
-        """Ask for the sizes of *chains*; whether more are left for the next look."""
+        """Query the sizes of *chains*; return whether more are left for the next look."""
         asked = 0
         for chain in chains:
             if chain in self.sizes or chain in self._unmeasured:
@@ -88,7 +88,7 @@ class ContainerdSnapshots:
                 return True
             asked += 1
             try:
-                self.sizes[chain] = max(await self._calls.usage(holders[0], chain), 0)
+                self.sizes[chain] = max(await self._client.usage(holders[0], chain), 0)
             except AbsentError:
                 self._there[holders[0]].discard(chain)
             except RuntimeAnswerError:
@@ -96,16 +96,16 @@ class ContainerdSnapshots:
         return False
 
     def keep(self, chains: set[str]) -> None:
-        """Forget the sizes of everything else."""
+        """Drop the sizes of all other chains."""
         self.sizes = {chain: size for chain, size in self.sizes.items() if chain in chains}
 
     async def _list(self, snapshotter: str) -> set[str]:
         names = set()
         try:
-            async with aclosing(self._calls.unpacked(snapshotter)) as infos:
+            async with aclosing(self._client.unpacked(snapshotter)) as infos:
                 async for info in infos:
                     if info.kind == snapshots_pb2.COMMITTED:
                         names.add(info.name)
         except AbsentError:
-            return set()  # no such snapshotter here
+            return set()  # the snapshotter does not exist here
         return names

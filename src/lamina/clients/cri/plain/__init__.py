@@ -1,1 +1,1 @@
-"""Any runtime that speaks CRI v1 and nothing better."""
+"""Runtimes that are read over plain CRI v1."""

@@ -1,11 +1,11 @@
 """
-The questions of CRI that are asked, and no others.
+Client for the CRI methods that Lamina uses.
 
-    Version, ListImages, ImageFsInfo   what is there: once a second, over time
-    ImageStatus                        once for each image: its id is the digest of its configuration
+    Version, ListImages, ImageFsInfo   state queries: one a second
+    ImageStatus                        once for each image, whose id is the digest of its configuration
 
-StreamImages, the newer way to list, is left alone: it is there for lists of more than 4 MiB, and up to 16 MiB are taken
-here in one message, which is far more than the images that are told of.
+StreamImages, the newer list method, is not used: it is for lists of more than 4 MiB, and this client accepts messages
+of 16 MiB, far more than the reported images need.
 """
 
 from collections.abc import Sequence
@@ -33,33 +33,33 @@ class CriClient:
     def __init__(self, socket: Path) -> None:
         self.socket = socket
         self.name = "cri"
-        """What the runtime calls itself, once it said so."""
+        """The runtime's own name, after the first `version` call."""
         self._channel: grpc.aio.Channel | None = None
-        self._asking = RateLimit(ASKED_PER_SECOND, ASKED_AT_ONCE)
+        self._rate_limit = RateLimit(ASKED_PER_SECOND, ASKED_AT_ONCE)
         self._reading = RateLimit(READ_PER_SECOND)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
 
     async def version(self) -> cri_pb2.VersionResponse:
-        """Which runtime this is."""
-        await self._asking.turn()
+        """Return the runtime's name and version."""
+        await self._rate_limit.turn()
         answer = await self._ask(f"{RUNTIME}/Version", cri_pb2.VersionRequest(), cri_pb2.VersionResponse)
         self.name = answer.runtime_name[:100] or self.name
         found: cri_pb2.VersionResponse = answer
         return found
 
     async def images(self) -> Sequence[cri_pb2.Image]:
-        """Every image, without what it is made of."""
-        await self._asking.turn()
+        """Return all images, without their layers."""
+        await self._rate_limit.turn()
         answer = await self._ask(f"{IMAGES}/ListImages", cri_pb2.ListImagesRequest(), cri_pb2.ListImagesResponse)
         return list(answer.images)
 
     async def status(self, image: str) -> cri_pb2.ImageStatusResponse:
-        """Everything that is told of one image; of one that is gone, nothing."""
+        """Return the verbose status of one image; empty if it is gone."""
         await self._reading.turn()
         request = cri_pb2.ImageStatusRequest(image=cri_pb2.ImageSpec(image=image), verbose=True)
         found: cri_pb2.ImageStatusResponse
@@ -67,8 +67,8 @@ class CriClient:
         return found
 
     async def mountpoint(self) -> str:
-        """Where images are kept; empty when that is not told."""
-        await self._asking.turn()
+        """Return the folder that holds images; "" if the runtime does not report it."""
+        await self._rate_limit.turn()
         answer = await self._ask(f"{IMAGES}/ImageFsInfo", cri_pb2.ImageFsInfoRequest(), cri_pb2.ImageFsInfoResponse)
         return next((one.fs_id.mountpoint for one in answer.image_filesystems if one.fs_id.mountpoint), "")
 
@@ -77,23 +77,23 @@ class CriClient:
             self._channel = open_channel(self.socket)
         call: Any = self._channel.unary_unary(method, request_serializer=type(request).SerializeToString)
         try:
-            # Not left to gRPC, which logs what it cannot read and answers with nothing.
+            # Not by gRPC's own deserializer, which logs an undecodable message and returns None.
             return answer.FromString(await call(request, timeout=DEADLINE))
         except grpc.aio.AioRpcError as error:
-            raise RuntimeSourceError(self.name, self._said(method.rpartition("/")[2], error)) from error
+            raise RuntimeSourceError(self.name, self._message(method.rpartition("/")[2], error)) from error
         except DecodeError as error:
             problem = (
-                f"{method.rpartition('/')[2]}: the answer of {self.socket} cannot be read: see whether it speaks CRI"
+                f"{method.rpartition('/')[2]}: response of {self.socket} cannot be decoded; check that it speaks CRI"
             )
             raise RuntimeSourceError(self.name, problem) from error
 
-    def _said(self, method: str, error: grpc.aio.AioRpcError) -> str:
+    def _message(self, method: str, error: grpc.aio.AioRpcError) -> str:
         match error.code():
             case grpc.StatusCode.UNAVAILABLE:
-                return f"nobody answers at {self.socket}: see whether the runtime runs, and whether this is its socket"
+                return f"no response at {self.socket}; check that the runtime runs, and that this is its socket"
             case grpc.StatusCode.UNIMPLEMENTED:
-                return f"{self.socket} does not know {method} of CRI v1: see whether this is the runtime's socket"
+                return f"{self.socket} does not support {method} of CRI v1; check that this is the runtime's socket"
             case grpc.StatusCode.DEADLINE_EXCEEDED:
-                return f"no answer to {method} within {DEADLINE:g} s at {self.socket}: see the log of the runtime"
+                return f"no response to {method} within {DEADLINE:g} s at {self.socket}: see the log of the runtime"
             case code:
                 return f"{method}: {code.name} ({error.details() or '':.200}): see the log of the runtime"

@@ -1,13 +1,12 @@
 """
-Any runtime that speaks CRI v1, as a source: what a kubelet could see, and no more.
+Runtime source for any runtime that speaks CRI v1.
 
-CRI tells which images are there, what they are called and how large the runtime finds them; of their layers it tells the
-diff ids, if anything. There is no manifest, so nobody learns from such a node what an image consists of. An image's
-digest is what the runtime kept of the name it was pulled by, and for images of several platforms that is often the
-digest of the index. It is told as it is: names are still right, but a scheduler finds no layers under an index's digest
-and takes what it knows of the image by its names alone. Whatever has an API or files of its own is better read by them.
+CRI reports images, names and sizes, and at best the diff ids of layers. It has no manifests, so such a node does not
+reveal what an image consists of. An image's digest is the one of the name it was pulled by; for multi-platform images
+that is often the digest of the index. It is reported unchanged. The scheduler then finds no layers under that digest
+and uses what it knows by the image's names. Runtimes with their own API or files are better read that way.
 
-CRI tells of no change, so it is asked for the list from time to time. Pulls and rates are not told at all.
+CRI has no change events, so the list is polled. Pulls and rates are not reported.
 """
 
 import asyncio
@@ -26,85 +25,85 @@ from lamina.model.layer_report import NodeRuntime, Reuse
 from lamina.model.reference import ReferenceFormatError, is_reference, parse_reference
 
 POLL_SECONDS: Final = 10.0
-"""How often the list is asked for; a kubelet does it every half minute."""
+"""Interval of list queries; a kubelet uses 30 seconds."""
 FULL_LOOK_SECONDS: Final = 300.0
 IMAGE_LIMIT: Final = 2000
 SIZE_LIMIT: Final = 1024**5
 ANY_BLOB: Final = frozenset({"cri-o", "crio"})
-"""Runtimes that reuse any layer they know; of others it is not known, and the prefix is what they all reuse."""
+"""Runtimes known to reuse any layer; for others "prefix" is assumed, which all of them support."""
 
 ImageListKey: TypeAlias = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
 
 
 class CriSource:
-    """The runtime that listens on *socket*; its images are on the file system of *disk*, if that is given."""
+    """The runtime behind *socket*; *disk* is a folder on the file system that holds its images."""
 
     def __init__(self, socket: Path, *, disk: Path | None = None) -> None:
         self.place = socket
-        self._calls, self._disk = CriClient(socket), disk
+        self._client, self._disk = CriClient(socket), disk
         self._details: dict[str, CriImageDetails] = {}
         self._seen: ImageListKey = ()
         self._looked = -FULL_LOOK_SECONDS
 
     async def look(self) -> Holdings:
-        """Look at everything; raises `RuntimeTrouble`."""
+        """Return the holdings. Raises `RuntimeSourceError`."""
         self._looked = time.monotonic()
-        version = await self._calls.version()
+        version = await self._client.version()
         listed = await self._listed()
-        self._seen = _glance(listed)
-        told = {image.id: await self._told(image) for image in listed}
-        self._details = {name: details for name, details in self._details.items() if name in told}
+        self._seen = _list_key(listed)
+        all_details = {image.id: await self._details_of(image) for image in listed}
+        self._details = {name: details for name, details in self._details.items() if name in all_details}
         images: dict[Digest, StoredImage] = {}
         for image in listed:
-            for stored in _stored(image, told[image.id]):
+            for stored in _stored(image, all_details[image.id]):
                 images.setdefault(stored.digest, stored)
         disk, disk_free = room(self._disk or await self._mountpoint())
         return Holdings(
             runtime=NodeRuntime(version.runtime_name[:100], version.runtime_version[:100]),
-            reuse=_reuse(version.runtime_name, told.values()),
+            reuse=_reuse(version.runtime_name, all_details.values()),
             images=tuple(images[digest] for digest in sorted(images)),
             disk=disk,
             disk_free=disk_free,
         )
 
     async def changed(self) -> None:
-        """Return when the list is another than at the last look, or the look is old. Raises `RuntimeTrouble`."""
+        """Return when the list differs from the last look's, or that look is old. Raises `RuntimeSourceError`."""
         while time.monotonic() - self._looked < FULL_LOOK_SECONDS:
             await asyncio.sleep(POLL_SECONDS)
-            if _glance(await self._listed()) != self._seen:
+            if _list_key(await self._listed()) != self._seen:
                 return
 
     async def close(self) -> None:
-        """Hang up."""
-        await self._calls.close()
+        """Close the connection."""
+        await self._client.close()
 
     async def _listed(self) -> list[cri_pb2.Image]:
-        """All images, or as many as can be told, each once."""
-        listed = {image.id: image for image in await self._calls.images() if image.id}
+        """Return the images, each once, at most `IMAGE_LIMIT`."""
+        listed = {image.id: image for image in await self._client.images() if image.id}
         return [listed[name] for name in sorted(listed)][:IMAGE_LIMIT]
 
-    async def _told(self, image: cri_pb2.Image) -> CriImageDetails:
+    async def _details_of(self, image: cri_pb2.Image) -> CriImageDetails:
         found = self._details.get(image.id)
         if found is None:
-            status = await self._calls.status(image.id)
+            status = await self._client.status(image.id)
             annotations = {**image.spec.annotations, **status.image.spec.annotations}
             found = read_details(status.info, annotations)
-            # One that went away before it could be asked for may come back.
+            # An image that disappeared before its status was queried may come back.
             if status.image.id:
                 self._details[image.id] = found
         return found
 
     async def _mountpoint(self) -> Path | None:
-        name = await self._calls.mountpoint()
+        name = await self._client.mountpoint()
         return Path(name) if name.startswith("/") and "\0" not in name else None
 
 
-def _glance(listed: Sequence[cri_pb2.Image]) -> ImageListKey:
+def _list_key(listed: Sequence[cri_pb2.Image]) -> ImageListKey:
     return tuple((image.id, tuple(image.repo_tags), tuple(image.repo_digests)) for image in listed)
 
 
 def _stored(image: cri_pb2.Image, details: CriImageDetails) -> Iterator[StoredImage]:
-    """One for each digest it is known by; tags go to the first, for nothing tells which of them they led to."""
+    """Yield one image for each digest; tags go to the first, because CRI does not report which digest they had."""
     names: dict[Digest, list[str]] = {}
     for name in sorted(image.repo_digests):
         digest = _digest(name)
@@ -122,8 +121,8 @@ def _stored(image: cri_pb2.Image, details: CriImageDetails) -> Iterator[StoredIm
         )
 
 
-def _reuse(runtime: str, told: Iterable[CriImageDetails]) -> Reuse:
-    return "set" if runtime in ANY_BLOB or any(details.as_pulled for details in told) else "prefix"
+def _reuse(runtime: str, all_details: Iterable[CriImageDetails]) -> Reuse:
+    return "set" if runtime in ANY_BLOB or any(details.as_pulled for details in all_details) else "prefix"
 
 
 def _digest(name: str) -> Digest | None:

@@ -1,11 +1,11 @@
 """
-What a runtime tells of an image beyond CRI's own fields, in the ways that are known.
+Decoder for layer details that runtimes add to CRI's image status.
 
-    info: a JSON text with ``imageSpec``, the configuration     containerd (with ``chainID``), CRI-O, cri-dockerd
-    annotations ``imageLayer.<digest>`` = bytes                  a CRI-O that was taught to tell its layers
+    info: JSON with ``imageSpec``, the configuration            containerd (with ``chainID``), CRI-O, cri-dockerd
+    annotations ``imageLayer.<digest>`` = bytes                 a patched CRI-O that reports its layers
 
-The configuration has the layers as they are unpacked, without sizes; the annotations have them as they were pulled, but
-as a set: CRI carries annotations in no order.
+The configuration has diff ids without sizes. The annotations have compressed digests and sizes, but in no order,
+because CRI annotations are a map.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,17 +22,17 @@ LAYER: Final = "imageLayer."
 
 
 class VerboseInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """A text of the info, as far as it is of interest."""
+    """The part of an info JSON that Lamina reads."""
 
     image_spec: ImageConfig | None = None
 
 
 class CriImageDetails(msgspec.Struct, frozen=True):
-    """What an image is made of."""
+    """Layers and platform of an image."""
 
     layers: tuple[Layer, ...] = ()
     as_pulled: bool = False
-    """Whether the layers are told with their compressed digests and sizes, in no order."""
+    """Whether the layers have compressed digests and sizes; they are then in no order."""
     platform: Platform | None = None
 
 
@@ -41,7 +41,7 @@ _CONFIG: Final = msgspec.json.Decoder(ImageConfig)
 
 
 def read_details(info: Mapping[str, str], annotations: Mapping[str, str]) -> CriImageDetails:
-    """Put together what is told of one image; what cannot be understood is left out."""
+    """Decode the details of one image; undecodable parts are skipped."""
     config = next(_configurations(info), ImageConfig())
     platform = Platform(config.os or "linux", config.architecture, config.variant) if config.architecture else None
     pulled = tuple(sorted(_pulled(annotations), key=lambda layer: layer.digest))
@@ -50,7 +50,7 @@ def read_details(info: Mapping[str, str], annotations: Mapping[str, str]) -> Cri
     diff_ids = [known(text) for text in config.rootfs.diff_ids]
     if len(diff_ids) > LAYER_LIMIT or None in diff_ids:
         return CriImageDetails(platform=platform)
-    # Nobody says what was pulled, so a layer is called by what it was unpacked to, and its size is not known.
+    # Without compressed digests, a layer gets its diff id as digest, and size 0 for unknown.
     layers = tuple(Layer(diff_id, 0, diff_id) for diff_id in diff_ids if diff_id is not None)
     return CriImageDetails(layers, platform=platform)
 
@@ -65,7 +65,7 @@ def _configurations(info: Mapping[str, str]) -> Iterator[ImageConfig]:
             elif (spec := _TOLD.decode(info[key]).image_spec) is not None:
                 yield spec
         except (ValueError, RecursionError):
-            # Runtimes put other things there too; they need not be JSON.
+            # Runtimes add other values too, which need not be JSON.
             continue
 
 
@@ -77,7 +77,7 @@ def _pulled(annotations: Mapping[str, str]) -> Iterator[Layer]:
 
 
 def known(text: str) -> Digest | None:
-    """*text* as a digest, if it is one."""
+    """Return *text* as a digest; None if it is not one."""
     try:
         return parse_digest(text)
     except DigestError:

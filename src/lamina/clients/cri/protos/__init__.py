@@ -1,6 +1,6 @@
 """
-The few messages of containerd and of CRI that are needed to look at a runtime.
+The protobuf messages of containerd and CRI that Lamina needs to read a runtime.
 
-The ``.proto`` files are our own, cut down: same packages, same names, same numbers, and nothing that writes, pulls or
-removes. ``scripts/protos.py`` turns them into the modules beside them; those are generated, never edited.
+The ``.proto`` files are our own reduced versions: same packages, names and numbers, without methods that write, pull or
+remove. ``scripts/protos.py`` generates the modules beside them; never edit those.
 """

@@ -1,9 +1,8 @@
 """
-Where further image stores are, as storage.conf of the node says.
+Locations of additional image stores, from the node's storage.conf.
 
-The file stands beside the host's folders, not in the store. When the host is mounted somewhere (``/host``), both the
-file and the paths in it are looked for there. A store that is named and not mounted is left out: layers in it are then
-not told, which costs a preference and nothing else.
+If the host's root is mounted somewhere (``/host``), the file and its paths are resolved there. A configured store that
+is not mounted is skipped: its layers are not reported, which only affects scores.
 """
 
 import tomllib
@@ -18,13 +17,13 @@ from lamina.clients.cri.storage.stores import find_store
 
 STORAGE: Final = Path("/var/lib/containers/storage")
 CONFIGURATIONS: Final = ("etc/containers/storage.conf", "usr/share/containers/storage.conf")
-"""The first that is there counts, as for containers/storage itself."""
+"""The first existing file is used, as in containers/storage."""
 CONFIGURATION_LIMIT: Final = 1024 * 1024
 STORE_LIMIT: Final = 16
 
 
 def additional_stores(root: Path) -> tuple[Path, ...]:
-    """The stores beside the one at *root*. Raises `RuntimeSourceError` when the configuration cannot be used."""
+    """Return the stores besides the one at *root*. Raises `RuntimeSourceError` if the configuration is unusable."""
     host = host_folder(root)
     if host is None:
         return ()
@@ -42,7 +41,7 @@ def additional_stores(root: Path) -> tuple[Path, ...]:
 
 
 def host_folder(root: Path) -> Path | None:
-    """Where the host's own root is, judged by the store's usual place in it; None when the store is elsewhere."""
+    """Return the host's root, derived from the store's default path; None if the store is elsewhere."""
     usual = STORAGE.parts[1:]
     return Path(*root.parts[: -len(usual)]) if root.is_absolute() and root.parts[-len(usual) :] == usual else None
 
@@ -50,11 +49,11 @@ def host_folder(root: Path) -> Path | None:
 def _named(path: Path, data: bytes, host: Path) -> Iterator[Path]:
     try:
         storage: Any = tomllib.loads(data.decode()).get("storage", {})
-        # Images may also be kept apart from containers, in a store of their own.
+        # `imagestore` keeps images in a separate store from containers.
         named = [*storage.get("options", {}).get("additionalimagestores", ()), storage.get("imagestore", "")]
         yield from (host / name.lstrip("/") for name in named if name)
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        problem = f"{path} cannot be understood: {error}; CRI-O would not take it either"
+        problem = f"{path} is not valid: {error}; CRI-O would reject it too"
         raise RuntimeSourceError("cri-o", problem) from error
 
 

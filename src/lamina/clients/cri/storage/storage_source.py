@@ -1,12 +1,11 @@
 """
-CRI-O's images as a source: looks at the files, and says when they were replaced.
+Runtime source for CRI-O, from the files of its store.
 
-Nothing is asked of CRI-O itself, so it is never in the way, needs no socket, and may be down. The files tell no pull that
-is under way but by layers that are not complete, whose sizes nobody knows; when a layer was recorded, but not when its
-download began. So no progress is told, and no rates. CRI-O's store of artifacts is left out on purpose: no container
-starts from one.
+It sends no requests to CRI-O: it needs no socket, adds no load, and works while CRI-O is down. In the files, an active
+pull shows only as incomplete layers of unknown size, and a layer's record has no download start. So neither progress
+nor rates are reported. CRI-O's artifact store is not read, because no container starts from an artifact.
 
-CRI-O reuses any layer it knows by digest, at whichever place of an image: reuse is "set".
+CRI-O reuses any layer by digest, at any position of an image: reuse is "set".
 """
 
 import asyncio
@@ -29,9 +28,9 @@ from lamina.model.layer_report import NodeRuntime
 
 NAME: Final = "cri-o"
 PAUSES: Final = (0.03, 0.06, 0.12, 0.25, 0.5)
-"""Seconds between attempts to see the lists at rest; a pull replaces them a few times for each of its layers."""
+"""Seconds between attempts to read unchanged lists; a pull replaces them a few times for each layer."""
 POLL_SECONDS: Final = 3.0
-"""How often it is looked whether the files were replaced; nothing is read for that."""
+"""Interval of checks whether files were replaced; a check reads no file."""
 FULL_LOOK_SECONDS: Final = 300.0
 IMAGE_LIMIT: Final = 2000
 
@@ -39,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class StorageSource:
-    """The images at *root*, and in further stores that are only read: *additional*."""
+    """The images at *root*, and in the read-only stores *additional*."""
 
     def __init__(self, root: Path, *, additional: Sequence[Path] = ()) -> None:
         self.place = root
@@ -50,12 +49,12 @@ class StorageSource:
         self._busy = threading.Lock()
 
     async def look(self) -> Holdings:
-        """Look at everything; raises `RuntimeSourceError`."""
+        """Return the holdings. Raises `RuntimeSourceError`."""
         self._looked = time.monotonic()
         return await asyncio.to_thread(self._look)
 
     async def changed(self) -> None:
-        """Return when a file was replaced since the last look began, or the look is old."""
+        """Return when a file was replaced since the last look began, or that look is old."""
         if self._documents.behind:
             return
         while time.monotonic() - self._looked < FULL_LOOK_SECONDS:
@@ -64,37 +63,37 @@ class StorageSource:
                 return
 
     async def close(self) -> None:
-        """Let go of the runtime: nothing is held between two looks."""
+        """Do nothing: no file is open between two looks."""
 
     def _look(self) -> Holdings:
-        # A look that nobody waits for any longer still runs where the file system hangs.
+        # A cancelled look still runs in its thread if the file system hangs.
         if not self._busy.acquire(blocking=False):
-            raise self._trouble("an earlier look has not ended: see whether its file system answers")
+            raise self._failure("an earlier look is still running; check whether its file system responds")
         try:
-            return self._persist()
+            return self._look_until_settled()
         finally:
             self._busy.release()
 
-    def _persist(self) -> Holdings:
-        """Look until the lists were at rest, or it has been tried often enough."""
+    def _look_until_settled(self) -> Holdings:
+        """Look until no list changed during the look, at most `len(PAUSES) + 1` times."""
         for pause in (*PAUSES, None):
             try:
                 holdings, at_rest = self._attempt()
-                # On a node that never rests, the last is as right as any: what it tells was there when it began.
+                # On a busy node the last attempt is used: its content existed when the attempt began.
                 if at_rest or pause is None:
                     return holdings
             except UnsettledFileError as trouble:
                 if pause is None:
-                    raise self._trouble(f"{trouble} each time it was read; is it a store of CRI-O?") from trouble
+                    raise self._failure(f"{trouble} on every attempt; is it a store of CRI-O?") from trouble
             except UnusableFileError as trouble:
-                raise self._trouble(f"{trouble}; check what is mounted there") from trouble
+                raise self._failure(f"{trouble}; check what is mounted there") from trouble
             except OSError as error:
-                raise self._trouble(_said(error)) from error
+                raise self._failure(_message(error)) from error
             time.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self) -> tuple[Holdings, bool]:
-        """Look once; whether no list was replaced meanwhile."""
+        """Look once; return the holdings and whether no list was replaced meanwhile."""
         stores = self._stores()
         seen = tuple(store.marks() for store in stores)
         self._documents.begin(afresh=seen != self._seen)
@@ -102,10 +101,10 @@ class StorageSource:
         listed = [(store, image) for store in stores for image in store.images()]
         layers: dict[str, LayerRecord] = {}
         for layer in (layer for store in stores for layer in store.layers()):
-            # Of two with one id the first counts, as for containers/storage.
+            # If two layers have the same id, the first wins, as in containers/storage.
             layers.setdefault(layer.id, layer)
         found = self._described(self._distinct(listed), layers)
-        # Of the folder and not of the root: a container may see no more of the host than the folders it needs.
+        # The images folder instead of the root: a container may have only the needed folders mounted.
         disk = os.statvfs(self._root / stores[0].images_folder)
         holdings = Holdings(
             runtime=NodeRuntime(NAME),
@@ -117,11 +116,11 @@ class StorageSource:
         return holdings, tuple(store.marks() for store in stores) == seen
 
     def _stores(self) -> list[ContainersStore]:
-        """All stores, the one CRI-O writes first."""
+        """Return all stores, CRI-O's own first."""
         found = [(path, find_store(path)) for path in (self._root, *self._additional)]
         missing = [str(path) for path, store in found if store is None]
         if missing:
-            raise self._trouble(
+            raise self._failure(
                 f"there is no image store in {', '.join(missing)}; name the folder that holds overlay-images"
             )
         return [store for _, store in found if store is not None]
@@ -129,13 +128,13 @@ class StorageSource:
     def _distinct(
         self, listed: Sequence[tuple[ContainersStore, ImageRecord]]
     ) -> list[tuple[ContainersStore, ImageRecord]]:
-        """Each image once, as the first store has it; the newest, where there are more than can be told."""
+        """Return each image once, from the first store that has it; the newest `IMAGE_LIMIT` if there are more."""
         kept: dict[str, tuple[ContainersStore, ImageRecord]] = {}
         for store, image in listed:
             if image.usable:
                 kept.setdefault(image.id, (store, image))
         if len(kept) > IMAGE_LIMIT:
-            log.warning("images left out", extra={"images": len(kept), "limit": IMAGE_LIMIT})
+            log.warning("image limit exceeded, oldest skipped", extra={"images": len(kept), "limit": IMAGE_LIMIT})
         return list(kept.values())[-IMAGE_LIMIT:]
 
     def _described(
@@ -159,10 +158,10 @@ class StorageSource:
         except (OSError, RuntimeSourceError):
             return (None,)
 
-    def _trouble(self, problem: str) -> RuntimeSourceError:
+    def _failure(self, problem: str) -> RuntimeSourceError:
         return RuntimeSourceError(NAME, f"{self._root}: {problem}")
 
 
-def _said(error: OSError) -> str:
+def _message(error: OSError) -> str:
     which = f"{error.filename} " if error.filename else ""
-    return f"{which}cannot be read ({(error.strerror or 'unknown error').lower()}); check the path and who may read it"
+    return f"{which}cannot be read ({(error.strerror or 'unknown error').lower()}); check the path and its permissions"

@@ -1,9 +1,8 @@
 """
-Manifests and configurations of stored images. Named by their digest, they never change: each is read once.
+Manifests and configurations of stored images, each read once, because a digest names immutable content.
 
-What cannot be read or is not what its digest says is left alone until the list of images changes; the image is then told
-by its records only. What is kept and what is read at one look is bounded, because whoever pushes an image decides how
-large its documents are.
+A document that is unreadable or does not match its digest is skipped until the image list changes; the image is then
+reported from its records only. Cached and read bytes are bounded, because the author of an image decides its size.
 """
 
 import hashlib
@@ -22,29 +21,29 @@ from lamina.wire.oci import documents
 from lamina.wire.oci.manifest import decode_manifest
 
 LOOK_LIMIT: Final = 32 * 1024 * 1024
-"""Bytes of documents that are read at one look; what is left over comes with the next."""
+"""Bytes of documents read in one look; the rest follows in the next."""
 KEPT_LIMIT: Final = 16 * 1024 * 1024
-"""Bytes of manifests that are kept; of further ones only the layers are."""
+"""Bytes of manifests that are cached; beyond that only their layers are."""
 
 
 class StoreManifest(msgspec.Struct, frozen=True):
-    """A manifest."""
+    """A decoded manifest."""
 
     data: bytes = b""
     media_type: str = ""
     layers: tuple[Layer, ...] | None = None
-    """None: it is not one of an image, but an index or something else that registries keep."""
+    """None if it is not an image manifest but an index or an artifact."""
 
 
 class StoreConfig(msgspec.Struct, frozen=True):
-    """What a configuration tells."""
+    """Platform and diff ids of a configuration."""
 
     platform: Platform
     diff_ids: tuple[Digest | None, ...]
 
 
 class StoreDocuments:
-    """What was read so far."""
+    """Cache of decoded documents."""
 
     def __init__(self) -> None:
         self._manifests: dict[Digest, StoreManifest] = {}
@@ -59,13 +58,13 @@ class StoreDocuments:
         return self._left <= 0
 
     def begin(self, *, afresh: bool) -> None:
-        """A look begins; *afresh* when what could not be read deserves another attempt."""
+        """Start a look; *afresh* retries unreadable documents."""
         self._left = LOOK_LIMIT
         if afresh:
             self._refused.clear()
 
     def manifest(self, store: ContainersStore, image: ImageRecord, digest: Digest) -> StoreManifest | None:
-        """The manifest *digest* of an image; None when it cannot be had. Raises `UnsettledFileError`."""
+        """Return an image's manifest *digest*; None if it is unavailable. Raises `UnsettledFileError`."""
         found = self._manifests.get(digest)
         if found is None:
             named = f"{MANIFEST}-{digest}"
@@ -80,7 +79,7 @@ class StoreDocuments:
         return found
 
     def configuration(self, store: ContainersStore, image: ImageRecord) -> StoreConfig | None:
-        """The configuration of an image; None when it cannot be had. Raises `UnsettledFileError`."""
+        """Return an image's configuration; None if it is unavailable. Raises `UnsettledFileError`."""
         digest = next(filter(None, map(known, sorted(image.big_data_digests))), None)
         if digest is None:
             return None
@@ -93,7 +92,7 @@ class StoreDocuments:
         return found
 
     def keep_only(self, images: Collection[ImageRecord]) -> None:
-        """Forget what belongs to none of *images*."""
+        """Drop documents that belong to none of *images*."""
         manifests = {digest for image in images for digest in image.manifests}
         configurations = {name for image in images for name in image.big_data_digests}
         self._manifests = {digest: found for digest, found in self._manifests.items() if digest in manifests}
@@ -131,7 +130,9 @@ def _described(data: bytes, digest: Digest) -> StoreManifest:
 
 def _configured(data: bytes, digest: Digest) -> StoreConfig:
     try:
-        told = documents.decode_config(data, digest)
+        config = documents.decode_config(data, digest)
     except WireError:
         return StoreConfig(Platform(os="", architecture=""), ())
-    return StoreConfig(Platform(told.os, told.architecture, told.variant), tuple(map(known, told.rootfs.diff_ids)))
+    return StoreConfig(
+        Platform(config.os, config.architecture, config.variant), tuple(map(known, config.rootfs.diff_ids))
+    )

@@ -1,10 +1,10 @@
 """
-Reads the files of a store that belongs to somebody else and changes while we look.
+Reads files of a store that another process changes meanwhile.
 
-Nobody here takes a lock: that would need a writable folder, and would let a reader hold up the runtime. A file is taken
-only when it was whole: it had rested for a moment before the reading began and was the same afterwards. A file that is
-replaced by another meanwhile is whole all the same. Whatever is not a regular file below the folder we were given is
-refused, links too: the folder is the host's, and a link in it may point anywhere.
+No lock is taken: that would need a writable folder, and a reader could block the runtime. A file is accepted only if it
+was not modified shortly before the read and is unchanged afterwards. A file that is replaced (renamed over) meanwhile
+is still complete. Only regular files below the given folder are read. Symbolic links are rejected, because the folder
+is the host's and a link may point anywhere.
 """
 
 import os
@@ -17,13 +17,13 @@ from typing import Final
 import msgspec
 
 REST: Final = 0.02
-"""Seconds a file has to have rested: the kernel stamps files no finer than its ticks, of at most 10 ms."""
+"""Seconds a file must be unmodified: file timestamps have the resolution of kernel ticks, at most 10 ms."""
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class UnusableFileError(Exception):
-    """A file that cannot be used, and would not be if it were read again; *problem* says why."""
+    """A file that is permanently unusable; *problem* gives the reason."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(name, problem)
@@ -34,21 +34,21 @@ class UnusableFileError(Exception):
 
 
 class UnsettledFileError(UnusableFileError):
-    """A file that is being written; reading it again may go well."""
+    """A file that is being written; another read may succeed."""
 
 
 class FileState(msgspec.Struct, frozen=True, gc=False):
-    """What tells one state of a file from another without reading it."""
+    """Identity of a file's state, from stat alone."""
 
     inode: int
     changed: int
-    """Nanoseconds since the epoch."""
+    """Nanoseconds since 1970."""
     size: int
 
 
 @contextmanager
 def folder(name: str, within: int | None = None) -> Iterator[int]:
-    """Open a folder, for as long as it is needed; only the outermost may be a link. Raises OSError."""
+    """Open a folder within a context; only the outermost may be a symbolic link. Raises OSError."""
     descriptor = os.open(name, _FOLDER if within is None else _FOLDER | os.O_NOFOLLOW, dir_fd=within)
     try:
         yield descriptor
@@ -57,7 +57,7 @@ def folder(name: str, within: int | None = None) -> Iterator[int]:
 
 
 def mark(name: str, within: int) -> FileState | None:
-    """The state of the file *name*; None when there is none. Raises OSError for other troubles."""
+    """Return the state of a file; None if it does not exist. Raises OSError otherwise."""
     try:
         return _mark(os.stat(name, dir_fd=within, follow_symlinks=False))
     except FileNotFoundError:
@@ -68,16 +68,16 @@ def read(name: str, within: int, limit: int) -> bytes:
     """
     Read a whole regular file of at most *limit* bytes; this may wait for `REST` seconds.
 
-    Raises `UnusableFileError`, and OSError when it cannot be opened.
+    Raises `UnusableFileError`, and OSError if the file cannot be opened.
     """
-    # Looked at before it is opened, because opening a device may already do something.
+    # Checked before opening, because opening a device can have effects.
     _insist_on_a_file(name, os.stat(name, dir_fd=within, follow_symlinks=False))
     descriptor = os.open(name, _FILE, dir_fd=within)
     with os.fdopen(descriptor, "rb") as file:
         before = os.fstat(descriptor)
         _insist_on_a_file(name, before)
         if before.st_size > limit:
-            raise UnusableFileError(name, f"has {before.st_size} bytes, more than the {limit} that are read")
+            raise UnusableFileError(name, f"has {before.st_size} bytes, more than the limit of {limit}")
         age = (time.time_ns() - before.st_mtime_ns) / 1e9
         if 0 <= age < REST:
             time.sleep(REST - age)
@@ -89,7 +89,7 @@ def read(name: str, within: int, limit: int) -> bytes:
 
 def _insist_on_a_file(name: str, found: os.stat_result) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise UnusableFileError(name, "is a link, and no link is followed")
+        raise UnusableFileError(name, "is a symbolic link, and links are not followed")
     if not stat.S_ISREG(found.st_mode):
         raise UnusableFileError(name, "is not a regular file")
 

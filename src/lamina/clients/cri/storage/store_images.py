@@ -1,9 +1,9 @@
 """
-Puts records and documents together: what an image is called, and which layers it stands on.
+Combines records and documents of CRI-O's store to images with names and layers.
 
-A layer's compressed digest and size are the manifest's, because the same unpacked layer may have come with another image
-in another compression, and its record knows only the first. Where there is no manifest to go by, they are the record's;
-and a layer that never was compressed is called by its diff id. Never touches a file.
+Compressed digest and size of a layer come from the manifest. A layer's record has only those of the first image that
+brought the layer, perhaps with another compression; they are used if there is no manifest. A layer that was never
+compressed has its diff id as digest. This module reads no files.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from lamina.wire.oci.manifest import LAYER_LIMIT
 
 
 def chain(top: str, layers: Mapping[str, LayerRecord]) -> tuple[LayerRecord, ...] | None:
-    """The layers up to *top*, bottom first; None when one is missing or incomplete, or they never end."""
+    """Return the layers up to *top*, bottom first; None if one is missing or incomplete, or they form a loop."""
     found: list[LayerRecord] = []
     while top:
         layer = layers.get(top)
@@ -36,10 +36,10 @@ def stored_images(
     configured: StoreConfig | None,
 ) -> Iterator[StoredImage]:
     """
-    What an image amounts to, *held* being its chain and *manifests* all that is kept for it, that in use first.
+    Yield one image for each image manifest, because a pod may name any of them.
 
-    One for each manifest that is an image's: a pod may name any of them. Tags go to the one in use, and the digests of
-    indexes too, for nothing tells which of the manifests they led to.
+    *held* is the layer chain, and *manifests* all stored manifests, the one in use first. Tags and index digests go to
+    the one in use, because the records do not show which manifest they led to.
     """
     usable = [digest for digest in manifests if _is_usable(image, digest, manifests[digest], held)]
     pulled = known(image.digest)
@@ -48,7 +48,7 @@ def stored_images(
     for place, digest in enumerate(usable):
         described = manifests[digest] or StoreManifest()
         if described.layers is not None and len(described.layers) != len(held):
-            # It is not what was unpacked, so it explains nothing of what is held.
+            # This manifest does not describe the unpacked layers, so it is not used.
             described = StoreManifest()
         layers = _layers(held, described.layers, configured)
         yield StoredImage(
@@ -62,15 +62,17 @@ def stored_images(
         )
 
 
-def names(told: Sequence[str], digests: Sequence[Digest], images: Sequence[Digest], *, tags: bool) -> tuple[str, ...]:
+def names(
+    recorded: Sequence[str], digests: Sequence[Digest], images: Sequence[Digest], *, tags: bool
+) -> tuple[str, ...]:
     """
-    All that an image may be called by: each repository with each of its *digests*, and the names it was *told* by.
+    Return all names of an image: each repository with each of its *digests*, and the recorded names (*recorded*).
 
-    The latter only if it has the *tags*, and none with the digest of another one of *images*.
+    Recorded names are included only with *tags*, and without those that contain the digest of another of *images*.
     """
     found: dict[str, None] = {}
     repositories: dict[str, None] = {}
-    for name in told[:NAME_LIMIT]:
+    for name in recorded[:NAME_LIMIT]:
         try:
             reference = parse_reference(name)
         except ReferenceFormatError:
@@ -86,7 +88,7 @@ def _is_usable(
     image: ImageRecord, digest: Digest, described: StoreManifest | None, held: Sequence[LayerRecord]
 ) -> bool:
     if described is None:
-        # It cannot be read. The one in use is no index where there are layers; what the others are, nobody knows.
+        # Unreadable. The manifest in use is not an index if there are layers; the others are unknown.
         return bool(held) and digest == image.big_data_digests.get(MANIFEST)
     return described.layers is not None
 
@@ -94,7 +96,7 @@ def _is_usable(
 def _layers(
     held: Sequence[LayerRecord], listed: Sequence[Layer] | None, configured: StoreConfig | None
 ) -> tuple[Layer, ...]:
-    """All layers, or none when there is one of which nothing is known."""
+    """Return all layers; empty if one of them has neither digest nor diff id."""
     diff_ids = configured.diff_ids if configured and len(configured.diff_ids) == len(held) else (None,) * len(held)
     found = []
     for place, record in enumerate(held):

@@ -1,12 +1,12 @@
 """
-One store on disk: a folder of images and one of layers, named after the driver that unpacks.
+One containers/storage store on disk: a folder of images and one of layers, named after the storage driver.
 
-    <root>/overlay-images/images.json                 every image that is all there
+    <root>/overlay-images/images.json                 all complete images
     <root>/overlay-images/<image>/manifest            its documents
     <root>/overlay-layers/{layers,volatile-layers}.json
 
-Images are read before layers: what an image stands on was there before it, so an image never lacks its layers because it
-came while we looked. One that went meanwhile is noticed, because its file was replaced.
+Images are read before layers. An image's layers are recorded before it, so an image that appears during a look never
+lacks its layers. A removal during a look is detected, because the file is replaced.
 """
 
 import errno
@@ -22,9 +22,9 @@ from lamina.clients.cri.storage.store_records import ImageRecord, LayerRecord
 from lamina.wire.oci.manifest import MANIFEST_LIMIT
 
 DRIVERS: Final = ("overlay", "vfs", "btrfs", "zfs")
-"""In the order in which they are looked for; CRI-O's own default comes first."""
+"""Storage drivers in search order; CRI-O's default first."""
 LIST_LIMIT: Final = 32 * 1024 * 1024
-"""Bytes a list may have: a layer takes about 600 of them, an image about 2,000."""
+"""Bytes of a list file: a layer takes about 600, an image about 2,000."""
 IMAGES: Final = "images.json"
 LAYERS: Final = ("layers.json", "volatile-layers.json")
 
@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 
 class StoreState(msgspec.Struct, frozen=True):
-    """The state of a store's lists."""
+    """File states of a store's lists."""
 
     images: FileState | None
     layers: tuple[FileState | None, ...]
 
 
 class ContainersStore(msgspec.Struct, frozen=True):
-    """Where a store is, and by which driver."""
+    """Root folder and driver of a store."""
 
     root: Path
     driver: str
@@ -55,7 +55,7 @@ class ContainersStore(msgspec.Struct, frozen=True):
         return f"{self.driver}-layers"
 
     def marks(self) -> StoreState:
-        """The state of its lists, by their stamps alone. Raises OSError."""
+        """Return the file states of its lists, without reading them. Raises OSError."""
         with store_files.folder(str(self.root)) as root:
             with store_files.folder(self.images_folder, root) as images:
                 mark = store_files.mark(IMAGES, images)
@@ -63,17 +63,17 @@ class ContainersStore(msgspec.Struct, frozen=True):
                 return StoreState(mark, tuple(store_files.mark(name, layers) for name in LAYERS))
 
     def images(self) -> list[ImageRecord]:
-        """All images, in the order in which they came. Raises `Refused` and OSError."""
+        """Return all images, oldest first. Raises `UnusableFileError` and OSError."""
         with store_files.folder(str(self.root)) as root, store_files.folder(self.images_folder, root) as folder:
             return _listed(IMAGES, folder, store_records.decode_images)
 
     def layers(self) -> list[LayerRecord]:
-        """All layers, those of containers too. Raises `Refused` and OSError."""
+        """Return all layers, those of containers included. Raises `UnusableFileError` and OSError."""
         with store_files.folder(str(self.root)) as root, store_files.folder(self.layers_folder, root) as folder:
             return [layer for name in LAYERS for layer in _listed(name, folder, store_records.decode_layers)]
 
     def document(self, image: ImageRecord, name: str) -> bytes:
-        """One of the documents that are kept for an image. Raises `Refused` and OSError."""
+        """Return a document of an image. Raises `UnusableFileError` and OSError."""
         with (
             store_files.folder(str(self.root)) as root,
             store_files.folder(self.images_folder, root) as images,
@@ -83,7 +83,7 @@ class ContainersStore(msgspec.Struct, frozen=True):
 
 
 def find_store(root: Path) -> ContainersStore | None:
-    """The store at *root*; None when there is none. Raises OSError when one cannot look."""
+    """Return the store at *root*; None if there is none. Raises OSError if the folder cannot be opened."""
     with store_files.folder(str(root)) as descriptor:
         for driver in DRIVERS:
             store = ContainersStore(root, driver)
@@ -99,7 +99,7 @@ def _is_folder(name: str, within: int) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        if error.errno != errno.ELOOP:  # a link, and we follow none
+        if error.errno != errno.ELOOP:  # a symbolic link, which is not followed
             raise
         return False
 
@@ -108,12 +108,12 @@ def _listed(name: str, folder: int, decode: Callable[[bytes], list[T]]) -> list[
     try:
         data = store_files.read(name, folder, LIST_LIMIT)
     except FileNotFoundError:
-        # The first image makes the file.
+        # The file is created with the first image.
         return []
     if not data:
         raise UnsettledFileError(name, "is empty")
     try:
         return decode(data)
     except (ValueError, RecursionError) as error:
-        # Half of a list is no list.
-        raise UnsettledFileError(name, f"cannot be understood: {error}") from error
+        # Possibly a partial write: retry.
+        raise UnsettledFileError(name, f"cannot be decoded: {error}") from error

@@ -24,7 +24,7 @@ JOB = made.image([BASE, MORE], architecture="amd64")
 async def heard(source, event):
     """Wait until the source has heard *event*, something its ledger can show."""
     async with asyncio.timeout(60):
-        while not event(source._ledger):
+        while not event(source._event_log):
             await asyncio.sleep(0.01)
 
 
@@ -175,8 +175,8 @@ async def test_an_image_that_goes_is_forgotten(fake, source):
     await source.changed()
 
     assert () == (await source.look()).images
-    assert source._looking._documents.known(WEB.digest) is None
-    assert {} == source._looking._snapshots.sizes
+    assert source._inventory._documents.known(WEB.digest) is None
+    assert {} == source._inventory._snapshots.sizes
 
 
 async def test_sizes_may_come_later(fake, source, monkeypatch):
@@ -296,7 +296,7 @@ async def problem(source):
 async def test_where_nobody_listens_one_is_told_where(tmp_path):
     source = ContainerdSource(tmp_path / "absent.sock")
 
-    assert f"nobody answers at {tmp_path}/absent.sock" in await problem(source)
+    assert f"no response at {tmp_path}/absent.sock" in await problem(source)
     await source.close()
 
 
@@ -305,7 +305,7 @@ async def test_a_question_without_an_answer_ends_after_its_time(fake, source, mo
     monkeypatch.setattr(containerd_client, "DEADLINE", 0.2)
     fake.faults[method] = lambda context: asyncio.sleep(30)
 
-    assert "no answer within 0.2 s" in await problem(source)
+    assert "no response in 0.2 s" in await problem(source)
 
 
 async def test_a_stream_that_breaks_in_the_middle_is_trouble_and_the_next_look_is_whole(fake, source):
@@ -322,7 +322,7 @@ async def test_bytes_that_are_no_message_are_trouble(fake, source, method):
     fake.pulled("web:1", WEB)
     fake.garbled.add(method)
 
-    assert f"{method}: the answer cannot be read: see its log" == await problem(source)
+    assert f"{method}: the response cannot be decoded: see its log" == await problem(source)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ async def test_a_document_that_containerd_cannot_read_is_left_out_until_it_can(f
     assert () == (await source.look()).images
     assert {image_documents.UNREADABLE: 1} == source.complaints
     fake.faults.clear()
-    source._ledger.missed()
+    source._event_log.missed()
 
     assert 1 == len((await source.look()).images)
 
@@ -384,7 +384,7 @@ async def test_a_containerd_that_was_restarted_is_looked_at_again(fake, source):
     fake.pulled("web:1", WEB)
     before = await source.look()
     await fake.stop()
-    assert "nobody answers" in await problem(source)
+    assert "no response" in await problem(source)
     await fake.start()
 
     assert before.images == (await answered(source)).images
@@ -400,7 +400,7 @@ async def test_waiting_may_be_broken_off_and_taken_up_again(fake, source):
     async with asyncio.timeout(60):
         await source.changed()
 
-    assert "images" in source._ledger.stale
+    assert "images" in source._event_log.stale
 
 
 async def test_a_look_that_is_broken_off_loses_nothing(fake, source):

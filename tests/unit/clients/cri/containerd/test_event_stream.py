@@ -34,7 +34,7 @@ async def test_events_that_are_no_message_break_the_stream(fake, source):
     fake.happen("/images/create")
     await source.changed()
 
-    assert source._listening.deaf
+    assert source._listener.deaf
 
 
 @pytest.mark.realtime
@@ -47,8 +47,8 @@ async def test_events_that_break_off_are_made_up_for_by_looking(fake, source):
     await source.changed()
 
     assert 1 == len((await source.look()).images)
-    assert source._listening.deaf
-    pause = source._rhythm.due() - time.monotonic()
+    assert source._listener.deaf
+    pause = source._schedule.due() - time.monotonic()
     assert poll_schedule.QUIET < pause <= poll_schedule.DEAF
 
 
@@ -64,16 +64,16 @@ async def test_events_are_listened_to_again(fake, source):
     fake.happen("/images/create")
     await source.changed()
 
-    assert not source._listening.deaf
+    assert not source._listener.deaf
 
 
 async def test_after_a_long_absence_events_are_listened_to_at_once(fake, source):
     """The next stream would not have been opened for half a minute."""
-    source._listening._pause = event_stream.LATEST
+    source._listener._pause = event_stream.LATEST
     await source.look()
     await settle(fake)
     await fake.stop()
-    with pytest.raises(RuntimeSourceError, match="nobody answers"):
+    with pytest.raises(RuntimeSourceError, match="no response"):
         await source.look()
     await fake.start()
     fake.listeners.clear()
@@ -88,11 +88,11 @@ async def test_a_listener_that_ended_in_a_way_nobody_foresaw_is_known_to_be_deaf
     fake.pulled("web:1", WEB)
     await source.look()
     await settle(fake)
-    source._ledger.enter = lambda envelope: 1 / 0
+    source._event_log.enter = lambda envelope: 1 / 0
     fake.happen("/images/create")
     with pytest.raises(ZeroDivisionError):
-        await source._listening._task
+        await source._listener._task
     await source.look()
 
-    assert source._listening.deaf
-    assert source._rhythm.due() - time.monotonic() <= poll_schedule.DEAF
+    assert source._listener.deaf
+    assert source._schedule.due() - time.monotonic() <= poll_schedule.DEAF

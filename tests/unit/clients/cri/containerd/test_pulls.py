@@ -44,7 +44,7 @@ def going(ledger):
 
 def told(going, found, unpacked=frozenset(), now=NOW):
     going.progress(found, set(unpacked), now)
-    return going.told(found, set(unpacked))
+    return going.report(found, set(unpacked))
 
 
 @pytest.mark.parametrize(

@@ -148,8 +148,8 @@ async def test_a_disk_that_was_named_is_not_asked_for(runtime, tmp_path):
     ("code", "words"),
     [
         pytest.param(grpc.StatusCode.INTERNAL, "INTERNAL .as told.: see the log", id="a fault of its own"),
-        pytest.param(grpc.StatusCode.UNIMPLEMENTED, "does not know", id="another protocol"),
-        pytest.param(grpc.StatusCode.UNAVAILABLE, "nobody answers at", id="not there"),
+        pytest.param(grpc.StatusCode.UNIMPLEMENTED, "does not support", id="another protocol"),
+        pytest.param(grpc.StatusCode.UNAVAILABLE, "no response at", id="not there"),
     ],
 )
 async def test_a_runtime_that_refuses_is_said_in_one_line(runtime, looking, method, code, words):
@@ -167,7 +167,7 @@ async def test_bytes_that_are_no_message_are_trouble(runtime, looking, method):
     runtime.garbled = {method}
 
     with pytest.raises(
-        RuntimeSourceError, match=f"{method}: the answer of .* cannot be read: see whether it speaks CRI"
+        RuntimeSourceError, match=f"{method}: response of .* cannot be decoded; check that it speaks CRI"
     ):
         await looking.look()
 
@@ -176,7 +176,7 @@ async def test_a_runtime_that_does_not_answer_is_given_up(runtime, looking, monk
     monkeypatch.setattr(cri_client, "DEADLINE", 0.1)
     runtime.delay = 5.0
 
-    with pytest.raises(RuntimeSourceError, match=r"no answer to Version within 0\.1 s"):
+    with pytest.raises(RuntimeSourceError, match=r"no response to Version within 0\.1 s"):
         await looking.look()
 
 
@@ -190,7 +190,7 @@ async def test_a_list_that_is_too_long_is_not_taken(runtime, looking):
 async def test_nobody_at_the_socket_is_said_in_one_line(tmp_path):
     looking = CriSource(tmp_path / "none.sock")
     try:
-        with pytest.raises(RuntimeSourceError, match=r"nobody answers at .*none\.sock"):
+        with pytest.raises(RuntimeSourceError, match=r"no response at .*none\.sock"):
             await looking.look()
     finally:
         await looking.close()

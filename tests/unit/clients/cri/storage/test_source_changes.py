@@ -169,7 +169,7 @@ def test_a_list_that_stays_in_pieces_is_given_up_within_seconds(disk, monkeypatc
     rests: list[float] = []
     monkeypatch.setattr(time, "sleep", rests.append)
 
-    with pytest.raises(RuntimeSourceError, match="each time it was read"):
+    with pytest.raises(RuntimeSourceError, match="on every attempt"):
         look(disk.root)
     # Between looks; a file that was written just now is left to rest besides.
     assert list(storage_source.PAUSES) == [rest for rest in rests if rest > store_files.REST]

@@ -83,9 +83,9 @@ def test_a_store_elsewhere_has_no_configuration(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("[storage", "cannot be understood", id="half a table"),
-        pytest.param("storage = 7", "cannot be understood", id="no table"),
-        pytest.param("[storage.options]\nadditionalimagestores = [7]", "cannot be understood", id="a number"),
+        pytest.param("[storage", "is not valid", id="half a table"),
+        pytest.param("storage = 7", "is not valid", id="no table"),
+        pytest.param("[storage.options]\nadditionalimagestores = [7]", "is not valid", id="a number"),
         pytest.param("#" * (1024 * 1024 + 1), "cannot be read: .*more than", id="too large"),
     ],
 )

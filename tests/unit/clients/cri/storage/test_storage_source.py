@@ -259,7 +259,7 @@ def test_of_too_many_images_the_newest_are_told(disk, monkeypatch, caplog):
     monkeypatch.setattr(storage_source, "IMAGE_LIMIT", 2)
 
     assert sorted(digests[1:]) == [image.digest for image in look(disk.root).images]
-    assert ["images left out"] == [record.message for record in caplog.records]
+    assert ["image limit exceeded, oldest skipped"] == [record.message for record in caplog.records]
 
 
 # ------------------------------------------------------------------------------------------------------------- trouble
@@ -268,13 +268,13 @@ def test_of_too_many_images_the_newest_are_told(disk, monkeypatch, caplog):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        pytest.param(lambda path: path.write_bytes(b""), "layers.json is empty each time", id="empty"),
-        pytest.param(lambda path: path.write_bytes(b'[{"id"'), "layers.json cannot be understood", id="half"),
+        pytest.param(lambda path: path.write_bytes(b""), "layers.json is empty on every attempt", id="empty"),
+        pytest.param(lambda path: path.write_bytes(b'[{"id"'), "layers.json cannot be decoded", id="half"),
         pytest.param(lambda path: path.write_bytes(b'[{"id":"\xff\xfe"}]'), "layers.json cannot be", id="not UTF-8"),
-        pytest.param(lambda path: path.write_bytes(b"[" * 100_000), "layers.json cannot be understood", id="deep"),
+        pytest.param(lambda path: path.write_bytes(b"[" * 100_000), "layers.json cannot be decoded", id="deep"),
         pytest.param(lambda path: os.truncate(path, 100 * 1024 * 1024), "has 104857600 bytes, more", id="100 MiB"),
         pytest.param(as_pipe, "is not a regular file", id="a pipe"),
-        pytest.param(as_link, "is a link", id="a link"),
+        pytest.param(as_link, "is a symbolic link", id="a link"),
         pytest.param(lambda path: (path.unlink(), path.mkdir()), "is not a regular file", id="a folder"),
     ],
 )
@@ -333,7 +333,9 @@ async def test_a_look_that_hangs_is_not_joined_by_another(disk, monkeypatch):
     await asyncio.to_thread(begun.wait)
     first.cancel()
 
-    with pytest.raises(RuntimeSourceError, match="an earlier look has not ended: see whether its file system answers"):
+    with pytest.raises(
+        RuntimeSourceError, match="an earlier look is still running; check whether its file system responds"
+    ):
         await one.look()
     hanging.set()
     seen = None

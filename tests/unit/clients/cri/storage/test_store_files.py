@@ -62,7 +62,7 @@ def test_a_file_of_the_future_is_taken(tmp_path, within):
 def test_more_bytes_than_allowed_are_not_read(tmp_path, within):
     put(tmp_path / "list", b"abcd")
 
-    with pytest.raises(UnusableFileError, match="list has 4 bytes, more than the 3 that are read"):
+    with pytest.raises(UnusableFileError, match="list has 4 bytes, more than the limit of 3"):
         store_files.read("list", within, 3)
 
 
@@ -71,7 +71,9 @@ def test_more_bytes_than_allowed_are_not_read(tmp_path, within):
     [
         pytest.param(os.mkfifo, "is not a regular file", id="pipe"),
         pytest.param(os.mkdir, "is not a regular file", id="folder"),
-        pytest.param(lambda path: path.symlink_to("/etc/hostname"), "is a link, and no link is followed", id="link"),
+        pytest.param(
+            lambda path: path.symlink_to("/etc/hostname"), "is a symbolic link, and links are not followed", id="link"
+        ),
     ],
 )
 def test_nothing_but_a_regular_file_is_read(tmp_path, within, make, words):

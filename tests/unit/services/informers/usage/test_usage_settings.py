@@ -84,7 +84,7 @@ def test_the_metrics_api_needs_the_clusters_client(tmp_path):
         pytest.param("{}", "name one source", id="no source"),
         pytest.param("metricsServer: true\nprometheus: {url: 'http://p'}", "name one source", id="two sources"),
         pytest.param("prometheus: {}", "url", id="no address"),
-        pytest.param("prometheus: {url: p}", "prometheus.url: is no address", id="no good address"),
+        pytest.param("prometheus: {url: p}", "prometheus.url: is not a usable URL", id="no good address"),
         pytest.param("prometheus: {url: 'http://p', tokenfile: x}", "did you mean 'tokenFile'", id="a typing error"),
         pytest.param("window: soon\nmetricsServer: true", "usage.yaml:1: window: 'soon' is not a duration", id="time"),
         pytest.param("window: 0\nmetricsServer: true", "window: is no time", id="no window"),
