@@ -60,10 +60,10 @@ def first(inventory: Inventory, made: list[LayerReport]) -> float:
 
 def changes(inventory: Inventory, made: list[LayerReport], rng: random.Random, images: list[Image]) -> float:
     """Return the CPU µs of a report that differs by one image, and of bringing one set of images up to date."""
-    kept = [inventory.wants.readiness((image.names[0],)) for image in images[:WANTED]]
+    kept = [inventory.readiness_cache.readiness((image.names[0],)) for image in images[:WANTED]]
     for ready in kept:
         assert ready is not None, "all images are known"
-        inventory.wants.look(ready, len(made))
+        inventory.readiness_cache.look(ready, len(made))
     now = list(made)
     coming = []
     for number in range(CHANGES):
@@ -78,7 +78,7 @@ def changes(inventory: Inventory, made: list[LayerReport], rng: random.Random, i
     for report, asked in coming:
         inventory.report(report)
         assert asked is not None, "all images are known"
-        inventory.wants.look(asked, len(made))
+        inventory.readiness_cache.look(asked, len(made))
     return (time.process_time() - begin) / CHANGES * 1e6
 
 

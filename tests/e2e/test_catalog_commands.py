@@ -252,7 +252,9 @@ workload:
         pytest.param(["catalog", "ad"], "there is no command 'ad'; did you mean 'add'?", id="a misspelt command"),
         pytest.param(["catalog", "add", "{}/a.jsonl"], "Missing argument 'SOURCE...'", id="no source"),
         pytest.param(["catalog", "add", "{}/a.jsonl", "{}/x"], "x: cannot be read (No such file", id="no such source"),
-        pytest.param(["catalog", "add", "{}/a.jsonl", "{}"], "is no OCI image layout", id="a folder of something else"),
+        pytest.param(
+            ["catalog", "add", "{}/a.jsonl", "{}"], "is not an OCI image layout", id="a folder of something else"
+        ),
         pytest.param(["catalog", "add", FOUNDING, "{}/images.jsonl.zst"], "is not a catalog", id="a file that is none"),
         pytest.param(
             ["catalog", "add", "{}/no/a.jsonl", "{}/images.jsonl.zst"],
@@ -270,7 +272,7 @@ workload:
             id="a platform",
         ),
         pytest.param(["catalog", "show", "{}/x.jsonl"], "x.jsonl: cannot be read (No such file", id="nothing to show"),
-        pytest.param(["catalog", "show", FOUNDING], "is not a catalog: the first line of one is", id="a scenario"),
+        pytest.param(["catalog", "show", FOUNDING], "is not a catalog; the first line must be", id="a scenario"),
         pytest.param(["catalog", "generate", "{}/a.jsonl"], "Missing option '--images'", id="how many?"),
         pytest.param(["catalog", "generate", "{}/a.jsonl", "--images", "0"], "0 is not in the range", id="none"),
         pytest.param(["catalog", "generate", "{}/no/a.jsonl", "--images", "1"], "cannot be written", id="nowhere"),

@@ -14,15 +14,10 @@ from lamina.scheduling.plugins.agents.pigeon.cluster_resources import ANNOTATION
 from lamina.scheduling.plugins.agents.safe.utilization import DEVIATION, FORECAST, MEAN, RESOURCES
 from lamina.testing.builders import a_node, a_pod
 from lamina.wire.errors import WireError
-from lamina.wire.extender.protocol import (
-    MOST_NODES,
-    decode_extender_args,
-    decode_preemption_args,
-    encode_filter_result,
-    encode_preemption_result,
-    encode_priority_list,
-    read_nodes,
-)
+from lamina.wire.extender.arguments import decode_extender_args, read_nodes
+from lamina.wire.extender.body import MOST_NODES
+from lamina.wire.extender.preemption_arguments import decode_preemption_args
+from lamina.wire.extender.results import encode_filter_result, encode_preemption_result, encode_priority_list
 from tests.fuzz.corpus import STRANGE_JSON, plain
 from tests.unit.wire.extender_bodies import META_VICTIMS, NAMES, NODES, POD, VICTIMS, asking, encode, nodes
 

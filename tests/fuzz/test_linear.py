@@ -22,7 +22,7 @@ from lamina.model.errors import InputError
 from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.wire.errors import WireError
 from lamina.wire.extender import arguments
-from lamina.wire.extender.protocol import decode_preemption_args
+from lamina.wire.extender.preemption_arguments import decode_preemption_args
 from tests.fuzz.targets import PARENT
 from tests.unit.clients.oci.registry_stub import INDEX, MANIFEST, a_config, a_digest, a_manifest, docker_config, encode
 from tests.unit.wire.extender_bodies import asking, nodes

@@ -273,13 +273,13 @@ class Pair:
         self.compare_lines()
 
     def compare_names(self, names: tuple[str, ...], *, whole_only: bool) -> None:
-        model, wants = self.model, self.inventory.wants
+        model, cache = self.model, self.inventory.readiness_cache
         needs = {platform: model.need(names, platform) for platform in model.platforms}
-        ready = wants.readiness(names, whole_only=whole_only)
+        ready = cache.readiness(names, whole_only=whole_only)
         assert all(need is None for need in needs.values()) == (ready is None)
         if ready is None:
             return
-        wants.look(ready, HEIGHT)
+        cache.look(ready, HEIGHT)
         for need, (_, wanted) in zip(needs.values(), ready.variants, strict=True):
             assert (need is None) == (wanted is None)
             if need is not None and wanted is not None:
@@ -308,14 +308,14 @@ class Pair:
             by_prefix = model.by_prefix(row)
             for coming, some in zip((None, ()), here, strict=True):
                 has = model.store(row, coming)
-                expected = need.lacking(has, by_prefix=by_prefix)
+                expected = need.not_held(has, by_prefix=by_prefix)
                 assert list(expected) == some[place]
                 if coming is None:
                     assert expected == (wanted.download[number], wanted.unpack[number], wanted.complete[number])
-            assert need.total - need.lacking(model.store(row, ()), by_prefix=False)[0] == held[number]
+            assert need.total - need.not_held(model.store(row, ()), by_prefix=False)[0] == held[number]
 
     def compare_trust(self) -> None:
-        trust = self.inventory.trust.of(slice(None), HEIGHT)
+        trust = self.inventory.freshness.of(slice(None), HEIGHT)
         told = np.ones(HEIGHT) if trust is None else trust
         expected = {number: self.model.trust(row) for number, row in self.model.rows.items()}
         assert all(close(expected.get(number, 1.0), told[number]) for number in ALL_ROWS)
@@ -326,7 +326,7 @@ class Pair:
         images = {one.digest: one for names in ASKED for one in self.images(names)}
         for row in self.model.rows.values():
             images |= {one.digest: one for one in [*(self.model.held(row) or ()), *(one.image for one in row.queue)]}
-        for ready in self.inventory.wants._kept.values():
+        for ready in self.inventory.readiness_cache._kept.values():
             for _, wanted in ready.variants if ready is not None else ():
                 images |= {one.digest: one for one in (wanted.images if wanted is not None else ())}
         assert store_of(*images.values()).names() == len(index)
@@ -350,9 +350,9 @@ class Pair:
             inventory.leave(row.node)
         for pod in range(4):
             inventory.gone(f"p{pod}")
-        inventory.wants.clear()
+        inventory.readiness_cache.clear()
         assert 0 == len(index)
-        assert not any(sheet.any() for sheet in index._sheets)
+        assert not any(matrix.any() for matrix in index._matrices)
         assert not index._entries
         arrivals = inventory.arrivals
         assert ({}, {}, {}) == (arrivals._rows, arrivals._pods, arrivals.etas)

@@ -68,7 +68,7 @@ class Need:
         """Compressed bytes of each distinct blob."""
 
     @functools.lru_cache(maxsize=65_536)  # noqa: B019 - the same few sets are asked for over and over
-    def lacking(self, has: Store, *, by_prefix: bool) -> tuple[int, int, bool]:
+    def not_held(self, has: Store, *, by_prefix: bool) -> tuple[int, int, bool]:
         """Return bytes to download as a runtime reuses them, unpacked bytes to write, and whether all images are there."""
         stacks = [chain for chain in self._stacks if not self._has_chain(chain, has)]
         if by_prefix:
@@ -206,7 +206,7 @@ class Model:
 
     def pull(self, row: Row, image: Image, coming: Iterable[Image] | None = None) -> float:
         """Return how long an image takes once its turn has come, after all that is there or comes before it."""
-        download, unpack, _ = need_of(image).lacking(self.store(row, coming), by_prefix=self.by_prefix(row))
+        download, unpack, _ = need_of(image).not_held(self.store(row, coming), by_prefix=self.by_prefix(row))
         return self.transfer(row, download, unpack)
 
     def rates(self, row: Row) -> list[float]:
@@ -231,9 +231,9 @@ class Model:
     def seconds(self, row: Row, need: Need, *, whole_only: bool) -> tuple[float, float, float]:
         """Return seconds until ready, seconds of download, and the share of bytes to download."""
         by_prefix = self.by_prefix(row)
-        download, unpack, complete = need.lacking(self.store(row), by_prefix=by_prefix)
+        download, unpack, complete = need.not_held(self.store(row), by_prefix=by_prefix)
         if whole_only and not complete:
-            download, unpack, _ = need.lacking(store_of(), by_prefix=False)
+            download, unpack, _ = need.not_held(store_of(), by_prefix=False)
         _, _, disk, used = self.observed(row)
         rate = self.rates(row)[0]
         if complete:

@@ -13,15 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.wire.errors import WireError
+from lamina.wire.extender.arguments import decode_extender_args
 from lamina.wire.extender.body import other_spellings
-from lamina.wire.extender.protocol import (
-    ExtenderVictims,
-    decode_extender_args,
-    decode_preemption_args,
-    encode_filter_result,
-    encode_preemption_result,
-    encode_priority_list,
-)
+from lamina.wire.extender.preemption_arguments import ExtenderVictims, decode_preemption_args
+from lamina.wire.extender.results import encode_filter_result, encode_preemption_result, encode_priority_list
 
 # Names as the API server lets them be, and names that need care in JSON.
 NAMES = st.lists(

@@ -93,7 +93,7 @@ def test_an_index_counts_what_sets_count(steps, wants):
             update_rows(index, wanted, height)
             for number in INDEX_ROWS:
                 held, coming, by_prefix = rows.get(number, ([], [], True))
-                expected = need.lacking(store_of(*held, *coming), by_prefix=by_prefix)
+                expected = need.not_held(store_of(*held, *coming), by_prefix=by_prefix)
                 assert expected == (wanted.download[number], wanted.unpack[number], wanted.complete[number])
     for _, wanted in asked:
         index.unwant(wanted)
@@ -101,7 +101,7 @@ def test_an_index_counts_what_sets_count(steps, wants):
         index.forget(row)
         index.expect(row, ())
     assert (0, 1 + len(index._spare)) == (len(index), len(index._line_uses))
-    assert not any(sheet.any() for sheet in index._sheets)
+    assert not any(matrix.any() for matrix in index._matrices)
 
 
 # Some lines, or most of those there are.
@@ -209,9 +209,9 @@ def test_the_order_in_which_things_become_known_does_not_matter(order, holdings,
     for names in ASKED:
         seconds = []
         for inventory in (shuffled, straight):
-            ready = inventory.wants.readiness(names)
+            ready = inventory.readiness_cache.readiness(names)
             assert ready is not None
-            inventory.wants.look(ready, 5)
+            inventory.readiness_cache.look(ready, 5)
             seconds.append(ready.seconds.tolist())
         assert all(map(close, seconds[0][:4], seconds[1][:4]))
         assert math.isnan(seconds[0][4])
@@ -267,11 +267,11 @@ def test_the_order_of_reports_and_images_does_not_matter(order, holdings, alone)
         ],
         *ASKED[:-1],
     ):
-        ready = [inventory.wants.readiness(tuple(names)) for inventory in (straight, shuffled)]
+        ready = [inventory.readiness_cache.readiness(tuple(names)) for inventory in (straight, shuffled)]
         assert (ready[0] is None) == (ready[1] is None)
         for inventory, one in zip((straight, shuffled), ready, strict=True):
             if one is not None:
-                inventory.wants.look(one, 3)
+                inventory.readiness_cache.look(one, 3)
         if ready[0] is not None and ready[1] is not None:
             assert np.array_equal(ready[0].seconds, ready[1].seconds, equal_nan=True)
             assert (ready[0].download == ready[1].download).all()

@@ -277,7 +277,7 @@ class Watcher:
         """Compare; *from_scratch* also forgets everything that was worked out about images."""
         kept = [self.kept.of(self.profile.shape(pod), pod) for pod in PROBES]
         if from_scratch:
-            self.cluster.inventory.wants.clear()
+            self.cluster.inventory.readiness_cache.clear()
         for pod, one in zip(PROBES, kept, strict=True):
             new = ShapeEvaluation(self.profile, self.cluster.columns, pod)
             assert new.stop == one.stop

@@ -1,1 +1,1 @@
-"""What runs were worth: result tables in, comparisons with confidence intervals out. Runs nothing itself."""
+"""Evaluation of runs: summaries in, comparisons with confidence intervals out. This package runs nothing itself."""

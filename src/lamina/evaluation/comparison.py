@@ -1,12 +1,12 @@
 """
-Summaries of many runs in, one table out: every profile's figures with intervals, and how they compare to a baseline.
+Comparison of profiles over many runs: every profile's figures with intervals, and the ratio to a baseline.
 
-Takes summaries as they are written to files (plain data), not results: a table can be made from runs of yesterday or of
-another machine.
+The input is summaries as written to files (plain data). A table can therefore be made from earlier runs or from runs on
+other machines.
 
-A row has a verdict (better or worse than the baseline) only if its interval excludes equality and both profiles' figures
-cover the same number of pods; for figures that only grow with the number of pods it is enough that the better profile left
-no more pods without a start. Otherwise the row says why there is none.
+A row has a verdict: better or worse than the baseline. It needs an interval that excludes equality, and figures of both
+profiles that cover the same number of pods. For figures that only grow with the number of pods, it is enough that the
+better profile left no more pods without a start. Otherwise the row has the reason why there is no verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,20 +23,20 @@ from lamina.model.errors import InputError
 Verdict = Literal["better", "worse"]
 Basis = Literal["ratio", "difference"]
 Summaries = Mapping[int, Mapping[str, Any]]
-"""Summaries of one profile, by seed."""
+"""Seed → summary, for one profile."""
 Figures = Mapping[int, float | None]
-"""One figure of one profile, by seed."""
+"""Seed → one figure, for one profile."""
 
-NEITHER: Final = "neither more nor less of it is better"
+NEITHER: Final = "neither a higher nor a lower value is better"
 NO_PAIRS: Final = "no seed has this figure under both profiles"
 NO_INTERVAL: Final = "fewer than two seeds: there is no interval"
-EQUAL: Final = "the interval includes equality: these seeds do not tell the two apart"
+EQUAL: Final = "the interval includes equality: these seeds show no difference"
 OTHER_PODS: Final = "different numbers of pods: {} {:,.1f} a run here, {:,.1f} under the baseline"
-UNKNOWN_PODS: Final = "unknown numbers of pods: some summaries lack the count of pods {}"
+UNKNOWN_PODS: Final = "unknown numbers of pods: some summaries do not have the count of pods {}"
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One run, and what it came to."""
+    """One run and its summary."""
 
     profile: str
     seed: int
@@ -44,7 +44,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Population(msgspec.Struct, frozen=True):
-    """Pods of one profile, as means over its runs; None: its summaries do not say."""
+    """Numbers of pods of one profile, as means over its runs; None where its summaries do not have them."""
 
     profile: str
     total: float | None
@@ -61,20 +61,20 @@ class ComparisonRow(msgspec.Struct, frozen=True):
     estimate: Estimate | None
     """None when no run has the figure."""
     against: Ratio | None
-    """Against the baseline; None for the baseline itself."""
+    """Ratio to the baseline; None for the baseline itself."""
     difference: Estimate | None = None
     """This profile's figure minus the baseline's, seed by seed; None for the baseline itself and without pairs."""
     basis: Basis = "ratio"
-    """What the verdict rests on: the difference where a figure is 0 under some seed, so that there is no ratio."""
+    """Basis of the verdict: the difference where a figure is 0 under some seed, because it then has no ratio."""
     verdict: Verdict | None = None
     no_verdict: str | None = None
     """Why there is no verdict; None where there is one, and for the baseline itself."""
     comparable: bool = True
-    """Whether the numbers of pods that the figures of both profiles cover are known and allow a verdict."""
+    """Whether the numbers of pods that both figures cover are known and allow a verdict."""
 
     @property
     def sign(self) -> int:
-        """-1 when the whole interval is below equality, 1 when it is above, 0 when it is not sure."""
+        """-1 when the whole interval is below equality, 1 when it is above, 0 otherwise."""
         if self.basis == "ratio":
             return 0 if self.against is None else self.against.sign
         if self.difference is None or self.difference.half_width is None:
@@ -84,16 +84,16 @@ class ComparisonRow(msgspec.Struct, frozen=True):
 
 
 class ProfileComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole table."""
+    """The whole table."""
 
     scenario: str
     baseline: str
     confidence: float = CONFIDENCE
     seeds: tuple[int, ...]
     populations: tuple[Population, ...] = ()
-    """How many pods started under each profile."""
+    """Pods under each profile."""
     rows: tuple[ComparisonRow, ...]
-    """By profile in the order the profiles first came up, then by metric."""
+    """By profile in the order of their first run, then by metric."""
     unsupported: dict[str, str] = {}
     """Profile → what the scheduler it stands for does and the profile does not do yet; from the caller of `compare`."""
 
@@ -104,16 +104,16 @@ class ProfileComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The names of the metrics, in order."""
+        """The metric names, in order."""
         return tuple(dict.fromkeys(row.metric for row in self.rows))
 
     def row(self, profile: str, metric: str) -> ComparisonRow:
-        """Find one row."""
+        """Return one row."""
         return next(row for row in self.rows if (row.profile, row.metric) == (profile, metric))
 
 
 def compare(runs: Iterable[Run], baseline: str, metrics: Sequence[Metric] = METRICS) -> ProfileComparison:
-    """Make the table of these metrics; two profiles are compared by the seeds that both have run."""
+    """Return the table of these metrics; two profiles are compared by the seeds that both have run."""
     tried: dict[str, dict[int, Mapping[str, Any]]] = {}
     for run in runs:
         tried.setdefault(run.profile, {})[run.seed] = run.summary
@@ -135,7 +135,7 @@ def _population(profile: str, summaries: Summaries) -> Population:
 
 
 def _rows(metric: Metric, tried: Mapping[str, Summaries], baseline: str) -> dict[str, ComparisonRow]:
-    """Make the rows of one metric, for every profile; all of them have the same basis."""
+    """Return the rows of one metric, for every profile; all of them have the same basis."""
     figures = {profile: _read(summaries, metric.path) for profile, summaries in tried.items()}
     against = {
         profile: (intervals.paired(one, figures[baseline]), intervals.differing(one, figures[baseline]))
@@ -156,12 +156,12 @@ def _rows(metric: Metric, tried: Mapping[str, Summaries], baseline: str) -> dict
 
 
 def _has_zeros(ratio: Ratio, difference: Estimate | None) -> bool:
-    """Whether every pair has both figures and some have no ratio."""
+    """Return whether every pair has both figures and some have no ratio."""
     return ratio.left_out > 0 and difference is not None and difference.runs == ratio.runs + ratio.left_out
 
 
 def _judged(row: ComparisonRow, metric: Metric, summaries: Summaries, baseline: Summaries) -> ComparisonRow:
-    """Add the verdict, or why there is none."""
+    """Add the verdict, or the reason why there is none."""
     other_pods = _other_pods(row, metric, summaries, baseline)
     undecided = "" if other_pods else _undecided(row, metric)
     if undecided:
@@ -185,7 +185,7 @@ def _undecided(row: ComparisonRow, metric: Metric) -> str:
 
 
 def _other_pods(row: ComparisonRow, metric: Metric, summaries: Summaries, baseline: Summaries) -> str:
-    """Say how the numbers of pods differ that the two figures cover; empty when that does not stand against a verdict."""
+    """Return how the numbers of pods of both figures differ; empty when they allow a verdict."""
     pairs = _counts(metric, summaries, baseline)
     known = [(one, other) for one, other in pairs if one is not None and other is not None]
     if all(one == other for one, other in known):
@@ -197,13 +197,13 @@ def _other_pods(row: ComparisonRow, metric: Metric, summaries: Summaries, baseli
 
 
 def _unknown_pods(metric: Metric, summaries: Summaries, baseline: Summaries) -> str:
-    """Say that a summary lacks the number of pods its figure covers; empty when all have it."""
+    """Return a message if a summary does not have the number of pods its figure covers; empty when all have it."""
     unknown = any(None in pair for pair in _counts(metric, summaries, baseline))
     return UNKNOWN_PODS.format(_counted(metric)) if unknown else ""
 
 
 def _counts(metric: Metric, summaries: Summaries, baseline: Summaries) -> list[tuple[float | None, float | None]]:
-    """Return how many pods the two figures cover, seed by seed."""
+    """Return the numbers of pods that both figures cover, seed by seed."""
     if metric.population is None:
         return []
     here, there = _read(summaries, metric.population), _read(baseline, metric.population)

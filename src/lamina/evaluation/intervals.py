@@ -1,16 +1,16 @@
 """
-Means with confidence intervals, and ratios of what belongs together.
+Means with confidence intervals, and ratios of paired figures.
 
-Intervals are Student's: over n runs, mean ± t · s / √n, where t is the quantile of n - 1 degrees of freedom. They hold
-for runs that are independent of each other (each has a seed of its own) and whose figures scatter about like a bell;
-for a handful of runs that is an assumption, not a finding.
+Intervals are Student's: over n runs, mean ± t · s / √n, where t is the quantile of n - 1 degrees of freedom. They are
+valid for independent runs (each has its own seed) with normally distributed figures. For a handful of runs, the normal
+distribution is an assumption, not a finding.
 
 Two profiles under one seed get the same workload, so they are compared pair by pair: the ratio of each pair, the
-geometric mean of the ratios, and Student's interval of their logarithms. Ratios and not differences, because twice as
-much and half as much must count alike; pairs, because what a workload does to both profiles is no difference between
-them.
+geometric mean of the ratios, and Student's interval of their logarithms. Ratios are used because twice as much and half
+as much must have the same weight. Pairs are used because a workload's effect on both profiles is not a difference
+between them.
 
-Sums are exact until the last step, so the order of the runs does not show in any digit.
+Sums are exact until the last step, so the result does not depend on the order of the runs.
 """
 
 import functools
@@ -22,35 +22,35 @@ from typing import Final
 import msgspec
 
 CONFIDENCE: Final = 0.95
-"""Of a hundred intervals that are made this way, how many hold the true value, as a share."""
+"""Fraction of such intervals that contain the true value."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A mean and how sure it is."""
+    """A mean and its confidence interval."""
 
     mean: float
     half_width: float | None
     """The interval is ``mean - half_width`` to ``mean + half_width``; None for a single run, which has none."""
     runs: int
-    """How many runs it was made from."""
+    """Number of runs."""
 
 
 class Ratio(msgspec.Struct, frozen=True):
-    """How many times the baseline: below 1 is less."""
+    """Ratio to the baseline: below 1 is less."""
 
     ratio: float | None
     """Geometric mean over the pairs; None when no pair has a ratio."""
     low: float | None
     high: float | None
-    """Ends of the interval; both are None with fewer than two pairs. Infinite when no number says how uncertain."""
+    """Ends of the interval; both are None with fewer than two pairs. Infinite when an end is too large for a float."""
     runs: int
-    """How many pairs it was made from."""
+    """Number of pairs with a ratio."""
     left_out: int
     """Pairs without a ratio, because a figure is 0 or missing in one of the two."""
 
     @property
     def sign(self) -> int:
-        """-1 when the whole interval is below 1, 1 when it is above, 0 when it is not sure."""
+        """-1 when the whole interval is below 1, 1 when it is above, 0 otherwise."""
         if self.low is None or self.high is None:
             return 0
         return (self.low > 1.0) - (self.high < 1.0)
@@ -64,9 +64,9 @@ def estimate(values: Sequence[float]) -> Estimate | None:
 
 
 def paired(values: Mapping[int, float | None], baseline: Mapping[int, float | None]) -> Ratio:
-    """Compare pair by pair what both have under the same key (a seed)."""
+    """Return the ratio of the figures that both have under the same key (a seed)."""
     pairs = [(values[key], baseline[key]) for key in values if key in baseline]
-    # The logarithms apart: a quotient of two figures may be too small or too large for a number.
+    # The difference of logarithms, because the quotient of two figures may underflow or overflow.
     logs = [math.log(one) - math.log(other) for one, other in pairs if one and other]
     left_out = len(pairs) - len(logs)
     if not logs:
@@ -78,14 +78,14 @@ def paired(values: Mapping[int, float | None], baseline: Mapping[int, float | No
 
 
 def differing(values: Mapping[int, float | None], baseline: Mapping[int, float | None]) -> Estimate | None:
-    """Return the mean difference, pair by pair, with its interval; None when no pair has both figures."""
+    """Return the mean difference of pairs with its interval; None when no pair has both figures."""
     pairs = [(values[key], baseline[key]) for key in values if key in baseline]
     return estimate([one - other for one, other in pairs if one is not None and other is not None])
 
 
 @functools.cache
 def student(freedom: int) -> float:
-    """Return the t that a variable with *freedom* degrees of freedom stays within, either way, in 95 of 100 cases."""
+    """Return the two-sided 95 % quantile of Student's t distribution with *freedom* degrees of freedom."""
     if freedom < 1:
         raise ValueError(f"{freedom} degrees of freedom: at least one is needed")
     high = 1.0
@@ -96,7 +96,7 @@ def student(freedom: int) -> float:
 
 def _within(t: float, freedom: int) -> float:
     """
-    How probable it is that |variable| < t: the finite sums for whole degrees of freedom.
+    Return the probability that abs(variable) < t: the finite sums for whole degrees of freedom.
 
     Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 (odd) and 26.7.4 (even).
     """
@@ -112,7 +112,7 @@ def _within(t: float, freedom: int) -> float:
 
 
 def _crossing(rising: Callable[[float], float], high: float) -> float:
-    """Halve the distance to where *rising* reaches the confidence until there is no number in between."""
+    """Return where *rising* reaches CONFIDENCE, by bisection to the last bit."""
     low = 0.0
     while low < (middle := (low + high) / 2.0) < high:
         low, high = (middle, high) if rising(middle) < CONFIDENCE else (low, middle)

@@ -1,7 +1,8 @@
 """
-The metrics of a run: name, title, unit, and where each stands in a summary.
+Metrics of a run: name, title, unit, and the key of each in a summary.
 
-A summary is plain data, as `lamina simulate` and `lamina compare` write it. This is the only place that knows its keys.
+A summary is plain data, as `lamina simulate` and `lamina compare` write it. This is the only module that knows its
+keys.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,7 @@ from lamina.model.errors import InputError, Mistake
 
 Unit = Literal["bytes", "seconds", "count", "times"]
 Shown = Literal["always", "non-zero", "differs", "on request"]
-"""When a table without a choice of metrics has a row: non-zero or different under any profile."""
+"""When a table has its row by default: always, if one profile has a non-zero value, if profiles differ, or never."""
 Better = Literal["lower", "neither"]
 
 Path = tuple[str, ...]
@@ -30,23 +31,25 @@ class Metric(msgspec.Struct, frozen=True):
     name: str
     unit: Unit
     path: Path
-    """Where it stands in a summary; a list counts by its length."""
+    """Keys that lead to the figure; of a list, the length is the figure."""
     title: str
-    """What a table calls it."""
+    """Name in a table."""
     label: str
-    """What it is counted in, as a table's head says it."""
+    """Unit in a table's head."""
     shown: Shown = "on request"
     population: Path | None = None
     """
-    Which count of pods must be equal for two runs to be comparable; None: always comparable.
+    The count of pods that must be equal for two runs to be comparable; None: always comparable.
 
-    Start times cover started pods only. Downloads lack what pods that never started would have pulled, and so does every
-    other figure of nodes that those pods would have loaded.
+    Start times cover started pods only. Downloads do not include what pods that never started would have pulled. The
+    same holds for every other figure of nodes that those pods would have loaded.
     """
     grows: bool = False
     """
-    Whether more started pods can only mean more of it: a profile that has less of it although it left no more pods without
-    a start is better, even if the numbers differ. Evictions and overload may be why pods of the other never started.
+    Whether more started pods can only increase the figure.
+
+    A profile with a lower figure is then better even if the counts differ, as long as it left no more pods without a
+    start. Evictions and overload may be the reason why pods of the other profile never started.
     """
     better: Better = "lower"
 
@@ -56,7 +59,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def figure(summary: Mapping[str, Any], path: Path) -> float | None:
-    """Return what stands at *path* of a summary; the length of a list; None if there is nothing."""
+    """Return the number at *path* of a summary, the length of a list, or None if there is nothing."""
     value: Any = summary
     for step in path:
         if step not in value:
@@ -111,7 +114,11 @@ BY_NAME: Final = {metric.name: metric for metric in METRICS}
 
 
 def chosen(names: Iterable[str], source: str) -> tuple[Metric, ...]:
-    """Return the metrics of these names, in their order; *source* is the option or field that a mistake names."""
+    """
+    Return the metrics of these names, in their order.
+
+    Raises InputError; *source* is the option or field that its mistakes name.
+    """
     wanted = tuple(names)
     mistakes = []
     for name in dict.fromkeys(wanted):
@@ -120,7 +127,7 @@ def chosen(names: Iterable[str], source: str) -> tuple[Metric, ...]:
         elif name not in BY_NAME:
             mistakes.append(Mistake(source, f"there is no metric {name!r}; {suggest(name, BY_NAME)}"))
         elif wanted.count(name) > 1:
-            mistakes.append(Mistake(source, f"{name!r} is listed {wanted.count(name)} times; once is enough"))
+            mistakes.append(Mistake(source, f"{name!r} is listed {wanted.count(name)} times; list it once"))
     if mistakes:
         raise InputError(mistakes)
     return tuple(BY_NAME[name] for name in wanted)

@@ -1,1 +1,1 @@
-"""Who holds what: the image catalog, the node × layer index, and the inventory that joins them."""
+"""Image layers per node: the image catalog, the node × layer index, and the inventory that joins them."""

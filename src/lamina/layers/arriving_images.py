@@ -1,14 +1,15 @@
 """
-Images on their way to nodes, and when they will be there.
+Images that are arriving on nodes, and the time at which each pull should end.
 
-Nobody reports this: it follows from pods that are bound to a node and do not run yet, whoever bound them. Their missing
-images are pulled one after the other, in the order the pods came, as a kubelet does it by default.
+Arrivals are not read from reports. They follow from pods that are bound to a node and do not run yet, whichever
+scheduler bound them. A node pulls its missing images one after the other, in the order the pods were bound: the
+kubelet's default.
 
-    expect --> queued --its turn--> pulling --pod runs, or report--> there
+    expect --> queued --its turn--> pulling --pod runs, or report--> held
                  |                     |
-                 +-----pod gone--------+---overdue---> not expected any more
+                 +----pod deleted------+---overdue---> not expected any more
 
-When a pod runs, its images are there: they count as arrived until the node's next report says so itself.
+When a pod runs, its images are on the node: they count as arrived until the node's next report.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,44 +27,44 @@ from lamina.model.image import Image
 from lamina.model.pod import PodUid
 from lamina.rows.growable import grown
 
-# How long after its time an image is still expected: this many times what the pull should have taken, and at least so
-# many seconds. Then something is wrong with it, and it counts as missing.
+# An image is given up when it is overdue by PATIENCE times its pull duration, and by PATIENCE_AT_LEAST seconds at
+# least. It is missing from then on.
 PATIENCE: Final = 3.0
 PATIENCE_AT_LEAST: Final = 60.0
-# How long an image counts as arrived because a pod ran with it, if no report ever confirms it.
+# Seconds for which an image stays arrived because a pod ran with it, if no report confirms it.
 DEDUCED_FOR: Final = 600.0
 NEVER: Final = float("-inf")
-# How often the passing of time alone counts as a change, in seconds.
+# Passing time marks rows as changed at most once per TICK seconds.
 TICK: Final = 0.25
 
 
 class ArrivingImage:
-    """One image on its way to one row."""
+    """One image that is arriving on one row."""
 
     __slots__ = ("begins", "claims", "eta", "image", "ran_at", "seconds")
 
     def __init__(self, image: Image, seconds: float, begins: float) -> None:
-        """Expect *image* to be pulled from *begins* on, for so many *seconds*."""
+        """Expect the pull of *image* to begin at *begins* and to take *seconds*."""
         self.image = image
         self.seconds = seconds
         self.begins = begins
         self.eta = begins + seconds
         self.claims: set[PodUid] = set()
-        """Pods that wait for it."""
+        """Pods that wait for the image."""
         self.ran_at: float | None = None
-        """When a pod ran with it, which proves that it is there."""
+        """When a pod ran with the image, which proves that the image is on the node."""
 
     @property
     def late_after(self) -> float:
-        """When it ceases to be expected."""
+        """The time after which the image is given up."""
         if self.ran_at is not None:
             return self.ran_at + DEDUCED_FOR
-        # Not after `eta`, which moves on while an image is overdue.
+        # Relative to `begins`, because `eta` moves on while an image is overdue.
         return self.begins + self.seconds + max(PATIENCE * self.seconds, PATIENCE_AT_LEAST)
 
 
 class ArrivingImageSnapshot(msgspec.Struct, frozen=True):
-    """One image on its way to one row, as data."""
+    """Serializable form of one `ArrivingImage`."""
 
     row: int
     digest: Digest
@@ -75,46 +76,47 @@ class ArrivingImageSnapshot(msgspec.Struct, frozen=True):
 
 
 class ArrivingImagesSnapshot(msgspec.Struct, frozen=True):
-    """Everything an `ArrivingImages` knows."""
+    """Serializable form of `ArrivingImages`."""
 
     now: float
     clock: float
     late_after: float
     arrivals: tuple[ArrivingImageSnapshot, ...]
-    """Row by row, each in the order of its pull queue."""
+    """Row by row, in the order of the row's pull queue."""
     pods: tuple[tuple[PodUid, int, tuple[Digest, ...]], ...]
     busy: tuple[int, ...]
 
 
 class ArrivingImages:
-    """What is on its way, by row. Keeps the index's sheet of expected images in step."""
+    """Arriving images of each row; keeps the index's matrix of arriving images up to date."""
 
     def __init__(self, index: LayerIndex, rates: PullRates) -> None:
-        """Expect nothing yet."""
+        """Start with no arriving image."""
         self._index = index
         self._rates = rates
         self.now = 0.0
         self.clock = 0.0
-        """The last tick: what is left until an arrival counts from here, for everybody and until the next tick."""
+        """The last tick. Readiness estimates measure the remaining time from here until the next tick."""
         self.moves = 0
-        """Grows whenever images may be there sooner or later than they seemed: also when time passes while one is pulled."""
+        """Grows whenever an arrival time may have changed, also because time passes during a pull."""
         self._rows: dict[int, dict[Digest, ArrivingImage]] = {}
         self._pods: dict[PodUid, tuple[int, tuple[Digest, ...]]] = {}
-        """Pods that do not run yet: where they are, and what they found missing there."""
+        """Pods that do not run yet → row and images that were missing there."""
         self.etas: dict[Digest, dict[int, float]] = {}
-        """For each image on its way: where to, and when it should be there."""
+        """Arriving image → row → time at which the pull should end."""
         self.queue_end: Floats = np.full(index.capacity, NEVER)
-        """When each row's pull queue should be empty."""
+        """When each row's pull queue should be empty; NEVER for a row without pulls."""
         self._busy: dict[int, None] = {}
-        """The rows where something is being pulled."""
+        """Rows with a pull in progress or queued."""
         self._late_after = np.inf
-        """Nothing ceases to be expected before."""
+        """No image is given up before this time."""
 
     def expect(self, uid: PodUid, row: int, images: Sequence[Image]) -> bool:
-        """A pod that needs *images* was bound to *row*; say whether more is on its way because of it."""
+        """Queue the *images* that *row* does not hold, for a pod bound there; return whether any was added."""
         if self._pods.get(uid, (row, ()))[0] != row:
             self.gone(uid)
-        # What it waits for already keeps its place in the queue; what was given up is not expected a second time.
+        # Images the pod already waits for keep their place in the queue. Images that were given up are not queued
+        # again.
         _, claimed = self._pods.get(uid, (row, ()))
         missing = [one for one in images if one.digest not in claimed and not self._index.holds(row, one.digest)]
         if not missing:
@@ -130,21 +132,21 @@ class ArrivingImages:
         return True
 
     def ran(self, uid: PodUid) -> int | None:
-        """A pod runs: everything it waited for is there. Return the row, if anything was expected."""
+        """Mark all images of a pod that runs as arrived; return its row, or None if nothing was expected."""
         row, digests = self._pods.pop(uid, (-1, ()))
         arriving = self._rows.get(row, {})
         found = [arriving[digest] for digest in digests if digest in arriving and arriving[digest].ran_at is None]
         if not found:
             return None
         for one in found:
-            # There is nothing left to wait for, also not until the next tick.
+            # `eta` is the last tick, so that the remaining time is zero at once and not only from the next tick on.
             one.ran_at, one.eta = self.now, self.clock
         self._replan(row)
         self._announce(row)
         return row
 
     def gone(self, uid: PodUid) -> int | None:
-        """A pod is gone, or was not bound after all. Return the row, if anything was expected."""
+        """Remove a deleted pod, or one whose binding failed; return its row, or None if nothing was expected."""
         row, digests = self._pods.pop(uid, (-1, ()))
         arriving = self._rows.get(row)
         if arriving is None:
@@ -155,7 +157,7 @@ class ArrivingImages:
             if one is None:
                 continue
             one.claims.discard(uid)
-            # What has begun is carried through by the runtime, and what a pod ran with stays.
+            # The runtime completes a pull that has begun, and an image a pod ran with is on the node.
             if not one.claims and one.ran_at is None and one.begins >= self.now:
                 self._drop(row, digest)
         self._replan(row, anew=len(arriving) < count)
@@ -163,7 +165,11 @@ class ArrivingImages:
         return row
 
     def reported(self, row: int, observed_at: float, *, anew: bool = False) -> bool:
-        """A row has said what it holds, which ends deductions; say whether anything was expected there."""
+        """
+        Drop what a row's new report settles; return whether anything was expected on the row.
+
+        *anew* recomputes the pull durations, because the row holds more or less than was expected.
+        """
         arriving = self._rows.get(row)
         if arriving is None:
             return False
@@ -176,7 +182,7 @@ class ArrivingImages:
         return True
 
     def forget(self, row: int) -> None:
-        """Drop everything about a row; whoever gets it next has nothing to do with pods that waited there."""
+        """Drop all arriving images and waiting pods of a row, because another node may get it."""
         for uid in [uid for uid, (where, _) in self._pods.items() if where == row]:
             del self._pods[uid]
         if row in self._rows:
@@ -185,7 +191,7 @@ class ArrivingImages:
             self._publish(row)
 
     def pass_time(self, now: float) -> list[int]:
-        """Move on; return the rows about which time alone changes something."""
+        """Set the time; return the rows whose estimates change because time passed."""
         self.now = now
         if now < self.clock + TICK:
             return []
@@ -197,7 +203,7 @@ class ArrivingImages:
         return late + busy
 
     def _give_up(self) -> list[int]:
-        """Expect no longer what is late; return the rows where something was."""
+        """Drop overdue images; return the rows that had any."""
         rows = []
         self._late_after = np.inf
         for row, arriving in list(self._rows.items()):
@@ -213,11 +219,11 @@ class ArrivingImages:
         return rows
 
     def on(self, row: int) -> list[tuple[Image, float]]:
-        """List the images on their way to a row, and when they should be there."""
+        """Return the arriving images of a row and the time at which each should be there."""
         return [(one.image, one.eta) for one in self._rows.get(row, {}).values()]
 
     def _drop(self, row: int, digest: Digest) -> None:
-        """Expect an image no longer; `_publish` has to follow."""
+        """Drop an arriving image. The caller must then call `_publish`."""
         del self._rows[row][digest]
         del self.etas[digest][row]
         if not self.etas[digest]:
@@ -230,7 +236,7 @@ class ArrivingImages:
         return one
 
     def _pull_seconds(self, row: int, image: Image, before: list[Image]) -> float:
-        """Work out how long an image takes after all that is there or comes *before* it."""
+        """Return the seconds a pull takes when the images *before* it are already there."""
         self._index.expect(row, before)
         self._index.take(image)
         seconds = self._rates.pull_takes(row, *not_held_on(self._index, image, row))
@@ -239,9 +245,11 @@ class ArrivingImages:
 
     def _replan(self, row: int, *, anew: bool = False) -> None:
         """
-        Work the times out again: what has begun goes on, the rest follows; *anew*: it may lack more or less now.
+        Compute the pull times of a row again.
 
-        `_publish` has to follow, or where the same images are expected as before, `_announce`.
+        A pull that has begun goes on; the others follow it. *anew* also recomputes durations, because the row may hold
+        more or less now. The caller must then call `_publish`, or `_announce` where the same images are expected as
+        before.
         """
         clock = self.now
         before: list[Image] = []
@@ -258,7 +266,7 @@ class ArrivingImages:
             before.append(one.image)
 
     def _publish(self, row: int) -> None:
-        """Bring index, arrival times and the end of the queue in line with what is expected on a row."""
+        """Update the index, the arrival times and the end of the queue of a row."""
         arriving = self._rows.get(row, {})
         self._index.expect(row, [one.image for one in arriving.values()])
         self._announce(row)
@@ -266,7 +274,7 @@ class ArrivingImages:
             self._rows.pop(row, None)
 
     def _announce(self, row: int) -> None:
-        """Bring arrival times and the end of the queue in line with what is expected on a row."""
+        """Update the arrival times and the end of the queue of a row."""
         self.moves += 1
         end = NEVER
         for digest, one in self._rows.get(row, {}).items():
@@ -285,11 +293,11 @@ class ArrivingImages:
         self.queue_end = grown(self.queue_end, row + 1, NEVER)
 
     def reach(self, rows: int) -> None:
-        """Make room for so many rows."""
+        """Make room for *rows* rows."""
         self._reach(rows - 1)
 
     def snapshot(self) -> ArrivingImagesSnapshot:
-        """Return everything there is to know about it, as data."""
+        """Return the state as data."""
         return ArrivingImagesSnapshot(
             now=self.now,
             clock=self.clock,
@@ -306,7 +314,7 @@ class ArrivingImages:
         )
 
     def restore(self, snapshot: ArrivingImagesSnapshot, images: Mapping[Digest, Image]) -> None:
-        """Become what the snapshot was taken of; *images* has every image that is on its way."""
+        """Restore a snapshot into an empty object; *images* has every arriving image."""
         self.now, self.clock = snapshot.now, snapshot.clock
         for saved in snapshot.arrivals:
             one = ArrivingImage(images[saved.digest], saved.seconds, saved.begins)

@@ -1,10 +1,11 @@
 """
-What images consist of: reference → manifest → ordered layers.
+Image catalog: reference → manifest → ordered layers.
 
-Fed by files, by objects that agents write and by registries; asked by plugins. The same content under several names is
-one image. Several spellings of one reference (``nginx``, ``docker.io/library/nginx:latest``) are folded before they are
-looked up. A digest means the same for ever; a tag means what it was last seen to mean, and if its source said for how
-long that holds, no longer than that. A tag that no such source has explained means what most nodes hold under it.
+Files, ImageLayers objects that node agents write, and registries fill the catalog; plugins query it. The same content
+under several names is one image. Spellings of one reference (``nginx``, ``docker.io/library/nginx:latest``) are
+normalised before the lookup. A digest always names the same image. A tag names the image it was last seen with, until
+the lifetime that its source gave has passed. If no source has explained a tag, it names the image that most nodes hold
+under it.
 """
 
 import functools
@@ -23,17 +24,17 @@ from lamina.model.reference import ReferenceFormatError, parse_reference
 
 LINUX = Platform()
 FOR_EVER: Final = float("inf")
-# No runtime takes images of more layers (overlay file systems end at 500); and no layer is larger than a PiB.
+# No runtime accepts images with more layers (overlayfs ends at 500). No real layer exceeds 1 PiB.
 MOST_LAYERS: Final = 1024
 LARGEST_LAYER: Final = 2**50
-# Some hundred megabytes of them. Digests mean the same for ever, but nobody runs so many images at a time.
+# A few hundred megabytes of memory. Digests never change their meaning, but no cluster runs this many images at a time.
 MOST_IMAGES: Final = 100_000
 
-# Variants that runtimes take for the usual one of their architecture, and how it is written here. Kubelets tell no
-# variant; most images for 64-bit Arm do.
+# Variants that runtimes treat as the default of their architecture → how the catalog writes it. Kubelets report no
+# variant, while most 64-bit Arm images name one.
 USUAL_VARIANTS: Final = {("arm64", "v8"): "", ("amd64", "v1"): "", ("arm", ""): "v7"}
 
-# What may be wrong with an image. Counted, and never more than that: an image that makes no sense is not known.
+# Faults of an image, as metric labels. Faults are only counted: the catalog ignores an implausible image.
 TOO_MANY_LAYERS: Final = "ImageHasTooManyLayers"
 IMPLAUSIBLE_SIZE: Final = "LayerSizeIsImplausible"
 TWO_SIZES: Final = "LayerHasTwoSizes"
@@ -41,18 +42,18 @@ TWO_SIZES: Final = "LayerHasTwoSizes"
 
 @functools.lru_cache(maxsize=65_536)
 def folded(name: str) -> str:
-    """Return the one spelling of a reference; text that is no reference stands for itself."""
+    """Return the normalised spelling of a reference; return text that is not a reference unchanged."""
     try:
         reference = parse_reference(name)
     except ReferenceFormatError:
         return name
-    # Beside a digest a tag says nothing, and runtimes leave it out.
+    # A tag has no effect beside a digest, and runtimes omit it.
     return f"{reference.name}@{reference.digest}" if reference.digest else str(reference)
 
 
 @functools.lru_cache(maxsize=65_536)
 def pinned(name: str) -> Digest | None:
-    """Return the digest a reference carries, if it does."""
+    """Return the digest in a reference, or None."""
     try:
         return parse_reference(name).digest
     except ReferenceFormatError:
@@ -60,20 +61,20 @@ def pinned(name: str) -> Digest | None:
 
 
 def usual(platform: Platform) -> Platform:
-    """Return the one spelling of a platform."""
+    """Return the normalised spelling of a platform."""
     variant = USUAL_VARIANTS.get((platform.architecture, platform.variant))
     return platform if variant is None else msgspec.structs.replace(platform, variant=variant)
 
 
 class CatalogSnapshot(msgspec.Struct, frozen=True):
-    """What a `Catalog` was taught; what nodes claim is the inventory's."""
+    """Serializable form of what `Catalog.learn` stored; the inventory's snapshot has the tag votes of nodes."""
 
     images: tuple[Image, ...]
-    """In the order they were learned."""
+    """In the order in which they were learned."""
     names: tuple[tuple[str, Platform, Digest, float], ...]
-    """Name, platform, what it means there, and until when."""
+    """Name, platform, digest, and when the entry expires."""
     ends: tuple[tuple[float, int, str, Platform], ...]
-    """When meanings may expire, in the order of the heap."""
+    """When entries may expire, in heap order."""
     serial: int
     complaints: dict[str, int]
 
@@ -82,32 +83,32 @@ class Catalog:
     """Images by digest, and by name and platform."""
 
     def __init__(self, most: int = MOST_IMAGES) -> None:
-        """Start knowing nothing; beyond *most* images, the one learned first is let go."""
+        """Start empty. Beyond *most* images, the catalog drops the image it learned first."""
         self._most = most
         self._images: dict[Digest, Image] = {}
         self._names: dict[str, dict[Platform, tuple[Digest, float]]] = {}
-        """Name → platform → what it means, and until when."""
+        """Name → platform → digest and expiry time."""
         self._ends: list[tuple[float, int, str, Platform]] = []
         self._serial = 0
-        self._claims = TagVotes(folded)
+        self._tag_votes = TagVotes(folded)
         self._sizes: dict[Digest, int] = {}
         self._bytes: dict[Digest, int] = {}
         self.complaints: Counter[str] = Counter()
-        """How often something about an image made no sense, by what it was."""
+        """Number of implausible images, by fault."""
 
     def __len__(self) -> int:
-        """Count the images."""
+        """Return the number of images."""
         return len(self._images)
 
     def __iter__(self) -> Iterator[Image]:
-        """Go through the images in the order they were learned."""
+        """Iterate over the images in the order in which they were learned."""
         return iter(self._images.values())
 
     def learn(self, image: Image, until: float = FOR_EVER) -> bool:
         """
-        Take an image in; say whether anything about it was new.
+        Add an image; return whether it or one of its names is new.
 
-        A name moves to the image it was last seen with, and means it *until* then.
+        Each name now names this image, and expires at *until*.
         """
         news = False
         if image.digest not in self._images:
@@ -125,13 +126,13 @@ class Catalog:
             by_platform[platform] = (image.digest, until)
             news = news or known is None or known[0] != image.digest
             if until != FOR_EVER:
-                # The serial number decides between equal times: platforms have no order.
+                # The serial number breaks ties, because platforms cannot be compared.
                 self._serial += 1
                 heapq.heappush(self._ends, (until, self._serial, folded(name), platform))
         return news
 
     def expire(self, now: float) -> bool:
-        """Forget what names mean that nobody has confirmed in time; say whether there were any."""
+        """Drop names whose lifetime has passed at *now*; return whether there were any."""
         news = False
         while self._ends and self._ends[0][0] <= now:
             _, _, name, platform = heapq.heappop(self._ends)
@@ -143,47 +144,46 @@ class Catalog:
                     del self._names[name]
         return news
 
-    def claim(self, platform: Platform, before: Sequence[HeldImage], after: Sequence[HeldImage]) -> set[str]:
-        """A node of *platform* holds other images than before; return the names by which others are found now."""
+    def replace_votes(self, platform: Platform, before: Sequence[HeldImage], after: Sequence[HeldImage]) -> set[str]:
+        """Replace one node's tag votes; return the names that now resolve to another image."""
         platform = usual(platform)
-        moved = self._claims.change(platform, before, after)
+        moved = self._tag_votes.change(platform, before, after)
         return {
             name
             for name, meant in moved.items()
             if platform not in self._names.get(name, {})
-            and self._claimed(name, meant) != self._claimed(name, self._claims.means(name, platform))
+            and self._known_winner(name, meant) != self._known_winner(name, self._tag_votes.means(name, platform))
         }
 
     def most_bytes(self, image: Image) -> int:
-        """Return the compressed bytes of an image, a layer that it lists twice counted twice."""
+        """Return the compressed bytes of an image; a layer that it lists twice is added twice."""
         known = self._bytes.get(image.digest)
         return sum(layer.size for layer in image.layers) if known is None else known
 
     def by_digest(self, digest: Digest) -> Image | None:
-        """Return the image with this manifest digest."""
+        """Return the image with this manifest digest, or None."""
         return self._images.get(digest)
 
     def find(self, name: str, platform: Platform = LINUX) -> Image | None:
         """
-        Return what *name* means on *platform*; None when that is not known.
+        Return the image that *name* refers to on *platform*, or None.
 
-        A name that carries a digest means that manifest, whatever else it says; or, when it is the digest of an index
-        of several platforms, whatever that name was learned to mean. What was learned counts for more than what nodes
-        claim.
+        A name with a digest refers to that manifest, whatever its tag is. If the digest is that of a multi-platform
+        index, the learned names decide. Learned names take precedence over tag votes of nodes.
         """
         digest = pinned(name)
         if digest is None or digest not in self._images:
             name, platform = folded(name), usual(platform)
             learned = self._names.get(name, {}).get(platform)
-            digest = self._claimed(name, self._claims.means(name, platform)) if learned is None else learned[0]
+            digest = self._known_winner(name, self._tag_votes.means(name, platform)) if learned is None else learned[0]
         return None if digest is None else self._images.get(digest)
 
-    def _claimed(self, name: str, digest: Digest | None) -> Digest | None:
+    def _known_winner(self, name: str, digest: Digest | None) -> Digest | None:
         """
-        Return the image to which a claim of nodes leads; None: to no image that is known.
+        Return the winner of the tag votes if it is a known image, else None.
 
-        Who described an image by this very name said for which platform it is. Nodes of another may hold it; there it
-        helps nobody.
+        If a source described the image under this very name, it also gave its platform. Nodes of another platform may
+        hold the image, but pods there cannot use it.
         """
         if digest not in self._images or any(means == digest for means, _ in self._names.get(name, {}).values()):
             return None
@@ -207,14 +207,15 @@ class Catalog:
         if any(not 0 <= size <= LARGEST_LAYER for one in image.layers for size in (one.size, one.unpacked or 0)):
             self.complaints[IMPLAUSIBLE_SIZE] += 1
             return False
-        # One of the two manifests lies. Each image keeps its own, so that a lie can only move pods that run it.
+        # One of the two manifests is wrong. Each image keeps its own size, so that a false size affects only pods that
+        # run that image.
         contradicted = [one for one in image.layers if self._sizes.setdefault(one.digest, one.size) != one.size]
         if contradicted:
             self.complaints[TWO_SIZES] += 1
         return True
 
     def snapshot(self) -> CatalogSnapshot:
-        """Return what was learned, as data."""
+        """Return the learned images and names as data."""
         return CatalogSnapshot(
             images=tuple(self._images.values()),
             names=tuple(
@@ -226,7 +227,7 @@ class Catalog:
         )
 
     def restore(self, snapshot: CatalogSnapshot) -> None:
-        """Know what the snapshot was taken of; nothing may have been learned before."""
+        """Restore a snapshot into an empty catalog."""
         for image in snapshot.images:
             self._images[image.digest] = image
             self._bytes[image.digest] = sum(layer.size for layer in image.layers)

@@ -1,10 +1,11 @@
 """
-Nodes × layers as packed bits: which rows hold what, what is on its way to them, and what a pod would lack there.
+Nodes × layers as packed bits: which layers each row holds, which are arriving, and which a pod would have to pull.
 
-One line of bits per key (see `keys`; eight nodes a byte), so that a pod's few layers are a few contiguous lines, whatever
-the number of nodes. Two sheets of the same lines (`sheets`): what agents reported, and what bound pods will bring. A line
-lives as long as an image that has it is held, expected or wanted, and is used again afterwards. For images that are asked
-for, the bytes each row lacks are kept (`LayerSet`) and patched as rows change.
+The index has one line of bits per key (see `layer_keys`; eight nodes to a byte). A pod's layers are therefore a few
+contiguous lines, whatever the number of nodes. Two matrices share the line numbers (`bit_matrix`): layers that node
+agents reported, and layers that bound pods will bring. A line is freed and reused when its images are no longer held,
+expected or queried. For queried images, the index keeps the not-held bytes of each row (`LayerSet`) and patches them as
+rows change.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,25 +22,25 @@ from lamina.model.image import Image
 from lamina.rows.growable import widened
 from lamina.rows.row_journal import RowJournal
 
-# How many changed rows are remembered; whoever looks again after more of them counts anew.
+# Changed rows that the journal remembers. A reader that is further behind computes all rows again.
 REMEMBERED: Final = 512
 HELD: Final = 0
 COMING: Final = 1
-# Line 0 is never set: what has no key stands there.
+# Bits of line 0 are never set: it stands for a missing key.
 NOWHERE: Final = 0
 NOTHING: Final[dict[Digest, "IndexedImage"]] = {}
 
 Swapped = tuple[list[Digest], list[Digest], bool]
-"""Images that went, images that came, and whether the row had not said anything before, or reused layers differently."""
+"""Images removed, images added, and whether the row is new in the index or its reuse mode changed."""
 
 
 class IndexedImage:
-    """An image the index knows: its lines, and how many rows and pods need them."""
+    """An image in the index, with its lines and its number of users: rows and layer sets."""
 
     __slots__ = ("blobs", "chains", "image", "keys", "lines", "uses", "whole")
 
     def __init__(self, image: Image, keys: tuple[LayerKeys, ...], lines: dict[str, int]) -> None:
-        """Know an image by these lines; nobody needs it yet."""
+        """Start with no user."""
         self.image = image
         self.keys = keys
         self.lines: Lines = np.array(list(lines.values()), dtype=np.intp)
@@ -54,7 +55,8 @@ def parts_of(images: Sequence[Sequence[LayerKeys]], lines: Mapping[str, int]) ->
     chains: dict[str, LayerKeys] = {}
     for keys in images:
         for one in keys:
-            # What one image does not know of a layer another may; whichever comes first must not decide.
+            # One image may have a diff id that is unknown for the same layer of another image. Their order must not
+            # decide.
             if one.blob not in blobs or (one.diff and not blobs[one.blob].diff):
                 blobs[one.blob] = one
             if one.chain not in chains or (one.unpacked_chain and not chains[one.chain].unpacked_chain):
@@ -69,7 +71,7 @@ def parts_of(images: Sequence[Sequence[LayerKeys]], lines: Mapping[str, int]) ->
         LayerLines(
             [lines[one.chain] for one in chains.values()],
             [lines[one.unpacked_chain] if one.unpacked_chain else NOWHERE for one in chains.values()],
-            # A blob that an image lists twice is downloaded once, also by who goes by chains.
+            # A runtime that reuses chains also downloads a blob only once when the image lists it twice.
             [0 if one.repeats else one.size for one in chains.values()],
             [one.unpacked for one in chains.values()],
         ),
@@ -77,7 +79,7 @@ def parts_of(images: Sequence[Sequence[LayerKeys]], lines: Mapping[str, int]) ->
 
 
 class HeldRow(msgspec.Struct, frozen=True):
-    """What one row that has reported holds."""
+    """Serializable form of one row that has a report."""
 
     row: int
     by_prefix: bool
@@ -85,52 +87,52 @@ class HeldRow(msgspec.Struct, frozen=True):
 
 
 class LayerIndex:
-    """Which rows hold which layers. Rows are those of the node columns; the caller keeps them in step."""
+    """Which rows hold which layers. Rows are those of the node columns; the caller keeps both aligned."""
 
     def __init__(self) -> None:
-        """Start with no layer anywhere."""
+        """Start empty."""
         self._lines: dict[str, int] = {}
         self._line_uses: list[int] = [1]
         self._stacks: list[int] = [0]
-        """For the line of a blob: on how many different stacks of layers it lies in the images there are."""
+        """Line of a blob → number of different stacks of layers on which the known images place it."""
         self._spare: list[int] = []
         self._entries: dict[Digest, IndexedImage] = {}
-        self._sheets = (BitMatrix(), SparseBitMatrix())
+        self._matrices = (BitMatrix(), SparseBitMatrix())
         self._there: tuple[dict[int, dict[Digest, IndexedImage]], dict[int, dict[Digest, IndexedImage]]] = ({}, {})
         self.reported: Bools = np.zeros(FIRST_ROWS, dtype=np.bool_)
-        """Which rows have said what they hold."""
+        """Rows that have a report."""
         self.by_prefix: Bools = np.ones(FIRST_ROWS, dtype=np.bool_)
-        """Which rows reuse a layer only on top of the layers it was unpacked on."""
+        """Rows that reuse a layer only on top of the layers it was unpacked on."""
         self._journal = RowJournal(REMEMBERED)
 
     def __len__(self) -> int:
-        """Count the lines in use."""
+        """Return the number of lines in use."""
         return len(self._lines)
 
     @property
     def position(self) -> int:
-        """Where a reader that has seen all changes of rows stands."""
+        """Journal position of a reader that has seen all changes."""
         return self._journal.position
 
     @property
     def capacity(self) -> int:
-        """How many rows the arrays have room for."""
+        """Rows for which the arrays have room."""
         return len(self.reported)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the bits, used or not."""
-        return sum(sheet.nbytes for sheet in self._sheets)
+        """Allocated bytes of both matrices."""
+        return sum(matrix.nbytes for matrix in self._matrices)
 
     # -- what is where -----------------------------------------------------------------------------------------------
 
     def hold(self, row: int, images: Iterable[Image], *, by_prefix: bool = True) -> bool:
-        """Take over what the node in *row* holds now, and how it reuses it; say whether that changed anything."""
+        """Set the images that *row* holds and how it reuses them; return whether that changed anything."""
         gone, fresh, anew = self.swap(row, images, by_prefix=by_prefix)
         return bool(gone or fresh or anew)
 
     def swap(self, row: int, images: Iterable[Image], *, by_prefix: bool) -> Swapped:
-        """Do so, and say which images are no longer there, which were not there before, and whether it counts anew."""
+        """Set the images that *row* holds; return removed images, added images and whether the row starts anew."""
         self._reach(row)
         anew = not self.reported.item(row) or self.by_prefix.item(row) != by_prefix
         if anew:
@@ -142,7 +144,11 @@ class LayerIndex:
         return gone, fresh, anew
 
     def gain(self, rows: Mapping[int, Sequence[Image]]) -> None:
-        """Rows that said what they hold hold these images as well. Each image costs one look at its lines for all rows."""
+        """
+        Add images to rows that have a report.
+
+        Grouped by image, so that each image's lines are written once for all rows.
+        """
         found: dict[Digest, list[int]] = {}
         for row, images in rows.items():
             there = self._there[HELD].setdefault(row, {})
@@ -152,10 +158,10 @@ class LayerIndex:
                     found.setdefault(image.digest, []).append(row)
             self.touch(row)
         for digest, some in found.items():
-            self._sheets[HELD].set_rows(self._entries[digest].lines, some)
+            self._matrices[HELD].set_rows(self._entries[digest].lines, some)
 
     def expect(self, row: int, images: Iterable[Image]) -> bool:
-        """Take over which images are on their way to a row; say whether that changed anything."""
+        """Set the images that are arriving on a row; return whether that changed anything."""
         self._reach(row)
         gone, fresh = self._replace(COMING, row, images)
         if self._differs(row, HELD, gone, fresh):
@@ -163,7 +169,7 @@ class LayerIndex:
         return bool(gone or fresh)
 
     def forget(self, row: int) -> None:
-        """Drop what a row said; it counts as not reported. What is on its way there is another matter."""
+        """Drop the report of a row. Arriving images are not affected."""
         self._reach(row)
         self._replace(HELD, row, ())
         self.reported[row] = False
@@ -171,48 +177,48 @@ class LayerIndex:
         self.touch(row)
 
     def touch(self, row: int) -> None:
-        """Note that a row changed."""
+        """Record that a row changed."""
         self._journal.touch(row)
 
     def changed_since(self, position: int) -> list[int] | None:
-        """Return the rows that changed since *position*, repeats included; None: too long ago."""
+        """Return the rows that changed since *position*, with repetitions; None if that is too long ago."""
         return self._journal.since(position)
 
     def holds(self, row: int, image: Digest) -> bool:
-        """Say whether a row was reported to hold a whole image."""
+        """Return whether a row's report has the whole image."""
         return image in self._there[HELD].get(row, ())
 
     def held(self, row: int) -> frozenset[Digest]:
-        """Return the images on a row."""
+        """Return the images that a row holds."""
         return frozenset(self._there[HELD].get(row, ()))
 
     def expected(self, row: int) -> frozenset[Digest]:
-        """Return the images on their way to a row."""
+        """Return the images that are arriving on a row."""
         return frozenset(self._there[COMING].get(row, ()))
 
     def snapshot(self) -> tuple[HeldRow, ...]:
-        """Return what every row that has reported holds, as data; what is on its way is known to the arrivals."""
+        """Return the images held by every row with a report. `ArrivingImages` saves arriving images."""
         rows = np.flatnonzero(self.reported).tolist()
         return tuple(HeldRow(row, self.by_prefix.item(row), tuple(self._there[HELD].get(row, NOTHING))) for row in rows)
 
     def images(self) -> Iterable[Image]:
-        """Go through the images that any row holds or expects, or that any pod wants."""
+        """Iterate over the images that any row holds or expects, or that any layer set contains."""
         return (entry.image for entry in self._entries.values())
 
     def is_held(self, image: Digest) -> bool:
-        """Say whether any row was reported to hold an image."""
+        """Return whether any row's report has the image."""
         entry = self._entries.get(image)
-        return entry is not None and bool(self._sheets[HELD].of(entry.whole).any())
+        return entry is not None and bool(self._matrices[HELD].of(entry.whole).any())
 
     def _replace(self, side: int, row: int, images: Iterable[Image]) -> tuple[list[Digest], list[Digest]]:
-        """Put other images on one side of a row; return those that went and those that came."""
+        """Replace the held or arriving images of a row; return removed and added images."""
         now = {image.digest: image for image in images}
         there = self._there[side].get(row, NOTHING)
         if there.keys() == now.keys():
             return [], []
         if there is NOTHING:
             there = self._there[side][row] = {}
-        # Sorted: line numbers must not depend on the order in which a set happens to be walked.
+        # Sorted, so that line numbers do not depend on set order.
         gone = sorted(there.keys() - now.keys())
         fresh = [digest for digest in now if digest not in there]
         if gone:
@@ -220,7 +226,7 @@ class LayerIndex:
         if fresh:
             added = [self.take(now[digest]) for digest in fresh]
             there |= zip(fresh, added, strict=True)
-            self._sheets[side].set(_lines(added), row)
+            self._matrices[side].set(_lines(added), row)
         for digest in gone:
             self.let_go(digest)
         if not there:
@@ -228,14 +234,14 @@ class LayerIndex:
         return gone, fresh
 
     def _differs(self, row: int, other: int, gone: list[Digest], fresh: list[Digest]) -> bool:
-        """Say whether a row will have more or less: what was on its way and has come is neither."""
+        """Return whether the row gains or loses images; an image that was arriving and is now held does neither."""
         elsewhere = self._there[other].get(row, NOTHING)
         return any(digest not in elsewhere for digest in gone + fresh)
 
     def _clear(self, side: int, row: int, dropped: list[IndexedImage]) -> None:
-        """Clear the lines of images that went, but for those that an image has which stays."""
+        """Clear the lines of removed images, except lines that a remaining image shares."""
         lines = _lines(dropped)
-        self._sheets[side].clear(lines, row)
+        self._matrices[side].clear(lines, row)
         staying = self._there[side][row]
         uses = self._line_uses
         if not staying or all(uses[line] == 1 for line in lines.tolist()):
@@ -245,12 +251,12 @@ class LayerIndex:
         flags[lines] = True
         kept = kept[flags[kept]]
         if len(kept):
-            self._sheets[side].set(kept, row)
+            self._matrices[side].set(kept, row)
 
     # -- images and lines --------------------------------------------------------------------------------------------
 
     def take(self, image: Image) -> IndexedImage:
-        """Know an image, for one more row or pod."""
+        """Add a user to an image, and the image to the index if it is new."""
         entry = self._entries.get(image.digest)
         if entry is None:
             entry = self._entries[image.digest] = self._enter(image)
@@ -258,7 +264,7 @@ class LayerIndex:
         return entry
 
     def let_go(self, digest: Digest) -> None:
-        """Know an image for one row or pod less; when nobody needs it any more, forget it and its lines."""
+        """Remove one user from an image; drop the image and its lines when no user is left."""
         entry = self._entries[digest]
         entry.uses -= 1
         if entry.uses:
@@ -294,9 +300,9 @@ class LayerIndex:
             line = len(self._line_uses)
             self._line_uses.append(0)
             self._stacks.append(0)
-            if line == self._sheets[HELD].lines:
-                for sheet in self._sheets:
-                    sheet.reach(more_lines(line), self.capacity)
+            if line == self._matrices[HELD].lines:
+                for matrix in self._matrices:
+                    matrix.reach(more_lines(line), self.capacity)
         self._lines[key] = line
         return line
 
@@ -304,20 +310,24 @@ class LayerIndex:
         if row < self.capacity:
             return
         rows = more_rows(self.capacity, row + 1)
-        lines = self._sheets[HELD].lines
-        for sheet in self._sheets:
-            sheet.reach(lines, rows)
+        lines = self._matrices[HELD].lines
+        for matrix in self._matrices:
+            matrix.reach(lines, rows)
         self.reported = widened(self.reported, rows)
         self.by_prefix = widened(self.by_prefix, rows, fill=True)
 
     def reach(self, rows: int) -> None:
-        """Make room for so many rows."""
+        """Make room for *rows* rows."""
         self._reach(rows - 1)
 
-    # -- what pods want ----------------------------------------------------------------------------------------------
+    # -- layer sets --------------------------------------------------------------------------------------------------
 
     def want(self, images: Sequence[Image]) -> LayerSet:
-        """Keep rows for these images until `unwant`; each distinct layer counts once."""
+        """
+        Return a layer set of these images; the caller releases it with `unwant`.
+
+        Each distinct layer is counted once.
+        """
         distinct = tuple({image.digest: image for image in images}.values())
         entries = [self.take(image) for image in distinct]
         if len(entries) == 1:
@@ -327,36 +337,40 @@ class LayerIndex:
         return LayerSet(distinct, blobs, chains, wholes)
 
     def plan(self, image: Image) -> LayerSet:
-        """Look at one image without keeping rows for it; it must be known (held, expected or wanted)."""
+        """
+        Return a layer set of one image without adding a user.
+
+        The image must be in the index: held, expected or queried.
+        """
         entry = self._entries[image.digest]
         return LayerSet((image,), entry.blobs, entry.chains, entry.whole)
 
     def unwant(self, wanted: LayerSet) -> None:
-        """Stop keeping rows for it."""
+        """Release a layer set."""
         for image in wanted.images:
             self.let_go(image.digest)
 
     def bits_of(self, parts: LayerLines, where: slice | Lines = EVERYWHERE, *, coming: bool = True) -> Bits:
-        """Return bytes of bits, a line for each of *parts*: who has it (or will, if *coming* counts)."""
+        """Return the bytes *where* of the lines of *parts*: rows that hold the part, or expect it if *coming*."""
         found = self._lines_of(parts.lines, where, coming=coming)
         if parts.others is not None:
             found |= self._lines_of(parts.others, where, coming=coming)
         return found
 
     def on(self, parts: LayerLines, row: int) -> Bits:
-        """Return of each of *parts* whether a row has it or will (not 0)."""
+        """Return a nonzero byte for each of *parts* that the row holds or expects."""
         found = self._on(parts.lines, row)
         if parts.others is not None:
             found |= self._on(parts.others, row)
         return found
 
     def parts(self, image: Image) -> tuple[LayerLines, LayerLines]:
-        """Return the blobs and chains of an image; it must be known (held, expected or wanted)."""
+        """Return the blobs and chains of an image in the index."""
         entry = self._entries[image.digest]
         return entry.blobs, entry.chains
 
     def heights_of(self, wanted: LayerSet, rows: Lines) -> Bits:
-        """Count for some rows how much of the stack of one image is there or will be: its chains, then the image."""
+        """Return for some rows how many parts of one image are held or arriving: its chains, then the image itself."""
         bits = self._lines_of(wanted.stack, rows >> 3, coming=True)
         bits >>= (7 - (rows & 7)).astype(np.uint8)
         bits &= 1
@@ -364,7 +378,11 @@ class LayerIndex:
         return counts
 
     def always_together(self, wanted: LayerSet) -> bool:
-        """Say whether each blob of an image lies on one stack of layers only: then it is exactly where its chain is."""
+        """
+        Return whether each blob lies on one stack of layers only.
+
+        Then a row holds the blob exactly if it holds its chain.
+        """
         if wanted.blobs.others is not None or wanted.chains.others is not None:
             return False
         stacks = self._stacks
@@ -374,35 +392,35 @@ class LayerIndex:
         return True
 
     def wholes_of(self, wanted: LayerSet, where: slice | Lines = EVERYWHERE, *, coming: bool = True) -> Bits:
-        """Return bytes of bits, a line for each image: who has all of it (or will)."""
+        """Return the bytes *where* of one line per image: rows that hold the whole image, or expect it if *coming*."""
         return self._lines_of(wanted.wholes, where, coming=coming)
 
     def states(self, image: Image, row: int, *, by_prefix: bool) -> list[int | None]:
-        """Tell of each layer of a known image whether a row has it (HELD), will have it (COMING) or neither (None)."""
+        """Return for each layer of an indexed image: HELD, COMING (the row expects it), or None."""
         entry, byte, bit = self._entries[image.digest], np.array([row >> 3]), 128 >> (row & 7)
-        told: list[int | None] = []
+        found: list[int | None] = []
         for one in entry.keys:
             keys = [one.chain, one.unpacked_chain] if by_prefix else [one.blob, one.diff, one.chain, one.unpacked_chain]
             lines = np.array([self._lines[key] for key in keys if key])
-            sides = [side for side in (HELD, COMING) if (self._sheets[side].of(lines, byte) & bit).any()]
-            told.append(sides[0] if sides else None)
-        return told
+            sides = [side for side in (HELD, COMING) if (self._matrices[side].of(lines, byte) & bit).any()]
+            found.append(sides[0] if sides else None)
+        return found
 
     def _on(self, lines: Lines, row: int) -> Bits:
-        found = self._sheets[HELD].on(lines, row)
-        found |= self._sheets[COMING].on(lines, row)
+        found = self._matrices[HELD].on(lines, row)
+        found |= self._matrices[COMING].on(lines, row)
         return found
 
     def _lines_of(self, lines: Lines, where: slice | Lines, *, coming: bool) -> Bits:
-        found = self._sheets[HELD].of(lines, where)
-        # Of most images nothing is on its way anywhere.
-        if coming and self._sheets[COMING].has(lines):
-            found |= self._sheets[COMING].of(lines, where)
+        found = self._matrices[HELD].of(lines, where)
+        # Most images are arriving nowhere.
+        if coming and self._matrices[COMING].has(lines):
+            found |= self._matrices[COMING].of(lines, where)
         return found
 
 
 def _lines(entries: list[IndexedImage]) -> Lines:
-    """Return the lines of some images, those they share as often as they do."""
+    """Return the lines of some images; shared lines are repeated."""
     return entries[0].lines if len(entries) == 1 else np.concatenate([entry.lines for entry in entries])
 
 

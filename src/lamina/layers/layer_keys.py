@@ -1,13 +1,13 @@
 """
-What the index knows an image by: one key for each thing that a node can have of it.
+Keys under which the index knows an image: one for each part of it that a node can hold.
 
-A layer can be there as a blob (its compressed digest; or, packed differently, its diff id) and as an unpacked layer on
-top of exactly the layers below it (a chain). Downloads are saved by blobs, or on runtimes that throw blobs away by
-chains; unpacking is saved by chains only. Who holds a chain holds every chain below it, so that the bytes of the longest
+A node can hold a layer as a blob (its compressed digest; or, compressed differently, its diff id) and as an unpacked
+layer on top of exactly the layers below it (a chain). A blob saves the download; on runtimes that delete blobs, a chain
+does. Only a chain saves unpacking. A node that holds a chain holds every chain below it, so the bytes of the longest
 common prefix are a plain sum over chains.
 
-Chains are named by diff ids, as runtimes do, where all of those are known, and always by compressed digests too: an image
-of which only the manifest was seen still matches others of which no more was seen.
+Chains are named by compressed digests, and also by diff ids, as in runtimes, where all of them are known. An image of
+which only the manifest is known therefore still matches other such images.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ import msgspec
 from lamina.model.digest import Digest, chain_ids
 from lamina.model.image import Image, Layer
 
-# Unpacked bytes for one compressed byte, where nobody said; byte-weighted over official images it is 2.26.
+# Unpacked bytes per compressed byte where the size is unknown. The byte-weighted mean over official images is 2.26.
 RATIO: Final = 2.3
 
 BLOB: Final = "b"
@@ -30,22 +30,22 @@ WHOLE: Final = "i"
 
 
 class LayerKeys(msgspec.Struct, frozen=True, gc=False):
-    """One layer of one image: its keys, and what it costs."""
+    """Keys and sizes of one layer of one image. Sizes are in bytes."""
 
     blob: str
     diff: str
-    """Empty where the diff id is not known."""
+    """Empty where the diff id is unknown."""
     chain: str
     unpacked_chain: str
-    """Empty where the diff id of any layer of the image is not known."""
+    """Empty where the diff id of any layer of the image is unknown."""
     size: int
     unpacked: int
     repeats: bool
-    """The image lists the same blob further down: it is downloaded once and unpacked twice."""
+    """Whether the image lists the same blob further down: the runtime downloads it once and unpacks it twice."""
 
 
 def keys_of(image: Image) -> tuple[LayerKeys, ...]:
-    """Work out the keys of an image's layers, bottom first."""
+    """Return the keys of an image's layers, bottom first."""
     chains = _digest_chains(image.layers)
     diff_ids = [layer.diff_id for layer in image.layers if layer.diff_id is not None]
     known = len(diff_ids) == len(image.layers)
@@ -69,7 +69,7 @@ def keys_of(image: Image) -> tuple[LayerKeys, ...]:
 
 
 def whole(digest: Digest) -> str:
-    """Return the key of an image as a whole."""
+    """Return the key of the whole image."""
     return WHOLE + digest
 
 

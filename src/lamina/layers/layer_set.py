@@ -1,4 +1,4 @@
-"""The distinct layers of a pod's images, and how much of them each row lacks: computed once, then patched."""
+"""The distinct layers of a pod's images, and the bytes that each row does not hold: computed once, then patched."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,11 @@ Lines = npt.NDArray[np.intp]
 
 
 class LayerLines:
-    """Things a node can have of images, as lines of the index: one is had if either of its two lines is set."""
+    """
+    Blobs or chains of images as lines of the index.
+
+    A row holds a part if the bit of either of its two lines is set.
+    """
 
     __slots__ = (
         "bytes",
@@ -31,7 +35,7 @@ class LayerLines:
     def __init__(
         self, lines: Sequence[int], others: Sequence[int], sizes: Sequence[int], unpacked: Sequence[int]
     ) -> None:
-        """Take lines, other lines for the same things (0: none), compressed and unpacked bytes."""
+        """Take lines, alternative lines for the same parts (0: none), compressed bytes and unpacked bytes."""
         self.numbers = tuple(lines)
         self.lines: Lines = np.array(lines, dtype=np.intp)
         self.others: Lines | None = np.array(others, dtype=np.intp) if any(others) else None
@@ -40,7 +44,7 @@ class LayerLines:
         self.total = float(sum(sizes))
         self.total_unpacked = float(sum(unpacked))
         self.download_after = _after(sizes)
-        """Bytes left after so many of them from the bottom; the last is for the whole image."""
+        """Bytes left to download when the lowest N parts are there; the last entry is for the whole image."""
         self.unpack_after = _after(unpacked)
 
 
@@ -55,10 +59,10 @@ def _after(amounts: Sequence[int]) -> Floats:
 
 class LayerSet:
     """
-    What a pod (or anything else with images) needs on its node.
+    The images that a pod needs on its node, with the not-held bytes of each row.
 
-    One of these lives as long as the same images are asked for; the index keeps its rows in it, so that asking again costs
-    only the rows that changed since. Read the rows after `lacking.look`, at once, and do not change them.
+    One object lives as long as the same images are queried, so that a repeated query only visits rows that changed.
+    Read the arrays right after `not_held.update_rows`, and do not modify them.
     """
 
     __slots__ = (
@@ -75,25 +79,25 @@ class LayerSet:
     )
 
     def __init__(self, images: tuple[Image, ...], blobs: LayerLines, chains: LayerLines, wholes: Lines) -> None:
-        """Want these distinct images, which the index knows by these lines."""
+        """Start without rows for these distinct images and their lines of the index."""
         self.images = images
         self.blobs = blobs
         self.chains = chains
         self.wholes = wholes
         self.position = -1
-        """How much of the index's history the rows take into account."""
+        """Position in the index's journal up to which the rows are current."""
         self.download: Floats = NOTHING
-        """Bytes each row would have to download, beyond what is there or on its way."""
+        """Bytes each row would have to download: layers neither held nor arriving."""
         self.unpack: Floats = NOTHING
         """Unpacked bytes each row would have to write."""
-        self.complete: Bools = NOBODY
-        """Which rows have every image as a whole, or have it on its way."""
+        self.complete: Bools = NO_ROWS
+        """Rows on which every image is held or arriving as a whole."""
         self._weights: Floats | None = None
         self._stack: Lines | None = None
 
     @property
     def stack(self) -> Lines:
-        """The chains and, on top of them, the images themselves: of one image a row's bits here are a count."""
+        """Lines of the chains, then of the images. For a single image, a row's bits here can be counted."""
         if self._stack is None:
             self._stack = np.concatenate([self.chains.lines, self.wholes])
         return self._stack
@@ -114,7 +118,11 @@ class LayerSet:
 
     @property
     def weights(self) -> Floats:
-        """What a line (of chains, then images, then blobs) counts for: bytes by chain, unpacked, images, bytes by blob."""
+        """
+        Weights of the lines for four sums: chain bytes, unpacked bytes, images, blob bytes.
+
+        The lines are those of chains, then images, then blobs.
+        """
         if self._weights is None:
             layers, count = len(self.chains.lines), len(self.wholes)
             self._weights = np.zeros((4, layers + count + len(self.blobs.lines)))
@@ -126,4 +134,4 @@ class LayerSet:
 
 
 NOTHING: Floats = np.zeros(0)
-NOBODY: Bools = np.zeros(0, dtype=np.bool_)
+NO_ROWS: Bools = np.zeros(0, dtype=np.bool_)

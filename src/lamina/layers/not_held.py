@@ -1,15 +1,16 @@
 """
-How much of what a pod wants each row lacks.
+Compute the bytes of a pod's images that each row does not hold.
 
-`update_rows` brings a `LayerSet` up to date: all rows at once when it is new, the rows that changed when it is not.
+`update_rows` brings a `LayerSet` up to date: all rows at once when it is new, the changed rows when it is not.
 
-    download = bytes of the layers that are neither there nor on their way, as the row's runtime reuses them:
-               any blob it knows, or only the chain prefix
+    download = bytes of the layers that are neither held nor arriving, as the row's runtime reuses layers:
+               any blob it has, or only the chain prefix
     unpack   = unpacked bytes of the layers above the chain prefix
-    complete = every image is there as a whole, or on its way
+    complete = every image is held or arriving as a whole
 
-One image, as most pods have, needs no multiplication: who holds a chain holds all below it and who holds the image holds
-all chains, so a row's bits are a count, and everything else is looked up by it.
+Most pods have one image, which needs no multiplication. A row that holds a chain holds all chains below it, and a row
+that holds the image holds all its chains. A row's bits are therefore a count, and the results are looked up by that
+count.
 """
 
 from typing import Final
@@ -21,19 +22,19 @@ from lamina.layers.layer_index import LayerIndex
 from lamina.layers.layer_set import Bools, Floats, LayerSet, Lines
 from lamina.model.image import Image
 
-# Counts are kept in bytes.
+# Counts are stored in bytes.
 MOST_COUNTED: Final = 250
 NONE: Final[Lines] = np.zeros(0, dtype=np.intp)
 
 
 def update_rows(index: LayerIndex, wanted: LayerSet, height: int) -> Lines | None:
-    """Bring the rows of *wanted* up to date, at least the first *height* of them; return which were (None: all)."""
+    """Update the first *height* rows of *wanted*, at least; return the updated rows (None: all)."""
     if wanted.position == index.position and len(wanted.download) >= height:
         return NONE
     rows = index.changed_since(wanted.position) if wanted.position >= 0 else None
     wanted.position = index.position
     if rows is None or len(wanted.download) < height:
-        # Never fewer than before: somebody else may have asked about more.
+        # Never fewer rows than before: another caller may have asked for more.
         height = max(height, len(wanted.download))
         index.reach(height)
         _count_all(index, wanted, (height + 7) // 8 * 8)
@@ -44,12 +45,12 @@ def update_rows(index: LayerIndex, wanted: LayerSet, height: int) -> Lines | Non
 
 
 def distinct(rows: list[int], height: int) -> Lines:
-    """Return each of some rows once, as far as there are so many; a set of so few is quicker than sorting an array."""
+    """Return each of *rows* below *height* once. For a few rows, a set is faster than sorting an array."""
     return np.array([row for row in set(rows) if row < height], dtype=np.intp)
 
 
 def not_held_on(index: LayerIndex, image: Image, row: int) -> tuple[float, float]:
-    """Work out download and unpack of one known image for one row."""
+    """Return the bytes to download and to unpack for one image of the index on one row."""
     blobs, chains = index.parts(image)
     count = int(np.count_nonzero(index.on(chains, row)))
     unpack = chains.unpack_after.item(count)
@@ -59,7 +60,7 @@ def not_held_on(index: LayerIndex, image: Image, row: int) -> tuple[float, float
 
 
 def held_bytes(index: LayerIndex, wanted: LayerSet, height: int) -> Floats:
-    """Return how many bytes of *wanted* each row was reported to hold, as blobs, whatever is on its way."""
+    """Return the bytes of *wanted* that each row's report has as blobs. Arriving layers are not counted."""
     bits = index.bits_of(wanted.blobs, slice(0, (height + 7) // 8), coming=False)
     flags = np.unpackbits(bits, axis=1, count=height)
     held: Floats = np.dot(wanted.blobs.bytes, flags.astype(np.float64))
@@ -83,13 +84,13 @@ def _count_all(index: LayerIndex, wanted: LayerSet, height: int) -> None:
 
 
 def _counts(wanted: LayerSet) -> bool:
-    """Say whether what a row has of it is a count: one image, and no blob in it twice."""
+    """Return whether a row's parts can be counted: a single image that lists no blob twice."""
     layers = len(wanted.chains.numbers)
     return len(wanted.images) == 1 and layers == len(wanted.blobs.numbers) and layers <= MOST_COUNTED
 
 
 def _count_loose(wanted: LayerSet, loose: Bits, by_prefix: Bools) -> None:
-    """Count blobs that are there without what lies below them, on rows whose runtime can use them."""
+    """Subtract blobs that a row holds without the layers below them, on rows whose runtime can reuse them."""
     some = np.flatnonzero(loose.any(axis=1))
     saved = np.dot(wanted.blobs.bytes[some], np.unpackbits(loose[some], axis=1).astype(np.float64))
     saved[by_prefix] = 0
@@ -110,7 +111,7 @@ def _count_some(index: LayerIndex, wanted: LayerSet, rows: Lines) -> None:
 def not_held_at(
     index: LayerIndex, wanted: LayerSet, rows: Lines, *, coming: bool = True
 ) -> tuple[Floats, Floats, Bools]:
-    """Work out download, unpack and complete for some rows only, and keep nothing."""
+    """Return download, unpack and complete for some rows, without storing them."""
     where = rows >> 3
     lines = [
         index.bits_of(wanted.chains, where, coming=coming),
@@ -123,7 +124,7 @@ def not_held_at(
 
 
 def _not_held(wanted: LayerSet, flags: Bits, by_prefix: Bools) -> tuple[Floats, Floats, Bools]:
-    """Turn what is there, line by line, into what is not."""
+    """Return download, unpack and complete from the flags of the parts that rows hold."""
     by_chain, unpacked, images, by_blob = np.dot(wanted.weights, flags.astype(np.float64))
     download = np.where(by_prefix, wanted.chains.total - by_chain, wanted.blobs.total - by_blob)
     return download, wanted.chains.total_unpacked - unpacked, images == len(wanted.wholes)

@@ -1,13 +1,14 @@
 """
-How fast each row downloads and unpacks, and how full its disk is: as its agent observed it, or as others did.
+Download rate, unpack rate and disk use of each row: as its node agent measured them, or assumed.
 
-A row that has not been seen to download counts as the middle of those that have; only while none has, what was configured
-holds. Otherwise a new node would look faster than any that is known to be slow, and draw pods away from their layers.
+A row without a measured rate is assigned the median of the measured rows; while there are none, the configured rate is
+used. Otherwise a new node would look faster than every node that is known to be slow, and attract pods away from their
+layers.
 
     pull = max(d, u) + 0.15 · min(d, u) + 0.04 s      d = bytes / download rate, u = unpacked bytes / unpack rate
 
-Runtimes unpack one layer while the next ones download, so the longer of the two decides and a part of the other is added
-at the ends; the constants are those of `docs/decisions/0006`.
+Runtimes unpack one layer while they download the next ones. The longer of the two phases dominates, and a part of the
+other is added at the ends. `docs/decisions/0006` derives the constants.
 """
 
 import math
@@ -20,26 +21,25 @@ from lamina.layers.layer_set import Bools, Floats, Lines
 from lamina.model.errors import WiringError
 from lamina.rows.growable import grown
 
-# Bytes per second where nobody said: a gigabit link, and one thread that unpacks.
+# Default bytes per second: a 1 Gbit/s link, and one thread that unpacks.
 DOWNLOAD: Final = 125e6
 UNPACK: Final = 100e6
-# What an agent can have observed; anything beyond is cut off here.
+# Range of plausible rates in bytes per second; measured rates are clamped to it.
 SLOWEST: Final = 1e4
 FASTEST: Final = 1e11
 OVERLAP: Final = 0.15
 RESOLVE: Final = 0.04
-# What rows are taken for that did not say moves in steps of 5 %: it is looked up by all of them, and whenever it moves,
-# all of them have changed.
+# The assumed rate moves in steps of 5 %, because each move changes all rows without a measured rate.
 STEP: Final = math.log(1.05)
 STEPS: Final = round(math.log(FASTEST) / STEP) + 1
-# Where a kubelet begins to remove images.
+# Disk usage at which the kubelet begins image garbage collection.
 FULL: Final = 0.85
 
-UNTOLD: Final = (0.0, 0.0, 0, 0)
+UNMEASURED: Final = (0.0, 0.0, 0, 0)
 
 Rows = Lines | slice
 RowRates = tuple[int, float, float, int, int]
-"""A row, and what it said last: download, unpack, disk, free."""
+"""Row, download rate, unpack rate, disk bytes and free bytes, as last reported."""
 
 
 def _step(rate: float) -> int:
@@ -47,39 +47,47 @@ def _step(rate: float) -> int:
 
 
 class PullRates:
-    """Rates and disks, by row."""
+    """Rates and disk use by row."""
 
     def __init__(self, rows: int) -> None:
-        """Assume the usual everywhere."""
+        """Start with the default rates on all rows."""
         self._assumed: tuple[float, float] | None = None
         self._usual = [DOWNLOAD, UNPACK]
-        """What rows count as that did not say."""
+        """Rates of rows without a measured rate."""
         self._tally = np.zeros((2, STEPS), dtype=np.intp)
-        """How many rows were seen at each step. So the middle is found without sorting, and is the same in any order."""
+        """
+        Rows measured at each step.
+
+        The histogram gives the median without sorting, independent of the order of reports.
+        """
         self.download: Floats = np.full(rows, DOWNLOAD)
         self.unpack: Floats = np.full(rows, UNPACK)
         self.disk: Floats = np.zeros(rows)
-        """Bytes of the disk images are on; 0 where nobody said."""
+        """Bytes of the disk that stores images; 0 where it is unknown."""
         self._disks = 0
-        """How many rows said."""
+        """Number of rows with a known disk size."""
         self.used: Floats = np.zeros(rows)
         self._observed: Bools = np.zeros((2, rows), dtype=np.bool_)
-        self._told: dict[int, tuple[float, float, int, int]] = {}
-        """What was observed last: most reports say the same as the one before."""
+        self._observations: dict[int, tuple[float, float, int, int]] = {}
+        """Last observation of each row; most reports repeat it."""
 
     def assume(self, download: float, unpack: float) -> None:
-        """Set what holds for rows that did not say; everybody who asks has to assume the same."""
+        """
+        Set the rates of rows without a measured rate, used while no row has one.
+
+        Raises WiringError if another profile has set other rates.
+        """
         if self._assumed not in (None, (download, unpack)):
             raise WiringError("all profiles share one inventory and must assume the same bandwidth and unpack rate")
         self._assumed = (download, unpack)
-        self.follow()
+        self.update_assumed()
 
     def observe(self, row: int, download: float, unpack: float, disk: int, free: int) -> bool:
-        """Take over what an agent observed (0: nothing); say whether that changed anything."""
-        told = (download, unpack, disk, free)
-        if self._told.get(row, UNTOLD) == told:
+        """Store what a node agent measured (0: not measured); return whether that changed anything."""
+        observation = (download, unpack, disk, free)
+        if self._observations.get(row, UNMEASURED) == observation:
             return False
-        self._told[row] = told
+        self._observations[row] = observation
         self._reach(row)
         before = self._at(row)
         for which, (rates, rate) in enumerate(((self.download, download), (self.unpack, unpack))):
@@ -94,8 +102,8 @@ class PullRates:
         self.used[row] = max(disk - free, 0) if disk > 0 else 0.0
         return before != self._at(row)
 
-    def follow(self) -> Bools | None:
-        """Let rows that did not say follow those that did; return which rows are of another rate now, None: none."""
+    def update_assumed(self) -> Bools | None:
+        """Give unmeasured rows the median rate; return the rows that changed, or None."""
         moved: Bools | None = None
         for which, rates in enumerate((self.download, self.unpack)):
             usual = self._middle(which)
@@ -113,7 +121,7 @@ class PullRates:
         return math.exp(STEP * int(seen.searchsorted((seen[-1] + 1) // 2)))
 
     def pull_seconds(self, rows: Rows, download: Floats, unpack: Floats) -> tuple[Floats, Floats]:
-        """Return how long a pull takes once its turn has come, and how long the download would alone."""
+        """Return the seconds of a pull that has the link to itself, and the seconds of its download alone."""
         loading, unpacking = download / self.download[rows], unpack / self.unpack[rows]
         seconds: Floats = np.minimum(loading, unpacking)
         seconds *= OVERLAP
@@ -122,29 +130,29 @@ class PullRates:
         return seconds, loading
 
     def pull_takes(self, row: int, download: float, unpack: float) -> float:
-        """Return how long a pull takes on one row."""
+        """Return the seconds of a pull on one row."""
         loading, unpacking = download / self.download.item(row), unpack / self.unpack.item(row)
         return min(loading, unpacking) * OVERLAP + max(loading, unpacking) + RESOLVE
 
     def disk_seconds(self, rows: Rows, download: Floats, unpack: Floats, by_prefix: Bools) -> Floats | None:
-        """Price what would be removed to make room, in seconds of download; None when nobody told of a disk."""
+        """Return the cost of images that must be removed to make room, in seconds of download, or None."""
         if not self._disks:
             return None
-        # Who reuses by prefix only keeps no blobs.
+        # Runtimes that reuse by prefix delete blobs after unpacking.
         kept = np.where(by_prefix, 0.0, download)
         over = np.maximum(self.used[rows] + kept + unpack - FULL * self.disk[rows], 0.0)
         price: Floats = over / ((RATIO + ~by_prefix) * self.download[rows])
         return np.where(self.disk[rows] > 0, price, 0.0)
 
     def snapshot(self) -> tuple[RowRates, ...]:
-        """Return what rows said last, as data; the rest follows from it."""
-        return tuple((row, *told) for row, told in self._told.items() if told != UNTOLD)
+        """Return the last observations as data; the other state follows from them."""
+        return tuple((row, *last) for row, last in self._observations.items() if last != UNMEASURED)
 
     def restore(self, snapshot: tuple[RowRates, ...]) -> None:
-        """Take over what rows said last."""
+        """Restore the last observations."""
         for row, download, unpack, disk, free in snapshot:
             self.observe(row, download, unpack, disk, free)
-        self.follow()
+        self.update_assumed()
 
     def _at(self, row: int) -> tuple[float, ...]:
         return tuple(float(one[row]) for one in (self.download, self.unpack, self.disk, self.used))
@@ -159,5 +167,5 @@ class PullRates:
         self._observed = grown(self._observed, row + 1)
 
     def reach(self, rows: int) -> None:
-        """Make room for so many rows."""
+        """Make room for *rows* rows."""
         self._reach(rows - 1)

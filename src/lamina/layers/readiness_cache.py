@@ -1,8 +1,8 @@
 """
-What pods want: sets of images resolved for every platform there is, and how soon they would be ready on each row.
+Cache of readiness estimates: image sets resolved for every platform, and how soon each row would have them.
 
-A platform is one as long as a node says that it has it. Nodes may say anything, so only the platforms that most nodes have
-are told apart (`RowPlatforms`); of a row with another one it is not known what images mean there.
+A platform exists as long as a node reports it. Nodes may report any text, so only the platforms that most nodes have
+are distinguished (`RowPlatforms`). On a row with another platform, image names cannot be resolved.
 """
 
 from collections import OrderedDict
@@ -16,65 +16,65 @@ from lamina.layers.row_platforms import OTHER, RowPlatforms, RowPlatformsSnapsho
 from lamina.model.digest import Digest
 from lamina.model.image import Platform
 
-# Sets of images whose rows are kept: 33 bytes for each row, 170 MB at 5,000 nodes if all of them are in use.
+# Cached image sets. Each takes 33 bytes per row: 170 MB at 5,000 nodes if all are in use.
 KEPT: Final = 1024
 
 Names = tuple[str, ...]
 
 
 class ReadinessCache:
-    """Sets of images that were asked for lately, longest unused first."""
+    """Recently queried image sets, in least-recently-used order."""
 
-    def __init__(self, catalog: Catalog, index: LayerIndex, stopwatch: ReadinessEstimator) -> None:
-        """Resolve names with *catalog* and keep rows in *index*."""
+    def __init__(self, catalog: Catalog, index: LayerIndex, estimator: ReadinessEstimator) -> None:
+        """Resolve names with *catalog*, and take layer sets from *index*."""
         self._catalog = catalog
         self._index = index
-        self._stopwatch = stopwatch
-        self._platforms = RowPlatforms(stopwatch.place)
+        self._estimator = estimator
+        self._platforms = RowPlatforms(estimator.place)
         self._kept: OrderedDict[tuple[Names, bool], Readiness | None] = OrderedDict()
 
     @property
     def platforms(self) -> int:
-        """How many platforms are told apart."""
+        """Number of distinguished platforms."""
         return len(self._platforms)
 
     @property
     def edition(self) -> int:
-        """Grows whenever other platforms are told apart than before: names may mean more now, or less."""
+        """Grows whenever the set of distinguished platforms changes, because names may then resolve differently."""
         return self._platforms.edition
 
     def meaning(self, name: str) -> frozenset[tuple[Platform, Digest]]:
-        """Return which image a name means on each of them, where that is known."""
+        """Return the image that a name refers to on each distinguished platform where it is known."""
         images = ((platform, self._catalog.find(name, platform)) for platform in self._platforms)
         return frozenset((platform, image.digest) for platform, image in images if image is not None)
 
     def place(self, row: int, platform: Platform) -> None:
-        """A row's node has this platform."""
+        """Set the platform of a row's node."""
         before = self.edition
         self._platforms.put(row, platform)
         if self.edition != before:
             self._forget_unknown()
 
     def leave(self, row: int) -> None:
-        """A row has no node any more."""
+        """Remove the platform of a row that has no node any more."""
         before = self.edition
         self._platforms.put(row, None)
         if self.edition != before:
             self._forget_unknown()
 
     def snapshot(self) -> RowPlatformsSnapshot:
-        """Return which platforms rows have, as data; queries work out the rest."""
+        """Return the platforms of rows as data; queries derive the rest."""
         return self._platforms.snapshot()
 
     def restore(self, platforms: RowPlatformsSnapshot) -> None:
-        """Know the platforms of rows again."""
+        """Restore the platforms of rows."""
         self._platforms.restore(platforms)
 
     def readiness(self, names: Names, *, whole_only: bool = False) -> Readiness | None:
         """
-        Return how soon these images would be ready where; None when one of them is known for no platform.
+        Return the readiness estimates of these images, or None when an image is unknown on every platform.
 
-        Absence of data is never data: with one image unknown nobody can say which node is better, so nobody does.
+        Missing data is never an estimate: with one image unknown, no node can be preferred.
         """
         key = (names, whole_only)
         if key in self._kept:
@@ -87,7 +87,7 @@ class ReadinessCache:
         variants = self._variants(names)
         known = any(wanted is not None for _, wanted in variants)
         if kept is not None:
-            # After the new ones were made: of what both want nothing is lost.
+            # Released after the new sets were made, so that layers in both keep their lines.
             self._drop(kept)
         if kept is not None and known:
             kept.resolve(variants, self.edition)
@@ -97,23 +97,23 @@ class ReadinessCache:
             self._drop(self._kept.popitem(last=False)[1])
         return ready
 
-    def somewhere(self, names: Names) -> LayerSet | None:
-        """Return what these images consist of on the first platform for which all of them are known; None: on none."""
+    def first_known(self, names: Names) -> LayerSet | None:
+        """Return the layers of these images on the first platform on which all are known, or None."""
         ready = self.readiness(names)
         if ready is None:
             return None
         return next(wanted for _, wanted in ready.variants if wanted is not None)
 
     def platform(self, row: int) -> int:
-        """Return the number of a row's platform; `OTHER`: it is none of those that are told apart."""
-        return self._stopwatch.platform(row)
+        """Return the number of a row's platform, or `OTHER` if it is not a distinguished one."""
+        return self._estimator.platform(row)
 
     def look(self, ready: Readiness, height: int) -> None:
-        """Bring the rows up to date, at least the first *height* of them."""
-        self._stopwatch.look(ready, height)
+        """Update the first *height* rows of *ready*, at least."""
+        self._estimator.look(ready, height)
 
     def clear(self) -> None:
-        """Forget what names mean."""
+        """Drop all cached sets, because names may refer to other images."""
         for ready in self._kept.values():
             self._drop(ready)
         self._kept.clear()
@@ -123,7 +123,7 @@ class ReadinessCache:
             del self._kept[key]
 
     def _variants(self, names: Names) -> Variants:
-        """Say what images are on each platform. Platforms on which they are the same share what is wanted there."""
+        """Resolve the names on each platform. Platforms with the same images share one layer set."""
         found: dict[tuple[Digest, ...], LayerSet] = {}
         variants: list[tuple[int, LayerSet | None]] = []
         for platform, number in self._platforms.items():

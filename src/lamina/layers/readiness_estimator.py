@@ -1,13 +1,13 @@
 """
-How soon a pod could start on each row, as far as images go: computed once for a set of images, then patched.
+Readiness estimates: seconds until a set of images is ready on each row, computed once and then patched.
 
-    seconds  = 0                        every image is there
-             = eta - now                the last of them is on its way
-             = queue + pull + disk      otherwise: what waits in the row's pull queue, what it lacks, what must make room
+    seconds  = 0                        every image is held
+             = eta - now                the last image is arriving
+             = queue + pull + disk      otherwise: the row's pull queue, the not-held layers, garbage collection
     transfer = seconds of download that only this pod would cause
 
-What a row lacks changes when something comes or goes there, and is patched row by row. Queues and arrivals change with every
-moment, on every row where something is pulled: they are added for all rows, in a handful of steps, whenever somebody looks.
+Not-held layers change when images come or go on a row, and are patched row by row. Queues and arrivals change at every
+tick on every row with a pull. They are added for all rows, in a few vector operations, at each query.
 """
 
 from collections.abc import Sequence
@@ -17,21 +17,26 @@ import numpy as np
 
 from lamina.layers.arriving_images import ArrivingImages
 from lamina.layers.layer_index import LayerIndex
-from lamina.layers.layer_set import NOBODY, NOTHING, Bools, Floats, LayerSet, Lines
+from lamina.layers.layer_set import NO_ROWS, NOTHING, Bools, Floats, LayerSet, Lines
 from lamina.layers.not_held import distinct, update_rows
 from lamina.layers.pull_rates import PullRates
 from lamina.rows.growable import grown
 
 Variants = Sequence[tuple[int, LayerSet | None]]
-"""What a set of images means on each platform that rows have (by number); None where that is not known."""
+"""Platform number → layers of an image set there; None where an image is unknown."""
 Costs = tuple[Floats, Floats | None, Floats, Floats, Floats]
-"""Pull, disk (None: nobody told of one), waits, transfer and download, as in `Readiness`."""
+"""Pull, disk (None: no disk is known), waits, transfer and download, as in `Readiness`."""
 
 
 class Readiness:
-    """Rows of one set of images. Read them after `ReadinessEstimator.look`, at once, and do not change them."""
+    """
+    Readiness estimates of one image set, by row.
+
+    Read the arrays right after `ReadinessEstimator.look`, and do not modify them.
+    """
 
     __slots__ = (
+        "any_unknown",
         "disk",
         "distinct",
         "download",
@@ -42,79 +47,78 @@ class Readiness:
         "pull",
         "scratch",
         "seconds",
-        "silent",
         "timed",
         "transfer",
-        "unheard",
+        "unknown",
         "variants",
         "waits",
         "whole_only",
     )
 
     def __init__(self, variants: Variants, *, whole_only: bool, edition: int = 0) -> None:
-        """Start with no rows; *whole_only*: as if nobody knew that images share layers."""
+        """Start with no rows; *whole_only* ignores that images share layers."""
         self.resolve(variants, edition)
         self.whole_only = whole_only
         self.moves = -1
         self.timed = 0
         """Grows whenever `seconds` changed."""
         self.scratch: tuple[Any, ...] = ()
-        """For whoever scores by it: what was worked out last, and from what."""
+        """Cache slot for a score plugin: its last result, and the inputs of that result."""
         self.seconds: Floats = NOTHING
-        """NaN where it cannot be told, see `silent`."""
+        """NaN on `unknown` rows."""
         self.transfer: Floats = NOTHING
         self.download: Floats = NOTHING
-        """Bytes to download, as a share of all."""
+        """Bytes to download, as a fraction of all bytes of the images."""
         self.pull: Floats = NOTHING
         self.disk: Floats | None = None
         self.waits: Floats = NOTHING
-        """1 where something has to be pulled, 0 where every image is there or on its way."""
-        self.silent: Bools = NOBODY
-        """Where nothing was reported, or what the images mean is not known."""
-        self.unheard = False
-        """Whether that is anywhere."""
+        """1 where an image has to be pulled, 0 where every image is held or arriving."""
+        self.unknown: Bools = NO_ROWS
+        """Rows without a report, or on whose platform an image is unknown."""
+        self.any_unknown = False
+        """Whether any row is unknown."""
 
     def resolve(self, variants: Variants, edition: int) -> None:
-        """Take over what the images mean on the platforms of an *edition*; all rows are counted anew."""
+        """Replace the layer sets by those of another platform *edition*; all rows are computed again."""
         self.variants = variants
         self.edition = edition
         self.position = -1
         self.distinct = list({id(one): one for _, one in variants if one is not None}.values())
-        """What is wanted on any platform, each once."""
+        """The distinct layer sets of all platforms."""
         self.everywhere = self.distinct[0] if all(one is self.distinct[0] for _, one in variants) else None
-        """What is wanted on every platform there is, if that is the same; None: it is not."""
+        """The layer set if all platforms share one, else None."""
 
     def on(self, platform: int) -> LayerSet | None:
-        """Return what is wanted on a platform; None when that is not known."""
+        """Return the layer set of a platform, or None if an image is unknown there."""
         return next((wanted for number, wanted in self.variants if number == platform), None)
 
 
 class ReadinessEstimator:
-    """Keeps readiness up to date."""
+    """Updates the readiness estimates of image sets."""
 
     def __init__(self, index: LayerIndex, rates: PullRates, arrivals: ArrivingImages) -> None:
-        """Look at these."""
+        """Read held layers, rates and arrivals from these."""
         self._index = index
         self._rates = rates
         self._arrivals = arrivals
         self._platforms: Lines = np.zeros(index.capacity, dtype=np.intp)
-        """The number of each row's platform."""
+        """Row → platform number."""
         self._reached = 0
-        """So many rows everybody has room for."""
+        """Rows for which all arrays have room."""
 
     def place(self, row: int, platform: int) -> None:
-        """A row has this platform."""
+        """Set the platform number of a row."""
         self._reach(row + 1)
         if self._platforms[row] != platform:
             self._platforms[row] = platform
             self._index.touch(row)
 
     def platform(self, row: int) -> int:
-        """Return the number of a row's platform."""
+        """Return the platform number of a row."""
         return int(self._platforms[row])
 
     def look(self, ready: Readiness, height: int) -> None:
-        """Bring the rows up to date, at least the first *height* of them."""
+        """Update the first *height* rows of *ready*, at least."""
         if ready.position != self._index.position or len(ready.seconds) < height:
             self._count(ready, height)
         elif ready.moves == self._arrivals.moves:
@@ -123,7 +127,7 @@ class ReadinessEstimator:
         ready.timed += 1
         self._time(ready)
 
-    # -- what rows lack ----------------------------------------------------------------------------------------------
+    # -- not-held layers ---------------------------------------------------------------------------------------------
 
     def _count(self, ready: Readiness, height: int) -> None:
         index = self._index
@@ -139,8 +143,8 @@ class ReadinessEstimator:
         if rows is None:
             everything = slice(0, height)
             ready.pull, ready.disk, ready.waits, ready.transfer, ready.download = self._costs(ready, everything)
-            ready.silent = self._silent(ready.pull, everything)
-            ready.unheard = bool(ready.silent.any())
+            ready.unknown = self._unknown(ready.pull, everything)
+            ready.any_unknown = bool(ready.unknown.any())
             ready.seconds = np.zeros(height)
             return
         if some is None or ready.everywhere is None or not together or max(rows, default=0) >= len(ready.seconds):
@@ -150,18 +154,18 @@ class ReadinessEstimator:
     def _patch(self, ready: Readiness, some: Lines) -> None:
         pull, disk, ready.waits[some], ready.transfer[some], ready.download[some] = self._costs(ready, some)
         ready.pull[some] = pull
-        silent = self._silent(pull, some)
-        if ready.unheard or np.count_nonzero(silent):
-            ready.silent[some] = silent
-            ready.unheard = bool(ready.silent.any())
+        unknown = self._unknown(pull, some)
+        if ready.any_unknown or np.count_nonzero(unknown):
+            ready.unknown[some] = unknown
+            ready.any_unknown = bool(ready.unknown.any())
         if disk is not None or ready.disk is not None:
             ready.disk = np.zeros(len(ready.seconds)) if ready.disk is None else ready.disk
             ready.disk[some] = 0.0 if disk is None else disk
 
-    def _silent(self, pull: Floats, rows: slice | Lines) -> Bools:
-        silent: Bools = ~self._index.reported[rows]
-        silent |= np.isnan(pull)
-        return silent
+    def _unknown(self, pull: Floats, rows: slice | Lines) -> Bools:
+        unknown: Bools = ~self._index.reported[rows]
+        unknown |= np.isnan(pull)
+        return unknown
 
     def _costs(self, ready: Readiness, rows: slice | Lines) -> Costs:
         if ready.everywhere is not None:
@@ -191,7 +195,7 @@ class ReadinessEstimator:
         disk = self._rates.disk_seconds(rows, download, unpack, self._index.by_prefix[rows])
         return pull, disk, waits, transfer, download / max(wanted.blobs.total, 1.0)
 
-    # -- how long that takes from now on -----------------------------------------------------------------------------
+    # -- seconds from now on ------------------------------------------------------------------------------------------
 
     def _time(self, ready: Readiness) -> None:
         seconds, clock = ready.seconds, self._arrivals.clock
@@ -203,11 +207,11 @@ class ReadinessEstimator:
         seconds *= ready.waits
         for wanted in ready.distinct:
             self._wait(ready, wanted)
-        if ready.unheard:
-            seconds[ready.silent] = np.nan
+        if ready.any_unknown:
+            seconds[ready.unknown] = np.nan
 
     def _wait(self, ready: Readiness, wanted: LayerSet) -> None:
-        """Where every image is there or on its way, wait for the last one."""
+        """On rows where every image is held or arriving, set the seconds until the last arrival."""
         seconds, waits, clock = ready.seconds, ready.waits, self._arrivals.clock
         where = None if ready.everywhere is not None else {number for number, one in ready.variants if one is wanted}
         for image in wanted.images:

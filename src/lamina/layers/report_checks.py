@@ -1,8 +1,8 @@
 """
-What may be wrong with a node's report, and what is left of it then.
+Plausibility checks of a node's report.
 
-Reports come from nodes, and a node may be broken or taken over. What makes no sense is cut off or not believed at all;
-each kind has a name of its own, for a condition and a count. Nothing a report says can do more than make its own node
+Reports come from nodes, and a node may be broken or compromised. Implausible parts are cut off, or the report is
+rejected. Each fault has a name, which is used as a condition and as a metric label. A report can only make its own node
 look better or worse.
 """
 
@@ -16,9 +16,9 @@ from lamina.model.digest import Digest
 from lamina.model.image import Image
 from lamina.model.layer_report import LayerReport
 
-# No node holds more images; the rest of a report is cut off.
+# No node holds more images; `cleaned` drops the rest of the list.
 MOST_IMAGES: Final = 8192
-# Nor has one a larger disk: an EiB.
+# 1 EiB; no node has a larger disk.
 LARGEST_DISK: Final = 2**60
 
 ANOTHER_MACHINE: Final = "ReportIsAboutAnotherMachine"
@@ -29,8 +29,8 @@ IMPLAUSIBLE_FIGURES: Final = "ReportHasImplausibleFigures"
 
 
 def cleaned(report: LayerReport) -> tuple[LayerReport, str]:
-    """Return the report without what makes no sense in it, and what that was."""
-    # One after the other: every report comes by, and not a number is not below anything.
+    """Return the report without its implausible parts, and the name of the fault (empty: none)."""
+    # Chained comparisons, because every report is checked. They are also false for NaN.
     sane = (
         0 <= report.disk_free <= report.disk <= LARGEST_DISK
         and 0 <= report.renews_within < math.inf
@@ -64,10 +64,10 @@ def _sane(figure: float) -> float:
 
 def least_bytes(images: Iterable[Image]) -> int:
     """
-    Return what images take at least where they are, compressed and each layer once.
+    Return the least bytes that these images take on a disk: compressed, each layer once.
 
-    Of two sizes of one layer the larger counts: so it does not matter which image becomes known first, and with more images
-    it is never less.
+    Of two sizes of one layer the larger one is used. The result then does not depend on the order in which images
+    become known, and never shrinks with more images.
     """
     sizes: dict[Digest, int] = {}
     for image in images:

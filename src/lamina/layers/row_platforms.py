@@ -1,9 +1,9 @@
 """
-Which platform each row's node has, with numbers for those that most rows have.
+Platform of each row's node, with numbers for the most frequent platforms.
 
-A kubelet may call its platform anything, and every platform that is told apart costs every decision about images. So there
-is a number for each of a few platforms; a platform that no row has gives its number back, and one that more rows have than
-another takes the number of that.
+A kubelet may report any text as its platform, and every distinguished platform costs time in every decision about
+images. So only MOST platforms have a number. A platform without rows loses its number. A platform takes the number of
+another one when more rows have it.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,16 +14,16 @@ import msgspec
 from lamina.model.image import Platform
 
 MOST: Final = 16
-"""Platforms that are told apart: there are some ten for which images are built at all."""
+"""Numbered platforms. Images are built for about ten platforms."""
 OTHER: Final = -1
-"""The number of a row whose platform has none."""
+"""Number of rows whose platform has no number."""
 
 
 class RowPlatformsSnapshot(msgspec.Struct, frozen=True):
-    """Everything a `RowPlatforms` knows, as data."""
+    """Serializable form of `RowPlatforms`."""
 
     numbers: tuple[tuple[Platform, int], ...]
-    """In the order they were given away."""
+    """In the order in which the numbers were assigned."""
     rows: tuple[tuple[Platform, tuple[int, ...]], ...]
 
 
@@ -31,33 +31,33 @@ class RowPlatforms:
     """Platforms by number, and the rows that have them."""
 
     def __init__(self, place: Callable[[int, int], None]) -> None:
-        """Start with no row; *place* takes the number of a row whenever that is another one."""
+        """Start with no row; *place* is called with a row and its number whenever that changes."""
         self._place = place
         self.edition = 0
-        """Grows whenever other platforms have numbers than before."""
+        """Grows whenever the set of numbered platforms changes."""
         self._numbers: dict[Platform, int] = {}
         self._rows: dict[Platform, dict[int, None]] = {}
         self._of_row: dict[int, Platform] = {}
 
     def __len__(self) -> int:
-        """Count the platforms that have a number."""
+        """Return the number of numbered platforms."""
         return len(self._numbers)
 
     def __iter__(self) -> Iterator[Platform]:
-        """Go through the platforms that have a number, in the order they got it."""
+        """Iterate over the numbered platforms in the order in which they got their number."""
         return iter(self._numbers)
 
     def items(self) -> Iterator[tuple[Platform, int]]:
-        """Go through them with their numbers."""
+        """Iterate over the numbered platforms and their numbers."""
         return iter(self._numbers.items())
 
     @property
     def others(self) -> int:
-        """How many platforms have no number."""
+        """Number of platforms without a number."""
         return len(self._rows) - len(self._numbers)
 
     def put(self, row: int, platform: Platform | None) -> None:
-        """Take over which platform a row has; None: it has no node."""
+        """Set the platform of a row; None removes it."""
         before = self._of_row.get(row)
         if before == platform:
             return
@@ -67,18 +67,18 @@ class RowPlatforms:
             self._of_row[row] = platform
             self._rows.setdefault(platform, {})[row] = None
             if platform not in self._numbers:
-                self._admit(platform)
+                self._assign_number(platform)
             self._place(row, self._numbers.get(platform, OTHER))
         if before is not None:
-            self._leave(before, row)
+            self._remove_row(before, row)
 
     def snapshot(self) -> RowPlatformsSnapshot:
-        """Return everything that is known, as data."""
+        """Return the state as data."""
         rows = tuple((platform, tuple(rows)) for platform, rows in self._rows.items())
         return RowPlatformsSnapshot(tuple(self._numbers.items()), rows)
 
     def restore(self, snapshot: RowPlatformsSnapshot) -> None:
-        """Know what the snapshot was taken of; no row may have a platform yet."""
+        """Restore a snapshot into an empty object."""
         self._numbers = dict(snapshot.numbers)
         for platform, rows in snapshot.rows:
             self._rows[platform] = dict.fromkeys(rows)
@@ -86,7 +86,7 @@ class RowPlatforms:
                 self._of_row[row] = platform
                 self._place(row, self._numbers.get(platform, OTHER))
 
-    def _leave(self, platform: Platform, row: int) -> None:
+    def _remove_row(self, platform: Platform, row: int) -> None:
         rows = self._rows[platform]
         del rows[row]
         numbered = platform in self._numbers
@@ -97,10 +97,10 @@ class RowPlatforms:
                 self.edition += 1
         if numbered and self.others:
             waiting = (one for one in self._rows if one not in self._numbers)
-            self._admit(max(waiting, key=lambda one: len(self._rows[one])))
+            self._assign_number(max(waiting, key=lambda one: len(self._rows[one])))
 
-    def _admit(self, platform: Platform) -> None:
-        """Give a platform a number if there is one left, or one that fewer rows need."""
+    def _assign_number(self, platform: Platform) -> None:
+        """Give a platform a free number, or the number of a platform that fewer rows have."""
         used = set(self._numbers.values())
         if len(used) < MOST:
             number = next(number for number in range(MOST) if number not in used)

@@ -1,10 +1,10 @@
 """
-What nodes call the images they hold.
+Votes of nodes on which image a tag names.
 
-A tag on a node proves nothing: it may have moved since the image was pulled, and a node that was taken over may say what
-it likes. So a name means, on each platform, the image that most nodes hold under it. One node alone can only name what
-nobody else has named. Among equals the digests decide: that is arbitrary, but the same after every restart and in whichever
-order reports come. Asked by the catalog for names that no file and no registry has explained.
+A tag on a node proves nothing: it may have moved since the node pulled the image, and a compromised node may report any
+tag. So on each platform a name refers to the image that most nodes hold under it. A single node can only decide names
+that no other node has. Ties are broken by digest: arbitrary, but independent of restarts and of the order of reports.
+The catalog uses the votes for names that no file and no registry has explained.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,29 +17,29 @@ Counts = dict[Digest, int]
 
 
 class TagVotes:
-    """Platform and name → how many nodes hold which image under that name."""
+    """Platform and name → number of nodes per image that hold it under that name."""
 
     def __init__(self, spelled: Callable[[str], str]) -> None:
-        """Nobody has said anything; *spelled* returns the one spelling of a name."""
+        """Start without votes. *spelled* normalises an image name."""
         self._spelled = spelled
         self._counts: dict[Platform, dict[str, Counts]] = {}
 
     def __len__(self) -> int:
-        """Count the names, on each platform."""
+        """Return the number of names, summed over platforms."""
         return sum(map(len, self._counts.values()))
 
     def means(self, name: str, platform: Platform) -> Digest | None:
-        """Return what most nodes of *platform* hold under *name*, which is spelled as everywhere."""
+        """Return the image that most nodes of *platform* hold under *name*, or None. *name* must be normalised."""
         return _most(self._counts.get(platform, {}).get(name))
 
     def change(
         self, platform: Platform, before: Sequence[HeldImage], after: Sequence[HeldImage]
     ) -> dict[str, Digest | None]:
-        """A node of *platform* holds other images than before; return the names that moved, and what they meant."""
+        """Replace one node's votes; return each name whose winner changed, with its previous winner."""
         old, new = self._differing(before, after)
         names = self._counts.setdefault(platform, {})
         meant: dict[str, Digest | None] = {}
-        # A report names a hundred images and changes one; a scheduler that starts gets thousands of such reports.
+        # A report lists a hundred images and changes one, and a starting scheduler receives thousands of reports.
         for name, digest in _without(new, old):
             counts = names.get(name)
             if counts is None:
@@ -60,7 +60,7 @@ class TagVotes:
     def _differing(
         self, before: Sequence[HeldImage], after: Sequence[HeldImage]
     ) -> tuple[dict[str, Digest], dict[str, Digest]]:
-        """Return what names meant on one node and what they mean now; those that both lists begin with may be left out."""
+        """Return one node's old and new votes. Names of images in the common beginning of both lists may be omitted."""
         same = 0
         for one, other in zip(before, after, strict=False):
             if one is not other and one != other:
@@ -68,7 +68,7 @@ class TagVotes:
             same += 1
         old, new = self._named(before[same:]), self._named(after[same:])
         if same:
-            # A name may stand at both ends of a list; the last counts.
+            # A name may appear at both ends of a list; the last entry wins.
             spelled = self._spelled
             kept = {
                 name: image.digest
@@ -81,7 +81,7 @@ class TagVotes:
         return old, new
 
     def _named(self, images: Iterable[HeldImage]) -> dict[str, Digest]:
-        """On one node a name means one image, however often it is listed: nobody counts twice."""
+        """Return one vote per name; on one node the last image listed under a name wins."""
         spelled = self._spelled
         return {spelled(name): image.digest for image in images for name in image.names}
 
@@ -95,12 +95,12 @@ def _without(some: dict[str, Digest], others: dict[str, Digest]) -> Iterable[tup
 def _most(counts: Counts | None) -> Digest | None:
     if not counts:
         return None
-    # Nearly always all nodes agree.
+    # Fast path: nearly always all nodes agree.
     return next(iter(counts)) if len(counts) == 1 else max(counts, key=lambda digest: (counts[digest], digest))
 
 
 def _take(names: dict[str, Counts], name: str, digest: Digest) -> None:
-    """One node less; nothing is kept of a name that nobody holds."""
+    """Remove one vote, and the name when no vote is left."""
     counts = names[name]
     counts[digest] -= 1
     if not counts[digest]:

@@ -1,8 +1,8 @@
 """
-Pods that have a node and do not run yet, and the images they need: found by pod, by node and by name.
+Pods that are bound to a node and do not run yet, with their images: indexed by pod, by node and by image name.
 
-There may be tens of thousands of them, and something becomes known all the time. So it is remembered what the names meant
-when the pods that have them were last looked at: only those have to be looked at again whose names mean something else.
+There may be tens of thousands of them, and images become known continuously. So the index remembers what each name
+referred to when its pods were last checked: only pods whose names refer to another image have to be checked again.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,44 +16,44 @@ from lamina.model.image import Platform
 from lamina.model.pod import PodUid
 
 Meaning = frozenset[tuple[Platform, Digest]]
-"""What a name means on each platform where that is known."""
+"""The image that a name refers to, on each platform where it is known."""
 
-NOBODY: Final[dict[PodUid, int]] = {}
+NO_PODS: Final[dict[PodUid, int]] = {}
 
 
 class UnstartedPodsSnapshot(msgspec.Struct, frozen=True):
-    """Everything an `UnstartedPods` knows."""
+    """Serializable form of `UnstartedPods`."""
 
     pods: tuple[tuple[PodUid, str, tuple[str, ...], int], ...]
-    """Pod, node, the names of its images, and which one it was to come."""
+    """Pod, node, image names, and the pod's position in arrival order."""
     meant: dict[str, Meaning]
     came: int
 
 
 class UnstartedPods:
-    """Pods in the order they came."""
+    """Unstarted pods in arrival order."""
 
     def __init__(self) -> None:
         """Start with no pod."""
         self._pods: dict[PodUid, tuple[str, tuple[str, ...]]] = {}
         self._on: dict[str, dict[PodUid, int]] = {}
-        """Node → pods on it; the number says who came first."""
+        """Node → pods on it, with their position in arrival order."""
         self._naming: dict[str, dict[PodUid, int]] = {}
-        """Name, spelled as everywhere → pods that need it."""
+        """Normalised image name → pods that need it."""
         self._meant: dict[str, Meaning] = {}
-        """What a name meant when all pods that need it were last looked at; nothing: they have to be looked at."""
+        """What each name referred to at the last check of its pods; without an entry, they must be checked."""
         self._came = 0
 
     def __len__(self) -> int:
-        """Count the pods."""
+        """Return the number of pods."""
         return len(self._pods)
 
     def __getitem__(self, pod: PodUid) -> tuple[str, tuple[str, ...]]:
-        """Return a pod's node and the names of its images."""
+        """Return a pod's node and its image names."""
         return self._pods[pod]
 
     def put(self, pod: PodUid, node: str, names: tuple[str, ...]) -> None:
-        """A pod came; one that was there before comes anew."""
+        """Add a pod; a pod that was already there moves to the end of the order."""
         self.pop(pod)
         self._pods[pod] = (node, names)
         self._came += 1
@@ -62,24 +62,28 @@ class UnstartedPods:
             self._naming.setdefault(name, {})[pod] = self._came
 
     def pop(self, pod: PodUid) -> bool:
-        """A pod is no longer among them; say whether it was."""
+        """Remove a pod; return whether it was there."""
         if pod not in self._pods:
             return False
         node, names = self._pods.pop(pod)
-        _leave(self._on, node, pod)
+        _remove(self._on, node, pod)
         for name in set(map(folded, names)):
-            if _leave(self._naming, name, pod):
+            if _remove(self._naming, name, pod):
                 self._meant.pop(name, None)
         return True
 
-    def saw(self, names: Iterable[str], meaning: Callable[[str], Meaning]) -> None:
-        """A pod was looked at; what its names meant to the others may have been something else."""
+    def checked(self, names: Iterable[str], meaning: Callable[[str], Meaning]) -> None:
+        """
+        Record that a pod was checked.
+
+        Names that changed since the other pods were checked are marked for a new check.
+        """
         for name in map(folded, names):
             if name in self._meant and self._meant[name] != meaning(name):
                 del self._meant[name]
 
-    def moved(self, meaning: Callable[[str], Meaning]) -> list[str]:
-        """Return the names that mean something else than when their pods were looked at, which now has to be done."""
+    def changed_names(self, meaning: Callable[[str], Meaning]) -> list[str]:
+        """Return the names that changed since the last check of their pods, and mark them as checked."""
         found = []
         for name in self._naming:
             means = meaning(name)
@@ -88,22 +92,22 @@ class UnstartedPods:
                 found.append(name)
         return found
 
-    def concerned(self, names: Iterable[str] = (), nodes: Iterable[str] = ()) -> list[PodUid]:
-        """Return the pods that need an image of these names or are on one of these nodes, in the order they came."""
+    def affected(self, names: Iterable[str] = (), nodes: Iterable[str] = ()) -> list[PodUid]:
+        """Return the pods that need one of these names or are on one of these nodes, in arrival order."""
         found: dict[PodUid, int] = {}
         for name in names:
-            found |= self._naming.get(name, NOBODY)
+            found |= self._naming.get(name, NO_PODS)
         for node in nodes:
-            found |= self._on.get(node, NOBODY)
+            found |= self._on.get(node, NO_PODS)
         return sorted(found, key=found.__getitem__)
 
     def snapshot(self) -> UnstartedPodsSnapshot:
-        """Return everything there is to know about it, as data."""
+        """Return the state as data."""
         pods = tuple((uid, node, names, self._on[node][uid]) for uid, (node, names) in self._pods.items())
         return UnstartedPodsSnapshot(pods, dict(self._meant), self._came)
 
     def restore(self, snapshot: UnstartedPodsSnapshot) -> None:
-        """Become what the snapshot was taken of; no pod may have come before."""
+        """Restore a snapshot into an empty object."""
         for pod, node, names, came in snapshot.pods:
             self._came = came - 1
             self.put(pod, node, names)
@@ -111,8 +115,8 @@ class UnstartedPods:
         self._meant = dict(snapshot.meant)
 
 
-def _leave(pods: dict[str, dict[PodUid, int]], key: str, pod: PodUid) -> bool:
-    """Take a pod out; nothing is kept where nobody is left."""
+def _remove(pods: dict[str, dict[PodUid, int]], key: str, pod: PodUid) -> bool:
+    """Remove a pod from an index entry, and the entry when it is empty; return whether it was removed."""
     del pods[key][pod]
     if pods[key]:
         return False

@@ -1,1 +1,1 @@
-"""What things are: pods, nodes, images, layers, and the events and decisions about them."""
+"""Domain types: pods, nodes, images, layers, and the events and decisions about them."""

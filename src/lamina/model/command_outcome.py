@@ -1,4 +1,4 @@
-"""What came of one decision, in few words: enough to tell whether two runs decided the same."""
+"""Summary of one command of the loop: enough to check whether two runs decided the same."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ CommandOutcomeKind = Literal["bind", "work", "evict", "nominate", "pending", "pl
 
 
 class CommandOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One command of the loop, without what its host needs to perform it."""
+    """One command of the loop, without the data that the host needs to execute it."""
 
     kind: CommandOutcomeKind
     pod: str = ""
@@ -19,15 +19,15 @@ class CommandOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     node: str = ""
     attempt: int = 0
     total: int | None = None
-    """The points of the node that was chosen."""
+    """Total points of the chosen node."""
     tied: int = 0
-    """How many nodes had as many."""
+    """Number of nodes with that total."""
     feasible: int = 0
     nodes: int = 0
     plugin: str = ""
     message: str = ""
     at: float = 0.0
-    """For ``wake``: when."""
+    """For ``wake``: the time at which to wake."""
 
     def __str__(self) -> str:
         parts = [f"{self.kind} {self.pod}" if self.pod else self.kind]

@@ -1,14 +1,14 @@
 """
-From a document to our own types, with every mistake at once: where it stands, what is wrong, what to try.
+Convert a document to msgspec structs, and report every mistake at once: its line, what is wrong, what to try.
 
-Whoever reads a scenario or a configuration describes it as msgspec structs and calls `convert`. The description is
-walked beside the data; only data without a mistake is handed to msgspec, which builds the structs. Three rules go
-beyond msgspec's: unknown fields are always mistakes, ``.nan`` is no number, and a field may bring its own reader::
+Readers of scenarios and configurations describe the format as msgspec structs and call `convert`. The description is
+walked beside the data. Only data without a mistake is passed to msgspec, which builds the structs. Three rules go
+beyond msgspec's: unknown fields are always mistakes, ``.nan`` is not a number, and a field may bring its own reader::
 
     bandwidth: Annotated[str, msgspec.Meta(extra={"reads": quantity.whole})]
 
-The reader is called with the value; if it raises ValueError, that message is the mistake. The value stays as written.
-Types that the walk does not know (dates, custom types) are judged by msgspec alone, which stops at its first mistake.
+`convert` calls the reader with the value; if it raises ValueError, that message is the mistake. The value stays as
+written. Only msgspec checks types that the walk does not know (dates, custom types), and it stops at its first mistake.
 """
 
 import re
@@ -27,34 +27,34 @@ from lamina.model.yaml_document import YamlDocument
 T = TypeVar("T")
 
 MOST_NAMES: Final = 12
-"""How many valid names are listed when none is near."""
+"""Valid names that are listed when none is similar."""
 TOO_MANY_NAMES: Final = 50
-"""With more valid names than this, the first few tell a reader nothing, and none is listed."""
+"""With more valid names than this, the first few do not help, and none is listed."""
 
 
 def convert(document: YamlDocument, kind: type[T], path: Path = ()) -> T:
-    """Build a *kind* from the document, or from what stands at *path* in it. Raises InputError with all mistakes."""
+    """Build a *kind* from the document, or from its part at *path*. Raises InputError with all mistakes."""
     mistakes = [*document.mistakes, *_Walk(document).mistakes(kind, path)]
     if not mistakes:
         try:
             return msgspec.convert(document.at(path).value, kind)
         except msgspec.ValidationError as error:
-            mistakes = [_afterthought(document, path, str(error))]
+            mistakes = [_msgspec_mistake(document, path, str(error))]
     raise InputError(_in_order(mistakes))
 
 
 def mistakes_in(document: YamlDocument, kind: type[object], path: Path = ()) -> list[Mistake]:
     """
-    List what is wrong with what stands at *path*, in the order of the lines.
+    Return what is wrong with the part at *path*, ordered by line.
 
-    Mistakes of the document as YAML are listed only with the whole document, so that lists of its parts can be joined.
+    Mistakes in the YAML itself are included only for the whole document, so that the lists of its parts can be joined.
     """
     found = _Walk(document).mistakes(kind, path)
     return _in_order(found if path else [*document.mistakes, *found])
 
 
 def suggest(name: str, valid: Iterable[str]) -> str:
-    """Say what to try instead of *name*: a valid name that is alike; else some valid names, unless there are very many."""
+    """Return what to try instead of *name*: a similar valid name; else some valid names, unless there are very many."""
     names = list(valid)
     if near := nearest(name, names):
         return f"did you mean {plain.shown(near)}?"
@@ -70,16 +70,16 @@ def _in_order(mistakes: Iterable[Mistake]) -> list[Mistake]:
     return sorted(mistakes, key=lambda mistake: mistake.line)
 
 
-def _afterthought(document: YamlDocument, path: Path, told: str) -> Mistake:
-    """Place what msgspec found after the walk had found nothing."""
-    message, _, where = " ".join(told.split()).rpartition(" - at ")
+def _msgspec_mistake(document: YamlDocument, path: Path, problem: str) -> Mistake:
+    """Locate a mistake that msgspec found after the walk had found none."""
+    message, _, where = " ".join(problem.split()).rpartition(" - at ")
     steps = re.findall(r"\.([^.\[`]+)|\[(\d+)\]", where.partition("[...]")[0]) if message else []
     full = (*path, *(name or int(position) for name, position in steps))
     return Mistake(document.source, message or where, plain.written_path(full), document.line(full))
 
 
 class _Walk:
-    """Goes through data and description side by side."""
+    """Walks data and type description in parallel."""
 
     def __init__(self, document: YamlDocument) -> None:
         self.document = document
@@ -88,15 +88,15 @@ class _Walk:
         place = self.document.root
         for step in path:
             place = place.inside[step]
-        told = {(mistake.path, mistake.line) for mistake in self.document.mistakes}
+        reported = {(mistake.path, mistake.line) for mistake in self.document.mistakes}
         found = self.check(inspect.type_info(kind), place.value, path)
-        return [mistake for mistake in found if (mistake.path, mistake.line) not in told]
+        return [mistake for mistake in found if (mistake.path, mistake.line) not in reported]
 
     def mistake(self, path: Path, message: str) -> Mistake:
         return Mistake(self.document.source, message, plain.written_path(path), self.document.line(path))
 
     def check(self, kind: inspect.Type, value: Plain, path: Path) -> Iterator[Mistake]:
-        """Find what is wrong with one value and with all inside it."""
+        """Yield what is wrong with one value and with everything inside it."""
         match kind:
             case inspect.Metadata():
                 inner = list(self.check(kind.type, value, path))
@@ -137,7 +137,7 @@ class _Walk:
         return self.mistake(path, f"{plain.shown(value)} is not allowed; {suggest(str(value), names)}")
 
     def reading(self, kind: inspect.Metadata, value: Plain, path: Path) -> Iterator[Mistake]:
-        """Try the reader that the field brings along."""
+        """Call the reader that the field brings along."""
         reads = (kind.extra or {}).get("reads")
         if reads is not None and value is not None:
             try:
@@ -156,7 +156,7 @@ class _Walk:
             yield from min((list(self.check(one, value, path)) for one in fitting), key=len)
 
     def tagged(self, kinds: list[inspect.StructType], value: dict[str, Plain], path: Path) -> Iterator[Mistake]:
-        """Let the tag say which of several structs is meant."""
+        """Choose among several structs by the tag."""
         tag_field = str(kinds[0].tag_field)
         chosen = [one for one in kinds if tag_field in value and one.tag == value[tag_field]]
         if chosen:

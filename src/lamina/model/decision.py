@@ -1,9 +1,9 @@
 """
-Why a pod went where it went, or why it still waits.
+Why a pod was placed on its node, or why it is still pending.
 
 The loop fills a `Decision` for every attempt; the live service, the trace, `lamina explain` and the demo all show the
-same structure. In *brief* detail only the chosen node and the runner-up are listed, in *full* detail every node. Plugins
-add parts of their own, in their own terms; the framework does not look into them.
+same structure. *Brief* detail lists only the chosen node and the runner-up, *full* detail every node. Plugins add
+explanations in their own structs, which the framework does not inspect.
 """
 
 from collections.abc import Mapping
@@ -20,31 +20,31 @@ DecisionOutcome = Literal["placed", "unschedulable", "failed"]
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A plugin's "no" to one node."""
+    """A plugin's rejection of one node."""
 
     plugin: str
     reasons: tuple[str, ...]
     final: bool = False
-    """Evicting pods from the node would not help."""
+    """True when the pod would not fit even after evictions from the node."""
 
 
 class PluginScore(msgspec.Struct, frozen=True):
-    """What one plugin gave one node, 0..100 before the weight."""
+    """The score that one plugin gave one node, 0..100 before the weight."""
 
     plugin: str
     score: int
     weight: int
     facts: dict[str, int] = {}
-    """What the score was made of, in the plugin's own terms (full detail only)."""
+    """The inputs of the score, as the plugin names them (full detail only)."""
 
     @property
     def points(self) -> int:
-        """What the plugin added to the node's total."""
+        """The plugin's contribution to the node's total."""
         return self.score * self.weight
 
 
 class NodeVerdict(msgspec.Struct, frozen=True):
-    """How one node fared: either refused, or scored (``total`` is the sum of the plugins' points)."""
+    """The result for one node: either rejected, or scored (``total`` is the sum of the plugins' points)."""
 
     node: str
     total: int | None = None
@@ -62,39 +62,40 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     profile: str
     outcome: DecisionOutcome
     nodes: int
-    """How many nodes there were."""
+    """Number of nodes in the cluster."""
     feasible: int
-    """How many of them passed every filter."""
+    """Number of nodes that passed every filter."""
     chosen: NodeVerdict | None = None
     runner_up: NodeVerdict | None = None
     tied: int = 0
-    """How many nodes shared the best total; one of them was picked at random."""
+    """Number of nodes with the best total; one of them was picked at random."""
     refusals: dict[str, int] = {}
-    """Reason → number of nodes, over all nodes that were refused (full detail, and whenever nothing fits)."""
+    """Reason → number of nodes, over all rejected nodes (full detail, and whenever no node fits)."""
     verdicts: tuple[NodeVerdict, ...] = ()
     """Every node (full detail only)."""
     message: str = ""
-    """For a pod that was not placed: kube-scheduler's words."""
+    """For a pod that was not placed: the reason, worded as in kube-scheduler."""
     locality: LocalityExplanation | None = None
-    """The part of the plugin that looks at layers, which has a place of its own since the first format."""
+    """The explanation of the LayerLocality plugin. It is not in `parts` because the first format had it here."""
     notes: tuple[str, ...] = ()
-    """What plugins found wrong with the pod without refusing it."""
+    """What plugins found wrong with the pod without rejecting it."""
     parts: dict[str, Any] | UnsetType = UNSET
     """
-    What else plugins explain in their own terms: plugin → its own struct; left out when there is none.
+    Other explanations: plugin → its own struct; omitted when there are none.
 
-    Read from a file, a part is a plain mapping: only its plugin knows the struct, and can ask `msgspec.convert` for it.
+    In a decision read from a file, a part is a plain mapping. Only its plugin knows the struct to pass to
+    `msgspec.convert`.
     """
 
     def with_parts(self, parts: Mapping[str, msgspec.Struct]) -> Self:
-        """Return the decision with these parts added, each by the plugin of that name."""
-        story = next((part for part in parts.values() if isinstance(part, LocalityExplanation)), self.locality)
-        others = {plugin: part for plugin, part in parts.items() if part is not story}
-        return msgspec.structs.replace(self, locality=story, parts=others or UNSET)
+        """Return the decision with these parts, keyed by plugin."""
+        locality = next((part for part in parts.values() if isinstance(part, LocalityExplanation)), self.locality)
+        others = {plugin: part for plugin, part in parts.items() if part is not locality}
+        return msgspec.structs.replace(self, locality=locality, parts=others or UNSET)
 
     @property
     def margin(self) -> int | None:
-        """Points between the chosen node and the runner-up; None when nothing else was feasible."""
+        """Points between the chosen node and the runner-up; None when no other node was feasible."""
         if self.chosen is None or self.runner_up is None:
             return None
         return (self.chosen.total or 0) - (self.runner_up.total or 0)
@@ -102,10 +103,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 def pending_message(nodes: int, refusals: dict[str, int], note: str = "", after: str = "") -> str:
     """
-    Say why nothing fits, in kube-scheduler's words.
+    Return why no node fits, worded as in kube-scheduler.
 
-    *note* replaces the histogram when the pod was refused before any node was looked at; *after* is what the attempt
-    to make room added.
+    *note* replaces the histogram when the pod was rejected before any node was filtered; *after* is the result of
+    preemption.
     """
     if nodes == 0:
         return NO_NODES

@@ -1,8 +1,8 @@
 """
-Digests of content: what layers, manifests and images are called by.
+Digests of content: the identifiers of layers, manifests and images.
 
-A `Digest` is text that has been checked once, where it entered; everything behind that point compares and hashes it as
-plain text. Only the two algorithms that registries and runtimes use are let in, so that one content has one name.
+A `Digest` is text that was validated once, on input; all other code compares and hashes it as plain text. Only the two
+algorithms that registries and runtimes use are accepted, so that one content has one name.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _QUOTE.maxstring = 80
 
 
 class DigestError(ValueError, LaminaError):
-    """Text that is not a digest; *problem* says why."""
+    """Text that is not a digest; *problem* gives the reason."""
 
     def __init__(self, text: str, problem: str) -> None:
         super().__init__(text, problem)
@@ -38,7 +38,7 @@ class DigestError(ValueError, LaminaError):
 
 
 def parse_digest(text: str) -> Digest:
-    """Check that *text* is a digest and return it as one."""
+    """Validate *text* and return it as a digest. Raises DigestError."""
     if len(text) > _MAX_LENGTH:
         raise DigestError(text, f"it is longer than {_MAX_LENGTH} characters")
     algorithm, colon, encoded = text.partition(":")
@@ -55,16 +55,16 @@ def parse_digest(text: str) -> Digest:
 
 
 def digest_of(data: bytes) -> Digest:
-    """Name *data* by its sha256."""
+    """Return the sha256 digest of *data*."""
     return Digest(f"sha256:{hashlib.sha256(data).hexdigest()}")
 
 
 def chain_ids(diff_ids: Sequence[Digest]) -> tuple[Digest, ...]:
     """
-    Name every stack of layers from the bottom up: one chain id for each of *diff_ids*, which are unpacked layers.
+    Return the chain id of every layer, bottom first; *diff_ids* are the digests of the unpacked layers.
 
-    Runtimes store an unpacked layer under its chain id, because what it looks like depends on what lies below it. Two
-    images therefore share unpacked layers exactly as far as their chain ids agree.
+    Runtimes store an unpacked layer under its chain id, because its content depends on the layers below it. Two images
+    therefore share unpacked layers exactly as far as their chain ids agree.
     """
     chain: list[Digest] = []
     for diff_id in diff_ids:

@@ -1,9 +1,9 @@
 """
-Durations as people write them, in scenarios and configurations.
+Durations as users write them in scenarios and configurations.
 
     duration := number | (number unit)…      unit: ms s m h         10  500ms  1.5s  1h30m; a bare number is seconds
 
-Calculated in fractions, so that what is written is what is meant.
+Calculated in fractions, so that the result is exact.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final
 from lamina.model.plain import shown
 
 LONGEST: Final = 10 * 365 * 86_400
-"""Seconds a duration may have: ten years. Times stay exact to well below a microsecond."""
+"""Longest duration in seconds: ten years. Times stay exact to well below a microsecond."""
 
 _MILLISECONDS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
@@ -22,7 +22,7 @@ _MOST_CHARACTERS: Final = 64
 
 
 def seconds(value: str | float) -> float:
-    """Read a duration or a point in time. Raises ValueError in words for the person who wrote it."""
+    """Return a duration or a point in time in seconds. Raises ValueError with a message for the user."""
     if isinstance(value, bool) or str(value) == "nan":
         raise ValueError(f"{shown(value)} is not a duration; write for example 500ms, 10s, 5m or 1h")
     text = str(value).strip()
@@ -35,7 +35,7 @@ def seconds(value: str | float) -> float:
             raise ValueError(f"{shown(value)} is not a duration; write for example 500ms, 10s, 5m or 1h")
         total = sum(Fraction(number) * _MILLISECONDS[unit] for number, unit in _PART.findall(text)) / 1000
     else:
-        # Of what YAML reads as a number only infinity is left to refuse.
+        # Of the values that YAML reads as a number, only infinity is left to reject.
         total = Fraction(text) if text != "inf" else Fraction(LONGEST + 1)
     if total > LONGEST:
         raise ValueError(f"{shown(value)} is too long; at most ten years")

@@ -1,12 +1,12 @@
 """
-The exceptions of Lamina. An exception means that someone must act; an expected "no" is a value.
+The exceptions of Lamina. An exception means that the user or operator must act; an expected "no" is a return value.
 
     LaminaError
-    ├── InputError        a file, flag or object a person wrote is wrong; carries every mistake found
+    ├── InputError        a file, flag or object that a user wrote is wrong; carries every mistake found
     └── WiringError       our own parts do not fit together; raised at start, never in a cycle
 
-Rooms that need a finer distinction derive their own from these two. An error that is no fault of the input, but of what
-was run, says so by its ``exit_code``.
+Packages that need a finer distinction derive their own from these two. ``exit_code`` separates errors of the input
+from errors of the run.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ import msgspec
 
 
 class Mistake(msgspec.Struct, frozen=True):
-    """One thing that is wrong with one place of an input."""
+    """One mistake at one place of an input."""
 
     source: str
-    """The file (or flag, or object) it stands in."""
+    """The file, flag or object with the mistake."""
     message: str
     """What is wrong and what to try."""
     path: str = ""
-    """The field, as a person would write it: ``pods[2].requests.cpu``."""
+    """The field, as a user would write it: ``pods[2].requests.cpu``."""
     line: int = 0
     """1-based; 0 when the input has no lines."""
 
@@ -33,14 +33,14 @@ class Mistake(msgspec.Struct, frozen=True):
 
 
 class LaminaError(Exception):
-    """Root of everything Lamina raises on purpose."""
+    """Base class of all exceptions that Lamina raises."""
 
     exit_code: ClassVar[int] = 2
-    """How a command ends that raises it: 2 for bad usage or input, 1 when the run itself found a problem."""
+    """Exit code of a command that raises it: 2 for bad usage or input, 1 when the run itself found a problem."""
 
 
 class InputError(LaminaError):
-    """What somebody handed us cannot be used; ``mistakes`` lists all that is wrong with it."""
+    """Input that cannot be used; ``mistakes`` lists everything that is wrong with it."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
@@ -48,7 +48,7 @@ class InputError(LaminaError):
 
     @classmethod
     def one(cls, source: str, message: str, *, path: str = "", line: int = 0) -> "InputError":
-        """Say a single mistake."""
+        """Return an error with a single mistake."""
         return cls([Mistake(source=source, message=message, path=path, line=line)])
 
     def __str__(self) -> str:
@@ -56,4 +56,4 @@ class InputError(LaminaError):
 
 
 class WiringError(LaminaError):
-    """A plugin, profile or service was put together wrongly."""
+    """A plugin, profile or service is configured or connected wrongly."""

@@ -1,8 +1,8 @@
 """
-What happened: the only way anything reaches the decision core.
+Events: the only input of the decision core.
 
-The host (live service, extender, simulator) translates what it sees into these and feeds them to the loop, in the
-order it saw them. Time moves by `TimePassed` and by nothing else.
+The host (live service, extender, simulator) translates what it observes into events and passes them to the loop, in the
+order of observation. Only `TimePassed` advances the loop's clock.
 """
 
 import msgspec
@@ -16,36 +16,36 @@ from lamina.model.pod import Pod, PodUid
 
 class EventBase(msgspec.Struct, frozen=True, tag_field="type", tag=True):
     """
-    What all events share: written down, each carries the name of its class as ``type``.
+    Base of all events; when encoded, each event has a ``type`` tag.
 
-    Every event comes back equal from MessagePack. JSON cannot carry infinite amounts, and turns them into null.
+    Every event survives MessagePack unchanged. JSON cannot represent infinite amounts, and turns them into null.
     """
 
 
 class TimePassed(EventBase, frozen=True):
-    """It is *now* now; time-outs, back-offs and orders that depend on time follow from this."""
+    """The time is *now*; timeouts, back-offs and time-dependent orders follow from this event."""
 
     now: float
 
 
 class NodeSeen(EventBase, frozen=True):
-    """A node appeared or changed; *node* is how it is now."""
+    """A node was added or updated; *node* is its current state."""
 
     node: Node
 
 
 class NodeGone(EventBase, frozen=True):
-    """A node left the cluster."""
+    """A node was deleted."""
 
     name: str
 
 
 class PodSeen(EventBase, frozen=True):
     """
-    A pod appeared or changed; *pod* is how it is now.
+    A pod was added or updated; *pod* is its current state.
 
-    Without a node it waits to be placed; with one it counts on that node, whoever placed it; finished, it counts
-    nowhere.
+    A pod without a node waits to be placed. A pod with a node uses that node's resources, whichever scheduler placed
+    it. A finished pod uses none.
     """
 
     pod: Pod
@@ -58,7 +58,7 @@ class PodGone(EventBase, frozen=True):
 
 
 class NamespaceSeen(EventBase, frozen=True):
-    """A namespace appeared or changed; its annotations hold for pods in it that say nothing themselves."""
+    """A namespace was added or updated; its annotations are defaults for its pods."""
 
     name: str
     annotations: dict[str, str] = {}
@@ -66,67 +66,67 @@ class NamespaceSeen(EventBase, frozen=True):
 
 
 class NamespaceGone(EventBase, frozen=True):
-    """A namespace was deleted; one made again under its name is another."""
+    """A namespace was deleted; a new namespace with the same name is a different one."""
 
     name: str
 
 
 class ImagesLearned(EventBase, frozen=True):
-    """What these images consist of has become known."""
+    """The layers of these images became known."""
 
     images: tuple[Image, ...]
     good_for: float = 0.0
-    """Seconds for which their names mean them; 0: until they are seen to mean something else."""
+    """Lifetime of the image names in seconds; 0: until another image is seen under the name."""
 
 
 class LayersReported(EventBase, frozen=True):
-    """A node's agent reported what the node holds."""
+    """A node agent reported which images its node holds."""
 
     report: LayerReport
 
 
 class LayersWithdrawn(EventBase, frozen=True):
-    """A node's report is gone, and nothing is known of the node any more."""
+    """A node's report was deleted; the node's layers are unknown from now on."""
 
     node: str
 
 
 class UsageReported(EventBase, frozen=True):
-    """Somebody measured what nodes are really used for."""
+    """The measured resource usage of nodes."""
 
     usages: tuple[NodeUsage, ...]
 
 
 class BindDone(EventBase, frozen=True):
-    """The binding asked for was accepted."""
+    """The API server accepted the binding."""
 
     uid: PodUid
 
 
 class BindFailed(EventBase, frozen=True):
-    """The binding asked for was refused."""
+    """The binding failed."""
 
     uid: PodUid
     reason: str
 
 
 class ReportUnschedulableFailed(EventBase, frozen=True, tag="TellFailed"):
-    """The message of the last `TellPending` for this pod was not written; the pod's next attempt reports it again."""
+    """The last `ReportUnschedulable` for this pod was not written; the pod's next attempt reports it again."""
 
     uid: PodUid
 
 
 class WorkDone(EventBase, frozen=True):
-    """The work *plugin* asked for before binding is finished."""
+    """The work that *plugin* requested before binding is finished."""
 
     uid: PodUid
     plugin: str
     attempt: int
-    """Of the command this answers; an answer to an earlier attempt counts for nothing."""
+    """The attempt of the command; a result for an earlier attempt is ignored."""
 
 
 class WorkFailed(EventBase, frozen=True):
-    """The work *plugin* asked for before binding failed."""
+    """The work that *plugin* requested before binding failed."""
 
     uid: PodUid
     plugin: str
@@ -135,14 +135,14 @@ class WorkFailed(EventBase, frozen=True):
 
 
 class PermitGiven(EventBase, frozen=True):
-    """Somebody outside allowed a waiting pod to go on, as far as *plugin* is concerned."""
+    """An outside component allowed a waiting pod to continue, on behalf of *plugin*."""
 
     uid: PodUid
     plugin: str
 
 
 class PermitRefused(EventBase, frozen=True):
-    """Somebody outside refused a waiting pod."""
+    """An outside component rejected a waiting pod."""
 
     uid: PodUid
     plugin: str
@@ -162,9 +162,9 @@ ClusterEvent = (
     | LayersWithdrawn
     | UsageReported
 )
-"""What happened in the cluster, whichever component decides."""
+"""Changes of the cluster, independent of the deciding component."""
 
 BindingEvent = BindDone | BindFailed | ReportUnschedulableFailed | WorkDone | WorkFailed | PermitGiven | PermitRefused
-"""What became of a command of the loop."""
+"""Results of commands of the loop."""
 
 Event = ClusterEvent | BindingEvent

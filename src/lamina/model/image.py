@@ -1,4 +1,4 @@
-"""Images and their layers: what a download costs, what unpacking costs, and for which platform."""
+"""Images and their layers, with compressed and unpacked sizes and the platform."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from lamina.model.digest import Digest
 
 
 class Platform(msgspec.Struct, frozen=True):
-    """Operating system and processor an image was built for, or a node has."""
+    """Operating system and processor architecture of an image or a node."""
 
     os: str = "linux"
     architecture: str = "amd64"
@@ -14,7 +14,7 @@ class Platform(msgspec.Struct, frozen=True):
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """One layer as its manifest lists it: compressed digest and size, and its unpacked twin where known."""
+    """One layer as listed in its manifest: compressed digest and size, and diff id and unpacked size where known."""
 
     digest: Digest
     size: int
@@ -36,5 +36,5 @@ class Image(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Compressed bytes, a layer that is listed twice counted once."""
+        """Compressed bytes; a layer that is listed twice is counted once."""
         return sum({layer.digest: layer.size for layer in self.layers}.values())

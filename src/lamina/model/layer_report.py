@@ -1,4 +1,4 @@
-"""What a node's agent reports about the images on it."""
+"""Report of a node agent about the images on its node."""
 
 from typing import Literal
 
@@ -17,11 +17,11 @@ class HeldImage(msgspec.Struct, frozen=True, gc=False):
     size: int = 0
     names: tuple[str, ...] = ()
     lazy: bool = False
-    """Mounted by a snapshotter that fetches content when it is read: it starts at once, and its bytes come later."""
+    """Whether a lazy snapshotter mounts it: containers start at once, and content is fetched when it is read."""
 
 
 class ActivePull(msgspec.Struct, frozen=True, gc=False):
-    """An image that is being pulled, and how far that has come in compressed bytes; a total of 0: not known."""
+    """An image that is being pulled, with progress in compressed bytes; a total of 0 means unknown."""
 
     name: str = ""
     digest: Digest | None = None
@@ -30,7 +30,7 @@ class ActivePull(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeRuntime(msgspec.Struct, frozen=True, gc=False):
-    """The container runtime of a node."""
+    """Name and version of a node's container runtime."""
 
     name: str = ""
     version: str = ""
@@ -38,10 +38,10 @@ class NodeRuntime(msgspec.Struct, frozen=True, gc=False):
 
 class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
     """
-    Everything one node holds, at one moment.
+    Everything that one node holds at one moment.
 
-    A report replaces the one before it. *node_uid* tells a node from a later one of the same name; *sequence* grows
-    with each report, so a late one is recognised and dropped.
+    A report replaces the node's previous report. *node_uid* distinguishes nodes that had the same name. *sequence*
+    grows with each report, so that late reports are recognised and dropped.
     """
 
     node: str
@@ -50,18 +50,18 @@ class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
     observed_at: float = 0.0
     images: tuple[HeldImage, ...] = ()
     reuse: Reuse = "prefix"
-    """Whether the runtime reuses any blob it knows, or only what it unpacked below."""
+    """Whether the runtime reuses any blob it has (set), or only layers on top of the same layers (prefix)."""
     renews_within: float = 0.0
-    """Seconds within which another report follows, changed or not; 0: this one holds until it is replaced."""
+    """Seconds within which another report follows, changed or not; 0: this report is valid until it is replaced."""
     download_rate: float = 0.0
-    """Compressed bytes per second the node was seen to download; 0: not known."""
+    """Measured download rate in compressed bytes per second; 0: unknown."""
     unpack_rate: float = 0.0
-    """Unpacked bytes per second it was seen to write; 0: not known."""
+    """Measured write rate in unpacked bytes per second; 0: unknown."""
     disk: int = 0
-    """Bytes of the file system images are on; 0: not known."""
+    """Bytes of the file system that stores images; 0: unknown."""
     disk_free: int = 0
     pulling: tuple[ActivePull, ...] = ()
-    """What the runtime is pulling; shown to people. What is on its way is worked out from pods that do not run yet."""
+    """Pulls in progress, for display only. Lamina derives arriving images from pods that do not run yet."""
     runtime: NodeRuntime = NodeRuntime()
     platform: Platform | None = None
-    """What the runtime says it runs; None: not told."""
+    """The platform that the runtime reports, or None."""

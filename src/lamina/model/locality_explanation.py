@@ -1,8 +1,8 @@
 """
-What layers had to do with a decision: the part that LayerLocality adds to it.
+How layers influenced a decision: the explanation that LayerLocality adds to it.
 
-The plugin makes it. The trace, the note on the pod, the metrics and `lamina explain` read it; the framework does not know
-it. It is here because this is the one room that all of them may import.
+The plugin creates it. The trace, the annotation on the pod, the metrics and `lamina explain` read it; the framework
+does not know it. It is in this package because all of them may import it.
 """
 
 from typing import Literal
@@ -11,32 +11,32 @@ import msgspec
 
 
 class LayerState(msgspec.Struct, frozen=True):
-    """One layer of the pod's images, on the node that was chosen."""
+    """One layer of the pod's images, on the chosen node."""
 
     digest: str
     size: int
     """Compressed bytes."""
     state: Literal["present", "arriving", "missing"]
     seconds: float = 0.0
-    """Until it is there, for one that is arriving."""
+    """Seconds until an arriving layer is there."""
 
 
 class Savings(msgspec.Struct, frozen=True):
-    """What choosing one node rather than another saves; negative when the other would have been better in this."""
+    """What one node saves compared with another; negative when the other node would have been better."""
 
     seconds: float
     bytes: int
 
 
 class LocalityExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What layers had to do with a decision."""
+    """How layers influenced one decision."""
 
     layers: tuple[LayerState, ...]
     """Bottom first, image by image."""
     seconds: float
-    """Until the pod's images are ready on the chosen node, as it was estimated."""
+    """Readiness estimate: seconds until the pod's images are ready on the chosen node."""
     download: int
-    """Bytes the node has to download for it."""
+    """Bytes that the chosen node has to download for the pod."""
     against_mean: Savings | None = None
-    """Compared with the mean of the feasible nodes of which anything is known."""
+    """Compared with the mean over the feasible nodes with known layers."""
     against_runner_up: Savings | None = None

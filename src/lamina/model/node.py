@@ -1,4 +1,4 @@
-"""Nodes as the scheduler sees them: what they can give, what they refuse, which images they say they hold."""
+"""Nodes as the scheduler sees them: allocatable resources, taints, and the images in their status."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from lamina.model.taints import Taint
 
 
 class NodeImage(msgspec.Struct, frozen=True):
-    """One entry of a node's ``status.images``: the names it goes by and its size as the runtime counts it."""
+    """One entry of a node's ``status.images``: the image's names, and its size as the runtime counts it."""
 
     names: tuple[str, ...]
     size: int
@@ -22,7 +22,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     addresses: tuple[str, ...] = ()
-    """Where it is reached and what its host is called, in no particular order of kinds."""
+    """IP addresses and host names, in no particular order."""
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     allocatable: Amounts = ()

@@ -1,5 +1,5 @@
 """
-What nodes are really used for, as somebody measured it over a while.
+Measured resource usage of nodes over a time window.
 
 Amounts are in the units of the resource: thousandths of a core, bytes. Times are seconds since 1970.
 """
@@ -8,24 +8,24 @@ import msgspec
 
 
 class ResourceUsage(msgspec.Struct, frozen=True, gc=False):
-    """How much of one resource a node used over a while."""
+    """Usage of one resource on a node over the window."""
 
     mean: float
     deviation: float = 0.0
-    """The standard deviation of the use, not of a counter of it."""
+    """Standard deviation of the usage, not of a usage counter."""
     forecast: float | None = None
-    """What is expected for the near future."""
+    """Expected usage in the near future."""
 
 
 class NodeUsage(msgspec.Struct, frozen=True, gc=False):
-    """What one node was used for; a resource that was not measured is left out."""
+    """Usage of one node; a resource that was not measured is None."""
 
     node: str
     cpu: ResourceUsage | None = None
     memory: ResourceUsage | None = None
     since: float = 0.0
-    """When the window begins that was measured."""
+    """Start of the measured window."""
     until: float = 0.0
-    """When it ends."""
+    """End of the measured window."""
     renews_within: float = 0.0
-    """Another measurement is promised within so many seconds; 0: nothing is promised, and this one holds."""
+    """Seconds within which another measurement follows; 0: this one is valid until it is replaced."""

@@ -1,12 +1,12 @@
 """
-Plain data, as YAML and JSON hold it: what unquoted text stands for, and how values, paths and counts are shown to people.
+Plain data of YAML and JSON: the value of unquoted text, and the display of values, paths and counts in messages.
 
-Unquoted text stands for what Kubernetes makes of it, less the readings that surprise:
+Unquoted text has the value that Kubernetes gives it, except for readings that surprise:
 
-    yes no on off true false    true or false, as YAML 1.1 has it, and kubectl too
+    yes no on off true false    true or false, as in YAML 1.1 and kubectl
     12  -3  1_000  0x1F  0b11   whole numbers
-    1.5  1e9  .inf  .nan        numbers; unlike PyYAML's own reading, an exponent needs neither point nor sign
-    017  0o17  1:30             text: versions of YAML disagree on what they are (15 or 17, 90 or a time)
+    1.5  1e9  .inf  .nan        numbers; unlike in PyYAML, an exponent needs neither point nor sign
+    017  0o17  1:30             text: versions of YAML disagree on their value (15 or 17, 90 or a time)
     2024-05-01                  text: dates are never built
 """
 
@@ -16,10 +16,10 @@ from typing import Final, TypeAlias
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 Path: TypeAlias = tuple[str | int, ...]
-"""Steps from the root of a document: names of fields and positions in lists."""
+"""Steps from the root of a document: field names and list positions."""
 
 MAX_DIGITS: Final = 256
-"""The longest whole number read; as whatever is shorter fits a float, even in hexadecimal, none overflows later."""
+"""Longest whole number that is accepted. Any shorter one fits a float, even in hexadecimal, so none overflows later."""
 MOST_SHOWN: Final = 60
 
 _NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -35,7 +35,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
 
 def scalar(text: str) -> bool | int | float | str | None:
-    """Say what unquoted text stands for. Raises ValueError for a number that cannot be held."""
+    """Return the value of unquoted text. Raises ValueError for a number that is too large."""
     if text in _NOTHING:
         return None
     if text in _TRUE or text in _FALSE:
@@ -55,18 +55,18 @@ def scalar(text: str) -> bool | int | float | str | None:
 
 
 def cut(text: str) -> str:
-    """Cut text that is too long for a message, and leave out who somebody is in an address, and by which password."""
+    """Truncate text that is too long for a message, and remove credentials from URLs."""
     text = _CREDENTIALS.sub("://…@", text) if "@" in text else text
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
 
 
 def shown(value: object) -> str:
-    """Show a value in a message: text in quotes, on one line, cut if it is long."""
+    """Format a value for a message: text in quotes, on one line, truncated if it is long."""
     return repr(cut(value)) if isinstance(value, str) else cut(str(value))
 
 
 def written_path(path: Path) -> str:
-    """Write a path as a person would: ``pods[2].labels['app/name']``."""
+    """Format a path as a user would write it: ``pods[2].labels['app/name']``."""
     steps = (f".{step}" if isinstance(step, str) and _NAME.fullmatch(step) else f"[{shown(step)}]" for step in path)
     return "".join(steps).removeprefix(".")
 

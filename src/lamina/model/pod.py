@@ -1,4 +1,4 @@
-"""Pods as the scheduler sees them: who they are, what they ask for, where they may go."""
+"""Pods as the scheduler sees them: identity, resource requests, and constraints on nodes."""
 
 from typing import Final, NewType
 
@@ -33,13 +33,13 @@ class Container(msgspec.Struct, frozen=True, gc=False):
     requests: Amounts = ()
     name: str = ""
     sidecar: bool = False
-    """An init container that keeps running (``restartPolicy: Always``)."""
+    """Whether it is an init container that keeps running (``restartPolicy: Always``)."""
     limits: Amounts = ()
-    """What it may use at most, of what it says so."""
+    """Resource limits; resources without a limit are omitted."""
 
 
 class Owner(msgspec.Struct, frozen=True, gc=False):
-    """The controller a pod belongs to."""
+    """The controller that owns a pod."""
 
     kind: str
     name: str
@@ -47,7 +47,7 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
 
 
 class HostPort(msgspec.Struct, frozen=True, gc=False):
-    """A port of the node that a container wants for itself; what is left out has upstream's defaults."""
+    """A port of the node that a container reserves; omitted fields have upstream's defaults."""
 
     port: int
     protocol: str = TCP
@@ -55,7 +55,7 @@ class HostPort(msgspec.Struct, frozen=True, gc=False):
 
 
 class PreferredNodes(msgspec.Struct, frozen=True, gc=False):
-    """Nodes a pod would rather have, and how much that is worth to it."""
+    """A preferred node affinity term and its weight."""
 
     weight: int
     term: NodeSelectorTerm
@@ -63,25 +63,25 @@ class PreferredNodes(msgspec.Struct, frozen=True, gc=False):
 
 class PodTerm(msgspec.Struct, frozen=True, gc=False):
     """
-    Other pods, and how near they are meant: within one domain of a topology.
+    A pod affinity term: a set of other pods, and the topology domain within which they count.
 
-    Which namespaces they are in: those named and those *namespace_selector* matches; where neither is given, that of the
-    pod whose term it is.
+    The namespaces are those named and those that *namespace_selector* matches; where neither is given, the namespace of
+    the pod that has the term.
     """
 
     topology_key: str
     selector: LabelSelector | None = None
-    """None selects no pod, an empty selector matches every one."""
+    """None selects no pod; an empty selector matches every pod."""
     namespaces: tuple[str, ...] = ()
     namespace_selector: LabelSelector | None = None
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
     """
-    How unevenly pods may be spread over the domains of a topology.
+    A topology spread constraint: the largest allowed skew of pods over the domains of a topology.
 
-    The domains are the values of the label *topology_key* of nodes, and *selector* says which pods of the namespace are
-    counted. What is left out has the API server's defaults.
+    The domains are the values of the node label *topology_key*; *selector* selects the pods of the namespace to count.
+    Omitted fields have the API server's defaults.
     """
 
     max_skew: int
@@ -89,13 +89,13 @@ class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
     when_unsatisfiable: str = DO_NOT_SCHEDULE
     """`DO_NOT_SCHEDULE` or `SCHEDULE_ANYWAY`."""
     selector: LabelSelector | None = None
-    """None selects no pod, an empty selector matches every one."""
+    """None selects no pod; an empty selector matches every pod."""
     min_domains: int | None = None
-    """With fewer domains than this, the emptiest one counts as having no pod."""
+    """With fewer domains than this, the global minimum is 0 pods."""
     node_affinity_policy: str = HONOR
-    """Whether nodes that the pod's node selector and affinity leave out are left out of the domains as well."""
+    """Whether nodes that the pod's node selector and affinity exclude are also excluded from the domains."""
     node_taints_policy: str = IGNORE
-    """The same for nodes with taints the pod does not tolerate."""
+    """The same for nodes with taints that the pod does not tolerate."""
     match_label_keys: tuple[str, ...] = ()
     """Only pods with the same values of these labels as the pod itself are counted."""
 
@@ -104,11 +104,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """
     A pod.
 
-    ``requests`` is what filters count and ``scoring_requests`` what rankings count; both are derived from the
-    containers once, by `total_requests`, because every cycle needs them. For a pod that is being resized they are what it
-    takes of its node until the resize is done, and can differ from what its containers ask for.
+    Filters use ``requests``, scores use ``scoring_requests``. `total_requests` derives both from the containers once,
+    because every cycle needs them. While a pod is being resized, both are what the pod occupies on its node until the
+    resize is done. They can then differ from the requests of its containers.
 
-    Times are seconds since 1970 (in a simulation: since its start), and 0 where they are not known.
+    Times are seconds since 1970 (in a simulation: since its start), and 0 where they are unknown.
     """
 
     uid: PodUid
@@ -118,11 +118,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     init_containers: tuple[Container, ...] = ()
     image_volumes: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
-    """Every image the pod needs, in the order a kubelet meets them; one entry for each use. Derived."""
+    """Every image that the pod needs, in the order in which the kubelet pulls them; one entry per use. Derived."""
     requests: Amounts = ()
     scoring_requests: Amounts = ()
     limits: Amounts = ()
-    """What it may use at most, requests standing in for limits that nobody set (`total_limits`); none: its requests."""
+    """Resource limits; requests stand in for missing limits (`total_limits`). Empty: the same as the requests."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     priority: int = 0
@@ -133,46 +133,46 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     required_nodes: NodeSelector | None = None
     preferred_nodes: tuple[PreferredNodes, ...] = ()
     repels: tuple[PodTerm, ...] = ()
-    """Pods that must not come near it: its required anti-affinity."""
+    """Required anti-affinity terms: pods that must not be in the same domain."""
     host_ports: tuple[HostPort, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     gates: tuple[str, ...] = ()
     pull_secrets: tuple[str, ...] = ()
-    """Secrets of its namespace with which its images are pulled."""
+    """Secrets of its namespace for pulling its images."""
     unmet: tuple[str, ...] = ()
-    """What it asks for and Lamina cannot do yet, in words; it is not placed as if it had not asked."""
+    """Requirements that Lamina does not support yet, in words. Such a pod is not scheduled."""
     ignored: tuple[str, ...] = ()
-    """What it would like and Lamina pays no attention to yet, in words."""
+    """Preferences that Lamina does not support yet, in words. They are ignored."""
     owner: Owner | None = None
     created_at: float = 0.0
     bound_at: float = 0.0
-    """When it got its node, if that is known."""
+    """When it was bound, if known."""
     started: bool = False
-    """Its containers run: every image it needs is on its node."""
+    """Whether its containers run: every image that it needs is on its node."""
     started_at: float = 0.0
-    """Since when, if it runs and somebody says so: when its node took it on, before its images were pulled."""
+    """For a running pod, when the kubelet accepted it (before it pulled images), if known."""
     ready: bool = False
-    """Its containers run and pass their readiness probes."""
+    """Whether its containers run and pass their readiness probes."""
     ready_at: float = 0.0
-    """Since when, if it is ready and that is known."""
+    """For a ready pod, since when, if known."""
     finished: bool = False
-    """Its containers ended and do not run again."""
+    """Whether its containers ended and will not run again."""
     failed: bool = False
-    """It finished, and badly."""
+    """Whether it finished with an error."""
     ended_at: float = 0.0
-    """When its last container ended, if it finished and that is known."""
+    """For a finished pod, when its last container ended, if known."""
     deleting: bool = False
     deleting_since: float = 0.0
-    """When its deletion began, if that is known: a grace period before the time by which it has to be gone."""
+    """When its deletion began, if known: the deletion deadline minus the grace period."""
 
     @property
     def key(self) -> str:
-        """``namespace/name``, as people and events call it."""
+        """``namespace/name``, as in messages and events."""
         return f"{self.namespace}/{self.name}"
 
     def __post_init__(self) -> None:
-        """List the images once: every plugin that looks at them would have to do it again for every pod."""
+        """List the images once, because many plugins need them for every pod."""
         images = tuple([container.image for container in self.containers])
         if self.init_containers or self.image_volumes:
             images = (*[container.image for container in self.init_containers], *images, *self.image_volumes)
@@ -185,7 +185,7 @@ def total_requests(
     pod_level: Amounts = (),
     overhead: Amounts = (),
 ) -> tuple[Amounts, Amounts]:
-    """Return what a pod requests, and the same with the amounts upstream assumes for containers that ask nothing."""
+    """Return a pod's requests, and the same with the amounts that upstream assumes for containers without requests."""
     asked = resources.pod_total(
         (container.requests for container in containers),
         ((container.requests, container.sidecar) for container in init_containers),
@@ -193,8 +193,11 @@ def total_requests(
         overhead,
     )
     ranked = resources.pod_total(
-        (resources.filled(container.requests, resources.UNASKED) for container in containers),
-        ((resources.filled(container.requests, resources.UNASKED), container.sidecar) for container in init_containers),
+        (resources.filled(container.requests, resources.DEFAULT_REQUESTS) for container in containers),
+        (
+            (resources.filled(container.requests, resources.DEFAULT_REQUESTS), container.sidecar)
+            for container in init_containers
+        ),
         pod_level,
         overhead,
     )
@@ -207,7 +210,7 @@ def total_limits(
     pod_level: Amounts = (),
     overhead: Amounts = (),
 ) -> Amounts:
-    """Return what a pod may use at most: no less than its requests, which stand in for limits that nobody set."""
+    """Return a pod's limits: never below its requests, which stand in for missing limits."""
     return resources.pod_total(
         (resources.at_least(container.requests, container.limits) for container in containers),
         (

@@ -5,10 +5,9 @@ Kubernetes quantities as exact integers.
     digits   := at least one of 0-9, with at most one point
     suffix   := n u m k M G T P E | Ki Mi Gi Ti Pi Ei | e exponent | E exponent
 
-Read by whatever takes in pods and nodes; written by whatever shows them. No floating point takes part: a fraction that
-does not fit the unit is rounded away from zero, so that whoever asks for a little gets a little. Amounts beyond 64 bits
-stop at the largest number that fits; upstream stops there for whole units with a binary suffix and overflows in the
-other cases, which is no answer to schedule by.
+Calculations use no floating point. A fraction that does not fit the unit is rounded away from zero, so that a small
+request never becomes 0. Amounts beyond 64 bits are clamped to the largest number that fits. Upstream clamps whole units
+with a binary suffix too, but overflows in the other cases, which would give wrong schedules.
 """
 
 import reprlib
@@ -18,16 +17,16 @@ from typing import Final
 from lamina.model.errors import LaminaError
 
 MAX_LENGTH: Final = 128
-"""Longest text that is looked at."""
+"""Longest text that is parsed."""
 LARGEST: Final = 2**63 - 1
-"""Where amounts stop, in either direction."""
+"""Amounts are clamped to this in both directions."""
 
 _DIGITS: Final = "0123456789"
 _TENS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _TWOS: Final = {"Ei": 60, "Pi": 50, "Ti": 40, "Gi": 30, "Mi": 20, "Ki": 10}
 _HUMAN_UNITS: Final = ("kB", "MB", "GB", "TB", "PB", "EB")
 
-# With at most MAX_LENGTH digits, a power of ten beyond this one decides the answer alone: one unit, or LARGEST.
+# With at most MAX_LENGTH digits, a power of ten beyond this one alone determines the result: one unit, or LARGEST.
 _FURTHEST_EXPONENT: Final = 1000
 
 _QUOTE: Final = reprlib.Repr()
@@ -35,7 +34,7 @@ _QUOTE.maxstring = 60
 
 
 class QuantityError(ValueError, LaminaError):
-    """Something that is not a quantity; *problem* says why."""
+    """Text that is not a quantity; *problem* gives the reason."""
 
     def __init__(self, text: str, problem: str) -> None:
         super().__init__(text, problem)
@@ -46,16 +45,16 @@ class QuantityError(ValueError, LaminaError):
 
 
 def milli(value: str | float) -> int:
-    """Read a quantity in thousandths, rounded away from zero: ``"0.1"`` is 100."""
+    """Return a quantity in thousandths, rounded away from zero: ``"0.1"`` is 100."""
     return _scaled(value, 3)
 
 
 def whole(value: str | float) -> int:
-    """Read a quantity in whole units, rounded away from zero: ``"1.5Ki"`` is 1536, ``"1m"`` is 1."""
+    """Return a quantity in whole units, rounded away from zero: ``"1.5Ki"`` is 1536, ``"1m"`` is 1."""
     return _scaled(value, 0)
 
 
-# Typed, because 1, 1.0 and True are one key otherwise, and the last of them is an error.
+# Typed, because 1, 1.0 and True would otherwise be one key, and True is an error.
 @lru_cache(maxsize=4096, typed=True)
 def _scaled(value: str | float, places: int) -> int:
     negative, mantissa, tens, twos = _parts(value)
@@ -68,12 +67,12 @@ def _scaled(value: str | float, places: int) -> int:
 
 
 def _parts(value: str | float) -> tuple[bool, int, int, int]:
-    """Take a quantity apart into its sign and ``mantissa * 10**tens * 2**twos``."""
+    """Split a quantity into its sign and ``mantissa * 10**tens * 2**twos``."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QuantityError(str(value), "it is neither text nor a number")
     if isinstance(value, int):
         return value < 0, abs(value), 0, 0
-    # The shortest text that reads back as this float is what somebody wrote in the file it came from.
+    # The shortest text that reads back as this float is the text in the file it came from.
     text = value if isinstance(value, str) else repr(value)
     if len(text) > MAX_LENGTH:
         raise QuantityError(text, f"it is longer than {MAX_LENGTH} characters")
@@ -90,7 +89,7 @@ def _parts(value: str | float) -> tuple[bool, int, int, int]:
 
 
 def _powers(text: str, suffix: str) -> tuple[int, int]:
-    """Say which power of ten and which power of two a suffix stands for."""
+    """Return the power of ten and the power of two of a suffix."""
     if suffix in _TENS:
         return _TENS[suffix], 0
     if suffix in _TWOS:
@@ -105,12 +104,12 @@ def _powers(text: str, suffix: str) -> tuple[int, int]:
 
 
 def format_milli(thousandths: int) -> str:
-    """Write thousandths the way the API server does: ``1500m``, ``2``."""
+    """Format thousandths as the API server does: ``1500m``, ``2``."""
     return f"{thousandths}m" if thousandths % 1000 else str(thousandths // 1000)
 
 
 def format_bytes(size: int) -> str:
-    """Write bytes exactly, with the largest binary suffix that leaves no fraction: ``512Mi``, ``1000``."""
+    """Format bytes exactly, with the largest binary suffix that leaves no fraction: ``512Mi``, ``1000``."""
     for suffix, bits in _TWOS.items():
         if size and size % (1 << bits) == 0:
             return f"{size >> bits}{suffix}"
@@ -118,7 +117,7 @@ def format_bytes(size: int) -> str:
 
 
 def human_bytes(size: int) -> str:
-    """Write bytes for people, in decimal units and two or three digits: ``771 kB``, ``1.9 GB``."""
+    """Format bytes for display, in decimal units and two or three digits: ``771 kB``, ``1.9 GB``."""
     sign, size = "-" if size < 0 else "", abs(size)
     text = f"{size} B"
     unit_size = 1

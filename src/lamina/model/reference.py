@@ -1,14 +1,14 @@
 """
-Image references: the names people write in pod specs, made comparable.
+Image references: the names in pod specs, made comparable.
 
     reference  := [registry "/"] repository [":" tag] ["@" digest]
     registry   := host [":" port]          host: DNS name, IPv4 address, or IPv6 address in square brackets
     repository := component {"/" component}
     component  := words of a-z 0-9, joined by one of  .  _  __  or by dashes
 
-The grammar is the one of the distribution project, which runtimes use. What comes before the first slash is a registry
-when it contains a dot, a colon or an upper-case letter, or is ``localhost``; otherwise the image is on Docker Hub. Each
-character is looked at a fixed number of times, because references come from whoever may create a pod.
+The grammar is that of the distribution project, which runtimes use. The text before the first slash is a registry when
+it contains a dot, a colon or an upper-case letter, or is ``localhost``; otherwise the image is on Docker Hub. Parsing
+takes linear time, because any user who can create a pod can choose the text.
 """
 
 import reprlib
@@ -22,7 +22,7 @@ from lamina.model.digest import Digest, DigestError, parse_digest
 from lamina.model.errors import LaminaError
 
 MAX_LENGTH: Final = 4096
-"""Longest text that is looked at."""
+"""Longest text that is parsed."""
 MAX_REPOSITORY_LENGTH: Final = 255
 MAX_TAG_LENGTH: Final = 128
 
@@ -41,7 +41,7 @@ _QUOTE.maxstring = 120
 
 
 class ReferenceFormatError(ValueError, LaminaError):
-    """Text that cannot name an image; *problem* says why and what to write instead."""
+    """Text that is not an image reference; *problem* gives the reason and what to write instead."""
 
     def __init__(self, text: str, problem: str) -> None:
         super().__init__(text, problem)
@@ -52,7 +52,7 @@ class ReferenceFormatError(ValueError, LaminaError):
 
 
 class ImageReference(msgspec.Struct, frozen=True, gc=False):
-    """A reference with everything spelled out; get one from `parse_reference`."""
+    """A reference with all defaults filled in; `parse_reference` returns one."""
 
     registry: str
     repository: str
@@ -61,18 +61,18 @@ class ImageReference(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def name(self) -> str:
-        """Registry and repository: where the image is kept, whichever version of it."""
+        """Registry and repository, without tag and digest."""
         return f"{self.registry}/{self.repository}"
 
     @property
     def familiar(self) -> str:
-        """The shortest text that still means the same: ``nginx:1.27``."""
+        """The shortest equivalent text: ``nginx:1.27``."""
         if self.registry != DOCKER_HUB:
             return str(self)
         owner, _, rest = self.repository.partition("/")
         if owner == _OFFICIAL and "/" not in rest:
             return rest + self._version
-        # Without "docker.io/" in front, an owner like this would be taken for a registry.
+        # Without "docker.io/" in front, this owner would be read as a registry.
         return str(self) if _names_a_registry(owner) else self.repository + self._version
 
     @property
@@ -86,11 +86,11 @@ class ImageReference(msgspec.Struct, frozen=True, gc=False):
 
 def parse_reference(text: str) -> ImageReference:
     """
-    Read a reference and spell out what it leaves unsaid.
+    Parse a reference and fill in its defaults. Raises ReferenceFormatError.
 
-    Without a tag and a digest the tag is ``latest``; a digest alone gets no tag, because it needs none.
+    Without a tag and a digest, the tag is ``latest``. A reference with only a digest gets no tag.
     """
-    _refuse_the_hopeless(text)
+    _reject_obvious_errors(text)
     registry, path = _split_registry(text)
     name_and_tag, at, digest_text = path.partition("@")
     repository, colon, tag = name_and_tag.partition(":")
@@ -107,7 +107,7 @@ def parse_reference(text: str) -> ImageReference:
 
 
 def is_reference(text: str) -> bool:
-    """Whether text names an image."""
+    """Return whether text is an image reference."""
     try:
         parse_reference(text)
     except ReferenceFormatError:
@@ -117,15 +117,15 @@ def is_reference(text: str) -> bool:
 
 def locality_name(name: str) -> str:
     """
-    Return what kube-scheduler's ImageLocality looks an image up by.
+    Return the name by which kube-scheduler's ImageLocality looks up an image.
 
-    It only adds a missing tag and knows nothing of Docker Hub's short names; being right where upstream is not would
-    give other scores than upstream's.
+    It only adds a missing tag and does not expand Docker Hub's short names. Expanding them would give other scores than
+    upstream's.
     """
     return name if name.rfind(":") > name.rfind("/") else f"{name}:{DEFAULT_TAG}"
 
 
-def _refuse_the_hopeless(text: str) -> None:
+def _reject_obvious_errors(text: str) -> None:
     if not text:
         raise ReferenceFormatError(text, "it is empty; write for example nginx:1.27")
     if len(text) > MAX_LENGTH:

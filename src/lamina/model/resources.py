@@ -1,8 +1,8 @@
 """
-Amounts of compute resources, as exact integers: cpu in thousandths, everything else in whole units.
+Amounts of compute resources as exact integers: cpu in thousandths, everything else in whole units.
 
-A set of amounts is a sorted tuple of pairs, so that it can be compared, hashed and used as part of a pod's shape.
-How requests of containers add up to the request of a pod follows the Kubernetes API rule for sidecars.
+A set of amounts is a sorted tuple of pairs, so that it can be compared, hashed and used as part of a pod's shape. The
+requests of containers are combined by the Kubernetes API rule for sidecars.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,25 +17,25 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 HUGE_PAGES: Final = "hugepages-"
 
-# What a container that asks for nothing counts for when nodes are ranked (never when they are filtered).
-# The numbers are upstream's (pkg/scheduler/util/pod_resources.go).
-UNASKED: Final = ((CPU, 100), (MEMORY, 200 * 1024 * 1024))
+# Requests assumed for a container without requests when nodes are scored (never when they are filtered). The numbers
+# are upstream's (pkg/scheduler/util/pod_resources.go).
+DEFAULT_REQUESTS: Final = ((CPU, 100), (MEMORY, 200 * 1024 * 1024))
 
 Amounts = tuple[tuple[str, int], ...]
 
 
 def amount(resource: str, value: str | float) -> int:
-    """Read one amount in the unit this resource is counted in."""
+    """Parse one amount in the unit of this resource."""
     return quantity.milli(value) if resource == CPU else quantity.whole(value)
 
 
 def amounts(values: Mapping[str, str | float]) -> Amounts:
-    """Read a Kubernetes resource list."""
+    """Parse a Kubernetes resource list."""
     return tuple(sorted((name, amount(name, value)) for name, value in values.items()))
 
 
 def add(*sets: Amounts) -> Amounts:
-    """Add resource by resource."""
+    """Return the sum, resource by resource."""
     total: dict[str, int] = {}
     for one in sets:
         for name, value in one:
@@ -44,7 +44,7 @@ def add(*sets: Amounts) -> Amounts:
 
 
 def at_least(first: Amounts, second: Amounts) -> Amounts:
-    """Take the larger of the two, resource by resource."""
+    """Return the larger amount, resource by resource."""
     largest = dict(first)
     for name, value in second:
         largest[name] = max(largest.get(name, value), value)
@@ -52,7 +52,7 @@ def at_least(first: Amounts, second: Amounts) -> Amounts:
 
 
 def filled(asked: Amounts, defaults: Amounts) -> Amounts:
-    """Fill in what was not asked for."""
+    """Return *asked* with missing resources taken from *defaults*."""
     return tuple(sorted({**dict(defaults), **dict(asked)}.items()))
 
 
@@ -63,12 +63,12 @@ def pod_total(
     overhead: Amounts = (),
 ) -> Amounts:
     """
-    Say what a pod needs in all.
+    Return the total of a pod.
 
     *init* lists init containers in order with whether each is a sidecar (keeps running). An ordinary init container
-    runs beside the sidecars started before it, so the pod needs the larger of that peak and of everything that runs
-    in the end. Amounts given for the pod as a whole replace what its containers add up to (the API allows that for
-    cpu, memory and huge pages only); overhead comes on top.
+    runs beside the sidecars started before it. The pod therefore needs the larger of that peak and the sum of all
+    containers that keep running. Amounts for the whole pod replace the sum of its containers (the API allows that for
+    cpu, memory and huge pages only). Overhead is added.
     """
     replacing = tuple(one for one in pod_level if one[0] in (CPU, MEMORY) or one[0].startswith(HUGE_PAGES))
     running = add(*containers)
@@ -82,5 +82,5 @@ def pod_total(
         else:
             peak = at_least(peak, add(asked, sidecars))
     total = add(filled(replacing, at_least(running, peak)), overhead)
-    # As one amount is bounded, so is their sum: no encoding has to carry more than 64 bits.
+    # Clamped like a single amount, so that no encoding needs more than 64 bits.
     return tuple([(name, min(value, LARGEST)) for name, value in total])

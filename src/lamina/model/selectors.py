@@ -1,10 +1,9 @@
 """
-Selectors: which labels, and for nodes also which name, an object must have.
+Selectors: conditions on the labels of an object, and for nodes also on the name.
 
-A requirement that the API server would refuse (an unknown operator, ``In`` without values, a value that no label can
-have) matches nothing, whatever its operator says; upstream treats such a term as not matching, too. There is no
-selector for "nothing was given": callers hold None for it, which matches nothing, while an empty `LabelSelector`
-matches everything.
+A requirement that the API server would reject never matches: an unknown operator, ``In`` without values, a value that
+no label can have. Upstream also treats such a term as not matching. Callers use None for "no selector given", which
+matches nothing, while an empty `LabelSelector` matches everything.
 """
 
 import string
@@ -22,7 +21,7 @@ GT: Final = "Gt"
 LT: Final = "Lt"
 
 NAME_FIELD: Final = "metadata.name"
-"""The one field of a node that can be selected by."""
+"""The only node field that a selector can use."""
 
 _ALPHANUMERIC: Final = string.ascii_letters + string.digits
 _LOWER_ALPHANUMERIC: Final = string.ascii_lowercase + string.digits
@@ -39,7 +38,7 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether *labels* meet the condition; ``NotIn`` and ``DoesNotExist`` are met by a missing label."""
+        """Return whether *labels* meet the condition; ``NotIn`` and ``DoesNotExist`` are met by a missing label."""
         held = labels.get(self.key)
         if self.operator == IN:
             met = held in self.values
@@ -51,7 +50,7 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
             met = held is None
         else:
             met = held is not None and self._compares(held)
-        # Last, because most requirements are well-formed and most labels do not match.
+        # Checked last, because most requirements are well-formed and most labels do not match.
         return met and _well_formed(self)
 
     def _compares(self, held: str) -> bool:
@@ -64,26 +63,26 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
 
 
 class LabelSelector(msgspec.Struct, frozen=True, gc=False):
-    """All labels and all expressions must match; without any, everything does."""
+    """Labels and expressions that must all match; without any, everything matches."""
 
     match_labels: tuple[tuple[str, str], ...] = ()
     expressions: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether an object with *labels* is selected; ``Gt`` and ``Lt`` are for nodes only and select nothing."""
+        """Return whether an object with *labels* is selected; ``Gt`` and ``Lt``, which are for nodes, select none."""
         return all(labels.get(key) == value for key, value in self.match_labels) and all(
             requirement.operator not in (GT, LT) and requirement.matches(labels) for requirement in self.expressions
         )
 
 
 class NodeSelectorTerm(msgspec.Struct, frozen=True, gc=False):
-    """Expressions on a node's labels and fields, all of which must match; without any, nothing does."""
+    """Expressions on a node's labels and fields that must all match; without any, nothing matches."""
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str], node_name: str = "") -> bool:
-        """Say whether the node *node_name* with *labels* meets the whole term."""
+        """Return whether the node *node_name* with *labels* meets the whole term."""
         if not self.expressions and not self.fields:
             return False
         return all(requirement.matches(labels) for requirement in self.expressions) and all(
@@ -91,7 +90,7 @@ class NodeSelectorTerm(msgspec.Struct, frozen=True, gc=False):
         )
 
     def malformed(self) -> Requirement | None:
-        """Return the first requirement that the API server would refuse; None when there is none."""
+        """Return the first requirement that the API server would reject, or None."""
         for requirement in self.expressions:
             if not _well_formed(requirement) or not _comparable(requirement):
                 return requirement
@@ -99,12 +98,12 @@ class NodeSelectorTerm(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeSelector(msgspec.Struct, frozen=True, gc=False):
-    """Terms of which one must match; without any, nothing does."""
+    """Terms of which one must match; without any, nothing matches."""
 
     terms: tuple[NodeSelectorTerm, ...] = ()
 
     def matches(self, labels: Mapping[str, str], node_name: str = "") -> bool:
-        """Say whether the node *node_name* with *labels* is selected."""
+        """Return whether the node *node_name* with *labels* is selected."""
         return any(term.matches(labels, node_name) for term in self.terms)
 
 
@@ -119,18 +118,18 @@ def _comparable(requirement: Requirement) -> bool:
 def _field_matches(requirement: Requirement, node_name: str) -> bool:
     if not _field_well_formed(requirement):
         return False
-    # Upstream passes over fields when it is asked about a node that has no name yet.
+    # Upstream ignores fields for a node that has no name yet.
     if not node_name:
         return True
-    # A field that cannot be selected by reads as empty text, as upstream has it.
+    # As in upstream, a field that cannot be selected reads as empty text.
     held = node_name if requirement.key == NAME_FIELD else ""
     return (held == requirement.values[0]) == (requirement.operator == IN)
 
 
-# Nodes by the thousand are held against the requirements of one pod.
+# Cached, because the requirements of one pod are checked against thousands of nodes.
 @lru_cache(maxsize=4096)
 def _well_formed(requirement: Requirement) -> bool:
-    """Say whether the API server would take this as a condition on labels."""
+    """Return whether the API server would accept this as a condition on labels."""
     counts = {
         IN: len(requirement.values) > 0,
         NOT_IN: len(requirement.values) > 0,
@@ -147,7 +146,7 @@ def _well_formed(requirement: Requirement) -> bool:
 
 
 def is_label_key(key: str) -> bool:
-    """Say whether an object can have a label of this name."""
+    """Return whether the API server accepts this label key."""
     prefix, slash, name = key.rpartition("/")
     return _is_label_word(name) and (not slash or _is_subdomain(prefix))
 
@@ -169,7 +168,7 @@ def _is_subdomain(text: str) -> bool:
 
 
 def _integer(text: str) -> int | None:
-    """Read a 64-bit decimal integer; None for anything else."""
+    """Parse a 64-bit decimal integer; return None for anything else."""
     digits = text[1:] if text.startswith(("+", "-")) else text
     if not digits or len(digits) > _MAX_LABEL or digits.strip(string.digits):
         return None

@@ -1,8 +1,8 @@
 """
-What a field may hold, judged for one value alone and told in words: its shape, its choices, its limits.
+Check a single value against a field's type: its shape, its choices and its limits, with messages for the user.
 
-Works on the descriptions of `msgspec.inspect`. Called by `lamina.model.conversion`, which knows the places; what is inside
-a list or a mapping is not looked at here.
+Works on the descriptions of `msgspec.inspect`. `lamina.model.conversion` calls it and adds the positions; the content
+of a list or a mapping is not checked here.
 """
 
 import math
@@ -27,17 +27,17 @@ _SHAPES: Final[tuple[tuple[type[inspect.Type], str, tuple[type, ...]], ...]] = (
     (inspect.DictType, "a mapping", (dict,)),
     (inspect.StructType, "a mapping", (dict,)),
 )
-"""A kind, how a person calls it, and what plain data holds then."""
+"""A kind, its name in messages, and the Python types of its plain data."""
 
 
 def choices(kind: inspect.LiteralType | inspect.EnumType) -> tuple[object, ...]:
-    """List the values that are allowed."""
+    """Return the values that are allowed."""
     return kind.values if isinstance(kind, inspect.LiteralType) else tuple(one.value for one in kind.cls)
 
 
 def fits(kind: inspect.Type, value: Plain, *, exactly: bool = False) -> bool:
     """
-    Say whether a value has the expected shape; a kind that is not known here is left to msgspec and fits.
+    Return whether a value has the expected shape; an unknown kind fits, because msgspec checks it.
 
     A choice fits when it is of the same type as those allowed, or *exactly* when it is one of them.
     """
@@ -56,7 +56,7 @@ def fits(kind: inspect.Type, value: Plain, *, exactly: bool = False) -> bool:
 
 
 def expected(kind: inspect.Type) -> str:
-    """Call a kind by a name that a person would use."""
+    """Return the name of a kind for messages."""
     match kind:
         case inspect.Metadata():
             return expected(kind.type)
@@ -68,7 +68,7 @@ def expected(kind: inspect.Type) -> str:
 
 
 def found(kind: inspect.Type, value: Plain, written: str) -> str:
-    """Describe a value that does not fit, *written* so in the document, and how to make it fit where that is plain."""
+    """Describe a value that does not fit, *written* so in the document, and how to fix it where that is clear."""
     match value:
         case None:
             return "nothing"
@@ -81,14 +81,14 @@ def found(kind: inspect.Type, value: Plain, written: str) -> str:
             return f"text {plain.shown(value)}{'; remove the quotes' if quoted else ''}"
         case bool():
             said = str(value).lower()
-            told = said if written.lower() in ("", said) else f"{written} (which YAML reads as {said})"
+            shown_as = said if written.lower() in ("", said) else f"{written} (which YAML reads as {said})"
         case _:
-            told = f"the number {plain.cut(written or str(value))}"
+            shown_as = f"the number {plain.cut(written or str(value))}"
     if fits(kind, written or str(value), exactly=True):
-        return f"{told}; put it in quotes"
+        return f"{shown_as}; put it in quotes"
     if isinstance(value, float) and value.is_integer() and fits(kind, int(value), exactly=True):
-        return f"{told}; write {int(value)}"
-    return told
+        return f"{shown_as}; write {int(value)}"
+    return shown_as
 
 
 def _unquoted(text: str) -> Plain:
@@ -99,7 +99,7 @@ def _unquoted(text: str) -> Plain:
 
 
 def broken_limits(kind: inspect.Type, value: Plain) -> Iterator[str]:
-    """Say which of the limits that the description sets are not kept by a value that fits."""
+    """Yield a message for each limit of the description that the value violates."""
     match kind, value:
         case ((inspect.IntType() | inspect.FloatType()), (int() | float())):
             for words, limit, broken in (

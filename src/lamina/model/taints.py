@@ -1,9 +1,8 @@
 """
-Taints of nodes, and the tolerations by which pods put up with them.
+Taints of nodes and tolerations of pods.
 
-Used by the filters and rankings that look at taints, and by the one that looks at cordoned nodes. The numeric
-toleration operators (``Gt``, ``Lt``) are behind a feature gate that Kubernetes 1.36 leaves off; as there, a toleration
-that uses one of them tolerates nothing.
+The plugins for taints and for cordoned nodes use them. The numeric toleration operators (``Gt``, ``Lt``) are behind a
+feature gate that Kubernetes 1.36 leaves off; as there, a toleration that uses one of them tolerates nothing.
 """
 
 from collections.abc import Collection, Iterable
@@ -20,7 +19,7 @@ EXISTS: Final = "Exists"
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False):
-    """What a node has against pods, and what happens to those that do not tolerate it."""
+    """A node taint: pods that do not tolerate it are subject to its effect."""
 
     key: str
     value: str = ""
@@ -28,7 +27,7 @@ class Taint(msgspec.Struct, frozen=True, gc=False):
 
 
 class Toleration(msgspec.Struct, frozen=True, gc=False):
-    """What a pod puts up with; an empty *key* or *effect* stands for any."""
+    """A pod's toleration; an empty *key* or *effect* matches any."""
 
     key: str = ""
     operator: str = EQUAL
@@ -37,10 +36,10 @@ class Toleration(msgspec.Struct, frozen=True, gc=False):
 
     def tolerates(self, taint: Taint) -> bool:
         """
-        Say whether this toleration covers *taint*.
+        Return whether this toleration covers *taint*.
 
-        An operator left empty means ``Equal``. The API server refuses ``Equal`` without a key; where it comes anyway,
-        upstream lets the values decide.
+        An empty operator means ``Equal``. The API server rejects ``Equal`` without a key; if it occurs anyway, upstream
+        compares the values.
         """
         if self.effect and self.effect != taint.effect:
             return False
@@ -52,11 +51,11 @@ class Toleration(msgspec.Struct, frozen=True, gc=False):
 
 
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
-"""What a cordoned node counts as having, whether or not the taint has been put on it yet."""
+"""The taint that a cordoned node is treated as having, even before the node controller has added it."""
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Say whether any of *tolerations* covers *taint*."""
+    """Return whether any of *tolerations* covers *taint*."""
     return any(toleration.tolerates(taint) for toleration in tolerations)
 
 

@@ -1,16 +1,15 @@
 """
-YAML that a person wrote, as plain data that still knows on which line each thing stands.
+YAML written by users, as plain data with the line of each value.
 
-Whoever reads a scenario or a configuration passes the text here and the result to `lamina.model.conversion`. Nothing
-here opens a file, and nothing here knows what the fields mean. What unquoted text stands for is told in
-`lamina.model.plain`.
+Readers of scenarios and configurations pass the text here and the result to `lamina.model.conversion`. This module
+opens no file and does not know the meaning of fields. `lamina.model.plain` defines the value of unquoted text.
 
-    ends the reading       text that is not YAML, is too large, too deep, or too much once aliases are written out
-    noted, reading on      a field written twice, a name that is not text, an alias that names nothing, and what is
+    stops the reading      text that is not YAML, is too large, too deep, or too much once aliases are expanded
+    noted, reading on      a field written twice, a name that is not text, an alias without an anchor, and what is
                            not part of YAML's core: other tags, merge keys (<<)
 
-Noted mistakes travel with the document, so that a person hears of them together with those in the meaning. The text
-is read from parser events and not by PyYAML's composer, whose recursion ends the process on deep nesting.
+Noted mistakes are kept in the document, so that the user sees them together with the mistakes that `conversion` finds.
+The reader uses parser events and not PyYAML's composer, whose recursion crashes the process on deep nesting.
 """
 
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from lamina.model.plain import Path, Plain
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_NESTING: Final = 64
 MAX_NODES: Final = 200_000
-"""Names and values in one text, each alias counted as all that it stands for."""
+"""Names and values in one text, with aliases expanded."""
 
 LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -46,12 +45,12 @@ _PLAINLY: Final = (
     ("unexpected end of stream", "a quote is opened and never closed"),
     ("document start", "the data ended above this line; check the indentation"),
 )
-"""What either parser of PyYAML says, and what it means to the person."""
+"""Part of an error message of either PyYAML parser → message for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class YamlNode:
-    """One thing in a document: what it is, where it stands, what is inside."""
+    """One value of a document with its line and its children."""
 
     value: Plain
     line: int
@@ -69,17 +68,17 @@ class YamlDocument:
     source: str
     root: YamlNode
     mistakes: tuple[Mistake, ...] = ()
-    """What is wrong with it as YAML; `lamina.model.conversion` adds what is wrong with its meaning."""
+    """Mistakes in the YAML itself; `lamina.model.conversion` adds mistakes in the meaning."""
 
     @property
     def data(self) -> Plain:
-        """The content, to be read and not changed (aliases share it). Raises InputError if there are mistakes."""
+        """The content, read-only because aliases share it. Raises InputError if there are mistakes."""
         if self.mistakes:
             raise InputError(self.mistakes)
         return self.root.value
 
     def at(self, path: Path) -> YamlNode:
-        """Find a place, or the nearest one around it."""
+        """Return the node at *path*, or its nearest ancestor."""
         place = self.root
         for step in path:
             if step not in place.inside:
@@ -88,12 +87,16 @@ class YamlDocument:
         return place
 
     def line(self, path: Path) -> int:
-        """Say on which line a thing stands, or else the nearest one around it. A field stands where its name does."""
+        """
+        Return the line of the node at *path*, or of its nearest ancestor.
+
+        The line of a field is that of its name.
+        """
         return self.at(path).line
 
 
 def read_yaml(text: str, source: str) -> YamlDocument:
-    """Read the one document that *text* must hold. Empty documents around it do not count."""
+    """Return the only document of *text*; empty documents around it are ignored. Raises InputError."""
     document, *others = read_yaml_all(text, source)
     if others:
         message = "a second document starts here, and this file may hold only one; remove it, or the --- before it"
@@ -102,7 +105,7 @@ def read_yaml(text: str, source: str) -> YamlDocument:
 
 
 def read_yaml_all(text: str, source: str) -> list[YamlDocument]:
-    """Read all documents of *text*, of which there must be one at least. Empty ones are left out."""
+    """Return all documents of *text*, without empty ones. Raises InputError if there are none."""
     if len(text.encode(errors="surrogatepass")) > MAX_BYTES:
         raise InputError.one(source, f"too large; at most {MAX_BYTES // 1024**2} MiB are read")
     if strange := yaml.reader.Reader.NON_PRINTABLE.search(text):
@@ -119,7 +122,7 @@ def _foreign(tag: str) -> str:
 
 
 class _YamlReader:
-    """Builds documents from parser events; notes what can be noted, raises at what cannot."""
+    """Builds documents from parser events; notes mistakes where reading can go on, and raises otherwise."""
 
     def __init__(self, text: str, source: str) -> None:
         self.source, self.left = source, MAX_NODES
@@ -144,11 +147,11 @@ class _YamlReader:
             return next(self.events)
         except yaml.MarkedYAMLError as error:
             problem = " ".join((error.problem or error.context or "it cannot be read").split())
-            told = next((plainly for theirs, plainly in _PLAINLY if theirs in problem), problem)
+            message = next((plainly for theirs, plainly in _PLAINLY if theirs in problem), problem)
             opened, mark = error.context_mark, error.problem_mark or error.context_mark
             line = min(mark.line + 1, self.lines) if mark else 0
             since = f" (inside what begins on line {opened.line + 1})" if opened and opened.line + 1 < line else ""
-            raise self.refusal(f"not valid YAML: {told}{since}", line) from None
+            raise self.refusal(f"not valid YAML: {message}{since}", line) from None
         except (yaml.YAMLError, ValueError) as error:
             raise self.refusal(f"not valid YAML: {' '.join(str(error).split())}", 0) from None
 
@@ -159,7 +162,7 @@ class _YamlReader:
         self.mistakes.append(Mistake(self.source, message, plain.written_path(tuple(self.path)), line))
 
     def spend(self, nodes: int, height: int, line: int) -> None:
-        """Count what is about to be built against the bounds."""
+        """Count nodes and nesting against the limits. Raises InputError."""
         self.left -= nodes
         if self.left < 0:
             raise self.refusal(f"too much in it; at most {MAX_NODES} values are read, aliases written out", line)
@@ -167,7 +170,7 @@ class _YamlReader:
             raise self.refusal(f"nested too deep; at most {MAX_NESTING} levels are read", line)
 
     def place(self, event: yaml.Event) -> YamlNode:
-        """Build what begins with *event*."""
+        """Build the node that begins with *event*."""
         line = event.start_mark.line + 1 if event.start_mark else 0
         anchor = getattr(event, "anchor", None) or ""
         if isinstance(event, yaml.AliasEvent):
@@ -178,7 +181,7 @@ class _YamlReader:
         return place
 
     def alias(self, name: str, line: int) -> YamlNode:
-        """Repeat what an anchor names; what is inside keeps its own lines."""
+        """Return the node that an anchor names; its content keeps its own lines."""
         known = self.anchors.get(name)
         if known is None:
             why = "stands inside what it names" if name in self.anchors else f"has no &{name} above it"
@@ -188,7 +191,7 @@ class _YamlReader:
         return replace(known, line=line)
 
     def scalar(self, event: yaml.ScalarEvent, line: int) -> YamlNode:
-        """Read one value: quoted is text, unquoted what it looks like, tagged what the tag says."""
+        """Read one scalar: quoted is text, unquoted has the value it looks like, tagged has the type of the tag."""
         self.spend(1, 0, line)
         unquoted = event.implicit[0] and not event.tag
         if event.tag in ("!", f"{_CORE}str") or not (unquoted or event.tag):
@@ -238,7 +241,7 @@ class _YamlReader:
         return inside
 
     def name(self, key: YamlNode) -> str:
-        """Take the name of a field, which must be text."""
+        """Return the name of a field, which must be text."""
         self.path[-1] = name = key.value if isinstance(key.value, str) else key.written or "?"
         if key.height:
             self.note("the name of a field cannot be a list or a mapping", key.line)

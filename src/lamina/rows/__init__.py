@@ -1,1 +1,1 @@
-"""What everything that is kept by row shares: a journal of changed rows, and arrays that grow with the rows."""
+"""Building blocks for data with one entry per node row: a journal of changed rows, and growable arrays."""

@@ -1,14 +1,14 @@
 """
-Which rows changed since a reader last looked: what makes reading incremental.
+Journal of changed rows, which makes reading incremental.
 
-A reader remembers a position; asking again gives the rows touched since, or None when that was too long ago to tell and
-everything must be read anew.
+A reader remembers a position and asks for the rows that changed since. The result is None when the journal does not
+reach back so far; the reader must then read all rows.
 """
 
 from typing import Final
 
 KEPT: Final = 1024
-"""A reader that is further behind than this re-reads everything: cheaper than replaying, and it bounds memory."""
+"""A reader that is further behind reads all rows: that is cheaper than replaying, and it bounds memory."""
 
 
 class RowJournal:
@@ -17,15 +17,15 @@ class RowJournal:
     __slots__ = ("_first", "_kept", "_rows", "position")
 
     def __init__(self, kept: int = KEPT) -> None:
-        """Start with nothing changed; at least the last *kept* changes are remembered, and at most twice as many."""
+        """Start with no change; keep at least the last *kept* changes, and at most twice as many."""
         self._kept = kept
         self._rows: list[int] = []
         self._first = 0
         self.position = 0
-        """Where a reader that has seen everything stands."""
+        """Position of a reader that has seen all changes."""
 
     def touch(self, row: int) -> None:
-        """Note that *row* changed."""
+        """Record that *row* changed."""
         rows = self._rows
         rows.append(row)
         self.position += 1
@@ -34,7 +34,7 @@ class RowJournal:
             self._first += self._kept
 
     def since(self, position: int) -> list[int] | None:
-        """Return the rows touched since *position*, repeats included; None: too long ago."""
+        """Return the rows that changed since *position*, with repetitions; None if that is too long ago."""
         start = position - self._first
         if start < 0:
             return None

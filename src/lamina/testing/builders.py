@@ -1,4 +1,4 @@
-"""Domain objects with everything defaulted that a test does not care about."""
+"""Builders of domain objects for tests, with defaults for everything that a test does not need."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ MB = 1_000_000
 
 
 def a_digest(name: str) -> Digest:
-    """Return a digest that is the same for the same name."""
+    """Return a digest derived from *name*."""
     return Digest("sha256:" + hashlib.sha256(name.encode()).hexdigest())
 
 
@@ -70,7 +70,7 @@ def a_pod(
     started: bool = False,
     nominated: str = "",
 ) -> Pod:
-    """Build a pod; the first container carries the requests and limits. Its uid is its name."""
+    """Build a pod whose uid is its name; the first container has the requests and limits."""
     asked = {key: value for key, value in {"cpu": cpu, "memory": memory, **(more or {})}.items() if value is not None}
     names = tuple(images) or (image,)
     containers = tuple(
@@ -104,7 +104,7 @@ def a_pod(
 
 
 def an_image(name: str, layers: Mapping[str, int], platform: Platform | None = None) -> Image:
-    """Build an image from layer names and sizes; layers of the same name are the same layer everywhere."""
+    """Build an image from layer names and sizes; equal layer names give equal layers in all images."""
     return Image(
         digest=a_digest(f"manifest of {name}"),
         layers=tuple(Layer(a_digest(layer), size) for layer, size in layers.items()),

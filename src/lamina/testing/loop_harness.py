@@ -1,4 +1,4 @@
-"""A loop on a desk: profiles put together by name, commands performed at once, everything written down."""
+"""Test harness for the scheduling loop: builds profiles by plugin name, executes commands at once, records them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -31,7 +31,7 @@ DEFAULT = (
 
 
 def first(_: int) -> int:
-    """Break ties in favour of the node that came first."""
+    """Break ties in favour of the first node."""
     return 0
 
 
@@ -44,7 +44,11 @@ def a_profile(
     args: Mapping[str, PluginArgs] | None = None,
     known: PluginRegistry | None = None,
 ) -> Profile:
-    """Put plugins together, each at every point it implements; classes are registered (and so verified) first."""
+    """
+    Build a profile; each plugin runs at every extension point that it implements.
+
+    Plugin classes are registered, and thereby validated, first.
+    """
     available = known or registry(entry_points=False)
     made: list[Plugin] = []
     for plugin in plugins:
@@ -78,13 +82,13 @@ def a_loop(
 
 class LoopHarness:
     """
-    Performs what a loop asks for, at once and successfully, and keeps the log.
+    Executes the commands of a loop at once and successfully, and records them.
 
-    Bindings are confirmed in the next breath. For anything that should fail or wait, talk to `loop` directly.
+    The harness confirms a binding with the next events. Tests of failures and delays call `loop` directly.
     """
 
     def __init__(self, loop: Loop | None = None) -> None:
-        """Work with this loop, or with one that has every plugin in tree."""
+        """Use this loop, or one with the default plugins at full detail."""
         self.loop = loop or a_loop(settings=LoopSettings(detail="full"))
         self.bound: dict[str, str] = {}
         self.decisions: dict[str, Decision] = {}
@@ -93,25 +97,25 @@ class LoopHarness:
         self.commands: list[Command] = []
 
     def tell(self, *happened: Event) -> list[Command]:
-        """Feed events and perform what comes back, until nothing does."""
-        performed: list[Command] = []
+        """Feed events and execute the resulting commands, until there are none."""
+        executed: list[Command] = []
         todo: Iterable[Event] = happened
         while todo:
             commands = self.loop.feed(*todo)
-            performed.extend(commands)
-            todo = [answer for command in commands if (answer := self._perform(command)) is not None]
-        self.commands.extend(performed)
-        return performed
+            executed.extend(commands)
+            todo = [answer for command in commands if (answer := self._execute(command)) is not None]
+        self.commands.extend(executed)
+        return executed
 
     def see(self, *pods: Pod) -> list[Command]:
-        """Feed pods."""
+        """Feed added or updated pods."""
         return self.tell(*(events.PodSeen(pod) for pod in pods))
 
     def at(self, now: float) -> list[Command]:
-        """Let time pass."""
+        """Advance the time to *now*."""
         return self.tell(events.TimePassed(now))
 
-    def _perform(self, command: Command) -> Event | None:
+    def _execute(self, command: Command) -> Event | None:
         match command:
             case Bind(pod, node, decision):
                 self.bound[pod.name] = node

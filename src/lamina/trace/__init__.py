@@ -1,1 +1,1 @@
-"""What happened: the records of a run, live or simulated, and the files they are kept in."""
+"""Traces and recordings: the records of a run, live or simulated, and their file formats."""

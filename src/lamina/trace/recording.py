@@ -1,13 +1,14 @@
 """
-What a live scheduler was fed and what came of it: the format of recordings.
+Format of recordings: the inputs of a live scheduler's loop and its decisions.
 
-    Header, Part…, (Taken | Decided)…, End
+    header, part…, (taken | decided)…, end
 
-A recording begins with everything the loop knew (`SnapshotPart`: a field of the loop's snapshot, long ones in pieces), so that it
-can be replayed from its own beginning. `TakenEvents` are events, in the order the loop took them; `DecideCall` is one call that
-decided, with its limit, how ties were broken, and what came of it. The file is one zstd frame of records, each a length
-(four bytes, big-endian) and as many bytes of MessagePack: data only, because a recording may come from a stranger.
-Nothing here knows what a snapshot consists of; the room that takes snapshots does.
+A recording begins with the loop's state (`SnapshotPart`: a field of the loop's snapshot, long ones in pieces), so that
+it can be replayed without earlier data. `TakenEvents` are events, in the order in which the loop took them.
+`DecideCall` is one call that decided, with its limit, its tie-breaks and its results. The file is one zstd frame of
+records, each a length (four bytes, big-endian) and as many bytes of MessagePack. It contains data only, never code,
+because a recording may come from an untrusted source. This package does not know the content of a snapshot;
+`lamina.scheduling.loop` does.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,14 +26,14 @@ VERSION: Final = 1
 SUFFIX: Final = ".lamrec"
 
 RECORD_LIMIT: Final = 256 * 1024**2
-"""Bytes one record may take."""
+"""Largest record in bytes."""
 LENGTH_BYTES: Final = 4
 LEVEL: Final = 3
 BATCH: Final = 1024**2
 
 
 class RecordingError(LaminaError):
-    """A recording cannot be written, or what should be one cannot be read."""
+    """A recording that cannot be written, or a file that cannot be read as a recording."""
 
 
 class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True, tag="header"):
@@ -41,21 +42,21 @@ class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True, tag="header"):
     format: str = FORMAT
     version: int = VERSION
     lamina: str = ""
-    """The version of Lamina that wrote it."""
+    """The version of Lamina that wrote the recording."""
     configuration: str = ""
-    """A KubeSchedulerConfiguration as JSON, as far as decisions depend on it."""
+    """A KubeSchedulerConfiguration as JSON, reduced to what affects decisions."""
     detail: str = "brief"
     started: float = 0.0
-    """Wall-clock second at which the snapshot was taken."""
+    """Wall-clock time of the snapshot, in seconds since 1970."""
     carried: int = 0
-    """Commands of the first decision that stem from events before the snapshot; they are not compared."""
+    """Commands of the first decision that stem from events before the snapshot; a replay does not compare them."""
     exact: bool = True
     lost: tuple[str, ...] = ()
-    """If not exact: plugins that may keep books of their own, which no snapshot has."""
+    """If not exact: plugins that may keep state of their own, which a snapshot does not contain."""
 
 
 class SnapshotPart(msgspec.Struct, frozen=True, tag="part"):
-    """One field of the snapshot, or a piece of one that is a list."""
+    """One field of the snapshot, or a piece of a field that is a list."""
 
     name: str
     data: msgspec.Raw
@@ -68,21 +69,21 @@ class TakenEvents(msgspec.Struct, frozen=True, tag="taken"):
 
 
 class DecideCall(msgspec.Struct, frozen=True, tag="decided", omit_defaults=True):
-    """One call that decided."""
+    """One call of the loop that decided."""
 
     limit: int
-    """How many pods it was to decide at most; 0: all that are ready."""
+    """Largest number of pods to decide; 0: all that are ready."""
     tried: int
-    """How many it did."""
+    """Number of pods that were decided."""
     picks: tuple[int, ...] = ()
-    """How ties were broken, in this order."""
+    """Results of the tie-breaks, in order."""
     outcomes: tuple[CommandOutcome, ...] = ()
     broke: str = ""
-    """What the core raised instead of deciding; the recording ends here."""
+    """The exception that the core raised instead of deciding; the recording ends here."""
 
 
 class RecordingEnd(msgspec.Struct, frozen=True, tag="end"):
-    """The last record; a recording without it was cut short."""
+    """The last record; a recording without it is truncated."""
 
     records: int
 
@@ -95,15 +96,13 @@ ENCODER: Final = msgspec.msgpack.Encoder()
 
 
 def compressed(records: Iterable[RecordingRecord]) -> Iterator[bytes]:
-    """Yield a file, piece by piece; the `RecordingEnd` is added."""
+    """Yield the bytes of a file, piece by piece; appends the `RecordingEnd`."""
     compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compressobj()
     held = bytearray()
     for record in _ended(records):
         data = ENCODER.encode(record)
         if len(data) > RECORD_LIMIT:
-            raise RecordingError(
-                f"a record of {len(data)} bytes is too large to be written: {RECORD_LIMIT} is the most"
-            )
+            raise RecordingError(f"a record of {len(data)} bytes is too large: the limit is {RECORD_LIMIT} bytes")
         held += len(data).to_bytes(LENGTH_BYTES, "big")
         held += data
         if len(held) >= BATCH:

@@ -1,8 +1,8 @@
 """
-How a recording comes out of its file.
+Reader of recording files.
 
-As with traces, nothing in a file is believed: reading streams, stops at fixed bounds, and refuses a file that was cut short
-or altered. A file that is no recording costs a few bytes of reading.
+As with traces, the content of a file is untrusted: reading streams, stops at fixed limits, and rejects a file that is
+truncated or altered. A file that is not a recording is rejected after its first bytes.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from lamina.model.errors import InputError
-from lamina.model.plain import plural
 from lamina.trace.recording import (
     FORMAT,
     LENGTH_BYTES,
@@ -30,16 +29,16 @@ from lamina.trace.recording import (
 from lamina.trace.trace_reader import FilePosition, chunks
 
 SIZE_LIMIT: Final = 4 * 1024**3
-"""Bytes a recording may have once decompressed."""
+"""Largest recording in bytes, decompressed."""
 FIRST_LIMIT: Final = 4 * 1024**2
-"""Bytes the header may take: what is no recording is not read further."""
+"""Largest header in bytes, so that other files are rejected early."""
 
 NOT_ONE: Final = "is not a recording of Lamina; name a file that `lamina scheduler --record-dir` wrote"
 AGAIN: Final = "copy the file again"
 
 
 class RecordingPreamble(msgspec.Struct, frozen=True):
-    """As much of the header as every version has in common."""
+    """The header fields that all versions have in common."""
 
     type: str = ""
     format: str = ""
@@ -48,10 +47,10 @@ class RecordingPreamble(msgspec.Struct, frozen=True):
 
 def read_recording(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[RecordingRecord]:
     """
-    Yield the records of a recording: the `RecordingHeader`, parts of the snapshot, what happened, and the `RecordingEnd`.
+    Yield the records of a recording: header, snapshot parts, events and decisions, end.
 
-    Raise `InputError`, with one line, when the file is not a recording, is damaged or incomplete, was written by a newer
-    version, or grows beyond *size_limit* bytes when decompressed.
+    Raises InputError when the file is not a recording, is damaged or incomplete, or was written by a newer version.
+    *size_limit* is the largest decompressed size in bytes.
     """
     place = FilePosition(str(path), lines=False)
     try:
@@ -65,7 +64,7 @@ def read_recording(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[R
 
 
 def _frames(place: FilePosition, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Cut into records."""
+    """Split the data into records."""
     held = bytearray()
     limit, wanted = FIRST_LIMIT, 0
     for piece in pieces:
@@ -74,7 +73,7 @@ def _frames(place: FilePosition, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while len(held) - start >= LENGTH_BYTES:
             wanted = int.from_bytes(held[start : start + LENGTH_BYTES], "big")
             if wanted > limit:
-                raise place.refuse(NOT_ONE if limit == FIRST_LIMIT else f"has a record of {wanted} bytes; {AGAIN}")
+                raise place.error(NOT_ONE if limit == FIRST_LIMIT else f"has a record of {wanted} bytes; {AGAIN}")
             end = start + LENGTH_BYTES + wanted
             if len(held) < end:
                 break
@@ -82,34 +81,34 @@ def _frames(place: FilePosition, pieces: Iterator[bytes]) -> Iterator[bytes]:
             limit, start = RECORD_LIMIT, end
         del held[:start]
     if held:
-        raise place.refuse(NOT_ONE if limit == FIRST_LIMIT else f"was cut short in the middle of a record; {AGAIN}")
+        raise place.error(NOT_ONE if limit == FIRST_LIMIT else f"is truncated in the middle of a record; {AGAIN}")
 
 
 def _in_order(place: FilePosition, frames: Iterator[bytes]) -> Iterator[RecordingRecord]:
-    """Decode and check the order: a header, parts, what happened, an end that counted right, nothing more."""
+    """Decode the records and check their order: a header, parts, events and decisions, an end with the right count."""
     seen, last = 0, 0
     end: RecordingEnd | None = None
     for data in frames:
         if end is not None:
-            raise place.refuse(f"goes on after its end; {AGAIN}")
+            raise place.error(f"has data after its end record; {AGAIN}")
         if seen == 0:
             _check_header(place, data)
         record = _decode(place, data)
         if isinstance(record, RecordingEnd):
             if record.records != seen:
-                raise place.refuse(f"counts {plural(record.records, 'record')}, there are {seen}; {AGAIN}")
+                raise place.error(f"its end record counts {record.records} records, found {seen}; {AGAIN}")
             end = record
             continue
         stage = STAGES[type(record)]
         if stage < last or (stage == 0 and seen):
-            raise place.refuse(f"has a {record.__struct_config__.tag} record where none can be; {AGAIN}")
+            raise place.error(f"has a record of type {record.__struct_config__.tag!r} in the wrong place; {AGAIN}")
         last = stage
         seen += 1
         yield record
     if seen == 0:
-        raise place.refuse(f"is empty; {AGAIN}")
+        raise place.error(f"is empty; {AGAIN}")
     if end is None:
-        raise place.refuse(f"was cut short, its end is missing; {AGAIN}")
+        raise place.error(f"is truncated, its end record is missing; {AGAIN}")
     yield end
 
 
@@ -122,13 +121,13 @@ def _check_header(place: FilePosition, data: bytes) -> None:
     except (ValueError, RecursionError):
         preamble = RecordingPreamble()
     if preamble.type != "header" or preamble.format != FORMAT or preamble.version < 1:
-        raise place.refuse(NOT_ONE)
+        raise place.error(NOT_ONE)
     if preamble.version > VERSION:
-        raise place.refuse(f"has version {preamble.version}, this Lamina reads up to {VERSION}; use a newer Lamina")
+        raise place.error(f"has version {preamble.version}, this Lamina reads up to {VERSION}; use a newer Lamina")
 
 
 def _decode(place: FilePosition, data: bytes) -> RecordingRecord:
     try:
         return RECORD.decode(data)
     except (ValueError, RecursionError) as error:
-        raise place.refuse(f"has a record that is none ({error}); {AGAIN}") from error
+        raise place.error(f"has an invalid record ({error}); {AGAIN}") from error

@@ -1,9 +1,9 @@
 """
-How a trace comes out of its file.
+Reader of trace files.
 
-Files come from anywhere, so nothing in one is believed: reading streams, holds one line at a time and stops at fixed
-bounds, and a file that was cut short or altered is refused with the line where it shows. Whoever gets the `TraceEnd` record
-has the whole trace.
+Files may come from anywhere, so their content is untrusted. Reading streams, holds one line at a time and stops at
+fixed limits. A file that is truncated or altered is rejected with the number of the line. A reader that receives the
+`TraceEnd` record has the whole trace.
 """
 
 from collections.abc import Iterator
@@ -14,16 +14,15 @@ import msgspec
 import zstandard
 
 from lamina.model.errors import InputError
-from lamina.model.plain import plural
 from lamina.trace.trace_records import FORMAT, LINE_LIMIT, VERSION, TraceEnd, TraceHeader, TraceRecord
 
 SIZE_LIMIT: Final = 8 * 1024**3
-"""Bytes a trace may have once decompressed."""
+"""Largest trace in bytes, decompressed."""
 
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-# The most a frame may ask us to remember while decompressing it: what the zstd program itself allows without a flag.
+# Largest window that a frame may request: the default limit of the zstd program.
 WINDOW_LIMIT: Final = 128 * 1024**2
-# Four bytes of zstd can stand for 128 KiB, so this much input becomes at most 16 MiB at once.
+# Four bytes of zstd can expand to 128 KiB, so one chunk of input becomes at most 16 MiB.
 COMPRESSED_CHUNK: Final = 512
 PLAIN_CHUNK: Final = 256 * 1024
 
@@ -31,7 +30,7 @@ RERUN: Final = "repeat the run that wrote it, or copy the file again"
 
 
 class TracePreamble(msgspec.Struct, frozen=True):
-    """As much of the first line as every version has in common."""
+    """The fields of the first line that all versions have in common."""
 
     type: str = ""
     format: str = ""
@@ -46,8 +45,8 @@ def read_trace(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[Trace
     """
     Yield the records of a trace, `TraceHeader` first and `TraceEnd` last.
 
-    Raise `InputError` when the file is not a trace, is damaged or incomplete, was written by a newer version, or grows
-    beyond *size_limit* bytes when decompressed.
+    Raises InputError when the file is not a trace, is damaged or incomplete, or was written by a newer version.
+    *size_limit* is the largest decompressed size in bytes.
     """
     place = FilePosition(str(path))
     try:
@@ -59,67 +58,65 @@ def read_trace(path: str | Path, size_limit: int = SIZE_LIMIT) -> Iterator[Trace
 
 
 class FilePosition:
-    """Where in the file we are, for whoever has to be told."""
+    """Current position in a file, for error messages."""
 
     def __init__(self, source: str, *, lines: bool = True) -> None:
         self.source = source
         self.line = 1
         self._lines = lines
 
-    def refuse(self, message: str) -> InputError:
-        """Say what is wrong here."""
+    def error(self, message: str) -> InputError:
+        """Return an error at this position."""
         return InputError.one(self.source, message, line=self.line if self._lines else 0)
 
 
 def _records(place: FilePosition, lines: Iterator[bytes]) -> Iterator[TraceRecord]:
-    """Decode and check the order: one header, anything, one end that counted right, nothing more."""
+    """Decode the records and check their order: one header, other records, one end with the right count."""
     seen = 0
     end: TraceEnd | None = None
     for line in lines:
         if end is not None:
-            raise place.refuse(f"goes on after its end; {RERUN}")
+            raise place.error(f"has data after its end record; {RERUN}")
         if seen == 0:
             _check_header(place, line)
         record = _decode(place, line)
         if isinstance(record, TraceHeader) and seen > 0:
-            raise place.refuse("a second header; keep one trace in one file")
+            raise place.error("has a second header; keep one trace in one file")
         if isinstance(record, TraceEnd):
             if record.records != seen:
-                raise place.refuse(
-                    f"counts {plural(record.records, 'record')} before this one, there are {seen}; {RERUN}"
-                )
+                raise place.error(f"its end record counts {record.records} records before it, found {seen}; {RERUN}")
             end = record
             continue
         seen += 1
         yield record
     if seen == 0:
-        raise place.refuse(f"is empty; {RERUN}")
+        raise place.error(f"is empty; {RERUN}")
     if end is None:
-        raise place.refuse(f"was cut short, its end record is missing; {RERUN}")
+        raise place.error(f"is truncated, its end record is missing; {RERUN}")
     yield end
 
 
 def _check_header(place: FilePosition, line: bytes) -> None:
-    """See whether this is a trace at all, and one we understand."""
+    """Check that this is a trace of a supported version."""
     try:
         preamble = PREAMBLE.decode(line)
     except (ValueError, RecursionError):
         preamble = TracePreamble()
     if preamble.type != "header" or preamble.format != FORMAT or preamble.version < 1:
-        raise place.refuse("is not a trace of Lamina; name a file that a run wrote")
+        raise place.error("is not a trace of Lamina; name a file that a run wrote")
     if preamble.version > VERSION:
-        raise place.refuse(f"has version {preamble.version}, this Lamina reads up to {VERSION}; use a newer Lamina")
+        raise place.error(f"has version {preamble.version}, this Lamina reads up to {VERSION}; use a newer Lamina")
 
 
 def _decode(place: FilePosition, line: bytes) -> TraceRecord:
     try:
         return RECORD.decode(line)
     except (ValueError, RecursionError) as error:
-        raise place.refuse(f"is not a trace record ({error}); {RERUN}") from error
+        raise place.error(f"is not a trace record ({error}); {RERUN}") from error
 
 
 def _lines(place: FilePosition, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Cut into lines without their ends; a last line without an end is one that was cut short."""
+    """Split the data into lines without their ends; a last line without an end is an error."""
     held = bytearray()
     for chunk in chunks:
         start = 0
@@ -136,26 +133,26 @@ def _lines(place: FilePosition, chunks: Iterator[bytes]) -> Iterator[bytes]:
         _check_length(place, len(held) + len(chunk) - start)
         held += chunk[start:]
     if held:
-        # It may well look complete, but a trace ends with the end of a line.
+        # The record may look complete, but every line of a trace has a line end.
         if place.line == 1:
             _check_header(place, bytes(held))
-        raise place.refuse(f"was cut short in the middle of a record; {RERUN}")
+        raise place.error(f"is truncated in the middle of a record; {RERUN}")
 
 
 def _check_length(place: FilePosition, length: int) -> None:
     if length > LINE_LIMIT:
-        raise place.refuse(f"a line of more than {LINE_LIMIT} bytes is no trace record; {RERUN}")
+        raise place.error(f"has a line of more than {LINE_LIMIT} bytes; {RERUN}")
 
 
 def chunks(place: FilePosition, file: BinaryIO, size_limit: int) -> Iterator[bytes]:
-    """Yield what the file says, decompressed if need be, up to the limit."""
+    """Yield the content of the file, decompressed if necessary, up to *size_limit* bytes."""
     magic = file.read(len(ZSTD_MAGIC))
     file.seek(0)
     size = 0
     for chunk in _decompressed(place, file) if magic == ZSTD_MAGIC else iter(lambda: file.read(PLAIN_CHUNK), b""):
         size += len(chunk)
         if size > size_limit:
-            raise place.refuse(f"is longer than {size_limit} bytes when decompressed; name a file that a run wrote")
+            raise place.error(f"is larger than {size_limit} bytes when decompressed; name a file that a run wrote")
         yield chunk
 
 
@@ -168,9 +165,9 @@ def _decompressed(place: FilePosition, file: BinaryIO) -> Iterator[bytes]:
         try:
             chunk = decompressor.decompress(data)
         except zstandard.ZstdError as error:
-            raise place.refuse(f"is damaged ({error}); {RERUN}") from error
+            raise place.error(f"is damaged ({error}); {RERUN}") from error
         yield chunk
     if data or decompressor.unused_data:
-        raise place.refuse(f"goes on after the end of its compressed data; {RERUN}")
+        raise place.error(f"has data after the end of its compressed data; {RERUN}")
     if not decompressor.eof:
-        raise place.refuse(f"was cut short in its compressed data; {RERUN}")
+        raise place.error(f"is truncated in its compressed data; {RERUN}")

@@ -1,16 +1,17 @@
 """
-What a trace consists of.
+Records of a trace.
 
-A trace is a `TraceHeader`, then what happened in the order it happened, then an `TraceEnd` that says how many records came before
-it. Every record carries ``at``: seconds, virtual in a simulation and wall-clock in a live run. The loop's hosts write
-them, evaluation and dashboard read them; this module neither opens files nor interprets anything.
+A trace is a `TraceHeader`, then records in the order of events, then a `TraceEnd` with the number of records before it.
+Every record has ``at``: seconds, virtual in a simulation and wall-clock in a live run. The loop's hosts write traces;
+evaluation and dashboard read them. This module neither opens files nor interprets records.
 
-A record is one JSON object per line, its kind under ``type``: ``{"type":"pod-bound","at":12.5,"pod":"default/web",…}``.
-Fields may be added with a default in the same version; anything a reader of today would misread needs a new one.
+A record is one JSON object per line, with its type under ``type``:
+``{"type":"pod-bound","at":12.5,"pod":"default/web",…}``. Fields with a default may be added within a version; any
+change that an existing reader would misread needs a new version.
 
-Version 1 knew no failures, evictions and removed images: its readers would take a trace that has some for damaged, and
-would think the room of a failed pod still taken. So there is version 2; whatever reads it reads version 1 as well. A
-pod ends with exactly one of `PodFinished`, `PodFailed`, `PodEvicted`, `PodRemoved` and `PodRejected`.
+Version 1 had no failures, evictions and removed images. Its readers would reject a trace that has them as damaged, and
+would treat the resources of a failed pod as still in use. A reader of version 2 also reads version 1. A pod ends with
+exactly one of `PodFinished`, `PodFailed`, `PodEvicted`, `PodRemoved` and `PodRejected`.
 """
 
 import math
@@ -25,16 +26,16 @@ FORMAT: Final = "lamina-trace"
 VERSION: Final = 2
 
 LINE_LIMIT: Final = 4 * 1024 * 1024
-"""Bytes one record may take, the end of the line not counted."""
+"""Largest record in bytes, without the line end."""
 
 
 def kebab(name: str) -> str:
-    """Say a class name the way the files do: ``PodBound`` is ``pod-bound``."""
+    """Return the tag of a class name in files: ``PodBound`` is ``pod-bound``."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
 
 
 class TraceEntry(msgspec.Struct, frozen=True, tag_field="type", tag=kebab):
-    """What all records share."""
+    """Base class of all records."""
 
     at: float
     """Seconds: since the start of a simulation, or since 1970 in a live run. Always finite."""
@@ -56,46 +57,46 @@ class TraceHeader(TraceEntry, frozen=True, kw_only=True, tag="header"):
     """Name of the scheduler profile."""
     seed: int = 0
     started: float = 0.0
-    """Wall-clock second a live run began; 0 in a simulation, where the same input must give the same bytes."""
+    """When a live run began, in seconds since 1970; 0 in a simulation, whose bytes must depend on the input only."""
 
 
 class NodeJoined(TraceEntry, frozen=True):
-    """A node became part of the cluster."""
+    """A node joined the cluster."""
 
     node: str
     allocatable: dict[str, int]
     """Resource → amount, in the units of `lamina.model.resources`."""
     bandwidth: float = 0.0
-    """Bytes per second it can download; 0 when not known or not limited."""
+    """Download bandwidth in bytes per second; 0 when unknown or unlimited."""
 
 
 class NodeLeft(TraceEntry, frozen=True):
-    """A node is no longer part of the cluster."""
+    """A node left the cluster."""
 
     node: str
 
 
 class NodeFailed(TraceEntry, frozen=True):
-    """A node's kubelet stopped answering; the cluster notices later."""
+    """A node's kubelet stopped responding; the cluster notices later."""
 
     node: str
 
 
 class NodeRecovered(TraceEntry, frozen=True):
-    """A node that had failed works again."""
+    """A failed node works again."""
 
     node: str
 
 
 class PodArrived(TraceEntry, frozen=True):
-    """A pod asked to be placed for the first time."""
+    """A new pod is waiting to be placed."""
 
     pod: str
     """``namespace/name``, here and in all other records."""
     uid: str
     namespace: str
     images: tuple[str, ...]
-    """Every image it needs; one entry for each use."""
+    """Every image it needs; one entry per use."""
     requests: dict[str, int]
 
 
@@ -113,14 +114,14 @@ class PodBound(TraceEntry, frozen=True):
 
 
 class PullStarted(TraceEntry, frozen=True):
-    """A node began to download what it misses of an image."""
+    """A node began to download the missing layers of an image."""
 
     node: str
     image: str
     bytes: int
-    """Bytes it misses."""
+    """Missing bytes."""
     layers: int
-    """Layers it misses."""
+    """Number of missing layers."""
 
 
 class LayerPulled(TraceEntry, frozen=True):
@@ -137,13 +138,13 @@ class PullDone(TraceEntry, frozen=True):
     node: str
     image: str
     bytes: int
-    """Bytes that were downloaded for it; 0 when everything was there already."""
+    """Bytes downloaded for the image; 0 when all layers were held already."""
     seconds: float
-    """How long the pull took, waiting for its turn included."""
+    """Duration of the pull, including the time in the node's pull queue."""
 
 
 class PullFailed(TraceEntry, frozen=True):
-    """An attempt to pull an image failed and is made again later."""
+    """An attempt to pull an image failed; the kubelet retries later."""
 
     node: str
     image: str
@@ -153,14 +154,14 @@ class PullFailed(TraceEntry, frozen=True):
 
 
 class ImagesRemoved(TraceEntry, frozen=True):
-    """A node cleared images away to have room on its disk."""
+    """Garbage collection removed images from a node's disk."""
 
     node: str
     images: tuple[str, ...]
     bytes: int
-    """What became free on the disk, which layers that other images share do not."""
+    """Bytes freed on the disk, without layers that other images share."""
     reason: str
-    """``collected``: by the image collector; ``pressure``: all unused ones at once, because the disk was nearly full."""
+    """``collected``: by image garbage collection; ``pressure``: all unused images, because the disk was nearly full."""
 
 
 class PodStarted(TraceEntry, frozen=True):
@@ -171,7 +172,7 @@ class PodStarted(TraceEntry, frozen=True):
 
 
 class PodFinished(TraceEntry, frozen=True):
-    """A pod ended by itself; its node has the room back."""
+    """A pod completed; its resources on the node are free again."""
 
     pod: str
     node: str
@@ -183,20 +184,20 @@ class PodRestarted(TraceEntry, frozen=True):
     pod: str
     node: str
     restarts: int
-    """How often that has happened to the pod by now."""
+    """Restarts of the pod so far."""
 
 
 class PodFailed(TraceEntry, frozen=True):
-    """A pod ended with a failure and is not started again; its node has the room back."""
+    """A pod failed and is not restarted; its resources on the node are free again."""
 
     pod: str
     node: str
     reason: str
-    """In Kubernetes' words: ``Error``, ``DeadlineExceeded``."""
+    """As in Kubernetes: ``Error``, ``DeadlineExceeded``."""
 
 
 class PodEvicted(TraceEntry, frozen=True):
-    """A pod was ended because its node was short of something or failed; its node has the room back."""
+    """A pod was evicted because its node was short of a resource or failed; its resources are free again."""
 
     pod: str
     node: str
@@ -204,14 +205,14 @@ class PodEvicted(TraceEntry, frozen=True):
 
 
 class PodRemoved(TraceEntry, frozen=True):
-    """A pod was deleted, or its node left; ``node`` is empty when it had none yet."""
+    """A pod was deleted, or its node left; ``node`` is empty when it was not bound."""
 
     pod: str
     node: str = ""
 
 
 class PodRejected(TraceEntry, frozen=True):
-    """A node refused to run a pod that had been bound to it."""
+    """A kubelet rejected a pod that had been bound to its node."""
 
     pod: str
     node: str
@@ -219,10 +220,10 @@ class PodRejected(TraceEntry, frozen=True):
 
 
 class TraceEnd(TraceEntry, frozen=True, tag="end"):
-    """The last record; a trace without it was cut short."""
+    """The last record; a trace without it is truncated."""
 
     records: int
-    """How many records came before this one, the header included."""
+    """Number of records before this one, including the header."""
 
 
 TraceRecord = (
@@ -251,7 +252,7 @@ TraceRecord = (
 
 
 def not_finite(record: TraceRecord) -> str:
-    """Name the first field that is infinite or not a number, which JSON cannot say; empty when there is none."""
+    """Return the first field that is infinite or NaN, which JSON cannot represent; empty when there is none."""
     for name in FLOATS[type(record)]:
         if not math.isfinite(getattr(record, name)):
             return name

@@ -1,14 +1,14 @@
 """
-How a trace gets into a file.
+Writer of trace files.
 
-A trace is written under a temporary name beside its final one and renamed when it is complete, so whatever has the
-final name is whole: an interrupted run leaves what was there before, or nothing.
+A trace is written under a temporary name beside its final one and renamed when it is complete. A file with the final
+name is therefore complete: an interrupted run leaves the previous file, or none.
 
     open --write…--> open --close--> kept under the final name
                       |
                       +--discard (also: an exception inside ``with``)--> nothing left
 
-The same records give the same bytes, whenever and wherever they are written (with one release of zstd).
+The same records give the same bytes, at any time and on any machine (with one release of zstd).
 """
 
 import secrets
@@ -27,7 +27,7 @@ from lamina.trace.trace_records import LINE_LIMIT, TraceEnd, TraceHeader, TraceR
 SUFFIX: Final = ".jsonl.zst"
 PLAIN_SUFFIX: Final = ".jsonl"
 
-# Level 3 is the usual trade between size and time; it is fixed because the bytes depend on it.
+# Level 3 is zstd's default; it is fixed because the bytes depend on it.
 LEVEL: Final = 3
 BATCH: Final = 256 * 1024
 
@@ -35,15 +35,15 @@ ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class TraceSink(Protocol):
-    """Takes the records of a run, in the order things happened, the `TraceHeader` first."""
+    """Receives the records of a run, in the order of events, the `TraceHeader` first."""
 
     def write(self, record: TraceRecord) -> None:
-        """Take one record; the `TraceEnd` is the sink's own business."""
+        """Append one record. The caller does not write the `TraceEnd`; the sink does."""
         ...
 
 
 class AtomicFile:
-    """A file that does not have its final name yet."""
+    """A file that gets its final name when it is complete."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,14 +57,14 @@ class AtomicFile:
             self._file.write(data)
 
     def keep(self) -> None:
-        """Give the file its final name, in place of what had it before."""
+        """Give the file its final name and replace an existing file."""
         with _writing(self.path):
             self._file.close()
             self._temporary.replace(self.path)
 
     def discard(self) -> None:
-        """Remove the file; what has the final name stays as it is."""
-        # Closing may fail on a full disk, because it writes what is left; the file has to go all the same.
+        """Remove the file; an existing file with the final name is not changed."""
+        # Closing may fail on a full disk, because it writes buffered data. The file must be removed all the same.
         with suppress(OSError):
             self._file.close()
         with suppress(OSError):
@@ -72,30 +72,30 @@ class AtomicFile:
 
 
 class RecordCounter:
-    """Sees to it that a trace begins with its header, and counts."""
+    """Checks the order of records, and counts them."""
 
     def __init__(self) -> None:
         self.records = 0
         self.last_at = 0.0
 
-    def admit(self, record: TraceRecord) -> None:
-        """Refuse a record that a reader would refuse."""
+    def check(self, record: TraceRecord) -> None:
+        """Reject a record that a reader would reject. Raises WiringError."""
         if (self.records == 0) is not isinstance(record, TraceHeader):
-            raise WiringError("a trace begins with a header and has no other")
+            raise WiringError("a trace must begin with a header and must not have a second one")
         if isinstance(record, TraceEnd):
-            raise WiringError("the end of a trace is written by closing it")
+            raise WiringError("close() writes the end record of a trace")
         if field := not_finite(record):
             raise WiringError(f"{type_of(record)}.{field} is not a finite number")
 
     def count(self, record: TraceRecord) -> None:
-        """Take note that a record was written."""
+        """Count a written record."""
         self.records += 1
         self.last_at = record.at
 
     def end(self) -> TraceEnd:
-        """Say how many records there were."""
+        """Return the end record with the count."""
         if self.records == 0:
-            raise WiringError("a trace without a header was closed")
+            raise WiringError("a trace was closed before its header was written")
         return TraceEnd(self.last_at, self.records)
 
 
@@ -108,39 +108,39 @@ class TraceWriter:
             raise InputError.one(str(path), f"a trace is named *{SUFFIX}, or *{PLAIN_SUFFIX} to leave it uncompressed")
         compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=False)
         self._compressor = compressor.compressobj() if path.name.endswith(SUFFIX) else None
-        self._ledger = RecordCounter()
+        self._counter = RecordCounter()
         self._batch = bytearray()
-        self._draft = AtomicFile(path)
+        self._file = AtomicFile(path)
         self._open = True
 
     def write(self, record: TraceRecord) -> None:
         """Append one record."""
         if not self._open:
-            raise WiringError("a record was written to a trace that is closed")
-        self._ledger.admit(record)
+            raise WiringError("a record was written to a closed trace")
+        self._counter.check(record)
         self._append(record)
-        self._ledger.count(record)
+        self._counter.count(record)
 
     def close(self) -> None:
-        """Complete the trace and give it its final name; what cannot be completed is removed."""
+        """Complete the trace and give it its final name; if that fails, the file is removed."""
         if not self._open:
             return
         try:
-            self._append(self._ledger.end())
+            self._append(self._counter.end())
             self._flush()
             if self._compressor is not None:
-                self._draft.write(self._compressor.flush())
-            self._draft.keep()
+                self._file.write(self._compressor.flush())
+            self._file.keep()
         except BaseException:
             self.discard()
             raise
         self._open = False
 
     def discard(self) -> None:
-        """Give the trace up; nothing is left of it."""
+        """Remove the unfinished trace."""
         if self._open:
             self._open = False
-            self._draft.discard()
+            self._file.discard()
 
     def __enter__(self) -> Self:
         return self
@@ -157,10 +157,10 @@ class TraceWriter:
         line = ENCODER.encode(record)
         if len(line) > LINE_LIMIT:
             message = (
-                f"a record of type {type_of(record)} takes {len(line)} bytes, and a line may have "
-                f"{LINE_LIMIT}: record decisions in brief detail"
+                f"a record of type {type_of(record)} takes {len(line)} bytes, the limit is "
+                f"{LINE_LIMIT}; record decisions in brief detail"
             )
-            raise InputError.one(str(self._draft.path), message, line=self._ledger.records + 1)
+            raise InputError.one(str(self._file.path), message, line=self._counter.records + 1)
         self._batch += line
         self._batch += b"\n"
         if len(self._batch) >= BATCH:
@@ -169,37 +169,37 @@ class TraceWriter:
     def _flush(self) -> None:
         data = bytes(self._batch)
         self._batch.clear()
-        self._draft.write(data if self._compressor is None else self._compressor.compress(data))
+        self._file.write(data if self._compressor is None else self._compressor.compress(data))
 
 
 class MemoryTrace:
-    """Keeps the records of a run that nobody wants on disk."""
+    """Keeps the records of a run in memory, for runs without a trace file."""
 
     def __init__(self) -> None:
         self.records: list[TraceRecord] = []
-        self._ledger = RecordCounter()
+        self._counter = RecordCounter()
 
     def write(self, record: TraceRecord) -> None:
         """Append one record."""
-        self._ledger.admit(record)
-        self._ledger.count(record)
+        self._counter.check(record)
+        self._counter.count(record)
         self.records.append(record)
 
 
 def atomic_write(path: str | Path, data: bytes) -> None:
-    """Write a whole file, or leave what was there."""
-    draft = AtomicFile(Path(path))
+    """Write a whole file, or leave the previous one unchanged."""
+    file = AtomicFile(Path(path))
     try:
-        draft.write(data)
-        draft.keep()
+        file.write(data)
+        file.keep()
     except BaseException:
-        draft.discard()
+        file.discard()
         raise
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Tell the person who named *path* why it cannot be written."""
+    """Turn an OSError into an InputError about *path*."""
     try:
         yield
     except OSError as error:

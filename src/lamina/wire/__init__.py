@@ -1,1 +1,1 @@
-"""How things look outside: Kubernetes JSON and image manifests, turned into the model and back."""
+"""External formats: Kubernetes JSON, image manifests and file formats, decoded into the model and encoded from it."""

@@ -1,12 +1,12 @@
 """
-Catalog files: what images consist of, one image per line.
+Catalog files: the layers of images, one image per line.
 
     {"format":"lamina-catalog","version":1}
     {"digest":"sha256:…","names":["nginx:1.27"],"platform":"linux/amd64","layers":[["sha256:…",28561],…]}
 
-A layer is its digest and its compressed size, bottom first; its diff id and its unpacked size may follow. A name that
-ends in ``.gz`` or ``.zst`` is written compressed; how a file is read follows from its bytes. The same images give the
-same bytes. Reading tells every mistake with its line.
+A layer is its digest and its compressed size, bottom first; its diff id and its unpacked size may follow. The writer
+compresses if the file name ends in ``.gz`` or ``.zst``; the reader decides by the first bytes. The same images give the
+same bytes. The reader reports every mistake with its line.
 """
 
 import gzip
@@ -26,22 +26,22 @@ from lamina.wire.image_merge import ImageMerger, read_platform, written
 FORMAT: Final = "lamina-catalog"
 VERSION: Final = 1
 SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-"""How catalog files are usually called."""
+"""Usual suffixes of catalog files."""
 
 BOUNDS: Final = ReadBounds(line=1024**2, size=2 * 1024**3)
 IMAGE_LIMIT: Final = 500_000
 LAYER_LIMIT: Final = 1024
 SIZE_LIMIT: Final = 2**50
-"""Bytes a layer may have: one PiB, as in a scenario. Sums stay exact."""
+"""Largest layer in bytes: 1 PiB, as in a scenario, so that sums stay exact."""
 MOST_MISTAKES: Final = 100
-"""Reading stops after so many: a file of another kind has one on every line."""
+"""The reader stops after this many mistakes: a file of another format has one on every line."""
 
 # Fixed, because the bytes depend on it.
 LEVEL: Final = 9
 
 
 class CatalogLayer(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """One layer, as a short list."""
+    """One layer, encoded as an array."""
 
     digest: str
     size: int
@@ -50,7 +50,7 @@ class CatalogLayer(msgspec.Struct, frozen=True, gc=False, array_like=True, forbi
 
 
 class CatalogImage(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
-    """One line."""
+    """One line of the file."""
 
     digest: str
     names: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class CatalogImage(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_u
 
 
 class CatalogHeader(msgspec.Struct, frozen=True):
-    """The first line, as much of it as every version has in common."""
+    """The fields of the first line that all versions have in common."""
 
     format: str = ""
     version: int = 0
@@ -71,9 +71,9 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def read_catalog(path: str | Path) -> tuple[Image, ...]:
-    """Read all images of a file. Raises InputError with every mistake in it."""
+    """Return all images of a file. Raises InputError with every mistake in it."""
     source = str(path)
-    gathering = ImageMerger()
+    merger = ImageMerger()
     mistakes: list[Mistake] = []
     digests: dict[str, Digest] = {}
     number = 0
@@ -81,21 +81,21 @@ def read_catalog(path: str | Path) -> tuple[Image, ...]:
         if number == 1:
             _check_header(source, line)
         elif number - 1 > IMAGE_LIMIT:
-            raise InputError.one(source, f"more than {IMAGE_LIMIT} images; split it", line=number)
+            raise InputError.one(source, f"has more than {IMAGE_LIMIT} images; split it", line=number)
         elif line.strip():
-            problems = _read_line(line, f"line {number}", gathering, digests)
+            problems = _read_line(line, f"line {number}", merger, digests)
             mistakes += (Mistake(source, problem, line=number) for problem in problems)
             if len(mistakes) >= MOST_MISTAKES:
                 break
     if number == 0:
-        raise InputError.one(source, f"is empty: a catalog begins with {_first_line().decode()}")
+        raise InputError.one(source, f"is empty; a catalog begins with {_first_line().decode()}")
     if mistakes:
         raise InputError(mistakes[:MOST_MISTAKES])
-    return gathering.images()
+    return merger.images()
 
 
 def encode_catalog(images: Iterable[Image], name: str) -> bytes:
-    """Write images as the bytes of a file of this *name*."""
+    """Return images as the bytes of a file with this *name*."""
     data = b"\n".join([_first_line(), *(_ENCODER.encode(_entry(image)) for image in images), b""])
     if name.endswith(".gz"):
         return gzip.compress(data, LEVEL, mtime=0)
@@ -105,7 +105,7 @@ def encode_catalog(images: Iterable[Image], name: str) -> bytes:
 
 
 def is_catalog(line: bytes) -> bool:
-    """Whether a file that begins with this line is a catalog, of whichever version."""
+    """Return whether a file that begins with this line is a catalog of any version."""
     try:
         return _HEADER.decode(line).format == FORMAT
     except (ValueError, RecursionError):
@@ -118,30 +118,30 @@ def _first_line() -> bytes:
 
 def _check_header(source: str, line: bytes) -> None:
     if not is_catalog(line):
-        message = f"is not a catalog: the first line of one is {_first_line().decode()}"
+        message = f"is not a catalog; the first line must be {_first_line().decode()}"
         raise InputError.one(source, message, line=1)
     version = _HEADER.decode(line).version
     if not 1 <= version <= VERSION:
         raise InputError.one(source, f"has version {version}, this Lamina reads {VERSION}; use a newer Lamina", line=1)
 
 
-def _read_line(line: bytes, where: str, gathering: ImageMerger, digests: dict[str, Digest]) -> list[str]:
+def _read_line(line: bytes, where: str, merger: ImageMerger, digests: dict[str, Digest]) -> list[str]:
     try:
         entry = _IMAGE.decode(line)
         if not 1 <= len(entry.layers) <= LAYER_LIMIT:
-            return [f"has {len(entry.layers)} layers: an image has 1 to {LAYER_LIMIT}"]
+            return [f"has {len(entry.layers)} layers; an image has 1 to {LAYER_LIMIT}"]
         layers = tuple(_layer(one, digests) for one in entry.layers)
         image = Image(parse_digest(entry.digest), layers, entry.names, read_platform(entry.platform))
     except (ValueError, RecursionError) as error:
         return [f"is not an image ({error})"]
-    return gathering.add(image, where)
+    return merger.add(image, where)
 
 
 def _layer(entry: CatalogLayer, digests: dict[str, Digest]) -> Layer:
     for size in (entry.size, entry.unpacked or 0):
         if not 0 <= size <= SIZE_LIMIT:
             raise ValueError(f"a layer of {size} bytes; write 0 to {SIZE_LIMIT}")
-    # Most layers are listed many times: one check and one text for each.
+    # Most layers are listed many times; the table validates and stores each digest once.
     digest = digests.get(entry.digest)
     if digest is None:
         digest = digests[entry.digest] = parse_digest(entry.digest)

@@ -1,8 +1,8 @@
 """
-The lines of a file that may be compressed, one at a time and within bounds.
+Bounded reader of the lines of a file that may be compressed.
 
-Whether a file is compressed is told by its first bytes and not by its name. Nothing is believed: what a few bytes grow
-to when decompressed is bounded step by step, and a file that was cut short is refused.
+The first bytes decide whether a file is compressed, not its name. The content is untrusted: the decompressed size is
+bounded step by step, and a truncated file is rejected.
 """
 
 import zlib
@@ -17,28 +17,28 @@ from lamina.model.errors import InputError
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-# The most a frame may ask us to remember while decompressing it: what the zstd program itself allows without a flag.
+# Largest window that a frame may request: the default limit of the zstd program.
 WINDOW_LIMIT: Final = 128 * 1024**2
-# Four bytes of zstd can stand for 128 KiB, so this much input becomes at most 16 MiB at once.
+# Four bytes of zstd can expand to 128 KiB, so one chunk of input becomes at most 16 MiB.
 ZSTD_CHUNK: Final = 512
 CHUNK: Final = 256 * 1024
 GZIP: Final = 31
-"""What zlib calls a deflate stream with gzip's header and checksum."""
+"""zlib's ``wbits`` for a deflate stream with gzip header and checksum."""
 
 AGAIN: Final = "write it or copy it again"
 
 
 class ReadBounds(msgspec.Struct, frozen=True):
-    """How much of a file is read."""
+    """Limits of the reader, in bytes."""
 
     line: int
-    """Bytes of a line."""
+    """Longest line."""
     size: int
-    """Bytes of all lines, decompressed."""
+    """Total of all lines, decompressed."""
 
 
 def read_lines(path: Path, bounds: ReadBounds) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, without their ends. Raises InputError in words."""
+    """Yield the lines of a file with their numbers, without line ends. Raises InputError."""
     try:
         with path.open("rb") as file:
             yield from _numbered(str(path), _chunks(str(path), file), bounds)
@@ -53,7 +53,7 @@ def _numbered(source: str, chunks: Iterator[bytes], bounds: ReadBounds) -> Itera
     for chunk in chunks:
         size += len(chunk)
         if size > bounds.size:
-            raise InputError.one(source, f"is longer than {bounds.size} bytes when decompressed; split it")
+            raise InputError.one(source, f"is larger than {bounds.size} bytes when decompressed; split it")
         *whole, rest = chunk.split(b"\n")
         for line in whole:
             held += line
@@ -69,7 +69,9 @@ def _numbered(source: str, chunks: Iterator[bytes], bounds: ReadBounds) -> Itera
 
 def _check_length(source: str, number: int, length: int, bounds: ReadBounds) -> None:
     if length > bounds.line:
-        raise InputError.one(source, f"a line of more than {bounds.line} bytes; is this the right file?", line=number)
+        raise InputError.one(
+            source, f"has a line of more than {bounds.line} bytes; check that this is the right file", line=number
+        )
 
 
 def _chunks(source: str, file: BinaryIO) -> Iterator[bytes]:
@@ -83,7 +85,7 @@ def _chunks(source: str, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _from_gzip(source: str, file: BinaryIO) -> Iterator[bytes]:
-    """Decompress gzip members one after the other; several of them make one file, as gzip has it."""
+    """Decompress gzip members one after the other; several members make one file, as in gzip."""
     stream = zlib.decompressobj(wbits=GZIP)
     data = file.read(CHUNK)
     while data:
@@ -99,7 +101,7 @@ def _from_gzip(source: str, file: BinaryIO) -> Iterator[bytes]:
         else:
             data = stream.unconsumed_tail or file.read(CHUNK)
     if not stream.eof:
-        raise InputError.one(source, f"was cut short in its compressed data; {AGAIN}")
+        raise InputError.one(source, f"is truncated in its compressed data; {AGAIN}")
 
 
 def _from_zstd(source: str, file: BinaryIO) -> Iterator[bytes]:
@@ -114,6 +116,6 @@ def _from_zstd(source: str, file: BinaryIO) -> Iterator[bytes]:
             raise InputError.one(source, f"is damaged ({error}); {AGAIN}") from error
         yield chunk
     if data or stream.unused_data:
-        raise InputError.one(source, f"goes on after the end of its compressed data; {AGAIN}")
+        raise InputError.one(source, f"has data after the end of its compressed data; {AGAIN}")
     if not stream.eof:
-        raise InputError.one(source, f"was cut short in its compressed data; {AGAIN}")
+        raise InputError.one(source, f"is truncated in its compressed data; {AGAIN}")

@@ -1,9 +1,9 @@
 """
-A decision as it is written on its pod: the annotation that comes with the Binding.
+The decision annotation of a pod, which is written with the Binding.
 
-The API server copies a Binding's annotations onto the pod in the same act, so why a pod is where it is costs no write of
-its own and lives as long as the pod. Small on purpose: a page of text on every pod would be paid for by everybody who
-watches pods. Whoever wants more asks the scheduler while it remembers.
+The API server copies a Binding's annotations to the pod in the same request. The explanation therefore needs no write
+of its own and lives as long as the pod. It is small, because every client that watches pods receives it. The
+scheduler's debug endpoint has the full decision while it is remembered.
 """
 
 import math
@@ -18,27 +18,27 @@ from lamina.wire.errors import WireError
 DECISION_ANNOTATION: Final = "lamina.dev/decision"
 
 MOST_BYTES: Final = 2048
-"""What the annotation may take; then plugins are left out, then everything but the node."""
+"""Largest annotation in bytes; beyond that plugins are omitted, then everything but the node."""
 
 Name = Annotated[str, msgspec.Meta(max_length=253)]
 
 
 class OtherNode(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The node that came second."""
+    """The node with the second-best total."""
 
     node: Name
     total: int = 0
 
 
 class NotedSaving(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a choice saves against another, as it was estimated; negative when the other would have been better."""
+    """Estimated saving compared with another node; negative when the other node would have been better."""
 
     seconds: float = 0.0
     bytes: int = 0
 
 
 class DecisionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What the annotation says."""
+    """Content of the annotation."""
 
     node: Name
     at: float = 0.0
@@ -48,15 +48,15 @@ class DecisionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     nodes: int = 0
     feasible: int = 0
     tied: int = 0
-    """How many nodes shared the best total."""
+    """Number of nodes with the best total."""
     total: int = 0
     points: dict[str, int] = {}
-    """What each plugin added to the total."""
+    """Plugin → its contribution to the total."""
     runner_up: OtherNode | None = None
     seconds: float | None = None
-    """Until the images are ready there; left out when nobody knows."""
+    """Readiness estimate in seconds; omitted when unknown."""
     download: int | None = None
-    """Bytes the node has to download."""
+    """Bytes that the node has to download."""
     against_mean: NotedSaving | None = None
     against_runner_up: NotedSaving | None = None
 
@@ -66,9 +66,9 @@ _DECODER: Final = msgspec.json.Decoder(DecisionNote)
 
 
 def note_of(decision: Decision) -> DecisionNote:
-    """Take from a decision what goes on the pod."""
+    """Return the part of a decision that is written to the pod."""
     assert decision.chosen is not None, "only a pod that was placed has a binding"
-    chosen, second, story = decision.chosen, decision.runner_up, decision.locality
+    chosen, second, locality = decision.chosen, decision.runner_up, decision.locality
     return DecisionNote(
         node=chosen.node,
         at=round(decision.at, 3),
@@ -80,10 +80,10 @@ def note_of(decision: Decision) -> DecisionNote:
         total=chosen.total or 0,
         points={score.plugin: score.points for score in chosen.scores},
         runner_up=None if second is None else OtherNode(second.node, second.total or 0),
-        seconds=None if story is None or not math.isfinite(story.seconds) else round(story.seconds, 3),
-        download=None if story is None else story.download,
-        against_mean=None if story is None else _saving(story.against_mean),
-        against_runner_up=None if story is None else _saving(story.against_runner_up),
+        seconds=None if locality is None or not math.isfinite(locality.seconds) else round(locality.seconds, 3),
+        download=None if locality is None else locality.download,
+        against_mean=None if locality is None else _saving(locality.against_mean),
+        against_runner_up=None if locality is None else _saving(locality.against_runner_up),
     )
 
 
@@ -94,7 +94,7 @@ def _saving(saved: Savings | None) -> NotedSaving | None:
 
 
 def encode_note(decision: Decision) -> str:
-    """Write a decision as the annotation's text, within its bounds."""
+    """Return a decision as the annotation's text, at most MOST_BYTES long."""
     note = note_of(decision)
     text = _ENCODER.encode(note)
     if len(text) > MOST_BYTES:
@@ -105,9 +105,13 @@ def encode_note(decision: Decision) -> str:
 
 
 def decode_note(text: str) -> DecisionNote:
-    """Read the annotation, which anybody who may change the pod may have changed."""
+    """
+    Return the parsed annotation.
+
+    Raises WireError: any client with permission to update the pod may have changed it.
+    """
     if len(text) > 2 * MOST_BYTES:
-        raise WireError("decision", f"annotation {DECISION_ANNOTATION} is longer than any that Lamina writes")
+        raise WireError("decision", f"annotation {DECISION_ANNOTATION} is longer than {2 * MOST_BYTES} characters")
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:

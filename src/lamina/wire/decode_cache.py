@@ -1,9 +1,9 @@
 """
-Reading what repeats: each distinct text once.
+Cache for repeated parts of JSON: each distinct text is decoded once.
 
-Thousands of pods have the same requests, tolerations and owner, thousands of nodes the same images. Their JSON is
-therefore left as it is by the first pass (``msgspec.Raw``) and looked up here: what was read before is not only found
-again faster than it could be read, it is also shared by everything that says the same.
+Thousands of pods have the same requests, tolerations and owner, and thousands of nodes the same images. The first pass
+leaves such parts undecoded (``msgspec.Raw``), and this cache looks them up. A lookup is faster than decoding, and equal
+parts share one object.
 """
 
 from collections.abc import Callable
@@ -15,37 +15,37 @@ import msgspec
 T = TypeVar("T")
 
 NULL: Final = msgspec.Raw(b"null")
-"""What a field that was left out counts as."""
+"""The value of a missing field."""
 
-# Together they bound what one memory can hold: 16 MiB of text at most, whatever is sent.
+# Together they bound the memory of one cache to 16 MiB of text.
 ENTRIES: Final = 8192
 LONGEST: Final = 2048
 
 
 def memoized(field: str, read: Callable[[bytes], T]) -> Callable[[bytes], T]:
     """
-    Return *read* with a memory; what it returns must be immutable.
+    Return *read* with a cache; its results must be immutable.
 
-    Errors are not remembered. *field* is the place that they name.
+    Errors are not cached. *field* is the prefix of error messages.
     """
 
-    def explained(text: bytes) -> T:
+    def read_field(text: bytes) -> T:
         try:
             return read(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{field}: {error}") from error
 
-    known = lru_cache(ENTRIES)(explained)
+    known = lru_cache(ENTRIES)(read_field)
     nothing: list[T] = []
 
     def recall(text: bytes) -> T:
         if text is NULL:
-            # What most objects leave out is found without making a key.
+            # Fast path for missing fields, without a dictionary lookup.
             if not nothing:
-                nothing.append(explained(bytes(NULL)))
+                nothing.append(read_field(bytes(NULL)))
             return nothing[0]
-        # Raw text is only a view of all that was received: the copy can be a key, and lets go of the rest.
+        # Raw is a view of the whole received message: a copy can be a key and does not keep the message alive.
         text = bytes(text)
-        return known(text) if len(text) <= LONGEST else explained(text)
+        return known(text) if len(text) <= LONGEST else read_field(text)
 
     return recall

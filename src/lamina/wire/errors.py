@@ -1,18 +1,18 @@
 """
-What goes wrong between the outside and the model.
+Errors of decoding external data.
 
     LaminaError
-    └── WireError             somebody sent an object that cannot be read
-        └── NothingSaidError  it can be read, and says nothing yet
+    └── WireError             an object that cannot be decoded
+        └── NothingSaidError  an object that can be decoded and has no content yet
 
-One such object is no reason to stop: whoever reads a stream of them counts it, says so and goes on with the next.
+One invalid object is no reason to stop: readers of a stream count it, log it and continue with the next.
 """
 
 from lamina.model.errors import LaminaError
 
 
 class WireError(LaminaError):
-    """An object from outside does not say what an object of this *kind* must say."""
+    """An external object is not a valid object of this *kind*."""
 
     def __init__(self, kind: str, problem: str, name: str = "") -> None:
         super().__init__(kind, problem, name)
@@ -20,10 +20,15 @@ class WireError(LaminaError):
 
     def __str__(self) -> str:
         which = f"{self.kind} {self.name}" if self.name else self.kind
-        told = f"cannot read {which}: {self.problem}"
-        # What is quoted comes from strangers: it stays on one line, and sends nothing to a terminal.
-        return " ".join("".join(letter if letter.isprintable() else " " for letter in told).split())
+        message = f"cannot read {which}: {self.problem}"
+        # Quoted parts are untrusted: the message must stay on one line and must not contain terminal control
+        # characters.
+        return " ".join("".join(letter if letter.isprintable() else " " for letter in message).split())
 
 
 class NothingSaidError(WireError):
-    """An object that is there and has not been filled in: no mistake, and the same as if it were not there."""
+    """
+    An object that exists and has not been filled in yet.
+
+    It is no fault; callers treat the object as missing.
+    """

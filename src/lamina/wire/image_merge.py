@@ -1,8 +1,8 @@
 """
-Images from several places made one list: what is the same is told once, what contradicts is told with both places.
+Merge of images from several sources into one list, with contradictions reported for both sources.
 
-The same manifest from two places is one image with the names of both; what only one of them knows about a layer, its
-unpacked size say, is kept. Used for the lines of a catalog file and for the sources that are added to one.
+The same manifest from two sources is one image with the names of both. What only one of them has about a layer, for
+example its unpacked size, is kept. Used for the lines of a catalog file and for the sources that are added to one.
 """
 
 from collections.abc import Iterator
@@ -15,37 +15,41 @@ from lamina.model.image import Image, Layer, Platform
 from lamina.model.reference import ReferenceFormatError, parse_reference
 
 SHORT: Final = 19
-"""Characters of a digest in a message: the algorithm and twelve digits, as other tools cut them."""
+"""Characters of a digest in a message: the algorithm and twelve digits, as other tools truncate them."""
 
 
 class _MergedImage(msgspec.Struct):
-    """One image so far."""
+    """One image with the names found so far."""
 
     layers: tuple[Digest, ...]
     platform: Platform
     where: str
     names: dict[str, str] = {}
-    """By the one spelling of each."""
+    """Normalised name → name as written."""
 
 
 class ImageMerger:
-    """Images by digest, in the order they came."""
+    """Merged images by digest, in the order in which they were added."""
 
     def __init__(self, *, names_move: bool = False) -> None:
-        """Start empty; a name that another image had is a contradiction, or if *names_move* goes to the later one."""
+        """
+        Start empty.
+
+        A name that another image has is a contradiction; with *names_move*, the later image takes it.
+        """
         self.moved = 0
-        """Names that went from one image to another."""
+        """Number of names that moved from one image to another."""
         self._names_move = names_move
         self._images: dict[Digest, _MergedImage] = {}
         self._layers: dict[Digest, tuple[Layer, str]] = {}
         self._named: dict[tuple[str, Platform], Digest] = {}
 
     def __len__(self) -> int:
-        """Count the images."""
+        """Return the number of images."""
         return len(self._images)
 
     def images(self) -> tuple[Image, ...]:
-        """Return what was gathered."""
+        """Return the merged images."""
         return tuple(
             Image(
                 digest,
@@ -57,7 +61,7 @@ class ImageMerger:
         )
 
     def add(self, image: Image, where: str) -> list[str]:
-        """Take an image that was found *where*; return what is wrong with it, and take nothing then."""
+        """Add an image found at *where*; return its contradictions, in which case nothing is added."""
         layers = {layer.digest: layer for layer in image.layers}
         problems = [*self._other_image(image), *self._other_layers(image, where)]
         names: dict[str, str] = {}
@@ -84,7 +88,7 @@ class ImageMerger:
             self.moved += 1
             other = self._images[before]
             del other.names[folded]
-            # What lost its last name can still be asked for, as in a registry: by digest.
+            # As in a registry, an image that lost its last name can still be referenced by digest.
             pinned = f"{parse_reference(name).name}@{before}"
             other.names.setdefault(pinned, pinned)
             self._named[pinned, image.platform] = before
@@ -117,8 +121,8 @@ class ImageMerger:
             ):
                 if one != other and one is not None and other is not None:
                     yield (
-                        f"layer {layer.digest[:SHORT]} has {what.format(one)} here and {what.format(other)} in {first}; "
-                        "keep one of them"
+                        f"layer {layer.digest[:SHORT]} has {what.format(one)} here and "
+                        f"{what.format(other)} in {first}; keep one of them"
                     )
 
     def _other_names(self, image: Image, names: dict[str, str]) -> Iterator[str]:
@@ -131,12 +135,12 @@ class ImageMerger:
 
 
 def written(platform: Platform) -> str:
-    """Write a platform as people do: ``linux/arm64/v8``."""
+    """Return a platform as users write it: ``linux/arm64/v8``."""
     return "/".join(filter(None, (platform.os, platform.architecture, platform.variant)))
 
 
 def read_platform(text: str) -> Platform:
-    """Read ``os/architecture`` with an optional variant. Raises ValueError in words."""
+    """Parse ``os/architecture`` with an optional variant. Raises ValueError."""
     parts = text.split("/")
     if not 2 <= len(parts) <= 3 or not all(part and len(part) <= 64 and part.isprintable() for part in parts):
         raise ValueError(f"{text[:60]!r} is not a platform; write for example linux/amd64")
@@ -144,7 +148,7 @@ def read_platform(text: str) -> Platform:
 
 
 def _joined(known: Layer, layer: Layer) -> Layer:
-    """Keep what either of two tellings of a layer knows."""
+    """Return a layer with the known values of both."""
     if known is layer or (known.diff_id is not None and known.unpacked is not None):
         return known
     unpacked = layer.unpacked if known.unpacked is None else known.unpacked

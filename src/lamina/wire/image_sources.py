@@ -1,9 +1,9 @@
 """
-What a person may name as a source of images, told apart by what is in it and not by what it is called.
+Reader of image sources that a user names; the content decides the format, not the file name.
 
     a folder                             an OCI image layout
     a tar archive                        the same in one file (`docker save`, `podman save`, `buildx --output type=oci`)
-    a catalog file                     as `lamina.wire.catalog_file` has it
+    a catalog file                       see `lamina.wire.catalog_file`
     any other file                       a manifest or index as a registry serves it (`crane manifest`)
 """
 
@@ -31,9 +31,9 @@ def read_sources(
     paths: Iterable[Path], name: str = "", platform: Platform | None = None
 ) -> Iterator[tuple[Path | None, LayoutContents]]:
     """
-    Yield what each source holds, then under None what all files with manifests hold together.
+    Yield the content of each source, and then, under None, the joint content of all manifest files.
 
-    *name* and *platform* are for images that carry none. Raises InputError for a source that cannot be read at all.
+    *name* and *platform* are for images without one. Raises InputError for a source that cannot be read at all.
     """
     loose: list[Path] = []
     for path in paths:
@@ -54,7 +54,7 @@ def read_sources(
 
 
 def kind_of(path: Path) -> Kind:
-    """Look what a source is."""
+    """Return the format of a source. Raises InputError."""
     if path.is_dir():
         return "layout"
     try:
@@ -70,5 +70,5 @@ def kind_of(path: Path) -> Kind:
         if is_catalog(line):
             return "catalog"
     if compressed:
-        raise InputError.one(str(path), "is compressed and no catalog; decompress it first")
+        raise InputError.one(str(path), "is compressed and is not a catalog; decompress it first")
     return "document"

@@ -1,16 +1,16 @@
 """
-What an agent's two halves say to each other: the reader, who sees the runtime, tells the publisher, who sees the API server.
+Frames from the node agent's reader, which sees the runtime, to its publisher, which sees the API server.
 
-    Look         everything the runtime holds, in the words of a report
-    Describe     what one image consists of; the manifest is checked against its digest before anybody believes it
-    Trouble      the runtime cannot be asked, and why
-    Alive        nothing new; when the runtime was last looked at
+    look         everything the runtime holds, as in a report
+    describe     the layers of one image; the publisher verifies the manifest against its digest
+    trouble      the runtime cannot be queried, and why
+    alive        nothing new; when the runtime was last queried
 
-A frame is `MARK`, four bytes of length, four of checksum, and as many bytes of MessagePack as the length says. The reader
-holds the runtime's socket and may have been taken over, so its words are bounded in every direction: what does not fit
-the schema is a `FrameError`, and whoever reads hangs up. An inventory that is too large is cut by one rule
-(`cut_images`): the largest `NAMED` images have names, as many as a report has room for, the others up to `IMAGES` are a
-digest and a size, and what is beyond that is only counted.
+A frame is `MARK`, four bytes of length, four of checksum, and a MessagePack body of that length. The reader has access
+to the runtime's socket and may be compromised, so its frames are bounded in every dimension. Data that does not fit the
+schema raises a `FrameError`, and the publisher closes the pipe. `cut_images` truncates an inventory that is too large:
+the largest `NAMED` images have names, as many as a report has room for; the others up to `IMAGES` have a digest and a
+size; the rest is only counted.
 """
 
 import zlib
@@ -37,13 +37,13 @@ from lamina.wire.custom_resources.node_layers_status import keep
 from lamina.wire.oci.manifest import LAYER_LIMIT
 
 MARK: Final = b"\xff\xfelam"
-"""No text has these bytes, so that a reading that begins in the middle of a frame is noticed at once."""
+"""These bytes are not valid UTF-8, so a read that begins in the middle of a frame is detected at once."""
 HEAD: Final = len(MARK) + 8
 FRAME_LIMIT: Final = 1024 * 1024
-"""Bytes of a frame's body."""
+"""Largest body of a frame in bytes."""
 NAMED: Final = IMAGE_LIMIT
 IMAGES: Final = 5_000
-"""Images in a frame; 5,000 without names take about 400 kB."""
+"""Largest number of images in a frame; 5,000 without names take about 400 kB."""
 PROBLEM_LENGTH: Final = 256
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=LARGEST)]
@@ -55,18 +55,18 @@ Sha: TypeAlias = Annotated[str, Meta(max_length=71, pattern=r"\Asha256:[0-9a-f]{
 
 
 class FrameError(LaminaError):
-    """What came out of the pipe is no frame; *problem* says why, and quotes nothing of it."""
+    """Data in the pipe that is not a frame; *problem* gives the reason and quotes none of the data."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"the pipe brought what is no frame: {self.problem}"
+        return f"invalid frame from the reader: {self.problem}"
 
 
 class FrameImage(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """One image of a look."""
+    """One image of an inventory."""
 
     digest: Sha
     size: Count = 0
@@ -75,7 +75,7 @@ class FrameImage(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 
 class FramePull(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """One pull of a look."""
+    """One pull of an inventory."""
 
     name: Annotated[str, Meta(max_length=NAME_LENGTH)] = ""
     digest: Sha | None = None
@@ -92,7 +92,7 @@ class FramePlatform(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
 
 
 class InventoryFrame(msgspec.Struct, frozen=True, kw_only=True, tag="look", forbid_unknown_fields=True):
-    """What the runtime holds."""
+    """Everything the runtime holds."""
 
     observed_at: Moment
     """Seconds since 1970."""
@@ -107,36 +107,36 @@ class InventoryFrame(msgspec.Struct, frozen=True, kw_only=True, tag="look", forb
     disk: Count = 0
     disk_free: Count = 0
     layers: Count = 0
-    """Different ones."""
+    """Number of different layers."""
     size: Count = 0
-    """Bytes they take on the disk."""
+    """Bytes on the disk."""
     left_out: Count = 0
-    """Images beyond `IMAGES`."""
+    """Number of images beyond `IMAGES`."""
 
 
 class ImageFrame(msgspec.Struct, frozen=True, kw_only=True, tag="describe", forbid_unknown_fields=True):
-    """What one image consists of."""
+    """The manifest of one image, with hints."""
 
     manifest: Annotated[bytes, Meta(min_length=2, max_length=MANIFEST_LIMIT)]
     media_type: Text = ""
     platform: FramePlatform | None = None
     diff_ids: Annotated[tuple[Sha, ...], Meta(max_length=LAYER_LIMIT)] = ()
-    """Bottom first; empty unless every one is known."""
+    """Bottom first; empty unless all are known."""
     unpacked: Annotated[tuple[Count, ...], Meta(max_length=LAYER_LIMIT)] = ()
-    """Bottom first; empty unless every one is known. They may become known later than the image."""
+    """Bottom first; empty unless all are known. They may become known later than the image."""
 
 
 class RuntimeErrorFrame(msgspec.Struct, frozen=True, tag="trouble", forbid_unknown_fields=True):
-    """The runtime cannot be asked."""
+    """The runtime cannot be queried."""
 
     problem: Annotated[str, Meta(min_length=1, max_length=PROBLEM_LENGTH)]
 
 
 class HeartbeatFrame(msgspec.Struct, frozen=True, tag="alive", forbid_unknown_fields=True):
-    """The reader is there, and nothing changed."""
+    """The reader is alive, and nothing changed."""
 
     observed_at: Moment = 0.0
-    """Of the last look that went well; 0: none did."""
+    """Time of the last successful query of the runtime; 0 if there was none."""
 
 
 Frame: TypeAlias = InventoryFrame | ImageFrame | RuntimeErrorFrame | HeartbeatFrame
@@ -146,38 +146,38 @@ _DECODER: Final[msgspec.msgpack.Decoder[Frame]] = msgspec.msgpack.Decoder(Frame)
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """Write a frame, head included."""
+    """Return an encoded frame with its head."""
     body = _ENCODER.encode(frame)
     return b"".join([MARK, len(body).to_bytes(4), zlib.crc32(body).to_bytes(4), body])
 
 
 class FrameCutter:
-    """Takes bytes as they come and gives frames; holds at most one of them."""
+    """Splits received bytes into frames; buffers at most one frame."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Give the frames that *data* completes; raises `FrameError`, after which this cutter is of no use."""
+        """Yield the frames that *data* completes. Raises FrameError, after which the cutter must not be used."""
         self._held += data
         while len(self._held) >= HEAD:
             length = int.from_bytes(self._held[len(MARK) : len(MARK) + 4])
             if not self._held.startswith(MARK):
-                raise FrameError("it does not begin as one")
+                raise FrameError("it does not begin with the frame mark")
             if length > FRAME_LIMIT:
-                raise FrameError(f"it has {length} bytes, more than the {FRAME_LIMIT} one may have")
+                raise FrameError(f"it has {length} bytes, the limit is {FRAME_LIMIT}")
             if len(self._held) < HEAD + length:
                 return
             body = bytes(self._held[HEAD : HEAD + length])
             checksum = int.from_bytes(self._held[HEAD - 4 : HEAD])
             del self._held[: HEAD + length]
             if zlib.crc32(body) != checksum:
-                raise FrameError("its checksum is another; part of it may be missing")
+                raise FrameError("its checksum does not match; part of it may be missing")
             yield _decoded(body)
 
     @property
     def half(self) -> bool:
-        """Whether the beginning of a frame waits for its end."""
+        """Whether an incomplete frame is buffered."""
         return bool(self._held)
 
 
@@ -185,12 +185,12 @@ def _decoded(body: bytes) -> Frame:
     try:
         return _DECODER.decode(body)
     except (ValueError, RecursionError) as error:
-        # What msgspec says names a field and a rule, and no value.
+        # msgspec's message names a field and a rule, but no value.
         raise FrameError(f"{error!s:.160}") from None
 
 
 def cut_images(images: Iterable[HeldImage]) -> tuple[tuple[FrameImage, ...], int]:
-    """Return what a look has room for, and how many images it has not; see the head of this module."""
+    """Return the images that fit into an inventory frame, and the number of the others; see the module docstring."""
     found = sorted(
         (image for image in images if image.digest.startswith("sha256:")), key=lambda one: (-one.size, one.digest)
     )
@@ -199,26 +199,26 @@ def cut_images(images: Iterable[HeldImage]) -> tuple[tuple[FrameImage, ...], int
     return (*named, *others), max(len(found) - IMAGES, 0)
 
 
-def held_images(look: InventoryFrame) -> tuple[HeldImage, ...]:
-    """Return the images of a look as a report has them."""
-    return tuple([HeldImage(Digest(one.digest), one.size, one.names, one.lazy) for one in look.images])
+def held_images(inventory: InventoryFrame) -> tuple[HeldImage, ...]:
+    """Return the images of an inventory as in a report."""
+    return tuple([HeldImage(Digest(one.digest), one.size, one.names, one.lazy) for one in inventory.images])
 
 
-def pulls(look: InventoryFrame) -> tuple[ActivePull, ...]:
-    """Return the pulls of a look as a report has them."""
+def pulls(inventory: InventoryFrame) -> tuple[ActivePull, ...]:
+    """Return the pulls of an inventory as in a report."""
     return tuple(
         ActivePull(one.name, None if one.digest is None else Digest(one.digest), one.done, one.total)
-        for one in look.pulling
+        for one in inventory.pulling
     )
 
 
-def runtime(look: InventoryFrame) -> NodeRuntime:
-    """Return the runtime of a look as a report has it."""
-    return NodeRuntime(look.runtime, look.version)
+def runtime(inventory: InventoryFrame) -> NodeRuntime:
+    """Return the runtime of an inventory as in a report."""
+    return NodeRuntime(inventory.runtime, inventory.version)
 
 
 def platform(machine: FramePlatform | None) -> Platform | None:
-    """Return a platform as the model has it."""
+    """Return the platform as in the model."""
     return None if machine is None else Platform(machine.os, machine.architecture, machine.variant)
 
 

@@ -1,8 +1,7 @@
 """
-NodeMetrics, as the metrics API (``metrics.k8s.io``) lists them: what a node used, on average over the seconds before.
+Decoder of NodeMetrics of the metrics API (``metrics.k8s.io``): a node's usage, averaged over the seconds before.
 
-A list is no Kubernetes list in full: it has no version and no pages. One node that cannot be read does not take the others
-with it.
+The list has no resource version and no pages. An unreadable node is skipped.
 """
 
 from collections.abc import Iterator
@@ -18,13 +17,13 @@ from lamina.wire.timestamps import seconds as point_in_time
 
 
 class NodeMetrics(msgspec.Struct, frozen=True, gc=False):
-    """What one node used."""
+    """Usage of one node."""
 
     node: str
     at: float
-    """Seconds since 1970, by the clock that measured."""
+    """Seconds since 1970, by the clock of the metrics server."""
     over: float
-    """Seconds over which it was averaged."""
+    """Length of the averaging window in seconds."""
     cpu: int
     """Thousandths of a core."""
     memory: int
@@ -56,7 +55,7 @@ _METRICS: Final = msgspec.json.Decoder(_Metrics)
 
 
 def decode_node_metrics_list(data: bytes) -> Iterator[NodeMetrics | None]:
-    """Return an iterator over the nodes of a list, None for one that cannot be read; raise `WireError` for no list."""
+    """Return an iterator over the nodes of a list, with None for an unreadable node. Raises WireError."""
     try:
         found = _LIST.decode(data)
     except (ValueError, RecursionError) as error:

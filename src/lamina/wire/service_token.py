@@ -1,7 +1,7 @@
 """
-The node in a service account's token, as Kubernetes 1.30 and newer write it.
+Decoder of the node in a service account token, as Kubernetes 1.30 and newer write it.
 
-The token is read and not verified: the API server verifies it with every request.
+The token is not verified here: the API server verifies it with every request.
 """
 
 import base64
@@ -11,7 +11,7 @@ import msgspec
 
 
 class ClaimedNode(msgspec.Struct, frozen=True):
-    """The node that a token names; empty where it names none."""
+    """The node that a token names; empty if it names none."""
 
     name: str = ""
     uid: str = ""
@@ -29,7 +29,7 @@ _CLAIMS: Final = msgspec.json.Decoder(_Claims)
 
 
 def node_in(header: str) -> ClaimedNode:
-    """Read the node in a bearer token; nothing where there is none."""
+    """Return the node in a bearer token, empty if there is none."""
     _, _, token = header.partition("Bearer ")
     parts = token.split(".")
     if len(parts) != 3:

@@ -13,7 +13,14 @@ from typing import Any, Final, Self
 import msgspec
 
 from lamina.model.pod import Pod
-from lamina.wire.extender import protocol
+from lamina.wire.extender.arguments import decode_extender_args
+from lamina.wire.extender.preemption_arguments import decode_preemption_args
+from lamina.wire.extender.results import (
+    encode_filter_error,
+    encode_filter_result,
+    encode_preemption_result,
+    encode_priority_list,
+)
 
 REFUSED: Final = "node(s) were too hot"
 REFUSED_FOR_GOOD: Final = "node(s) were painted green"
@@ -90,26 +97,24 @@ def _named(pod: Pod, key: str) -> list[str]:
 
 
 def _filter(body: bytes) -> bytes:
-    asked = protocol.decode_extender_args(body)
+    asked = decode_extender_args(body)
     if "break" in asked.pod.annotations:
-        return protocol.encode_filter_error(BROKEN)
+        return encode_filter_error(BROKEN)
     failed = dict.fromkeys(_named(asked.pod, "refuse"), REFUSED)
     unresolvable = dict.fromkeys(_named(asked.pod, "refuse-for-good"), REFUSED_FOR_GOOD)
-    return b"".join(protocol.encode_filter_result(asked, failed, unresolvable))
+    return b"".join(encode_filter_result(asked, failed, unresolvable))
 
 
 def _prioritize(body: bytes) -> bytes:
-    asked = protocol.decode_extender_args(body)
+    asked = decode_extender_args(body)
     liked = _named(asked.pod, "prefer")
-    return protocol.encode_priority_list(asked.names, [10 if name in liked else 3 for name in asked.names])
+    return encode_priority_list(asked.names, [10 if name in liked else 3 for name in asked.names])
 
 
 def _preempt(body: bytes) -> bytes:
-    asked = protocol.decode_preemption_args(body)
+    asked = decode_preemption_args(body)
     spared = _named(asked.pod, "spare")
-    return protocol.encode_preemption_result(
-        {node: those for node, those in asked.victims.items() if node not in spared}
-    )
+    return encode_preemption_result({node: those for node, those in asked.victims.items() if node not in spared})
 
 
 ANSWERS: Final[dict[str, Callable[[bytes], bytes]]] = {

@@ -8,7 +8,8 @@ import json
 
 import pytest
 
-from lamina.wire.extender.protocol import decode_extender_args, decode_preemption_args, read_nodes
+from lamina.wire.extender.arguments import decode_extender_args, read_nodes
+from lamina.wire.extender.preemption_arguments import decode_preemption_args
 from testbed import fixtures
 from tests.integration.extender.capturing import BROKEN, REFUSED, REFUSED_FOR_GOOD, CapturingExtender
 from tests.integration.testbed.waiting import eventually

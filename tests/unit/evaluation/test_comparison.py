@@ -116,7 +116,7 @@ def test_a_figure_that_no_run_has_has_no_estimate():
     assert Ratio(None, None, None, 0, 1) == row.against
 
 
-def test_a_baseline_that_nobody_ran_is_a_mistake():
+def test_a_baseline_without_runs_is_a_mistake():
     with pytest.raises(InputError, match="did you mean 'layers'"):
         compare([a_run("layers", 1)], "layer")
 

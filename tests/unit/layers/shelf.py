@@ -55,15 +55,15 @@ def but(report: LayerReport, **changes: Any) -> LayerReport:
 
 def seconds(inventory: Inventory, *names: str, row: int = 4) -> float:
     """Ask for the first time and again; both have to say the same."""
-    ready = inventory.wants.readiness(names)
+    ready = inventory.readiness_cache.readiness(names)
     if ready is None:
         return math.nan
-    inventory.wants.look(ready, row + 1)
+    inventory.readiness_cache.look(ready, row + 1)
     told = float(ready.seconds[row])
-    inventory.wants.clear()
-    anew = inventory.wants.readiness(names)
+    inventory.readiness_cache.clear()
+    anew = inventory.readiness_cache.readiness(names)
     assert anew is not None
-    inventory.wants.look(anew, row + 1)
+    inventory.readiness_cache.look(anew, row + 1)
     assert told == pytest.approx(float(anew.seconds[row]), nan_ok=True)
     return told
 

@@ -97,7 +97,7 @@ def test_each_row_pulls_by_itself_and_at_its_own_rate(dock):
     assert {0: pytest.approx(COLD_APP), 9: pytest.approx(30.79)} == dock.arrivals.etas[APP.digest]
 
 
-def test_a_queue_that_should_be_empty_by_now_delays_nobody(dock):
+def test_a_queue_that_should_be_empty_by_now_delays_no_pull(dock):
     """The first pull is overdue; the next begins now."""
     dock.arrivals.expect("p", 0, [APP])
     dock.at(30.0)
@@ -107,7 +107,7 @@ def test_a_queue_that_should_be_empty_by_now_delays_nobody(dock):
 
 
 @pytest.mark.parametrize("row", [FIRST_ROWS - 1, FIRST_ROWS, 5 * FIRST_ROWS])
-def test_images_may_be_on_their_way_to_a_row_nobody_ever_spoke_of(dock, row):
+def test_images_may_arrive_on_a_row_beyond_the_capacity(dock, row):
     """Pods are bound to nodes that have not reported yet, however many nodes there are."""
     assert dock.arrivals.expect("p", row, [APP])
     assert {"app:1": COLD_APP} == dock.plan(row)
@@ -147,7 +147,7 @@ def test_a_pod_that_turns_up_elsewhere_is_expected_there_alone(dock):
 
 
 def test_when_a_pod_runs_its_images_are_there(dock):
-    """Nobody has to wait for them any more, also not until the next tick, and the rest of the queue moves up."""
+    """The remaining time is zero at once, also before the next tick, and the rest of the queue moves up."""
     dock.arrivals.expect("p", 0, [APP])
     dock.arrivals.expect("q", 0, [BIG])
     dock.at(2 * TICK)
@@ -185,7 +185,7 @@ def test_of_two_pods_that_wait_for_the_same_image_the_first_proves_that_it_is_th
 
 
 def test_an_image_a_pod_ran_with_is_not_pulled_again(dock):
-    """Though nobody has reported it yet."""
+    """Although no report has it yet."""
     dock.arrivals.expect("p", 0, [APP])
     dock.at(9.0)
     dock.arrivals.ran("p")
@@ -212,7 +212,7 @@ def test_a_report_ends_deductions_and_may_contradict_them(dock, observed_at, sta
     assert ({"app:1": 9.0} if stays else {}) == dock.plan()
 
 
-def test_a_deduction_nobody_ever_confirms_ends_by_itself(dock):
+def test_a_deduction_that_no_report_confirms_expires(dock):
     dock.arrivals.expect("p", 0, [APP])
     dock.at(9.0)
     dock.arrivals.ran("p")
@@ -257,7 +257,7 @@ def test_the_base_that_would_have_come_with_an_image_is_pulled_with_the_next(doc
     assert {"tool:1": COLD_TOOL} == dock.plan()
 
 
-def test_an_image_somebody_else_waits_for_stays(dock):
+def test_an_image_that_another_pod_waits_for_stays(dock):
     dock.arrivals.expect("p", 0, [APP])
     dock.arrivals.expect("q", 0, [APP])
     dock.arrivals.gone("p")

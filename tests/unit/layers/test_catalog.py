@@ -199,7 +199,7 @@ def test_variants_that_runtimes_take_for_the_usual_one_are_the_usual_one(image, 
 
 
 def test_a_name_means_an_image_until_it_expires():
-    """The image stays known by its digest, and nobody is told twice."""
+    """The image stays known by its digest, and the expiry is reported once."""
     made = Catalog()
     made.learn(NGINX, until=10.0)
 
@@ -220,7 +220,7 @@ def test_a_name_means_an_image_until_it_expires():
         pytest.param(10.0, 10.0, [9.0], id="the same"),
     ],
 )
-def test_whoever_confirms_a_name_says_for_how_long(first, second, known_at):
+def test_the_last_source_of_a_name_sets_its_lifetime(first, second, known_at):
     """The last word counts; that it was confirmed is no news."""
     made = Catalog()
     made.learn(NGINX, first)
@@ -363,7 +363,7 @@ def test_a_name_that_moved_outlives_the_image_it_meant_before():
 
 
 def claimed(known: Catalog, image: Image, *names: str, platform: Platform | None = None) -> set[str]:
-    return known.claim(platform or Platform(), (), [HeldImage(image.digest, 1, names)])
+    return known.replace_votes(platform or Platform(), (), [HeldImage(image.digest, 1, names)])
 
 
 def test_an_image_is_found_by_what_nodes_call_it():
@@ -373,7 +373,7 @@ def test_an_image_is_found_by_what_nodes_call_it():
     assert renamed(NGINX) == known.find("docker.io/library/web:1")
 
 
-def test_a_name_may_be_claimed_before_anybody_knows_the_image():
+def test_nodes_may_vote_before_the_image_is_known():
     known = catalog()
     claimed(known, NGINX, "web:1")
     assert known.find("web:1") is None
@@ -391,7 +391,7 @@ def test_what_was_learned_counts_for_more_than_what_nodes_claim():
     assert NGINX == known.find("nginx:1.27")
 
 
-def test_what_nodes_claim_counts_again_once_nobody_knows_better():
+def test_votes_count_again_once_the_learned_name_expires():
     other = an_image("other:1", {"other": 1})
     known = catalog(other)
     known.learn(NGINX, until=10.0)
@@ -410,7 +410,11 @@ def test_nodes_speak_for_their_own_platform():
 
 
 def test_nodes_of_another_platform_do_not_change_for_which_one_an_image_was_described():
-    """They may hold it under its name; there it helps nobody. Under any other name nobody has said for whom it is."""
+    """
+    Nodes may hold it under its name, but pods there cannot use it.
+
+    Under any other name, its platform is not known.
+    """
     known = catalog(NGINX)
 
     assert {"docker.io/library/web:1"} == claimed(known, NGINX, "nginx:1.27", "web:1", platform=ARM)

@@ -1,4 +1,6 @@
-"""Inventory against nodes that are broken or taken over: what makes no sense costs them a condition, and nobody else."""
+"""
+Inventory with broken or compromised nodes: implausible reports give their own node a condition, and affect no other.
+"""
 
 import math
 from typing import Any
@@ -58,7 +60,7 @@ def hostile(**changes: Any) -> LayerReport:
     ],
 )
 def test_a_report_that_makes_no_sense_costs_its_node_one_condition(report, complaint, want, early):
-    """What can be believed of it is; nobody else is concerned, and the next sound report clears it."""
+    """Plausible parts are used, other nodes are not affected, and the next sound report clears the condition."""
     made = Inventory()
     made.learn([OS, APP, TOOL])
     made.join("n2", "", 0)
@@ -128,9 +130,7 @@ def test_pods_on_their_way_outlast_a_report_that_cannot_be_true(inventory):
         ),
     ],
 )
-def test_an_image_that_makes_no_sense_is_complained_of_once_and_concerns_nobody_else(
-    inventory, image, complaint, known
-):
+def test_an_implausible_image_is_counted_once_and_affects_no_other(inventory, image, complaint, known):
     """Reports that name it are kept, and count for what else they name."""
     inventory.report(held("n1", image, APP))
 

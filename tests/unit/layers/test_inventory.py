@@ -73,11 +73,11 @@ def test_a_report_that_says_the_same_is_no_news(inventory):
 )
 def test_a_report_may_say_something_new_about_the_same_images(inventory, changes):
     inventory.report(held("n1", OS))
-    kept = inventory.wants.readiness(("app:1",))
-    inventory.wants.look(kept, 5)
+    kept = inventory.readiness_cache.readiness(("app:1",))
+    inventory.readiness_cache.look(kept, 5)
 
     assert [4] == inventory.report(but(held("n1", OS, sequence=2), **changes))
-    inventory.wants.look(kept, 5)
+    inventory.readiness_cache.look(kept, 5)
     assert float(kept.seconds[4]) == seconds(inventory, "app:1")
     assert [] == inventory.report(but(held("n1", OS, sequence=3), **changes))
 
@@ -199,7 +199,7 @@ def test_an_early_report_about_yet_another_machine_says_nothing(inventory):
 
 
 def test_reports_for_nodes_that_never_come_are_kept_for_so_many(monkeypatch):
-    """The oldest go first; whoever writes many of them fills no memory."""
+    """The oldest are dropped first, so that many reports do not fill the memory."""
     monkeypatch.setattr(room, "MOST_EARLY", 3)
     made = Inventory()
     for name in ("a", "b", "c", "a", "d"):
@@ -277,8 +277,8 @@ def test_learning_an_image_looks_at_nothing_else_that_nodes_reported(inventory, 
     for part, deed in [
         (inventory.index, "hold"),
         (inventory.rates, "observe"),
-        (inventory.trust, "renew"),
-        (inventory.catalog, "claim"),
+        (inventory.freshness, "renew"),
+        (inventory.catalog, "replace_votes"),
     ]:
         monkeypatch.delattr(type(part), deed)
 
@@ -290,7 +290,7 @@ def test_learning_an_image_looks_at_nothing_else_that_nodes_reported(inventory, 
 @pytest.mark.parametrize(
     ("disk", "fits"),
     [
-        pytest.param(0, True, id="nobody told of the disk"),
+        pytest.param(0, True, id="the disk is unknown"),
         pytest.param(500 * MB, True, id="just as much as fits: 250 + 125 + 125, the base once"),
         pytest.param(500 * MB - 1, False, id="a byte too much"),
         pytest.param(1, False, id="far too much"),
@@ -314,19 +314,19 @@ def test_images_have_to_fit_on_the_disk_whenever_they_become_known(disk, fits, l
 
 def test_learning_what_is_known_is_no_news(inventory):
     """Nothing has to be judged anew."""
-    before = inventory.wants.readiness(("app:1",))
+    before = inventory.readiness_cache.readiness(("app:1",))
 
     assert (False, []) == inventory.learn([APP, TOOL])
-    assert inventory.wants.readiness(("app:1",)) is before
+    assert inventory.readiness_cache.readiness(("app:1",)) is before
 
 
-def test_learning_what_nobody_holds_is_news_about_no_node(inventory):
+def test_learning_an_image_that_no_node_holds_changes_no_row(inventory):
     """But pods that ask for it can now be judged."""
     assert (True, []) == inventory.learn([NEW])
 
 
 def test_a_node_takes_its_report_along(inventory):
-    """Its row counts as never reported, for whoever gets it next."""
+    """Its row is unreported for the node that gets it next."""
     inventory.report(but(held("n1", APP), download_rate=1e6, disk=400 * MB, renews_within=1.0, reuse="set"))
     inventory.leave("n1")
 
@@ -334,7 +334,7 @@ def test_a_node_takes_its_report_along(inventory):
     assert not inventory.join("n1", "uid-1", 3)
     assert [False, False] == [is_known(inventory, row) for row in (3, 4)]
     inventory.pass_time(1000.0)
-    assert inventory.trust.of(slice(None), 5) is None
+    assert inventory.freshness.of(slice(None), 5) is None
     inventory.expect("p", "n2", ("app:1",))
     assert [(APP, pytest.approx(1000 + COLD_APP))] == inventory.arrivals.on(4)
     inventory.report(held("n2"))
@@ -350,7 +350,7 @@ def test_a_node_takes_its_condition_along(inventory):
 
 
 def test_a_node_that_left_is_not_waited_for(inventory):
-    """What it reported and nobody could read concerns nobody any more."""
+    """Images in its report that were unknown are no longer waited for."""
     inventory.report(held("n1", NEW))
     inventory.leave("n1")
 
@@ -386,7 +386,7 @@ def test_a_tag_that_moved_is_wanted_as_it_is_now(inventory):
 
 
 def test_a_name_means_something_for_as_long_as_its_source_said(inventory):
-    """Then nobody can say anything, until it is learned again; digests stay."""
+    """Then the name is unknown until it is learned again; digests stay."""
     inventory.report(held("n1"))
     inventory.pass_time(100.0)
     inventory.learn([NEW], good_for=60.0)
@@ -427,9 +427,9 @@ def test_a_report_that_is_not_renewed_is_believed_less_and_less(inventory):
 
     assert (False, []) == inventory.pass_time(120.0)
     assert (False, [4]) == inventory.pass_time(180.0)
-    assert 0.5 == inventory.trust.of(slice(None), 5)[4]
+    assert 0.5 == inventory.freshness.of(slice(None), 5)[4]
     assert [4] == inventory.report(but(held("n1", APP, sequence=2), renews_within=60.0, observed_at=180.0))
-    assert inventory.trust.of(slice(None), 5) is None
+    assert inventory.freshness.of(slice(None), 5) is None
 
 
 # ------------------------------------------------------------------------------------------------------------------ memory
@@ -449,10 +449,10 @@ def test_nothing_remains_when_everybody_has_left(inventory):
         inventory.leave(node)
     for pod in ("p", "q"):
         inventory.gone(pod)
-    inventory.wants.clear()
+    inventory.readiness_cache.clear()
 
     assert 0 == len(inventory.index)
-    assert not any(sheet.any() for sheet in inventory.index._sheets)
+    assert not any(matrix.any() for matrix in inventory.index._matrices)
     assert ({}, {}, {}) == (inventory.arrivals._rows, inventory.arrivals._pods, inventory.arrivals.etas)
     assert ({}, {}, {}, {}) == (inventory._rows, inventory._reports, inventory._waiting, inventory._room)
     assert (0, {}, {}, set()) == (

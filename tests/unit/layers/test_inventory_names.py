@@ -46,12 +46,12 @@ def test_what_was_kept_by_name_is_judged_anew_when_a_name_gets_a_meaning():
     inventory = Inventory()
     inventory.learn([nameless(APP)])
     inventory.join("n1", "uid-1", 4)
-    assert inventory.wants.readiness(("app:1",)) is None
+    assert inventory.readiness_cache.readiness(("app:1",)) is None
 
     before = inventory.meanings
     inventory.report(held("n1", APP))
     assert before < inventory.meanings
-    assert inventory.wants.readiness(("app:1",)) is not None
+    assert inventory.readiness_cache.readiness(("app:1",)) is not None
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_reports_that_name_nothing_new_change_no_meaning(report):
     assert before == inventory.meanings
 
 
-def test_names_of_images_that_nobody_has_described_change_no_meaning():
+def test_names_of_unknown_images_change_no_meaning():
     """There is nothing yet that they could lead to; learning the image is news enough."""
     inventory = Inventory()
     inventory.join("n1", "uid-1", 4)
@@ -102,7 +102,7 @@ def test_names_of_images_that_were_described_by_name_change_no_meaning(inventory
         ),
     ],
 )
-def test_a_name_that_nobody_holds_any_longer_means_nothing(end):
+def test_a_name_that_no_node_holds_any_longer_means_nothing(end):
     inventory = Inventory()
     inventory.learn([nameless(APP)])
     inventory.join("n1", "uid-1", 4)

@@ -18,7 +18,7 @@ from tests.unit.layers.shelf import (
 
 
 def test_a_bound_pod_brings_its_images(inventory):
-    """Whoever asks for the same waits for them, whoever asks for others queues."""
+    """A pod with the same images waits for them; a pod with other images queues."""
     inventory.report(held("n1"))
 
     assert [4] == inventory.expect("p", "n1", ("app:1", "os:1", "app:1"))
@@ -111,7 +111,7 @@ def test_a_pod_may_come_before_its_image_is_known(inventory):
 
 
 def test_learning_something_else_leaves_plans_alone(inventory):
-    """Nobody loses its place, and what pulls share is not forgotten."""
+    """No pull loses its place, and layers that pulls share are remembered."""
     inventory.report(held("n1"))
     for pod, name in (("p", "big:1"), ("q", "app:1"), ("r", "tool:1")):
         inventory.expect(pod, "n1", (name,))

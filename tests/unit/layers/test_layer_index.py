@@ -23,7 +23,7 @@ def index(**rows: Image) -> LayerIndex:
 def rows_with(made: LayerIndex, image: Image, side: int = HELD) -> list[int]:
     """Tell which bits of an image's own line are set."""
     line = made._lines["i" + image.digest]
-    return np.flatnonzero(np.unpackbits(made._sheets[side].of(np.array([line])))).tolist()
+    return np.flatnonzero(np.unpackbits(made._matrices[side].of(np.array([line])))).tolist()
 
 
 # -------------------------------------------------------------------------------------------------------- what is where
@@ -78,7 +78,7 @@ def test_rows_gain_images_beside_those_they_said():
     assert [whole.held(row) for row in (0, 9)] == [made.held(row) for row in (0, 9)]
     for row in (0, 9):
         made.hold(row, ())
-    assert (0, False) == (len(made), made._sheets[HELD].any())
+    assert (0, False) == (len(made), made._matrices[HELD].any())
 
 
 def test_what_a_row_holds_replaces_what_it_held():
@@ -155,7 +155,7 @@ def test_a_row_that_was_forgotten_never_said_anything():
 
 
 def test_forgetting_what_was_never_known_is_nothing():
-    """Nodes may leave that never reported, also those in rows nobody has reached yet."""
+    """Nodes may leave that never reported, also those in rows beyond the capacity."""
     made = index(r0=OS)
     made.forget(2 * FIRST_ROWS)
 
@@ -190,7 +190,7 @@ def test_room_can_be_made_for_rows_of_which_nothing_is_known():
 # -------------------------------------------------------------------------------------------------------- lines and memory
 
 
-def test_lines_live_as_long_as_somebody_holds_expects_or_wants_the_image():
+def test_lines_live_as_long_as_the_image_is_held_expected_or_queried():
     """The last one of them frees the lines."""
     made = index(r0=OS)
     made.expect(5, [OS])
@@ -201,7 +201,7 @@ def test_lines_live_as_long_as_somebody_holds_expects_or_wants_the_image():
         deed()
         lengths.append(len(made))
     assert [5, 5, 5, 0] == lengths
-    assert not any(sheet.any() for sheet in made._sheets)
+    assert not any(matrix.any() for matrix in made._matrices)
 
 
 def test_lines_of_shared_layers_live_as_long_as_any_image_that_has_them():
@@ -214,14 +214,14 @@ def test_lines_of_shared_layers_live_as_long_as_any_image_that_has_them():
     assert [9 + 5, 9] == lengths
 
 
-def test_a_layer_nobody_needs_any_more_gives_its_line_back():
+def test_an_unused_layer_gives_its_line_back():
     """However many images come and go, the table stays as large as what is there at one time."""
     made = LayerIndex()
     for number in range(FIRST_LINES):
         made.hold(0, [stacked(f"x:{number}", Layer(a_digest(f"{number}"), 1))])
 
     assert 3 == len(made)
-    assert FIRST_LINES == made._sheets[HELD].lines
+    assert FIRST_LINES == made._matrices[HELD].lines
 
 
 def test_a_line_that_is_used_again_holds_nothing_of_the_layer_before():
@@ -233,9 +233,9 @@ def test_a_line_that_is_used_again_holds_nothing_of_the_layer_before():
     made.expect(3, ())
     made.hold(2, [OS, stacked("x", *(Layer(a_digest(f"{one}"), 1) for one in range(9)))])
 
-    every = made._sheets[HELD].of(np.arange(FIRST_LINES))
+    every = made._matrices[HELD].of(np.arange(FIRST_LINES))
     assert {2} == {row for line in every for row in np.flatnonzero(np.unpackbits(line))}
-    assert not made._sheets[COMING].any()
+    assert not made._matrices[COMING].any()
 
 
 def test_nothing_stands_in_the_first_line():
@@ -244,7 +244,7 @@ def test_nothing_stands_in_the_first_line():
 
     assert made.want([stacked("x", unread(BOTTOM))]).blobs.others is None
     assert NOWHERE not in made._lines.values()
-    assert not any(sheet.of(np.array([NOWHERE])).any() for sheet in made._sheets)
+    assert not any(matrix.of(np.array([NOWHERE])).any() for matrix in made._matrices)
 
 
 def test_line_numbers_do_not_depend_on_how_sets_are_walked():
@@ -261,8 +261,8 @@ def test_line_numbers_do_not_depend_on_how_sets_are_walked():
 # -------------------------------------------------------------------------------------------------------------- changes
 
 
-def test_whoever_was_away_is_told_which_rows_changed():
-    """Repeats included; nobody is told twice of the same change."""
+def test_a_reader_that_is_behind_gets_the_rows_that_changed():
+    """Repetitions included; each change is returned once."""
     made = index(r0=APP)
     position = made.position
     made.hold(4, [APP])

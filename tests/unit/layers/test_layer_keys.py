@@ -26,7 +26,7 @@ def test_a_layer_is_known_as_a_blob_by_what_it_unpacks_to_and_by_what_lies_below
 
 
 def test_an_image_has_a_key_of_its_own():
-    """That no layer has, even if somebody gave both the same digest."""
+    """No layer has it, even if both have the same digest."""
     image = Image(a_digest("x"), (Layer(a_digest("x"), 1),))
 
     assert whole(image.digest) not in keys(image, "blob")
@@ -81,11 +81,11 @@ def test_a_layer_listed_again_is_marked():
     [
         pytest.param(read("x", 10, 31), 31 * MB, id="told"),
         pytest.param(Layer(a_digest("x"), 10, unpacked=0), 0, id="told to be nothing"),
-        pytest.param(Layer(a_digest("x"), 10), 23, id="2.3 for each byte where nobody told"),
+        pytest.param(Layer(a_digest("x"), 10), 23, id="2.3 for each byte where it is unknown"),
         pytest.param(Layer(a_digest("x"), 0), 0, id="of nothing comes nothing"),
     ],
 )
-def test_unpacked_bytes_are_estimated_where_nobody_told(layer, want):
+def test_unpacked_bytes_are_estimated_where_they_are_unknown(layer, want):
     assert [want] == keys(stacked("x", layer), "unpacked")
 
 

@@ -1,4 +1,4 @@
-"""WantedLayers and Parts: what a pod's images consist of, before anybody looks where it is."""
+"""LayerSet and LayerLines: the layers of a pod's images, without rows."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def test_parts_tell_what_is_left_after_so_many_from_the_bottom():
 
 
 def test_parts_without_other_lines_have_none():
-    """Then nobody looks for them."""
+    """Then they need no lookup."""
     assert LayerLines([4], [0], [1], [1]).others is None
     assert [0, 9] == LayerLines([4, 5], [0, 9], [1, 1], [1, 1]).others.tolist()
 
@@ -64,7 +64,7 @@ def test_nothing_can_be_wanted_too():
     assert (0, (4, 1)) == (wanted(stacked("scratch")).total, wanted(stacked("scratch")).weights.shape)
 
 
-def test_rows_are_counted_by_whoever_looks():
+def test_rows_are_computed_by_the_query():
     """Not before."""
     one = wanted(APP)
 

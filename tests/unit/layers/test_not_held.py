@@ -89,12 +89,12 @@ def test_what_is_lacking_depends_on_how_the_runtime_reuses_layers(wants, holds, 
     ],
 )
 def test_images_match_as_far_as_both_were_read(wants, holds, download):
-    """Without diff ids nobody can know that content was packed differently."""
+    """Without diff ids, differently compressed content cannot be recognised."""
     assert download == lacks([wants], holds, by_prefix=True)[0]
 
 
 def test_a_blob_packed_differently_counts_by_itself_where_its_diff_id_is_known():
-    """Even if nobody read the layers around it: any blob, 125 of 375."""
+    """Even if the layers around it were not read: any blob, 125 of 375."""
     assert 125 == lacks([stacked("x", BOTTOM, unread(TOP))], [TWIN], by_prefix=False)[0]
 
 
@@ -180,7 +180,7 @@ def test_any_number_of_rows_can_be_asked_for(height, images):
     assert height <= len(wanted.download) == len(wanted.unpack) == len(wanted.complete)
 
 
-def test_whoever_looks_again_is_told_how_it_is_now():
+def test_a_repeated_query_sees_the_current_state():
     """Counted once and then patched where rows changed."""
     index = LayerIndex()
     index.hold(0, [OS])
@@ -213,7 +213,7 @@ def test_nothing_is_counted_when_nothing_changed():
 
 
 @pytest.mark.parametrize("changes", [REMEMBERED, 2 * REMEMBERED, 2 * REMEMBERED + 1, 5 * REMEMBERED])
-def test_whoever_looks_again_after_long_is_told_all_the_same(changes):
+def test_a_query_after_many_changes_sees_the_current_state(changes):
     """Changes are remembered for a while; after that everything is counted anew."""
     index = LayerIndex()
     wanted = index.want([APP])
@@ -226,7 +226,7 @@ def test_whoever_looks_again_after_long_is_told_all_the_same(changes):
     assert [0, 125 * MB] == wanted.download[:2].tolist()
 
 
-def test_whoever_looks_again_may_look_at_more_rows():
+def test_a_repeated_query_may_cover_more_rows():
     """Nodes have come in the meantime, more than there was room for."""
     index = LayerIndex()
     index.hold(0, [OS])
@@ -240,7 +240,7 @@ def test_whoever_looks_again_may_look_at_more_rows():
 
 
 @pytest.mark.parametrize("changes", [2, 3 * REMEMBERED], ids=["soon", "after long"])
-def test_whoever_looks_at_fewer_rows_takes_none_away_from_others(changes):
+def test_a_query_of_fewer_rows_keeps_the_others(changes):
     """What a pod wants is shared by plugins, and one may ask about more rows than another."""
     index = LayerIndex()
     wanted = index.want([OS])
@@ -254,7 +254,7 @@ def test_whoever_looks_at_fewer_rows_takes_none_away_from_others(changes):
 
 
 def test_rows_beyond_those_asked_for_may_change():
-    """Nobody counts them until somebody asks."""
+    """They are computed when they are queried."""
     index = LayerIndex()
     wanted = index.want([OS])
     update_rows(index, wanted, 3)

@@ -39,7 +39,7 @@ def room(rates: PullRates, download: float, unpack: float, *, by_prefix: bool) -
     ],
 )
 def test_a_pull_takes_the_longer_of_two_and_a_part_of_the_other(download, unpack, want):
-    """At 125 MB/s and 100 MB/s unpacked, which is assumed where nobody told."""
+    """At 125 MB/s and 100 MB/s unpacked, which is assumed for unmeasured rows."""
     assert want == pytest.approx(pull(PullRates(1), download, unpack))
 
 
@@ -105,7 +105,7 @@ def test_what_is_assumed_can_be_set_for_rows_that_did_not_tell():
     assert ([*near(3e7), 3e7, *near(3e7)], [*near(4e7, 4e7), 4e7]) == (rates.download.tolist(), rates.unpack.tolist())
     rates.observe(1, 0.0, 0.0, 0, 0)
     rates.observe(2, 0.0, 0.0, 0, 0)
-    rates.follow()
+    rates.update_assumed()
     assert ([1e6] * 3, [2e6] * 3) == (rates.download.tolist(), rates.unpack.tolist())
 
 
@@ -160,7 +160,7 @@ def test_room_is_dearer_where_downloads_are_slower():
     assert 250 / (3.3 * 25) == pytest.approx(room(rates, 100, 200, by_prefix=False))
 
 
-def test_a_disk_nobody_told_of_has_room():
+def test_an_unknown_disk_has_room():
     """Row 0 did not tell, row 1 did."""
     rates = PullRates(2)
     lacking = np.full(2, 1e12)
@@ -181,41 +181,41 @@ def test_who_has_not_been_seen_to_download_counts_as_the_middle_of_those_who_hav
     rates = PullRates(5)
     for row, rate in enumerate((8e6, 9e6, 100e6)):
         rates.observe(row, rate, 0.0, 0, 0)
-    rates.follow()
+    rates.update_assumed()
 
     assert [8e6, 9e6, 100e6, *near(9e6, 9e6)] == rates.download.tolist()
     assert [UNPACK] * 5 == rates.unpack.tolist()
 
 
-def test_what_was_configured_holds_only_until_somebody_was_seen_to_download():
+def test_the_configured_rate_is_used_until_one_is_measured():
     rates = PullRates(2)
     rates.assume(50e6, 60e6)
 
     assert [50e6, 50e6] == rates.download.tolist()
     rates.observe(0, 10e6, 0.0, 0, 0)
-    assert [False, True] == rates.follow().tolist()
+    assert [False, True] == rates.update_assumed().tolist()
     assert [10e6, *near(10e6)] == rates.download.tolist()
     rates.observe(0, 0.0, 0.0, 0, 0)
-    rates.follow()
+    rates.update_assumed()
     assert [50e6, 50e6] == rates.download.tolist()
 
 
 def test_a_row_that_comes_later_counts_as_the_others_do():
     rates = PullRates(1)
     rates.observe(0, 10e6, 20e6, 0, 0)
-    rates.follow()
+    rates.update_assumed()
     rates.reach(3)
 
     assert [10e6, *near(10e6, 10e6)] == rates.download.tolist()[:3]
 
 
-def test_a_middle_that_hardly_moves_changes_nobody():
+def test_a_small_move_of_the_median_changes_no_row():
     rates = PullRates(2)
     rates.observe(0, 10e6, 0.0, 0, 0)
-    rates.follow()
+    rates.update_assumed()
     rates.observe(0, 10.01e6, 0.0, 0, 0)
 
-    assert rates.follow() is None
+    assert rates.update_assumed() is None
 
 
 @given(st.lists(st.floats(SLOWEST, FASTEST), min_size=1, max_size=12), st.randoms(use_true_random=False))
@@ -228,10 +228,10 @@ def test_what_is_assumed_does_not_depend_on_the_order_of_reports(told, rng):
     rng.shuffle(rows)
     for row, rate in rows:
         other.observe(row, FASTEST, 0.0, 0, 0)
-        other.follow()
+        other.update_assumed()
         other.observe(row, rate, rate, 0, 0)
-    plain.follow()
-    other.follow()
+    plain.update_assumed()
+    other.update_assumed()
 
     assert (plain.download.tolist(), plain.unpack.tolist()) == (other.download.tolist(), other.unpack.tolist())
     assert near(sorted(told)[(len(told) - 1) // 2]) == [plain.download[12]]

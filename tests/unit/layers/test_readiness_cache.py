@@ -25,7 +25,7 @@ def inventory():
 
 @pytest.fixture
 def wants(inventory):
-    return inventory.wants
+    return inventory.readiness_cache
 
 
 def test_who_wants_the_same_images_shares_the_answer(wants):
@@ -42,7 +42,7 @@ def test_who_wants_the_same_images_shares_the_answer(wants):
 )
 def test_with_one_image_unknown_nothing_can_be_said(wants, names):
     """Absence of data is never data."""
-    assert (None, None) == (wants.readiness(names), wants.somewhere(names))
+    assert (None, None) == (wants.readiness(names), wants.first_known(names))
 
 
 def test_before_there_are_nodes_nothing_can_be_said():
@@ -50,29 +50,31 @@ def test_before_there_are_nodes_nothing_can_be_said():
     made = Inventory()
     made.learn([APP])
 
-    assert (0, None) == (made.wants.platforms, made.wants.readiness(("app:1",)))
+    assert (0, None) == (made.readiness_cache.platforms, made.readiness_cache.readiness(("app:1",)))
 
 
 def test_nothing_is_wanted_for_no_images(wants):
     """That is known."""
-    assert 0 == wants.somewhere(()).total
+    assert 0 == wants.first_known(()).total
 
 
 def test_several_names_of_one_image_are_one_image(inventory):
     inventory.learn([msgspec.structs.replace(APP, names=("app:stable",))])
 
-    assert (APP,) == inventory.wants.somewhere(("app:1", "app:stable", "docker.io/library/app:1", "app:1")).images
+    assert (APP,) == inventory.readiness_cache.first_known(
+        ("app:1", "app:stable", "docker.io/library/app:1", "app:1")
+    ).images
 
 
 def test_an_answer_is_not_kept_beyond_what_it_was_made_from(inventory):
     """What a name means may have changed once an image was learned; that it meant nothing is not remembered either."""
-    before = inventory.wants.somewhere(("app:1",))
-    assert inventory.wants.somewhere(("new:1",)) is None
+    before = inventory.readiness_cache.first_known(("app:1",))
+    assert inventory.readiness_cache.first_known(("new:1",)) is None
     inventory.learn([msgspec.structs.replace(TOOL, digest=a_digest("newer"), names=("app:1", "new:1"))])
 
     assert (APP,) == before.images
-    assert TOOL.layers == inventory.wants.somewhere(("app:1",)).images[0].layers
-    assert TOOL.layers == inventory.wants.somewhere(("new:1",)).images[0].layers
+    assert TOOL.layers == inventory.readiness_cache.first_known(("app:1",)).images[0].layers
+    assert TOOL.layers == inventory.readiness_cache.first_known(("new:1",)).images[0].layers
 
 
 def test_answers_are_kept_for_so_many_sets_of_images(wants, monkeypatch):
@@ -90,9 +92,9 @@ def test_what_is_not_kept_is_let_go(inventory, monkeypatch):
     """However many sets of images are asked for, the index knows those that are kept: 9 keys for two layers."""
     monkeypatch.setattr(room, "KEPT", 1)
     for names in [("app:1",), ("tool:1",), ("never:1",), ("app:1", "tool:1"), ("app:1",)]:
-        inventory.wants.readiness(names)
+        inventory.readiness_cache.readiness(names)
     assert 9 == len(inventory.index)
-    inventory.wants.clear()
+    inventory.readiness_cache.clear()
 
     assert 0 == len(inventory.index)
 
@@ -110,31 +112,31 @@ def test_images_are_resolved_for_every_platform_nodes_have(inventory):
     inventory.learn([ARM_APP])
     inventory.join("n2", "", 1, ARM)
     inventory.join("n3", "", 2)
-    app, tool = inventory.wants.readiness(("app:1",)), inventory.wants.readiness(("tool:1",))
+    app, tool = inventory.readiness_cache.readiness(("app:1",)), inventory.readiness_cache.readiness(("tool:1",))
 
-    assert 2 == inventory.wants.platforms
+    assert 2 == inventory.readiness_cache.platforms
     assert [(0, (APP,)), (1, (ARM_APP,))] == [(number, wanted.images) for number, wanted in app.variants]
     assert (1, None) == tool.variants[1]
-    assert [0, 1, 0] == [inventory.wants.platform(row) for row in range(3)]
+    assert [0, 1, 0] == [inventory.readiness_cache.platform(row) for row in range(3)]
 
 
 def test_a_platform_that_is_new_is_looked_for_at_once(inventory):
     """What was kept before said nothing about it."""
     inventory.learn([ARM_APP])
-    assert 1 == len(inventory.wants.readiness(("app:1",)).variants)
+    assert 1 == len(inventory.readiness_cache.readiness(("app:1",)).variants)
     inventory.join("n2", "", 1, ARM)
 
-    assert [(APP,), (ARM_APP,)] == [one.images for _, one in inventory.wants.readiness(("app:1",)).variants]
+    assert [(APP,), (ARM_APP,)] == [one.images for _, one in inventory.readiness_cache.readiness(("app:1",)).variants]
 
 
 def test_a_name_that_meant_nothing_is_looked_up_for_a_platform_that_is_new(inventory):
     """That it was unknown is forgotten."""
     inventory.learn([msgspec.structs.replace(ARM_APP, names=("only-arm:1",))])
-    assert inventory.wants.readiness(("only-arm:1",)) is None
+    assert inventory.readiness_cache.readiness(("only-arm:1",)) is None
     inventory.join("n2", "", 1, ARM)
-    assert inventory.wants.readiness(("only-arm:1",)) is not None
+    assert inventory.readiness_cache.readiness(("only-arm:1",)) is not None
     inventory.leave("n2")
-    assert inventory.wants.readiness(("only-arm:1",)) is None
+    assert inventory.readiness_cache.readiness(("only-arm:1",)) is None
 
 
 @pytest.mark.parametrize("how", ["changed", "gone"])
@@ -143,16 +145,16 @@ def test_platforms_that_no_node_has_any_more_are_forgotten(inventory, how):
     pinned = f"app@{APP.digest}"
     for number in range(100):
         inventory.join("n2", "", 1, Platform(architecture=f"x{number}"))
-        assert inventory.wants.readiness((pinned,)) is not None
+        assert inventory.readiness_cache.readiness((pinned,)) is not None
         if how == "gone":
             inventory.leave("n2")
     if how == "changed":
         inventory.join("n2", "", 1)
-    ready = inventory.wants.readiness((pinned,))
+    ready = inventory.readiness_cache.readiness((pinned,))
 
-    assert 1 == inventory.wants.platforms
+    assert 1 == inventory.readiness_cache.platforms
     assert 1 == len(ready.variants)
-    inventory.wants.clear()
+    inventory.readiness_cache.clear()
     assert 0 == len(inventory.index)
 
 
@@ -160,7 +162,7 @@ def test_platforms_that_mean_the_same_share_what_is_wanted(inventory):
     """A name with a digest means one image everywhere: rows are kept once."""
     for number in range(1, 10):
         inventory.join(f"m{number}", "", number, Platform(architecture=f"x{number}"))
-    ready = inventory.wants.readiness((f"app@{APP.digest}",))
+    ready = inventory.readiness_cache.readiness((f"app@{APP.digest}",))
 
     assert 10 == len(ready.variants)
     assert 1 == len(ready.distinct)
@@ -172,23 +174,23 @@ def test_only_so_many_platforms_are_told_apart_and_those_that_most_nodes_have(in
     for number in range(1, 3 * MOST):
         inventory.join(f"m{number}", "", number, Platform(architecture=f"x{number}"))
     pinned = (f"app@{APP.digest}",)
-    ready = inventory.wants.readiness(pinned)
+    ready = inventory.readiness_cache.readiness(pinned)
 
-    assert MOST == inventory.wants.platforms
+    assert MOST == inventory.readiness_cache.platforms
     assert MOST + 1 == len(ready.variants)
-    assert [0, 1, OTHER] == [inventory.wants.platform(row) for row in (0, 1, 3 * MOST - 1)]
+    assert [0, 1, OTHER] == [inventory.readiness_cache.platform(row) for row in (0, 1, 3 * MOST - 1)]
     assert ready.everywhere is None
 
     late = Platform(architecture="x40")
     inventory.join("late", "", 3 * MOST, late)
     inventory.join("later", "", 3 * MOST + 1, late)
-    assert OTHER != inventory.wants.platform(3 * MOST) == inventory.wants.platform(3 * MOST + 1)
-    assert MOST == inventory.wants.platforms
+    assert OTHER != inventory.readiness_cache.platform(3 * MOST) == inventory.readiness_cache.platform(3 * MOST + 1)
+    assert MOST == inventory.readiness_cache.platforms
 
     for number in range(1, 3 * MOST):
         inventory.leave(f"m{number}")
-    assert 2 == inventory.wants.platforms
-    assert inventory.wants.readiness(pinned).everywhere is not None
+    assert 2 == inventory.readiness_cache.platforms
+    assert inventory.readiness_cache.readiness(pinned).everywhere is not None
 
 
 def test_what_is_known_for_one_platform_of_several_is_known_somewhere(inventory):
@@ -196,6 +198,8 @@ def test_what_is_known_for_one_platform_of_several_is_known_somewhere(inventory)
     inventory.join("n2", "", 1, ARM)
     inventory.learn([msgspec.structs.replace(ARM_APP, names=("only-arm:1",))])
 
-    assert (ARM_APP.digest,) == tuple(one.digest for one in inventory.wants.somewhere(("only-arm:1",)).images)
-    assert (APP,) == inventory.wants.somewhere(("app:1",)).images
-    assert inventory.wants.somewhere(("app:1", "only-arm:1")) is None
+    assert (ARM_APP.digest,) == tuple(
+        one.digest for one in inventory.readiness_cache.first_known(("only-arm:1",)).images
+    )
+    assert (APP,) == inventory.readiness_cache.first_known(("app:1",)).images
+    assert inventory.readiness_cache.first_known(("app:1", "only-arm:1")) is None

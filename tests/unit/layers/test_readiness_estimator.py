@@ -124,8 +124,8 @@ def test_one_image_on_its_way_and_one_missing_wait_for_the_queue_and_the_pull(tr
     assert [COLD_APP + TOOL_ON_OS] == pytest.approx(track.times(track.ready(APP, TOOL)))
 
 
-def test_an_image_a_pod_runs_with_is_there_before_anybody_reports_it(track):
-    """Between two ticks as well, and whoever looked before is told the same as whoever looks for the first time."""
+def test_an_image_a_pod_runs_with_is_there_before_a_report_has_it(track):
+    """Between two ticks as well, and the same for old and new estimates."""
     track.index.hold(0, [])
     track.arrivals.expect("p", 0, [APP])
     ready = track.ready(APP)
@@ -188,7 +188,7 @@ def test_download_is_told_as_a_share_of_all(track):
         pytest.param([APP], 0, 0, id="the image"),
     ],
 )
-def test_whole_images_are_all_that_counts_if_nobody_knows_layers(track, holds, want, share):
+def test_without_layers_only_whole_images_count(track, holds, want, share):
     """To compare with."""
     track.index.hold(0, holds)
     ready = track.ready(APP, whole_only=True)
@@ -217,7 +217,7 @@ def test_a_row_is_timed_for_what_the_images_are_on_its_platform(track):
 
 
 def test_a_row_may_get_another_platform(track):
-    """Another node has it now; whoever looked before is told."""
+    """Another node has it now; old estimates change as well."""
     track.index.hold(0, [])
     variants = [(0, track.index.want([APP])), (1, track.index.want([TOOL]))]
     ready = Readiness(variants, whole_only=False)
@@ -230,8 +230,8 @@ def test_a_row_may_get_another_platform(track):
 # ------------------------------------------------------------------------------------------------------------ looking again
 
 
-def test_whoever_looks_again_is_told_how_it_is_now(track):
-    """Patched where something changed, and equal to what somebody sees who looks for the first time."""
+def test_an_old_estimate_is_updated(track):
+    """Patched where something changed, and equal to a new estimate."""
     for row in range(6):
         track.index.hold(row, [])
     ready = track.ready(APP)
@@ -260,7 +260,7 @@ def test_nothing_is_timed_when_nothing_changed(track):
     assert [-7] == track.times(ready)
 
 
-def test_whoever_looks_again_after_long_is_told_all_the_same(track):
+def test_a_query_after_many_changes_sees_the_current_state(track):
     track.index.hold(0, [])
     track.index.hold(1, [])
     ready = track.ready(APP)
@@ -274,13 +274,13 @@ def test_whoever_looks_again_after_long_is_told_all_the_same(track):
 
 @pytest.mark.parametrize("height", [0, 1, FIRST_ROWS, FIRST_ROWS + 1, 5 * FIRST_ROWS])
 def test_any_number_of_rows_can_be_looked_at(track, height):
-    """More than anybody ever spoke of: nothing is known there."""
+    """On rows beyond the known ones, nothing is known."""
     track.index.hold(0, [APP])
 
     assert ([0.0] + [math.nan] * height)[:height] == pytest.approx(track.times(track.ready(APP), height), nan_ok=True)
 
 
-def test_whoever_looks_at_fewer_rows_may_look_at_more_again(track):
+def test_a_query_of_fewer_rows_may_be_followed_by_one_of_more(track):
     """Rows between them changed in the meantime."""
     for row in range(30):
         track.index.hold(row, [])

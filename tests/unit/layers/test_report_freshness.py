@@ -102,7 +102,7 @@ def test_it_says_whether_a_report_changes_how_far_a_row_is_believed(before, afte
 
 
 def test_a_row_that_is_forgotten_is_believed_like_any_other():
-    """Whoever gets it next has broken no promise."""
+    """The node that gets it next has missed no renewal."""
     trust = ReportFreshness()
     trust.renew(0, 0.0, 10.0, 0.0)
     trust.pass_time(45.0)

@@ -26,7 +26,7 @@ def claims(*held):
 @pytest.mark.parametrize(
     ("held", "meant"),
     [
-        pytest.param([], None, id="nobody holds it"),
+        pytest.param([], None, id="no node holds it"),
         pytest.param([OLD], OLD, id="one node does"),
         pytest.param([OLD, NEW, OLD], OLD, id="most nodes hold the old one"),
         pytest.param([NEW, OLD, NEW], NEW, id="most nodes hold the new one"),
@@ -94,7 +94,7 @@ def test_a_tag_that_is_pulled_anew_moves():
     assert (NEW, OLD) == (made.means("app:1", AMD), made.means("app:stable", AMD))
 
 
-def test_nothing_is_kept_about_names_that_nobody_holds():
+def test_nothing_is_kept_about_names_that_no_node_holds():
     made = claims(called(OLD, "app:1", "app:2"))
     made.change(AMD, [called(OLD, "app:1", "app:2")], ())
 

@@ -55,7 +55,7 @@ def test_anything_else_is_refused_with_the_reason(text, problem):
 
 
 def test_a_message_shows_only_a_piece_of_a_long_text():
-    """Nobody can fill a log with one bad field."""
+    """One bad field cannot fill a log."""
     with pytest.raises(DigestError) as caught:
         parse_digest("sha256:" + "a" * 100_000)
 

@@ -37,7 +37,7 @@ def test_a_duration_is_read_as_seconds(written, seconds):
     ("written", "words"),
     [
         pytest.param("10 s", "is not a duration; write for example 500ms", id="a space inside"),
-        pytest.param("1d", "is not a duration", id="a unit nobody knows"),
+        pytest.param("1d", "is not a duration", id="an unknown unit"),
         pytest.param("", "is not a duration", id="nothing"),
         pytest.param("1s 1s", "is not a duration", id="a space between"),
         pytest.param(".5s", "is not a duration", id="no digit before the point"),

@@ -26,7 +26,7 @@ def test_a_pod_needs_the_images_of_all_its_parts_in_the_order_a_kubelet_meets_th
 
 
 def test_pods_with_equal_fields_are_equal_and_cannot_be_changed():
-    """A pod is a value: whoever holds it may keep it."""
+    """A pod is a value: any holder may keep it."""
     first, second = Pod(uid=PodUid("u"), name="p"), Pod(uid=PodUid("u"), name="p")
 
     assert first == second

@@ -75,7 +75,7 @@ def test_a_quantity_is_read_in_thousandths(text, want):
     ],
 )
 def test_fractions_are_rounded_away_from_zero(text, want):
-    """Whoever asks for a little gets a little."""
+    """A small request never becomes 0."""
     assert want == quantity.whole(text)
 
 
@@ -86,7 +86,7 @@ def test_fractions_are_rounded_away_from_zero(text, want):
         pytest.param("9223372036854775808", LARGEST, id="one more"),
         pytest.param("8Ei", LARGEST, id="binary: 2 to the 63rd"),
         pytest.param("100E", LARGEST, id="decimal"),
-        pytest.param("1e999999999999", LARGEST, id="an exponent nobody can compute"),
+        pytest.param("1e999999999999", LARGEST, id="an exponent that cannot be computed"),
         pytest.param("-8Ei", -LARGEST, id="below zero"),
     ],
 )
@@ -164,7 +164,7 @@ def test_the_longest_text_is_read_and_one_character_more_is_refused():
 
 
 def test_a_message_shows_only_a_piece_of_a_long_text():
-    """Nobody can fill a log with one bad field."""
+    """One bad field cannot fill a log."""
     with pytest.raises(QuantityError) as caught:
         quantity.whole("9" * 100_000)
 

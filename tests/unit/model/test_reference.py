@@ -71,7 +71,7 @@ def test_a_missing_tag_is_latest_unless_there_is_a_digest():
     ("text", "want"),
     [
         pytest.param("docker.io/library/nginx:1", "nginx:1", id="official image"),
-        pytest.param("docker.io/grafana/loki", "grafana/loki:latest", id="somebody's image"),
+        pytest.param("docker.io/grafana/loki", "grafana/loki:latest", id="a user's image"),
         pytest.param("docker.io/library/a/b", "library/a/b:latest", id="a deeper path below the official owner"),
         pytest.param("ghcr.io/o/app:1", "ghcr.io/o/app:1", id="another registry"),
         pytest.param(f"docker.io/library/nginx@{SHA}", f"nginx@{SHA}", id="digest"),
@@ -128,7 +128,7 @@ def test_the_familiar_form_is_the_shortest_that_means_the_same(text, want):
     ],
 )
 def test_what_cannot_name_an_image_is_refused_with_advice(text, advice):
-    """Whoever wrote the pod can act on the message."""
+    """The author of the pod can act on the message."""
     with pytest.raises(ReferenceFormatError, match=advice.replace("?", r"\?")):
         parse_reference(text)
 
@@ -152,7 +152,7 @@ def test_lengths_are_capped(longest, too_long, cap):
 
 
 def test_a_message_shows_only_a_piece_of_a_long_text():
-    """Nobody can fill a log with one bad field."""
+    """One bad field cannot fill a log."""
     with pytest.raises(ReferenceFormatError) as caught:
         parse_reference("A" * MAX_LENGTH)
 

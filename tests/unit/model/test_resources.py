@@ -57,7 +57,7 @@ def test_the_larger_amount_wins_resource_by_resource(first, second, want):
 
 def test_only_what_was_not_asked_for_is_filled_in():
     """An explicit zero is an answer."""
-    assert (("cpu", 0), ("memory", 200 * 2**20)) == resources.filled(cpu(0), resources.UNASKED)
+    assert (("cpu", 0), ("memory", 200 * 2**20)) == resources.filled(cpu(0), resources.DEFAULT_REQUESTS)
 
 
 SIDECAR, ORDINARY = True, False

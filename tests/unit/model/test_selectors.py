@@ -118,7 +118,7 @@ ODD = having("disk", "Is", "ssd")
     ],
 )
 def test_a_term_tells_what_in_it_makes_no_sense(term, want):
-    """The first such requirement: whoever has to fail because of it can say why."""
+    """The first such requirement, so that the error can name it."""
     assert want == term.malformed()
 
 

@@ -78,7 +78,7 @@ def test_one_toleration_is_enough(tolerations, want):
         pytest.param([], [], None, id="no effect asked about"),
     ],
 )
-def test_the_first_taint_nobody_tolerates_is_told(tolerations, effects, want):
+def test_the_first_untolerated_taint_is_returned(tolerations, effects, want):
     """In the node's order, among the effects asked about."""
     assert want == untolerated([BUSY, GPU, DRAIN], tolerations, effects)
 

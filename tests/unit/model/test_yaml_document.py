@@ -100,7 +100,7 @@ def test_a_document_is_plain_data():
         pytest.param("2024-05-01", "2024-05-01", id="a date stays text"),
         pytest.param("1:30", "1:30", id="a time stays text"),
         pytest.param("", None, id="nothing at all"),
-        pytest.param("&x {b: 1}", {"b": 1}, id="an anchor that nobody uses"),
+        pytest.param("&x {b: 1}", {"b": 1}, id="an unused anchor"),
     ],
 )
 def test_a_value_is_what_it_looks_like_unless_quoted_or_tagged(written, expected):
@@ -309,9 +309,7 @@ def test_an_alias_counts_as_all_it_stands_for():
 
 
 def test_a_document_with_mistakes_gives_no_data_but_can_be_looked_at():
-    """
-    Nobody uses it by accident; the schema still looks for more mistakes.
-    """
+    """Its data cannot be used by accident; the schema check still finds more mistakes."""
     doubtful = read_yaml("a: 1\na: 2\n", "f.yaml")
 
     assert {"a": 1} == doubtful.root.value

@@ -99,21 +99,21 @@ def kinds(union: Any) -> set[type]:
         pytest.param(b"\x00\x00", "is not a recording of Lamina", id="two bytes"),
         pytest.param(b"\xff\xff\xff\xff" + bytes(64), "is not a recording of Lamina", id="huge header"),
         pytest.param(framed(RecordingHeader(version=2)), "has version 2, this Lamina reads up to 1", id="newer"),
-        pytest.param(framed(*RECORDS), "its end is missing", id="no end"),
+        pytest.param(framed(*RECORDS), "its end record is missing", id="no end"),
         pytest.param(framed(*RECORDS)[:-1], "in the middle of a record", id="cut"),
-        pytest.param(framed(*RECORDS, RecordingEnd(3)), "counts 3 records, there are 4", id="miscounted"),
-        pytest.param(framed(*RECORDS, RecordingEnd(4), DECIDED), "goes on after its end", id="goes on"),
+        pytest.param(framed(*RECORDS, RecordingEnd(3)), "its end record counts 3 records, found 4", id="miscounted"),
+        pytest.param(framed(*RECORDS, RecordingEnd(4), DECIDED), "has data after its end record", id="goes on"),
         pytest.param(
-            framed(RECORDS[0], RECORDS[0], RecordingEnd(2)), "has a header record where none can be", id="two headers"
+            framed(RECORDS[0], RECORDS[0], RecordingEnd(2)),
+            "has a record of type 'header' in the wrong place",
+            id="two headers",
         ),
         pytest.param(
             framed(RECORDS[0], DECIDED, RECORDS[1], RecordingEnd(3)),
-            "has a part record where none can be",
+            "has a record of type 'part' in the wrong place",
             id="late part",
         ),
-        pytest.param(
-            framed(RECORDS[0], {"type": "decided"}, RecordingEnd(2)), "has a record that is none", id="no record"
-        ),
+        pytest.param(framed(RECORDS[0], {"type": "decided"}, RecordingEnd(2)), "has an invalid record", id="no record"),
         pytest.param(
             framed(RECORDS[0], {"type": "taken", "events": [{"type": "PodBorn"}]}, RecordingEnd(2)),
             "'PodBorn'",

@@ -90,13 +90,15 @@ def test_fields_that_a_later_lamina_adds_are_passed_over(path):
         pytest.param(HEADER + b"\xff\xfe\n" + END, ":2: is not a trace record (", id="not text"),
         pytest.param(HEADER + b'{"type":"node-left","at":0,"node":"\xff"}\n', ":2: is not a trace", id="not UTF-8"),
         pytest.param(HEADER + b'{"x":' + b"[" * 100_000 + b"\n", ":2: is not a trace record (", id="a deep line"),
-        pytest.param(HEADER + HEADER + END, ":2: a second header; keep one trace", id="two traces, one end"),
-        pytest.param(HEADER + BOUND + END + HEADER, ":4: goes on after its end", id="more after the end"),
-        pytest.param(HEADER + BOUND, ":3: was cut short, its end record is missing", id="no end"),
-        pytest.param(HEADER + END, ":2: counts 2 records before this one, there are 1", id="records missing"),
-        pytest.param(HEADER + BOUND + BOUND + END, ":4: counts 2 records before this one", id="records added"),
-        pytest.param(HEADER + BOUND + END[:-1], ":3: was cut short in the middle", id="only the last byte missing"),
-        pytest.param(HEADER[:-1], ":1: was cut short in the middle of a record", id="cut in the header"),
+        pytest.param(HEADER + HEADER + END, ":2: has a second header; keep one trace", id="two traces, one end"),
+        pytest.param(HEADER + BOUND + END + HEADER, ":4: has data after its end record", id="more after the end"),
+        pytest.param(HEADER + BOUND, ":3: is truncated, its end record is missing", id="no end"),
+        pytest.param(HEADER + END, ":2: its end record counts 2 records before it, found 1", id="records missing"),
+        pytest.param(
+            HEADER + BOUND + BOUND + END, ":4: its end record counts 2 records before it, found 3", id="records added"
+        ),
+        pytest.param(HEADER + BOUND + END[:-1], ":3: is truncated in the middle", id="only the last byte missing"),
+        pytest.param(HEADER[:-1], ":1: is truncated in the middle of a record", id="cut in the header"),
     ],
 )
 @pytest.mark.parametrize("pack", [pytest.param(bytes, id="plain"), pytest.param(compress, id="zstd")])
@@ -110,14 +112,16 @@ def test_a_file_that_is_not_a_whole_trace_is_refused(path, data, pack, words):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        pytest.param(lambda data: data[:-4], ":4: was cut short in its compressed data", id="checksum missing"),
-        pytest.param(lambda data: data[:-1], ":4: was cut short in its compressed data", id="last byte missing"),
-        pytest.param(lambda data: data[:10], ":1: was cut short in its compressed data", id="hardly begun"),
+        pytest.param(lambda data: data[:-4], ":4: is truncated in its compressed data", id="checksum missing"),
+        pytest.param(lambda data: data[:-1], ":4: is truncated in its compressed data", id="last byte missing"),
+        pytest.param(lambda data: data[:10], ":1: is truncated in its compressed data", id="hardly begun"),
         pytest.param(lambda data: data[:-1] + b"?", ":1: is damaged (", id="checksum wrong"),
-        pytest.param(lambda data: data + b"?", ":4: goes on after the end of its compressed data", id="a byte more"),
-        pytest.param(lambda data: data + data, ":4: goes on after the end of its compressed data", id="twice"),
+        pytest.param(lambda data: data + b"?", ":4: has data after the end of its compressed data", id="a byte more"),
+        pytest.param(lambda data: data + data, ":4: has data after the end of its compressed data", id="twice"),
         pytest.param(
-            lambda data: data + b"?" * COMPRESSED_CHUNK, ":4: goes on after the end of its compressed data", id="a tail"
+            lambda data: data + b"?" * COMPRESSED_CHUNK,
+            ":4: has data after the end of its compressed data",
+            id="a tail",
         ),
     ],
 )
@@ -129,7 +133,7 @@ def test_a_line_without_end_is_given_up(path):
     """Long before it is all in memory."""
     said = refusal(path, HEADER + b"x" * (LINE_LIMIT + 1) + b"\n" + END)
 
-    assert said.startswith(f":2: a line of more than {LINE_LIMIT} bytes")
+    assert said.startswith(f":2: has a line of more than {LINE_LIMIT} bytes")
 
 
 def test_a_line_as_long_as_allowed_is_read(path):
@@ -143,7 +147,7 @@ def test_a_line_as_long_as_allowed_is_read(path):
 def test_a_file_that_unpacks_to_more_than_the_limit_is_refused(path):
     said = refusal(path, compress(HEADER + BOUND * 1000 + END), size_limit=10_000)
 
-    assert said.startswith(":1: is longer than 10000 bytes when decompressed")
+    assert said.startswith(":1: is larger than 10000 bytes when decompressed")
 
 
 @pytest.mark.parametrize("filling", [b" ", b"\n"], ids=["one endless line", "endless empty lines"])
@@ -175,5 +179,5 @@ def test_records_come_as_they_are_read(path):
     trace = read_trace(path)
 
     assert WHOLE[:2] == [next(trace), next(trace)]
-    with pytest.raises(InputError, match="cut short"):
+    with pytest.raises(InputError, match="truncated"):
         next(trace)

@@ -114,9 +114,9 @@ def test_closing_and_discarding_twice_is_no_mistake(tmp_path):
 @pytest.mark.parametrize(
     ("before", "wrong", "words"),
     [
-        pytest.param([], BOUND, "begins with a header", id="no header"),
-        pytest.param([HEADER], HEADER, "has no other", id="two headers"),
-        pytest.param([HEADER], TraceEnd(0.0, 1), "by closing it", id="an end of one's own"),
+        pytest.param([], BOUND, "must begin with a header", id="no header"),
+        pytest.param([HEADER], HEADER, "must not have a second one", id="two headers"),
+        pytest.param([HEADER], TraceEnd(0.0, 1), "close\\(\\) writes the end record", id="an end of one's own"),
         pytest.param([HEADER], PodBound(math.nan, "p", "n"), "pod-bound.at is not a finite", id="no time"),
     ],
 )
@@ -133,7 +133,7 @@ def test_what_a_reader_would_refuse_is_refused_when_written(tmp_path, before, wr
 
 
 def test_a_trace_without_a_header_cannot_be_closed(tmp_path):
-    with pytest.raises(WiringError, match="without a header"), TraceWriter(tmp_path / "a.jsonl"):
+    with pytest.raises(WiringError, match="before its header"), TraceWriter(tmp_path / "a.jsonl"):
         pass
 
     assert [] == names(tmp_path)

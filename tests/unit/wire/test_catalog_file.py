@@ -122,8 +122,8 @@ def test_two_sizes_for_one_digest_name_both_lines(told):
         pytest.param(a_line(layers=[[BASE, 1.5]]), "is not an image (Expected `int`", id="half a byte"),
         pytest.param(a_line(layers=[[BASE]]), "is not an image (Expected `array` of at least length 2", id="no size"),
         pytest.param(a_line(layers=[[BASE, 1, None, 2, 3]]), "is not an image (", id="too much about a layer"),
-        pytest.param(a_line(layers=[]), "has 0 layers: an image has 1 to 1024", id="no layers"),
-        pytest.param(a_line(layers=[[BASE, 1]] * 1025), "has 1025 layers: an image has 1 to 1024", id="many layers"),
+        pytest.param(a_line(layers=[]), "has 0 layers; an image has 1 to 1024", id="no layers"),
+        pytest.param(a_line(layers=[[BASE, 1]] * 1025), "has 1025 layers; an image has 1 to 1024", id="many layers"),
         pytest.param(a_line(platform="linux"), "is not an image ('linux' is not a platform", id="half a platform"),
         pytest.param(a_line(names=["Web:1"]), "'Web:1' is not an image reference", id="a name that is none"),
         pytest.param(a_line(names="web"), "is not an image (Expected `array`", id="a name that is no list"),
@@ -154,14 +154,14 @@ def test_more_images_than_allowed_are_not_read(monkeypatch, told):
     monkeypatch.setattr(catalog_file, "IMAGE_LIMIT", 2)
     lines = [a_line(digest=digest_of(b"%d" % number), names=[]) for number in range(3)]
 
-    assert "c.jsonl:4: more than 2 images; split it" == told(HEADER, *lines)
+    assert "c.jsonl:4: has more than 2 images; split it" == told(HEADER, *lines)
 
 
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        pytest.param([], "c.jsonl: is empty: a catalog begins with", id="nothing"),
-        pytest.param([a_line()], f"c.jsonl:1: is not a catalog: the first line of one is {HEADER}", id="no header"),
+        pytest.param([], "c.jsonl: is empty; a catalog begins with", id="nothing"),
+        pytest.param([a_line()], f"c.jsonl:1: is not a catalog; the first line must be {HEADER}", id="no header"),
         pytest.param(['{"format":"lamina-trace","version":1}'], "c.jsonl:1: is not a catalog", id="a trace"),
         pytest.param(["name: web"], "c.jsonl:1: is not a catalog", id="YAML"),
         pytest.param(

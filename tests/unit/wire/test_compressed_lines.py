@@ -57,7 +57,7 @@ def test_several_gzip_members_are_one_file(tmp_path):
 def test_a_long_line_is_refused_with_its_number(pack, tmp_path):
     (tmp_path / "file").write_bytes(pack(b"short\n" + b"x" * 1001))
 
-    assert "file:2: a line of more than 1000 bytes; is this the right file?" == told(tmp_path / "file")
+    assert "file:2: has a line of more than 1000 bytes; check that this is the right file" == told(tmp_path / "file")
 
 
 @pytest.mark.parametrize("pack", PACKED)
@@ -65,16 +65,16 @@ def test_what_grows_beyond_measure_is_not_read_to_its_end(pack, tmp_path):
     """A hundred million bytes of nothing, a few kilobytes when compressed."""
     (tmp_path / "file").write_bytes(pack(b"\n" * 100_000_000))
 
-    assert "file: is longer than 100000 bytes when decompressed; split it" == told(tmp_path / "file")
+    assert "file: is larger than 100000 bytes when decompressed; split it" == told(tmp_path / "file")
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        pytest.param(gzip.compress(TEXT)[:-6], "file: was cut short in its compressed data", id="gzip cut short"),
-        pytest.param(zstd(TEXT * 99)[:-6], "file: was cut short in its compressed data", id="zstd cut short"),
+        pytest.param(gzip.compress(TEXT)[:-6], "file: is truncated in its compressed data", id="gzip cut short"),
+        pytest.param(zstd(TEXT * 99)[:-6], "file: is truncated in its compressed data", id="zstd cut short"),
         pytest.param(gzip.compress(TEXT) + b"more", "file: is damaged", id="gzip and something else"),
-        pytest.param(zstd(TEXT) + b"more", "file: goes on after the end", id="zstd and something else"),
+        pytest.param(zstd(TEXT) + b"more", "file: has data after the end", id="zstd and something else"),
         pytest.param(gzip.compress(TEXT)[:-8] + bytes(8), "file: is damaged", id="gzip altered"),
         pytest.param(zstd(TEXT)[:6] + b"\xff" * 30, "file: is damaged", id="zstd altered"),
     ],

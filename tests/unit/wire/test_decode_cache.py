@@ -43,7 +43,7 @@ def test_different_texts_are_different_things(recall):
 
 
 def test_a_long_text_is_not_kept(recall, read):
-    """Or whoever sends many of them would fill the memory."""
+    """Otherwise a client that sends many of them could fill the memory."""
     text = b" " * LONGEST + TWELVE
     recall(text)
     recall(text)

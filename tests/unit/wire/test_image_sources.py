@@ -52,7 +52,7 @@ def test_a_compressed_archive_is_told(tmp_path):
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
         archive.add(tmp_path, arcname="x", recursive=False)
 
-    with pytest.raises(InputError, match="is compressed and no catalog; decompress it first"):
+    with pytest.raises(InputError, match="is compressed and is not a catalog; decompress it first"):
         kind_of(tmp_path / "a.tar.gz")
 
 

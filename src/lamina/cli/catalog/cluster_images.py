@@ -89,7 +89,7 @@ async def _collect(client: KubeClient, pods: bool, nodes: bool) -> ClusterImages
         client, f"/apis/{API_VERSION}/nodelayers", decode_node_layers, refused=mistakes
     ):
         platform = platform_of.get(report.node) or report.platform or Platform()
-        catalog.claim(platform, (), report.images)
+        catalog.replace_votes(platform, (), report.images)
         if nodes and report.node_uid in {"", uid_of.get(report.node, "")}:
             reports[report.node] = report
         names.update(dict.fromkeys((name, platform) for held in report.images for name in held.names))

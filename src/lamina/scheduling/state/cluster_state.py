@@ -165,10 +165,10 @@ class ClusterState:
 
     def _join(self, node: Node, row: int) -> None:
         """Pass a node's row and platform to the inventory; the platform can arrive later than the name."""
-        platforms = self.inventory.wants.edition
+        platforms = self.inventory.readiness_cache.edition
         self.inventory.join(node.name, node.uid, row, node.platform)
         self.columns.touch(Facet.LAYERS, row)
-        if self.inventory.wants.edition != platforms:
+        if self.inventory.readiness_cache.edition != platforms:
             self.columns.touch(Facet.CATALOG, 0)
 
     def _node_gone(self, name: str) -> list[ClusterChange]:
@@ -176,9 +176,9 @@ class ClusterState:
         if row is None:
             return NO_CHANGE
         node = self.columns.nodes[row]
-        platforms = self.inventory.wants.edition
+        platforms = self.inventory.readiness_cache.edition
         self.inventory.leave(name)
-        if self.inventory.wants.edition != platforms:
+        if self.inventory.readiness_cache.edition != platforms:
             self.columns.touch(Facet.CATALOG, 0)
         self.usage.leave(name)
         self.cache.remove_node(name)

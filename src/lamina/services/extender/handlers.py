@@ -23,16 +23,14 @@ from lamina.services.extender.configuration import ReplyMode as How
 from lamina.services.extender.http.response import Body, HttpResponse, Routes, text_response
 from lamina.services.log_lines import verbose
 from lamina.wire.errors import WireError
-from lamina.wire.extender.protocol import (
-    ExtenderArgs,
-    decode_extender_args,
-    decode_preemption_args,
+from lamina.wire.extender.arguments import ExtenderArgs, decode_extender_args, read_nodes
+from lamina.wire.extender.preemption_arguments import decode_preemption_args
+from lamina.wire.extender.results import (
     encode_bind_error,
     encode_filter_error,
     encode_filter_result,
     encode_preemption_result,
     encode_priority_list,
-    read_nodes,
 )
 
 ANSWERS: Final = 2

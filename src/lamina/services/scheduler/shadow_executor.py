@@ -211,8 +211,8 @@ class ShadowExecutor:
 
 def costs(inventory: Inventory, pod: Pod) -> tuple[Float32 | None, Float32 | None]:
     """Return, by row, the seconds until a pod's images are ready and the bytes to download, as last looked at."""
-    ready = inventory.wants.readiness(pod.images)
-    wanted = inventory.wants.somewhere(pod.images)
+    ready = inventory.readiness_cache.readiness(pod.images)
+    wanted = inventory.readiness_cache.first_known(pod.images)
     if ready is None or wanted is None:
         return None, None
     seconds = np.asarray(ready.seconds, dtype=np.float32).copy()

@@ -1,1 +1,1 @@
-"""Package custom_resources."""
+"""The custom resources NodeLayers and ImageLayers as JSON: objects, statuses, lists."""

@@ -1,8 +1,8 @@
 """
-What Lamina's own two kinds of object have in common: their API group, how they are called, and how pages of them are read.
+What Lamina's two custom resources have in common: API group, names, and the reading of list pages.
 
-Nodes write these objects, and a node may be broken or taken over. So an object is measured before it is looked at, and
-whatever is wrong with it is one `WireError` of one line.
+Nodes write these objects, and a node may be broken or compromised. So the size of an object is checked before it is
+decoded, and every fault is reported as one `WireError` of one line.
 """
 
 from collections.abc import Callable
@@ -19,22 +19,22 @@ GROUP: Final = "lamina.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
-# What the API server adds to what an agent wrote: uid, times, who wrote which field. Seen: less than 2 KiB.
+# What the API server adds to the object: uid, times, managed fields. Observed: less than 2 KiB.
 METADATA_LIMIT: Final = 16 * 1024
 
 _PREFIX: Final = "sha256-"
 
 
 class CustomObject(Protocol):
-    """An object of either kind."""
+    """An object of either custom resource."""
 
     @property
     def kind(self) -> str | None:
-        """What it says it is."""
+        """The ``kind`` field of the object."""
 
     @property
     def metadata(self) -> ObjectMeta:
-        """What every object has."""
+        """The object's metadata."""
 
 
 M = TypeVar("M")
@@ -46,15 +46,15 @@ class CustomResourcePage(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
 
     items: tuple[M, ...]
     resource_version: str = ""
-    """Where a watch that goes on from this list begins."""
+    """Resource version from which a watch continues this list."""
     continue_token: str = ""
-    """What to ask for the next page with; empty on the last one."""
+    """Token for the next page; empty on the last page."""
     refused: tuple[WireError, ...] = ()
-    """One for each object that could not be read and is therefore missing from *items*."""
+    """One error for each object that could not be read and is therefore missing from *items*."""
 
 
 class UnreadCustomList(msgspec.Struct, frozen=True, gc=False):
-    """A list whose objects have not been looked at yet."""
+    """A list whose objects are not decoded yet."""
 
     kind: str | None = None
     metadata: ListMeta = ListMeta()
@@ -65,41 +65,41 @@ _PAGE: Final = msgspec.json.Decoder(UnreadCustomList)
 
 
 class CustomResourceReader(Generic[W, M]):
-    """Reads objects of one kind, alone and in lists."""
+    """Decodes objects of one custom resource, alone and in lists."""
 
     def __init__(self, kind: str, decoder: msgspec.json.Decoder[W], limit: int, convert: Callable[[W], M]) -> None:
-        """Read what *decoder* makes of at most *limit* bytes; *convert* raises a ValueError that says what is wrong."""
+        """Accept at most *limit* bytes; *convert* raises ValueError for an invalid object."""
         self.kind = kind
         self.limit = limit
         self._decoder = decoder
         self._convert = convert
 
     def one(self, data: bytes | Raw) -> M:
-        """Read one object."""
+        """Return one object. Raises WireError."""
         size = memoryview(data).nbytes
         if size > self.limit:
-            raise self._refusal(f"it has {size} bytes, more than the {self.limit} one may have")
+            raise self._error(f"it has {size} bytes, the limit is {self.limit}")
         try:
             found = self._decoder.decode(data)
         except (ValueError, RecursionError) as error:
-            raise self._refusal(f"{error}; check who wrote it") from error
+            raise self._error(f"{error}; check which client wrote it") from error
         if found.kind and found.kind != self.kind:
-            raise self._refusal(f"this is a {found.kind:.80}; ask for {self.kind.lower()}")
+            raise self._error(f"this is a {found.kind:.80}; ask for {self.kind.lower()}")
         try:
             return self._convert(found)
         except NothingSaidError:
             raise
         except WireError as error:
-            raise self._refusal(error.problem, found.metadata.name) from error
+            raise self._error(error.problem, found.metadata.name) from error
         except ValueError as error:
-            raise self._refusal(str(error), found.metadata.name) from error
+            raise self._error(str(error), found.metadata.name) from error
 
-    def _refusal(self, problem: str, name: str = "") -> WireError:
-        # Whatever is quoted from the object: it stays on one line.
+    def _error(self, problem: str, name: str = "") -> WireError:
+        # Quoted parts of the object must stay on one line.
         return WireError(self.kind, " ".join(problem.split()), " ".join(f"{name:.80}".split()))
 
     def many(self, data: bytes) -> CustomResourcePage[M]:
-        """Read a list; one object that cannot be read does not take the others with it."""
+        """Return a list page; an unreadable object is skipped and listed in ``refused``."""
         listed = f"{self.kind}List"
         try:
             page = _PAGE.decode(data)
@@ -115,7 +115,7 @@ class CustomResourceReader(Generic[W, M]):
             except NothingSaidError:
                 continue
             except WireError as error:
-                # A new one, because the one that was raised remembers all that was received.
+                # A new error, because the raised one keeps the received bytes alive.
                 refused.append(WireError(*error.args))
         return CustomResourcePage(
             items=tuple(items),
@@ -126,15 +126,15 @@ class CustomResourceReader(Generic[W, M]):
 
 
 def object_name(digest: Digest) -> str:
-    """Return what the ImageLayers of a manifest is called: names of objects have no colon."""
+    """Return the object name of a manifest's ImageLayers; object names cannot have a colon."""
     return digest.replace(":", "-", 1)
 
 
 def digest_in(name: str) -> Digest:
-    """Return the digest that an ImageLayers is called by; ValueError when its name is none."""
+    """Return the digest in the name of an ImageLayers. Raises ValueError if there is none."""
     if not name.startswith(_PREFIX):
-        raise ValueError("its name is not sha256- and 64 lower-case hexadecimal digits")
+        raise ValueError("its name is not sha256- followed by 64 lower-case hexadecimal digits")
     try:
         return parse_digest(f"sha256:{name.removeprefix(_PREFIX)}")
     except DigestError as error:
-        raise ValueError("its name is not sha256- and 64 lower-case hexadecimal digits") from error
+        raise ValueError("its name is not sha256- followed by 64 lower-case hexadecimal digits") from error

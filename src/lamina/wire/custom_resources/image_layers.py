@@ -1,13 +1,13 @@
 """
-ImageLayers: what an image consists of, in the words of its own manifest.
+The custom resource ImageLayers: the layers of an image, as listed in its manifest.
 
-    decode_image_layers         one object, as a watch brings it
+    decode_image_layers         one object, as received from a watch
     decode_image_layers_list    one page of a list
-    encode_image_layers         what an agent posts, once for each image
+    encode_image_layers         the object that a node agent creates, once per image
 
-An object is called by the digest of the manifest it carries, so anybody can see whether it is what it says, whoever
-wrote it. Diff ids and unpacked sizes stand in other documents; they are hints, believed as far as they fit the manifest
-and no further: what they cost if they are wrong is a worse guess.
+An object is named after the digest of the manifest it carries, so any reader can verify it, whichever client wrote it.
+Diff ids and unpacked sizes come from other documents and cannot be verified. They are hints, used only if they fit the
+manifest: a wrong hint can only make an estimate worse.
 """
 
 from collections.abc import Sequence
@@ -34,11 +34,11 @@ KIND: Final = "ImageLayers"
 PLURAL: Final = "imagelayers"
 
 SPEC_LIMIT: Final = 64 * 1024
-"""Bytes that the spec of an object may have."""
+"""Largest spec of an object in bytes."""
 MANIFEST_LIMIT: Final = 48_000
-"""Bytes that a manifest in it may have, before it is written in base64."""
+"""Largest manifest in an object in bytes, before base64."""
 WEIGHT_LIMIT: Final = 65_000
-"""What manifest and hints may weigh together; the schema adds up the same."""
+"""Largest sum of the weights of manifest and hints; the schema has the same rule."""
 DIFF_ID_WEIGHT: Final = 74
 SIZE_WEIGHT: Final = 20
 TEXT_LENGTH: Final = 128
@@ -63,7 +63,7 @@ class ImageLayersSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ImageLayersObject(msgspec.Struct, frozen=True, gc=False):
-    """An ImageLayers."""
+    """An ImageLayers object."""
 
     kind: str | None = None
     metadata: ObjectMeta = ObjectMeta()
@@ -74,12 +74,16 @@ _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def decode_image_layers(data: bytes | Raw) -> Image:
-    """Read an ImageLayers; `WireError` when its manifest is not the one it is called by, or not one we can use."""
+    """
+    Return the image of an ImageLayers.
+
+    Raises WireError when the manifest does not match the object's name, or cannot be used.
+    """
     return _IMAGE_LAYERS.one(data)
 
 
 def decode_image_layers_list(data: bytes) -> CustomResourcePage[Image]:
-    """Read an ImageLayersList."""
+    """Return the images of an ImageLayersList."""
     return _IMAGE_LAYERS.many(data)
 
 
@@ -92,13 +96,14 @@ def encode_image_layers(
     unpacked_sizes: Sequence[int] = (),
 ) -> bytes:
     """
-    Write the ImageLayers of a manifest; `WireError` when the manifest cannot be used or is too large for an object.
+    Return the ImageLayers of a manifest.
 
-    Hints that do not fit the manifest are left out, and so are hints for which there is no room.
+    Raises WireError when the manifest cannot be used or is too large for an object. Hints that do not fit the manifest,
+    or for which there is no room, are omitted.
     """
     digest = digest_of(manifest)
     if len(manifest) > MANIFEST_LIMIT:
-        problem = f"the manifest has {len(manifest)} bytes, more than the {MANIFEST_LIMIT} there is room for"
+        problem = f"the manifest has {len(manifest)} bytes, the limit is {MANIFEST_LIMIT}"
         raise WireError(KIND, problem, object_name(digest))
     count = len(decode_manifest(manifest, digest, content_type=media_type).layers)
     spec: dict[str, object] = {"manifest": manifest, "mediaType": media_type}
@@ -125,7 +130,7 @@ def _image(found: ImageLayersObject) -> Image:
         raise ValueError("it has no manifest")
     digest = digest_of(spec.manifest)
     if digest != expected:
-        raise ValueError(f"its manifest has digest {digest}, so it is not what its name says; delete it")
+        raise ValueError(f"its manifest has digest {digest}, which does not match its name; delete it")
     image = decode_manifest(spec.manifest, expected, platform=_platform(spec.platform), content_type=spec.media_type)
     count = len(image.layers)
     diff_ids: Sequence[Digest | None] = _fitting_diff_ids(spec.diff_ids or (), count) or [None] * count
@@ -138,7 +143,7 @@ def _image(found: ImageLayersObject) -> Image:
 
 
 def _fitting_diff_ids(hints: Sequence[str], count: int) -> list[Digest] | None:
-    """Return the diff ids if there is one for each layer and every one is a sha256; else none of them."""
+    """Return the diff ids if there is a sha256 for each layer, else None."""
     if len(hints) != count or count > LAYER_LIMIT or not all(hint.startswith("sha256:") for hint in hints):
         return None
     try:

@@ -1,7 +1,7 @@
 """
-ImageLayers as garbage collection lists them: which object it is, and whether it holds the manifest that its name promises.
+ImageLayers as garbage collection lists them: the object's identity, and whether its manifest matches its name.
 
-An object whose manifest cannot be read still has an identity, so that it can be deleted; it is read in two steps.
+An object whose manifest cannot be decoded still has an identity, so that it can be deleted. It is decoded in two steps.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ from lamina.wire.kube.meta import ObjectMeta, decode_meta
 
 
 class ImageLayersRef(msgspec.Struct, frozen=True):
-    """An object, and the digest it is called by if it is what its name says."""
+    """Identity of an ImageLayers object; *digest* is None if the manifest does not match its name."""
 
     name: str
     uid: str
@@ -36,15 +36,15 @@ _OBJECT: Final = msgspec.json.Decoder(_RefObject)
 
 
 def decode_image_layers_ref(data: bytes | msgspec.Raw) -> ImageLayersRef:
-    """Read an object's identity and check its manifest; raise `WireError` if the object does not say which one it is."""
+    """Return an object's identity, with its manifest verified. Raises WireError if the identity is incomplete."""
     try:
         found = _OBJECT.decode(data)
     except (ValueError, RecursionError):
-        # Its manifest is no text in base64; its identity stands elsewhere.
+        # The manifest is not valid base64; the identity is in the metadata.
         found = _RefObject(decode_meta(data))
     metadata = found.metadata
     if not metadata.name or not metadata.uid or not metadata.resource_version:
-        raise WireError("ImageLayers", "metadata lacks name, uid or resourceVersion", metadata.name[:80])
+        raise WireError("ImageLayers", "metadata has no name, uid or resourceVersion", metadata.name[:80])
     return ImageLayersRef(metadata.name, metadata.uid, metadata.resource_version, _digest(found))
 
 

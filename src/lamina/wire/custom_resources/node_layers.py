@@ -1,12 +1,12 @@
 """
-NodeLayers as the Kubernetes API writes them: what one node holds, told by its agent.
+The custom resource NodeLayers: the images on one node, as reported by its node agent.
 
-    decode_node_layers         one object, as a watch brings it
+    decode_node_layers         one object, as received from a watch
     decode_node_layers_list    one page of a list
 
-The list of images is nearly all of an object and much the same on many nodes, so each distinct entry is read once and
-shared. What the entries mean, `layers.intake` judges; here they only have to be what the schema allows. What an agent
-writes is put together in `node_layers_status`.
+The list of images is most of an object and similar on many nodes, so each distinct entry is decoded once and shared.
+This module checks what the schema allows; `lamina.layers.report_checks` checks plausibility. `node_layers_status`
+encodes what a node agent writes.
 """
 
 import functools
@@ -28,16 +28,16 @@ KIND: Final = "NodeLayers"
 PLURAL: Final = "nodelayers"
 
 STATUS_LIMIT: Final = 256 * 1024
-"""Bytes that the status of an object may have."""
+"""Largest status of an object in bytes."""
 IMAGE_LIMIT: Final = 2000
 NAME_LIMIT: Final = 16
-"""Names an image may have."""
+"""Largest number of names of an image."""
 NAME_LENGTH: Final = 512
 PULL_LIMIT: Final = 16
 TEXT_LENGTH: Final = 128
-"""Characters of whatever else is text."""
+"""Longest other text, in characters."""
 LARGEST: Final = 2**63 - 1
-"""The schema's integers are of 64 bits."""
+"""Integers of the schema have 64 bits."""
 
 REUSES: Final[dict[str, Reuse]] = {"Prefix": "prefix", "Set": "set"}
 
@@ -94,7 +94,7 @@ class NodeLayersStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class NodeLayersObject(msgspec.Struct, frozen=True, gc=False):
-    """A NodeLayers."""
+    """A NodeLayers object."""
 
     kind: str | None = None
     metadata: ObjectMeta = ObjectMeta()
@@ -106,12 +106,12 @@ _PULLS: Final = msgspec.json.Decoder(tuple[NodeLayersPull, ...] | None)
 
 
 def decode_node_layers(data: bytes | Raw) -> LayerReport:
-    """Read a NodeLayers; `NothingSaidError` for one whose agent has not reported yet."""
+    """Return the report of a NodeLayers. Raises NothingSaidError if the node agent has not reported yet."""
     return _NODE_LAYERS.one(data)
 
 
 def decode_node_layers_list(data: bytes) -> CustomResourcePage[LayerReport]:
-    """Read a NodeLayersList."""
+    """Return the reports of a NodeLayersList."""
     return _NODE_LAYERS.many(data)
 
 
@@ -120,15 +120,15 @@ def _report(found: NodeLayersObject) -> LayerReport:
     if not found.metadata.name:
         raise ValueError("it has no name")
     if status is None or not status.observed_at:
-        # Not the same as a node that holds nothing.
-        raise NothingSaidError(KIND, "its agent has not reported yet", found.metadata.name)
+        # This differs from a report of a node that holds no images.
+        raise NothingSaidError(KIND, "its node agent has not reported yet", found.metadata.name)
     return LayerReport(
         node=found.metadata.name,
         node_uid=_text("status.nodeUID", status.node_uid),
         sequence=_count("status.sequence", status.sequence),
         observed_at=max(seconds(status.observed_at), 0.0),
         images=_images(status.images or ()),
-        # What a newer agent may say is taken for the lesser promise.
+        # Unknown values of a newer node agent are read as prefix, which promises less reuse.
         reuse=REUSES.get(status.reuse, "prefix"),
         renews_within=float(_count("status.renewSeconds", status.renew_seconds)),
         download_rate=float(_count("status.downloadRate", status.download_rate)),
@@ -143,7 +143,7 @@ def _report(found: NodeLayersObject) -> LayerReport:
 
 def _images(entries: list[Raw] | tuple[Raw, ...]) -> tuple[HeldImage, ...]:
     if len(entries) > IMAGE_LIMIT:
-        raise ValueError(f"status.images: {len(entries)} images, more than the {IMAGE_LIMIT} a node may list")
+        raise ValueError(f"status.images: {len(entries)} images, the limit is {IMAGE_LIMIT}")
     return tuple([_image(entry) for entry in entries])
 
 
@@ -151,17 +151,17 @@ def _read_image(text: bytes) -> HeldImage:
     entry = _IMAGE.decode(text)
     names = entry.names or ()
     if len(names) > NAME_LIMIT:
-        raise ValueError(f"{len(names)} names, more than the {NAME_LIMIT} an image may have")
+        raise ValueError(f"{len(names)} names, the limit is {NAME_LIMIT}")
     for name in names:
         if not 0 < len(name) <= NAME_LENGTH:
-            raise ValueError(f"a name of {len(name)} characters: a name has 1 to {NAME_LENGTH}")
+            raise ValueError(f"a name of {len(name)} characters, the limits are 1 and {NAME_LENGTH}")
     return HeldImage(_digest(entry.digest), _count("size", entry.size), names, entry.lazy)
 
 
 def _read_pulls(text: bytes) -> tuple[ActivePull, ...]:
     entries = _PULLS.decode(text) or ()
     if len(entries) > PULL_LIMIT:
-        raise ValueError(f"{len(entries)} pulls, more than the {PULL_LIMIT} a node may list")
+        raise ValueError(f"{len(entries)} pulls, the limit is {PULL_LIMIT}")
     return tuple(
         ActivePull(
             _text("name", entry.name, NAME_LENGTH),
@@ -180,7 +180,7 @@ def _runtime(entry: NodeLayersRuntime | None) -> NodeRuntime:
 
 
 def _platform(entry: NodeLayersPlatform | None) -> Platform | None:
-    """Return what is told of a platform, if both halves of it are."""
+    """Return the platform if both operating system and architecture are given, else None."""
     if entry is None or not entry.os or not entry.architecture:
         return None
     parts = [_text("status.platform", part) for part in (entry.os, entry.architecture, entry.variant)]
@@ -195,7 +195,7 @@ def _count(field: str, number: int) -> int:
 
 def _text(field: str, text: str, most: int = TEXT_LENGTH) -> str:
     if len(text) > most:
-        raise ValueError(f"{field}: {len(text)} characters, more than {most}")
+        raise ValueError(f"{field}: {len(text)} characters, the limit is {most}")
     return text
 
 

@@ -1,13 +1,13 @@
 """
-What a node's agent writes: the object once, and then its status whenever something changed.
+Encoder of what a node agent writes: the NodeLayers object once, and then its status after each change.
 
-    encode_node_layers           the object, to be posted; it goes when the node goes
-    encode_node_layers_status    its status, to be sent as a JSON merge patch
-    encode_trouble               the same when the runtime cannot be asked and the last report still stands
-    decode_conditions            the conditions of the object as it was, so that the next ones know since when they hold
+    encode_node_layers           the object to create; the node owns it, so it is deleted with the node
+    encode_node_layers_status    its status, as a JSON merge patch
+    encode_trouble               the conditions only, when the runtime cannot be queried and the last report stays
+    decode_conditions            the stored conditions, whose transition times the next ones continue
 
-A status may not grow without bound: beyond what the schema allows, the smallest images are left out, because knowing
-them is worth least, and the condition ``Truncated`` says how many.
+The size of a status is bounded. Beyond the schema's limit, the smallest images are omitted, because they are worth
+least, and the condition ``Truncated`` has their number.
 """
 
 from collections.abc import Iterable
@@ -34,11 +34,11 @@ from lamina.wire.custom_resources.node_layers import (
 from lamina.wire.errors import WireError
 
 IMAGES_WEIGHT: Final = 240_000
-"""What the images of a status may weigh; the schema adds up the same. It leaves room for the rest below 256 KiB."""
+"""Largest weight of all images of a status; the schema has the same rule. It leaves room for the rest below 256 KiB."""
 IMAGE_WEIGHT: Final = 128
 """Bytes of an image without its names, rounded up."""
 NAME_WEIGHT: Final = 3
-"""Bytes that a name has around it."""
+"""Bytes around each name."""
 MESSAGE_LENGTH: Final = 256
 
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
@@ -57,12 +57,12 @@ class NodeLayersCondition(msgspec.Struct, frozen=True, gc=False, rename="camel")
 
 
 class ImageTotals(msgspec.Struct, frozen=True):
-    """What a person wants to see of a node at a glance; an agent counts it while it looks at the images."""
+    """Totals for display; the node agent counts them while it reads the images."""
 
     layers: int = 0
-    """Different ones."""
+    """Number of different layers."""
     size: int = 0
-    """Bytes that they take on the disk."""
+    """Bytes on the disk."""
 
 
 class _StatusConditions(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ _OBJECT: Final = msgspec.json.Decoder(_StatusObject)
 
 
 def encode_node_layers(node: str, uid: str) -> bytes:
-    """Write the NodeLayers of a node, without a status; it is garbage once that node is gone."""
+    """Return the NodeLayers of a node, without a status. Garbage collection deletes it with the node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
     return _ENCODER.encode(
         {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": node, "ownerReferences": [owner]}}
@@ -85,17 +85,17 @@ def encode_node_layers(node: str, uid: str) -> bytes:
 
 
 def encode_owners(node: str, uid: str) -> bytes:
-    """Write a merge patch that lets a NodeLayers belong to this node and to no other."""
+    """Return a merge patch that makes this node the only owner of a NodeLayers."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
     return _ENCODER.encode({"metadata": {"ownerReferences": [owner]}})
 
 
 def decode_conditions(data: bytes) -> tuple[NodeLayersCondition, ...]:
-    """Return the conditions of a NodeLayers as it was read back."""
+    """Return the conditions of a NodeLayers that was read back. Raises WireError."""
     try:
         status = _OBJECT.decode(data).status
     except (ValueError, RecursionError) as error:
-        raise WireError(KIND, f"{error}; check who wrote it") from error
+        raise WireError(KIND, f"{error}; check which client wrote it") from error
     return (status and status.conditions) or ()
 
 
@@ -107,10 +107,10 @@ def encode_node_layers_status(
     before: Iterable[NodeLayersCondition] = (),
 ) -> bytes:
     """
-    Write a report as the merge patch of a status: every field of it, so that nothing old is left.
+    Return a report as the merge patch of a status, with every field, so that no old value is left.
 
-    *trouble* says why the runtime could not be asked; the report is then the last one there was. *before* are the
-    conditions the object has. ``observedAt`` is the report's, and the time of every condition that changes.
+    *trouble* is the reason why the runtime could not be queried; the report is then the last one. *before* are the
+    stored conditions. ``observedAt`` is the report's time, and the transition time of every condition that changes.
     """
     kept = keep(report.images)
     totals = totals or ImageTotals()
@@ -145,9 +145,9 @@ def encode_trouble(
     before: Iterable[NodeLayersCondition], problem: str, moment: float, sequence: int, renews_within: float
 ) -> bytes:
     """
-    Say that the runtime cannot be asked, and leave everything else as it was reported last.
+    Return a merge patch that reports that the runtime cannot be queried.
 
-    ``observedAt`` above all: whoever reads the report sees how old it is.
+    Everything else stays as reported last, especially ``observedAt``, so that readers see the age of the report.
     """
     known = {condition.type: condition for condition in before}
     for name in ("Ready", "RuntimeReachable"):
@@ -161,13 +161,13 @@ def encode_trouble(
 
 
 def keep(images: Iterable[HeldImage]) -> list[HeldImage]:
-    """Return the images that a status has room for, largest first, each with the names that say something."""
+    """Return the images that fit into a status, largest first, without names that only repeat the digest."""
     kept: list[HeldImage] = []
     weight = 0
     for image in sorted(images, key=lambda one: (-one.size, one.digest)):
         if not image.digest.startswith("sha256:"):
             continue
-        image = msgspec.structs.replace(image, names=_telling(image))
+        image = msgspec.structs.replace(image, names=_useful_names(image))
         weight += IMAGE_WEIGHT + sum(NAME_WEIGHT + len(name.encode()) for name in image.names)
         if weight > IMAGES_WEIGHT or len(kept) == IMAGE_LIMIT:
             break
@@ -176,28 +176,30 @@ def keep(images: Iterable[HeldImage]) -> list[HeldImage]:
 
 
 def written_time(moment: float) -> str:
-    """Write a point in time as Kubernetes does, with a fraction only where there is one."""
+    """Return a point in time as Kubernetes writes it, with a fraction only if there is one."""
     when = datetime.fromtimestamp(moment, UTC).replace(tzinfo=None)
     return f"{when.isoformat(timespec='microseconds' if when.microsecond else 'seconds')}Z"
 
 
 def short(size: int) -> str:
-    """Write a number of bytes in at most five characters: ``830Mi``, ``1.5Ti``."""
+    """Return a number of bytes in at most five characters: ``830Mi``, ``1.5Ti``."""
     shown, unit = float(size), 0
-    # 999.5 would be shown as 1000.
+    # 999.5 would be rounded to 1000.
     while shown >= 999.5 and unit < len(_UNITS) - 1:
         shown, unit = shown / 1024, unit + 1
     digits = 1 if unit and shown < 9.95 else 0
     return f"{shown:.{digits}f}{_UNITS[unit]}"
 
 
-def _telling(image: HeldImage) -> tuple[str, ...]:
-    """Leave out names that only repeat the digest, and what is no name."""
-    names = (name for name in dict.fromkeys(image.names) if 0 < len(name) <= NAME_LENGTH and _says_more(name, image))
+def _useful_names(image: HeldImage) -> tuple[str, ...]:
+    """Return the names without those that only repeat the digest and without invalid ones."""
+    names = (
+        name for name in dict.fromkeys(image.names) if 0 < len(name) <= NAME_LENGTH and _adds_to_digest(name, image)
+    )
     return tuple(names)[:NAME_LIMIT]
 
 
-def _says_more(name: str, image: HeldImage) -> bool:
+def _adds_to_digest(name: str, image: HeldImage) -> bool:
     try:
         return parse_reference(name).digest != image.digest
     except ReferenceFormatError:
@@ -214,8 +216,8 @@ def _entry(image: HeldImage) -> Raw:
 
 
 def _pull(pull: ActivePull) -> dict[str, object]:
-    told: dict[str, object] = {"name": pull.name[:NAME_LENGTH], "done": pull.done, "total": pull.total}
-    return told if pull.digest is None else {"digest": pull.digest, **told}
+    entry: dict[str, object] = {"name": pull.name[:NAME_LENGTH], "done": pull.done, "total": pull.total}
+    return entry if pull.digest is None else {"digest": pull.digest, **entry}
 
 
 def _platform(platform: Platform | None) -> dict[str, str] | None:
@@ -236,9 +238,9 @@ def _conditions(
     )
     reached = ("False", "RuntimeUnreachable", trouble) if trouble else ("True", "Answering", "")
     ready = reached if trouble else ("True", "Truncated" if dropped else "Complete", truncated[2])
-    told = {"Ready": ready, "RuntimeReachable": reached, "Truncated": truncated}
+    current = {"Ready": ready, "RuntimeReachable": reached, "Truncated": truncated}
     now = written_time(report.observed_at)
-    return [_since(NodeLayersCondition(name, *words), before.get(name), now) for name, words in told.items()]
+    return [_since(NodeLayersCondition(name, *words), before.get(name), now) for name, words in current.items()]
 
 
 def _since(condition: NodeLayersCondition, before: NodeLayersCondition | None, now: str) -> NodeLayersCondition:

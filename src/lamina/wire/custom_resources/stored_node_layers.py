@@ -1,7 +1,8 @@
 """
-A NodeLayers as its own agent reads it back: its owners, its sequence, its conditions, and which node reported.
+A NodeLayers as its node agent reads it back: owners, sequence, conditions, and the node that reported.
 
-What is stored tells where the sequence goes on and since when conditions hold. The agent writes everything else anew.
+The stored object gives the node agent the last sequence number and the transition times of conditions. The agent writes
+everything else anew.
 """
 
 from typing import Final
@@ -14,13 +15,13 @@ from lamina.wire.errors import WireError
 
 
 class StoredNodeLayers(msgspec.Struct, frozen=True):
-    """What the API server has."""
+    """The parts of a stored NodeLayers that the node agent needs."""
 
     owners: tuple[str, ...] = ()
     sequence: int = 0
     conditions: tuple[NodeLayersCondition, ...] = ()
     node_uid: str = ""
-    """Of the node that reported; empty: none did."""
+    """Uid of the node that reported; empty without a report."""
 
 
 class _Owner(msgspec.Struct, frozen=True):
@@ -46,7 +47,7 @@ _OBJECT: Final = msgspec.json.Decoder(_StoredObject)
 
 
 def decode_stored_node_layers(data: bytes) -> StoredNodeLayers:
-    """Read what the server has. Raises `WireError`."""
+    """Return the stored object. Raises WireError."""
     try:
         found = _OBJECT.decode(data)
     except (ValueError, RecursionError) as error:

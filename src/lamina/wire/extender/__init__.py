@@ -1,1 +1,1 @@
-"""Package extender."""
+"""Requests and responses of the kube-scheduler extender protocol as JSON."""

@@ -1,10 +1,9 @@
 """
-What kube-scheduler asks when nodes are to be filtered or ranked: a pod, and nodes by name or as whole objects.
+Decoder of filter and prioritize requests: a pod, and nodes by name or as whole objects.
 
-The extender's host decodes every call with this. Which of the two forms comes is the administrator's choice
-(``nodeCacheCapable``); kube-scheduler never sends both. A body with both is refused rather than half believed, because
-the answer has to come in one of the two forms and the caller may read only the other, in which there would be no node.
-Whole nodes are not built: only their names are read, and what is kept of them is echoed as it came.
+The administrator chooses one of the two forms (``nodeCacheCapable``); kube-scheduler never sends both. A body with both
+is rejected: the response must have one of the two forms, and the caller may read only the other one, which would have
+no node. Whole nodes are not decoded: only their names are read, and the response repeats their bytes as received.
 """
 
 from functools import cached_property
@@ -32,27 +31,27 @@ from lamina.wire.extender.pod_argument import read_pod
 from lamina.wire.kube.codec import decode_node
 
 KIND: Final = "ExtenderArgs"
-NEITHER: Final = "neither Nodes nor NodeNames is there; send one of them, if need be an empty list"
-BOTH: Final = "Nodes and NodeNames are both there; send one of them, as nodeCacheCapable says"
+NEITHER: Final = "neither Nodes nor NodeNames is set; send one of them, possibly an empty list"
+BOTH: Final = "Nodes and NodeNames are both set; send one of them, according to nodeCacheCapable"
 
 
 class ExtenderArgs(msgspec.Struct, frozen=True, dict=True):
-    """A question: which of these nodes will do for this pod, or are best."""
+    """A filter or prioritize request: a pod and candidate nodes."""
 
     pod: Pod
     names: list[str]
-    """The nodes in question, as they were sent; one that was sent twice is here twice."""
+    """The candidate nodes as received; a node that was sent twice is listed twice."""
     items: Raw | None = None
     """The JSON array of whole nodes, in the order of *names*; None when only names were sent. A view of the body."""
 
     @cached_property
     def nodes(self) -> list[Raw] | None:
-        """Each node as it was sent, in the order of *names*; None when only names were sent. Costs another pass."""
+        """Each node as received, in the order of *names*; None when only names were sent. Costs another pass."""
         return None if self.items is None else _RAWS.decode(self.items)
 
 
 class NodeNameMeta(msgspec.Struct, frozen=True, gc=False):
-    """``metadata`` of a node, as far as it matters here."""
+    """``metadata`` of a node, restricted to the name."""
 
     name: str = ""
 
@@ -64,13 +63,13 @@ class NodeNameEntry(msgspec.Struct, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         if not self.metadata.name:
-            raise ValueError("a node without a name: metadata.name is needed")
+            raise ValueError("a node without metadata.name")
         TALLY.node()
 
 
 _NODE_LIST: Final = AnyCaseObject({"items": Raw})
 _SMALL: Final = AnyCaseObject({"Pod": Raw, "Nodes": _NODE_LIST.type | None, "NodeNames": list[str] | None})
-# A large body must not make us build millions of names before we know that it should not have any.
+# A large body could make the decoder build millions of names before the size limit for names is checked.
 _LARGE: Final = AnyCaseObject({"Pod": Raw, "Nodes": _NODE_LIST.type | None, "NodeNames": Raw})
 _ENTRIES: Final = msgspec.json.Decoder(list[NodeNameEntry])
 _RAWS: Final = msgspec.json.Decoder(list[Raw])
@@ -78,38 +77,38 @@ _RAWS: Final = msgspec.json.Decoder(list[Raw])
 
 def decode_extender_args(body: Body) -> ExtenderArgs:
     """
-    Read an ExtenderArgs; `WireError` says what is wrong with it.
+    Return the decoded ExtenderArgs. Raises WireError.
 
-    Where no node was refused, a pod's next question says the same as the one before, byte for byte; then what was read is
-    returned again, the very same objects. Nobody may change them.
+    If no node was rejected, the next request for the same pod has the same bytes. The same objects are then returned
+    again; callers must not modify them.
     """
     size = len(body)
     check_size(KIND, size, LARGE, "the body")
     if size > SMALL:
         return _read(body, size)
     text = bytes(body)
-    last_text, last = _LAST_ASKED[0]
+    last_text, last = _LAST_REQUEST[0]
     if last is None or text != last_text:
         last = _read(text, size)
-        _LAST_ASKED[0] = text, last
+        _LAST_REQUEST[0] = text, last
     return last
 
 
-_LAST_ASKED: Final[list[tuple[bytes, ExtenderArgs | None]]] = [(b"", None)]
-"""What was read last; of small bodies only, which bounds it."""
+_LAST_REQUEST: Final[list[tuple[bytes, ExtenderArgs | None]]] = [(b"", None)]
+"""The last request and its result; only small bodies are kept, which bounds the memory."""
 
 
 def _read(body: Body, size: int) -> ExtenderArgs:
     try:
         pod, nodes, names = (_SMALL if size <= SMALL else _LARGE).read(body)
-        items: Raw | None = _NODE_LIST.said(nodes)[0] if nodes is not None else None
+        items: Raw | None = _NODE_LIST.values(nodes)[0] if nodes is not None else None
     except (ValueError, RecursionError) as error:
         raise unread(KIND, error) from error
     if (names is None) is (nodes is None):
         raise WireError(KIND, NEITHER if nodes is None else BOTH)
     if names is None:
         if items is None:
-            raise WireError(KIND, "Nodes has no items; send a list, if need be an empty one")
+            raise WireError(KIND, "Nodes has no items; send a list, possibly an empty one")
         return ExtenderArgs(read_pod(KIND, pod), _names(items), items)
     check_size(KIND, size, SMALL, "a body with NodeNames")
     if len(names) > MOST_NODES:
@@ -118,7 +117,7 @@ def _read(body: Body, size: int) -> ExtenderArgs:
 
 
 def read_nodes(asked: ExtenderArgs, refused: list[WireError] | None = None) -> list[Node]:
-    """Read the whole nodes that were sent. One that cannot be read is left out, and told in *refused*."""
+    """Return the decoded whole nodes. Unreadable nodes are omitted; their errors are appended to *refused*."""
     nodes: list[Node] = []
     for text in asked.nodes or ():
         try:
@@ -126,7 +125,7 @@ def read_nodes(asked: ExtenderArgs, refused: list[WireError] | None = None) -> l
             nodes.append(decode_node(bytes(text)))
         except WireError as error:
             if refused is not None:
-                # A new one, because the one that was raised remembers all that was received.
+                # A new error, because the raised one keeps the received bytes alive.
                 refused.append(WireError(*error.args))
     return nodes
 

@@ -1,8 +1,8 @@
 """
-The pod in a body that kube-scheduler sent to an extender.
+Decoder of the pod in an extender request.
 
-Used by the neighbouring modules only. Reading a pod takes much longer for each container than its JSON is long, so in a pod
-that is large the containers are counted before anything is made of them.
+Only the neighbouring modules use it. Decoding a pod takes much time per container compared with the length of the JSON.
+So the containers of a large pod are counted before the pod is decoded.
 """
 
 from typing import Final
@@ -16,39 +16,39 @@ from lamina.wire.extender.body import OBJECT, TALLY, check_size, unread
 from lamina.wire.kube.codec import decode_pod
 
 COUNTED_FROM: Final = 64 * 1024
-"""Bytes of a pod; smaller ones cannot hold enough containers to be in anybody's way."""
+"""Size in bytes from which containers are counted; smaller pods cannot have too many."""
 
 
 class CountedContainer(msgspec.Struct, frozen=True, gc=False):
-    """A container of which nothing is read."""
+    """A container that is counted and not decoded."""
 
     def __post_init__(self) -> None:
         TALLY.container()
 
 
 class CountedSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """``spec`` of a pod, as far as it is counted."""
+    """``spec`` of a pod, restricted to what is counted."""
 
     containers: list[CountedContainer] | None = None
     init_containers: list[CountedContainer] | None = None
 
 
 class CountedPod(msgspec.Struct, frozen=True, gc=False):
-    """A pod, as far as it is counted."""
+    """A pod, restricted to what is counted."""
 
     spec: CountedSpec | None = None
 
 
 _COUNTED: Final = msgspec.json.Decoder(CountedPod)
 
-# kube-scheduler places one pod after the other, and asks about it for each verb and of each extender.
+# kube-scheduler places one pod after the other, and sends it for each verb and to each extender.
 _LAST: Final[list[tuple[bytes, Pod | None]]] = [(b"", None)]
 
 
 def read_pod(kind: str, text: Raw | None) -> Pod:
-    """Read the pod of a body of this *kind*. The one that was read last is not read again."""
+    """Return the pod of a body of this *kind*. Raises WireError. The last pod is cached."""
     if text is None:
-        raise WireError(kind, "there is no Pod in it; check that kube-scheduler sent it")
+        raise WireError(kind, "it has no Pod; check that kube-scheduler sent it")
     size = memoryview(text).nbytes
     check_size(kind, size, OBJECT, "the Pod")
     copied = bytes(text)

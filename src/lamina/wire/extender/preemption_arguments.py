@@ -1,8 +1,8 @@
 """
-What kube-scheduler asks before it evicts: a pod that needs room, and on each candidate node the pods that would go.
+Decoder of preemption requests: a pod, and on each candidate node the pods that would be evicted.
 
-Called preemption victims upstream; they come as whole pods or, with ``nodeCacheCapable``, by uid. Either way the answer
-names uids, so nothing else of them is read.
+These pods (victims) come as whole pods or, with ``nodeCacheCapable``, by uid. In both cases the response has uids, so
+nothing else of them is decoded.
 """
 
 from typing import Annotated, Final
@@ -23,11 +23,11 @@ class ExtenderVictims(msgspec.Struct, frozen=True, gc=False):
 
     uids: tuple[str, ...]
     violations: int = 0
-    """How many disruption budgets that would break."""
+    """Number of PodDisruptionBudgets that would be violated."""
 
 
 class ExtenderPreemptionArgs(msgspec.Struct, frozen=True, gc=False):
-    """A question: on which of these nodes may pods be evicted to make room for this one."""
+    """A preemption request: a pod, and victims on candidate nodes."""
 
     pod: Pod
     victims: dict[str, ExtenderVictims]
@@ -37,7 +37,7 @@ class ExtenderPreemptionArgs(msgspec.Struct, frozen=True, gc=False):
 
 
 class VictimMeta(msgspec.Struct, frozen=True, gc=False):
-    """``metadata`` of a victim, as far as it matters here."""
+    """``metadata`` of a victim, restricted to the uid."""
 
     uid: str = ""
 
@@ -62,14 +62,14 @@ _META_MAP: Final = msgspec.json.Decoder(dict[str, _META.type])  # type: ignore[n
 
 
 def decode_preemption_args(body: Body) -> ExtenderPreemptionArgs:
-    """Read an ExtenderPreemptionArgs; `WireError` says what is wrong with it."""
+    """Return the decoded ExtenderPreemptionArgs. Raises WireError."""
     check_size(KIND, len(body), LARGE, "the body")
     try:
         pod, whole, meta = _BODY.read(body)
         if whole is None and meta is None:
-            raise ValueError("neither NodeNameToVictims nor NodeNameToMetaVictims is there")
+            raise ValueError("neither NodeNameToVictims nor NodeNameToMetaVictims is set")
         if whole is not None and meta is not None:
-            raise ValueError("NodeNameToVictims and NodeNameToMetaVictims are both there")
+            raise ValueError("NodeNameToVictims and NodeNameToMetaVictims are both set")
         if meta is not None:
             check_size(KIND, len(body), SMALL, "a body with NodeNameToMetaVictims")
         victims = _whole(whole) if meta is None else _meta(meta)
@@ -82,7 +82,7 @@ def _whole(text: Raw) -> dict[str, ExtenderVictims]:
     TALLY.start()
     victims = {}
     for node, entry in _WHOLE_MAP.decode(text).items():
-        pods, violations = _WHOLE.said(entry)
+        pods, violations = _WHOLE.values(entry)
         victims[node] = _victims(node, pods and [pod.metadata.uid for pod in pods], violations)
     return victims
 
@@ -91,14 +91,14 @@ def _meta(text: Raw) -> dict[str, ExtenderVictims]:
     TALLY.start()
     victims = {}
     for node, entry in _META_MAP.decode(text).items():
-        pods, violations = _META.said(entry)
-        victims[node] = _victims(node, pods and [_META_POD.said(pod)[0] for pod in pods], violations)
+        pods, violations = _META.values(entry)
+        victims[node] = _victims(node, pods and [_META_POD.values(pod)[0] for pod in pods], violations)
     return victims
 
 
 def _victims(node: str, uids: list[str | None] | None, violations: int | None) -> ExtenderVictims:
     if uids is None:
-        raise ValueError(f"there are no Pods under node {node:.253}")
+        raise ValueError(f"there are no Pods for node {node:.253}")
     named = tuple([uid for uid in uids if uid])
     if len(named) < len(uids):
         raise ValueError(f"a victim on node {node:.253} has no uid")

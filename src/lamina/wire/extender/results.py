@@ -1,12 +1,14 @@
 """
-What an extender answers, as kube-scheduler reads it.
+Encoder of extender responses, as kube-scheduler reads them.
 
-Called by the extender's host with what was decided; nothing is decided here. Rules of the reader that shape the writing:
+The extender's handlers call it with their decisions. kube-scheduler's reading rules shape the encoding:
 
-- a filter's answer without nodes means "none", so the form that was asked in is always there, even when it is empty;
-- a score must be an integer, is multiplied as it is, counts twice when a host is named twice, and is 0 for a host that is
-  not named. Only differences between hosts matter, so the least score is taken off all of them and hosts that are left
-  with nothing are not named: reading the answer costs kube-scheduler ten times what writing the question did.
+- A filter result without nodes means "none", so the form of the request is always present, even when it is empty.
+- A score must be an integer and is multiplied as it is. It is added twice when a host is named twice, and is 0 for a
+  host that is not named.
+
+Only differences between hosts matter. So the lowest score is subtracted from all, and hosts with 0 are omitted: reading
+the response costs kube-scheduler ten times what writing the request did.
 """
 
 from array import array
@@ -22,9 +24,9 @@ from lamina.wire.extender.preemption_arguments import ExtenderVictims
 Piece = bytes | memoryview
 
 HIGHEST: Final = 10
-"""kube-scheduler multiplies by ten and never looks whether the result is more than a plugin of its own may give."""
+"""Highest score. kube-scheduler multiplies it by ten and does not check it against the limit for its own plugins."""
 LONGEST_ERROR: Final = 1024
-"""Characters of an error, which ends up in an event of the pod."""
+"""Longest error in characters; kube-scheduler copies it into an event of the pod."""
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _NO_REASONS: Final = b'"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}'
@@ -34,10 +36,10 @@ def encode_filter_result(
     asked: ExtenderArgs, failed: Mapping[str, str], unresolvable: Mapping[str, str]
 ) -> list[Piece]:
     """
-    Write an ExtenderFilterResult: all nodes that were asked about, but for those that *failed* and why.
+    Return an ExtenderFilterResult: all candidate nodes except the *failed* ones, with the reasons.
 
-    Nodes are named in *unresolvable* when evicting pods from them would not help. What is kept of whole nodes comes
-    byte for byte as it was sent; send the pieces in their order, before the body they were read from is changed.
+    Nodes in *unresolvable* are those where evicting pods would not help. Whole nodes are repeated byte for byte. Send
+    the pieces in order, before the request body is modified.
     """
     refused = {*failed, *unresolvable}
     reasons = _reasons(failed, unresolvable)
@@ -57,7 +59,7 @@ def _reasons(failed: Mapping[str, str], unresolvable: Mapping[str, str]) -> byte
 
 
 def _items(asked: ExtenderArgs, refused: set[str]) -> list[Piece]:
-    """Echo the array when all of it stays; otherwise copy what stays, once."""
+    """Repeat the array when all nodes stay; otherwise copy the nodes that stay."""
     assert asked.items is not None
     if refused.isdisjoint(asked.names):
         return [memoryview(asked.items)]
@@ -69,22 +71,22 @@ def encode_priority_list(
     names: Sequence[str], levels: Sequence[int], *, sparse: bool = True, most: int = 0, turn: int = 0
 ) -> bytes:
     """
-    Write a HostPriorityList: a level for each of *names*, brought into 0 to 10.
+    Return a HostPriorityList: a level for each of *names*, clamped to 0 to 10.
 
-    A negative level is that of a host about which nothing is known. It gets the mean of the others, which neither helps nor
-    harms it. *sparse* takes the least level off all of them and leaves out those that have nothing left. Of these no more
-    than *most* are named (0: all), the best; of equals those that come after place *turn*, so that not always the same are.
+    A negative level means unknown. Such a host gets the mean of the others, which is neutral. *sparse* subtracts the
+    lowest level from all and omits hosts with 0. If more than *most* remain (0: no limit), only the best are named.
+    Among equals, those after place *turn* are chosen, so that they are not always the same.
     """
     steps = _steps(levels)
     if len(steps) != len(names):
-        raise ValueError(f"{len(names)} names and {len(steps)} levels: each name needs one")
+        raise ValueError(f"{len(names)} names and {len(steps)} levels; pass one level per name")
     hosts: Sequence[str] = names
     if sparse and steps:
         least = next(level for level in range(HIGHEST + 1) if level in steps)
         hosts = list(compress(names, steps.translate(_LESS[least])))
         steps = steps.translate(_LESS[least], bytes([least]))
     if len(set(hosts)) < len(hosts):
-        # What is named twice counts twice.
+        # kube-scheduler would add the score of a repeated host twice.
         once = dict(zip(hosts, steps, strict=True))
         hosts, steps = list(once), bytes(once.values())
     if 0 < most < len(hosts):
@@ -108,15 +110,15 @@ def _best(steps: bytes, most: int, turn: int) -> list[int]:
 
 
 _PLAIN: Final = bytes([letter for letter in range(0x20, 0x7F) if letter not in b'"\\'])
-"""Letters that stand for themselves in JSON: all that a node's name has, wherever the API server checked it."""
+"""Characters that need no escape in JSON: all that a valid node name has."""
 _SCORES: Final = [f'","Score":{level}}}' for level in range(HIGHEST + 1)]
 _LESS: Final = [bytes([max(value - least, 0) for value in range(256)]) for least in range(HIGHEST + 1)]
-"""For each least level, what is left of a level."""
+"""For each lowest level, a table that subtracts it."""
 
 
 def _steps(levels: Sequence[int]) -> bytes:
-    """Return the levels as bytes, within bounds and with a neutral one where nothing is known."""
-    # Of what is already an array of some kind, the bytes are not the levels.
+    """Return the levels as bytes, clamped, with a neutral level where it is unknown."""
+    # ``bytes(array)`` would copy the array's memory instead of its values.
     levels = levels if isinstance(levels, list) else list(levels)
     try:
         return bytes(levels).translate(_BOUNDED)
@@ -129,7 +131,7 @@ _BOUNDED: Final = bytes([min(value, HIGHEST) for value in range(256)])
 
 
 def _with_unknown(levels: list[int]) -> bytes:
-    """Return the levels as bytes, with the mean of those that are known where there is none."""
+    """Return the levels as bytes, with the mean of the known levels where a level is unknown."""
     try:
         signed = array("b", levels).tobytes()
     except OverflowError:
@@ -143,7 +145,7 @@ def _with_unknown(levels: list[int]) -> bytes:
 
 
 def encode_preemption_result(victims: Mapping[str, ExtenderVictims]) -> bytes:
-    """Write an ExtenderPreemptionResult: the nodes on which pods may be evicted, and which pods."""
+    """Return an ExtenderPreemptionResult: the nodes on which pods may be evicted, and their victims."""
     return _ENCODER.encode(
         {
             "NodeNameToMetaVictims": {
@@ -155,16 +157,16 @@ def encode_preemption_result(victims: Mapping[str, ExtenderVictims]) -> bytes:
 
 
 def encode_filter_error(words: str) -> bytes:
-    """Write an ExtenderFilterResult that only says why there is none."""
-    reasons = {"FailedNodes": None, "FailedAndUnresolvableNodes": None, "Error": _told(words)}
+    """Return an ExtenderFilterResult with only an error."""
+    reasons = {"FailedNodes": None, "FailedAndUnresolvableNodes": None, "Error": _error_text(words)}
     return _ENCODER.encode({"Nodes": None, "NodeNames": None, **reasons})
 
 
 def encode_bind_error(words: str) -> bytes:
-    """Write an ExtenderBindingResult: the pod was not bound."""
-    return _ENCODER.encode({"Error": _told(words)})
+    """Return an ExtenderBindingResult with an error: the pod was not bound."""
+    return _ENCODER.encode({"Error": _error_text(words)})
 
 
-def _told(words: str) -> str:
-    """Return what can be said of an error; an empty one would mean that all went well."""
-    return words[:LONGEST_ERROR].encode("utf-8", "replace").decode() or "failed without a word"
+def _error_text(words: str) -> str:
+    """Return the text of an error; kube-scheduler reads an empty one as success."""
+    return words[:LONGEST_ERROR].encode("utf-8", "replace").decode() or "failed without a message"

@@ -1,1 +1,1 @@
-"""Package kube."""
+"""Kubernetes objects as JSON; only the fields that Lamina uses are decoded."""

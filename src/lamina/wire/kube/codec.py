@@ -1,12 +1,11 @@
 """
-Kubernetes JSON in and out: the door that the rest of the house uses.
+Kubernetes JSON codec for pods, nodes and bindings.
 
-    decode_pod, decode_node              one object, as a watch or an extender call brings it
+    decode_pod, decode_node              one object, as received from a watch or an extender request
     decode_pod_list, decode_node_list    one page of a list
-    encode_binding                       what is posted to put a pod on a node
+    encode_binding                       the Binding that is posted to bind a pod to a node
 
-Bytes come from outside: whatever is wrong with them is a `WireError` and nothing else. In a list, one object that
-cannot be read does not take the others with it.
+The bytes are untrusted: every fault raises a `WireError` and nothing else. In a list, an unreadable object is skipped.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,11 +30,11 @@ class ListPage(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
 
     items: tuple[M, ...]
     resource_version: str = ""
-    """Where a watch that goes on from this list begins."""
+    """Resource version from which a watch continues this list."""
     continue_token: str = ""
-    """What to ask for the next page with; empty on the last one."""
+    """Token for the next page; empty on the last page."""
     refused: tuple[WireError, ...] = ()
-    """One for each object that could not be read and is therefore missing from *items*."""
+    """One error for each object that could not be read and is therefore missing from *items*."""
 
 
 PodList = ListPage[Pod]
@@ -43,7 +42,7 @@ NodeList = ListPage[Node]
 
 
 class ListObject(msgspec.Struct, Generic[W], frozen=True, gc=False):
-    """A list, with its objects."""
+    """A list with decoded objects."""
 
     kind: str | None = None
     metadata: ListMeta = ListMeta()
@@ -51,7 +50,7 @@ class ListObject(msgspec.Struct, Generic[W], frozen=True, gc=False):
 
 
 class UnreadList(msgspec.Struct, frozen=True, gc=False):
-    """A list whose objects have not been looked at yet."""
+    """A list whose objects are not decoded yet."""
 
     kind: str | None = None
     metadata: ListMeta = ListMeta()
@@ -63,7 +62,7 @@ _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class ObjectReader(Generic[W, M]):
-    """Reads objects of one kind, alone and in lists."""
+    """Decodes objects of one kind, alone and in lists."""
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class ObjectReader(Generic[W, M]):
         self._convert: Callable[[W], M] = convert
 
     def one(self, data: bytes | msgspec.Raw) -> M:
-        """Read one object."""
+        """Return one object. Raises WireError."""
         try:
             found = self._alone.decode(data)
         except (ValueError, RecursionError) as error:
@@ -86,19 +85,19 @@ class ObjectReader(Generic[W, M]):
         return self._checked(found)
 
     def many(self, data: bytes) -> ListPage[M]:
-        """Read a list: all at once, and object by object only when that fails."""
+        """Return a list page: decoded at once, and object by object only when that fails. Raises WireError."""
         refused: list[WireError] = []
         try:
             page = self._listed.decode(data)
         except (ValueError, RecursionError):
             unread = self._unread(data)
-            items = _sieved(self.one, unread.items or (), refused)
+            items = _read_all(self.one, unread.items or (), refused)
             return self._listing(unread.kind, unread.metadata, items, refused)
-        items = _sieved(self._checked, page.items or (), refused)
+        items = _read_all(self._checked, page.items or (), refused)
         return self._listing(page.kind, page.metadata, items, refused)
 
     def _checked(self, found: W) -> M:
-        """Convert what was decoded, unless it says that it is something else."""
+        """Convert a decoded object, unless its kind is another one."""
         if found.kind and found.kind != self.kind:
             raise WireError(self.kind, f"this is a {found.kind:.80}; ask for {self.kind.lower()}s")
         return self._convert(found)
@@ -120,14 +119,14 @@ class ObjectReader(Generic[W, M]):
         )
 
 
-def _sieved(read: Callable[[E], M], entries: Iterable[E], refused: list[WireError]) -> list[M]:
-    """Read what can be read and add the rest to *refused*."""
+def _read_all(read: Callable[[E], M], entries: Iterable[E], refused: list[WireError]) -> list[M]:
+    """Return the readable entries; the errors of the others are appended to *refused*."""
     items: list[M] = []
     for entry in entries:
         try:
             items.append(read(entry))
         except WireError as error:
-            # A new one, because the one that was raised remembers all that was received.
+            # A new error, because the raised one keeps the received bytes alive.
             refused.append(WireError(*error.args))
     return items
 
@@ -141,30 +140,30 @@ _NODES: Final = ObjectReader(
 
 
 def decode_pod(data: bytes) -> Pod:
-    """Read a v1 Pod."""
+    """Return a decoded v1 Pod. Raises WireError."""
     return _PODS.one(data)
 
 
 def decode_node(data: bytes) -> Node:
-    """Read a v1 Node."""
+    """Return a decoded v1 Node. Raises WireError."""
     return _NODES.one(data)
 
 
 def decode_pod_list(data: bytes) -> PodList:
-    """Read a v1 PodList."""
+    """Return a decoded v1 PodList. Raises WireError."""
     return _PODS.many(data)
 
 
 def decode_node_list(data: bytes) -> NodeList:
-    """Read a v1 NodeList."""
+    """Return a decoded v1 NodeList. Raises WireError."""
     return _NODES.many(data)
 
 
 def encode_binding(pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> bytes:
     """
-    Write the v1 Binding that puts *pod* on *node*; *annotations* are added to the pod by the same act.
+    Return the v1 Binding of *pod* to *node*; the API server copies *annotations* to the pod.
 
-    The uid makes the API server refuse when the pod has meanwhile been replaced by another of the same name.
+    With the uid, the API server rejects the request if another pod of the same name has replaced the pod.
     """
     metadata: dict[str, object] = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     if annotations:

@@ -1,7 +1,7 @@
 """
-Where a pod may go, as the Kubernetes API writes it: node selector, affinity, tolerations, spread constraints.
+Placement constraints of a pod in Kubernetes JSON: node selector, affinity, tolerations, spread constraints.
 
-Thousands of pods say the same here, so each distinct text is read once (`repeats`).
+Thousands of pods have the same constraints, so each distinct text is decoded once (`decode_cache`).
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class SelectorRequirementObject(msgspec.Struct, frozen=True, gc=False):
-    """One condition of a selector."""
+    """One requirement of a selector."""
 
     key: str = ""
     operator: str = ""
@@ -65,7 +65,7 @@ class NodeAffinityObject(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodAffinityTermObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One of the pods' terms; label keys that must match are part of the selector once the API server has seen it."""
+    """A pod affinity term. The API server has already merged ``matchLabelKeys`` into the selector."""
 
     topology_key: str = ""
     label_selector: LabelSelectorObject | None = None
@@ -74,7 +74,7 @@ class PodAffinityTermObject(msgspec.Struct, frozen=True, gc=False, rename="camel
 
 
 class PresentTerm(msgspec.Struct, frozen=True, gc=False):
-    """Something that matters by being there."""
+    """A term of which only the presence matters."""
 
 
 class PodAffinityObject(msgspec.Struct, frozen=True, gc=False):
@@ -93,15 +93,15 @@ class AffinityObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Affinity(msgspec.Struct, frozen=True, gc=False):
-    """What an affinity comes to."""
+    """Decoded affinity."""
 
     required_nodes: NodeSelector | None = None
     preferred_nodes: tuple[PreferredNodes, ...] = ()
     repels: tuple[PodTerm, ...] = ()
     unmet: tuple[str, ...] = ()
-    """What of it is a must and cannot be done yet, in words."""
+    """Required terms that Lamina does not support yet, in words."""
     ignored: tuple[str, ...] = ()
-    """What of it is a wish that nothing is made of yet, in words."""
+    """Preferred terms that Lamina does not support yet, in words."""
 
 
 class TopologySpreadObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):

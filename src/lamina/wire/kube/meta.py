@@ -1,9 +1,9 @@
 """
-What all Kubernetes objects have in common, as far as we look at it.
+Common parts of Kubernetes objects, restricted to the fields that Lamina uses.
 
-The structs of this and the neighbouring modules name only the fields that are used: the decoder passes over everything
-else without building anything, which is what makes it fast. Where the API or one of its clients may say ``null``, null
-is read as "nothing": the bookmarks of a watch, for example, are pods with ``containers: null``.
+The structs of this and the neighbouring modules name only the fields in use. The decoder skips all others without
+building objects, which makes it fast. Where the API or a client may send ``null``, it is read as a missing value: the
+bookmarks of a watch, for example, are pods with ``containers: null``.
 """
 
 from typing import Final
@@ -31,7 +31,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def key(self) -> str:
-        """``namespace/name``, or the name alone where there are no namespaces."""
+        """``namespace/name``, or the name alone for cluster-scoped objects."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
@@ -43,7 +43,7 @@ _NAMED: Final = msgspec.json.Decoder(_Named)
 
 
 def decode_meta(data: bytes | msgspec.Raw) -> ObjectMeta:
-    """Read the metadata of any object; raise `WireError` if there is none that can be read."""
+    """Return the metadata of any object. Raises WireError."""
     try:
         return _NAMED.decode(data).metadata
     except (ValueError, RecursionError) as error:
@@ -70,7 +70,7 @@ _COUNT: Final = msgspec.json.Decoder(_Count)
 
 
 def decode_count(data: bytes) -> int:
-    """Return how many objects there are, from the first page of their list."""
+    """Return the total number of objects, from the first page of their list. Raises WireError."""
     try:
         counted = _COUNT.decode(data)
     except (ValueError, RecursionError) as error:
@@ -98,4 +98,4 @@ def _controller(data: bytes) -> Owner | None:
 
 
 controller = memoized("metadata.ownerReferences", _controller)
-"""The owner that manages the object, of all its owners."""
+"""Return the owner that is the object's controller, or None."""

@@ -1,4 +1,4 @@
-"""Namespaces as the Kubernetes API writes them: a name and the annotations that hold for its pods."""
+"""Decoder of namespaces: name, labels, and the annotations that are defaults for their pods."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from lamina.wire.kube.meta import ObjectMeta
 
 
 class Namespace(msgspec.Struct, frozen=True):
-    """What the scheduler sees in a namespace."""
+    """The parts of a namespace that the scheduler uses."""
 
     name: str
     annotations: dict[str, str] = {}
@@ -28,7 +28,7 @@ _DECODER: Final = msgspec.json.Decoder(NamespaceObject)
 
 
 def decode_namespace(data: bytes | Raw) -> Namespace:
-    """Read a v1 Namespace."""
+    """Return a decoded v1 Namespace. Raises WireError."""
     try:
         found = _DECODER.decode(data)
     except (ValueError, RecursionError) as error:

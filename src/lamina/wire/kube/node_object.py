@@ -1,8 +1,7 @@
 """
-Nodes as the Kubernetes API writes them, and what the scheduler sees in them.
+Decoder of Kubernetes nodes.
 
-Used by whatever lists, watches or is sent nodes. The list of images is most of a node's JSON and much the same on all
-of them, so each distinct entry is read once.
+The list of images is most of a node's JSON and similar on all nodes, so each distinct entry is decoded once.
 """
 
 from typing import Final
@@ -75,7 +74,7 @@ _NO_STATUS: Final = NodeStatus()
 
 
 def node_from(node: NodeObject) -> Node:
-    """Return what the scheduler sees in a node; `WireError` when a part of it makes no sense."""
+    """Return the model of a node. Raises WireError when a part of it is invalid."""
     metadata, spec, status = node.metadata, node.spec or _NO_SPEC, node.status or _NO_STATUS
     labels = metadata.labels or {}
     try:
@@ -96,7 +95,7 @@ def node_from(node: NodeObject) -> Node:
 
 
 def _platform(info: NodeInfo | None, labels: dict[str, str]) -> Platform:
-    """Believe what the kubelet found out; until it has reported, what the labels say."""
+    """Return the platform that the kubelet reported; before its first report, the one in the labels."""
     usual = Platform()
     return Platform(
         (info and info.operating_system) or labels.get(OS_LABEL) or usual.os,

@@ -1,7 +1,8 @@
 """
-Whether a node says that it is ready for pods.
+Decoder of a node's Ready condition.
 
-Schedulers go by taints and do not look at this; the annotator does, which writes nothing about nodes that are away.
+Schedulers use taints instead. The annotator uses the condition, because it writes nothing about nodes that are not
+ready.
 """
 
 from typing import Final
@@ -28,7 +29,7 @@ _OBJECT: Final = msgspec.json.Decoder(_ReadyNode)
 
 
 def decode_ready(data: bytes | msgspec.Raw, name: str = "") -> bool:
-    """Return whether the node *name* says that it is ready; one that has not said anything yet is not."""
+    """Return whether the node *name* is ready; a node without the condition is not. Raises WireError."""
     try:
         status = _OBJECT.decode(data).status
     except (ValueError, RecursionError) as error:

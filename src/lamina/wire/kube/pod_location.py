@@ -1,8 +1,8 @@
 """
-Where a pod is: its identity and its node, and nothing else of it.
+Decoder of a pod's identity and node, and nothing else.
 
-A scheduler looks a pod up to learn whether its binding arrived. That answer must not depend on the rest of the pod being
-readable, so this decodes two fields only.
+A scheduler looks up a pod to find out whether its binding succeeded. The result must not depend on other fields being
+readable, so only two are decoded.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from lamina.wire.kube.meta import ObjectMeta
 
 
 class PodLocation(msgspec.Struct, frozen=True):
-    """Which pod it is and where it is."""
+    """A pod's uid and node."""
 
     uid: str
     node: str
@@ -34,7 +34,7 @@ _POD: Final = msgspec.json.Decoder(_LocationPod)
 
 
 def decode_pod_location(data: bytes | msgspec.Raw) -> PodLocation:
-    """Read which pod this is and where it is; raise `WireError` if the bytes do not say both."""
+    """Return a pod's uid and node. Raises WireError if the uid or the spec is missing."""
     try:
         pod = _POD.decode(data)
     except (ValueError, RecursionError) as error:

@@ -1,8 +1,8 @@
 """
-Pods as the Kubernetes API writes them, and what the scheduler sees in them.
+Decoder of Kubernetes pods.
 
-Used by whatever lists, watches or is sent pods. Nothing is defaulted that the API server defaults (limits that become
-requests, priority classes): what comes from there has been through it.
+The decoder sets no defaults that the API server sets (limits that become requests, priority classes), because objects
+from the API server already have them.
 """
 
 from collections.abc import Sequence
@@ -82,9 +82,9 @@ _NO_STATUS: Final = PodStatus()
 
 def pod_from(pod: PodObject) -> Pod:
     """
-    Return what the scheduler sees in a pod; `WireError` when a part of it makes no sense.
+    Return the model of a pod. Raises WireError when a part of it is invalid.
 
-    A pod without a name is not refused, because bookmarks and dry runs have none.
+    A pod without a name is accepted, because bookmarks and dry runs have none.
     """
     try:
         return _convert(pod)
@@ -172,7 +172,7 @@ def _convert(pod: PodObject) -> Pod:
 
 
 def _held(spec: PodSpec, status: PodStatus, *, infeasible: bool) -> list[bytes]:
-    """List for `pod_resources_of` what the node says of a bound pod, where that is not what the pod asks for; mostly nothing."""
+    """Return resources in a bound pod's status that differ from its spec, for `pod_resources_of`; mostly empty."""
     parts: list[bytes] = []
     if known := reported(status):
         containers = spec.containers or ()
@@ -194,13 +194,13 @@ def _add(parts: list[bytes], place: int, one: ContainerStatus | None, spec: Raw)
 
 
 def _deleting_since(metadata: ObjectMeta) -> float:
-    """Return when the deletion began: the time that the API server writes lies a grace period after it."""
+    """Return when the deletion began: the deletion timestamp minus the grace period."""
     until = timestamps.seconds(metadata.deletion_timestamp)
     return max(until - (metadata.deletion_grace_period_seconds or 0), 0.0)
 
 
 def _host_ports(containers: Sequence[ContainerObject], init: Sequence[ContainerObject]) -> tuple[HostPort, ...]:
-    """List the ports of containers that run as long as the pod does, as upstream has it: init containers only if sidecars."""
+    """Return the host ports of all containers that run as long as the pod: of init containers, only sidecars."""
     ports = [port for one in containers if one.ports is not NULL for port in pod_requirements.host_ports(one.ports)]
     if init:
         ports[:0] = [
@@ -213,7 +213,7 @@ def _host_ports(containers: Sequence[ContainerObject], init: Sequence[ContainerO
 
 
 def _unmet(spec: PodSpec, volumes: list[Volume], known: tuple[str, ...]) -> tuple[str, ...]:
-    """Add to what is *known* to be unmet what else is; for most pods, nothing."""
+    """Return *known* and the other requirements that Lamina does not support; mostly empty."""
     rules: list[RestartRule] = []
     for one in spec.containers or ():
         if one.restart_policy_rules:

@@ -1,4 +1,4 @@
-"""What a pod says about its own placement: its node, its PodScheduled condition, and the note its scheduler left."""
+"""Decoder of a pod's placement: its node, its PodScheduled condition, and the decision annotation."""
 
 from typing import Final
 
@@ -12,19 +12,19 @@ from lamina.wire.kube.meta import ObjectMeta
 
 
 class PodPlacement(msgspec.Struct, frozen=True, kw_only=True):
-    """The placement of one pod, as the API server tells it."""
+    """A pod's placement as stored in the API server: node, PodScheduled condition, decision annotation."""
 
     pod: str
     scheduler: str = DEFAULT_SCHEDULER
     node: str = ""
     phase: str = ""
     reason: str = ""
-    """Why it waits, in a word; empty when it does not, or when nobody looked at it."""
+    """Reason why it is pending; empty when it is not, or before the first scheduling attempt."""
     message: str = ""
     note: DecisionNote | None = None
-    """What Lamina wrote down when it chose the node."""
+    """The explanation that Lamina wrote when it chose the node."""
     odd_note: str = ""
-    """Why that cannot be read, if it cannot."""
+    """Why the annotation cannot be read, if so."""
 
 
 class _PlacementCondition(msgspec.Struct, frozen=True, gc=False):
@@ -56,7 +56,7 @@ _NO_STATUS: Final = _PlacementStatus()
 
 
 def decode_pod_placement(data: bytes | Raw) -> PodPlacement:
-    """Read what a v1 Pod says about its placement."""
+    """Return the placement of a v1 Pod. Raises WireError."""
     try:
         pod = _DECODER.decode(data)
     except (ValueError, RecursionError) as error:

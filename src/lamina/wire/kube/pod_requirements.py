@@ -1,12 +1,11 @@
 """
-What a pod asks for beyond amounts and nodes: ports of its node, and what Lamina cannot do yet.
+Decoder of a pod's host ports, and of requirements that Lamina does not support yet.
 
-The latter is put into words here, because only here is it seen: volumes that have to be found, attached or counted, claims
-on devices, pods that must be placed together, features only some nodes have. Volumes that a kubelet makes on the spot
-(files, memory, images, an inline CSI driver) or that can be mounted anywhere (NFS and its like) ask nothing of a
-scheduler; upstream has no plugin that looks at them either.
+The latter are worded here: volumes that must be found, attached or counted, device claims, pod groups, and features
+that only some nodes have. Other volumes do not affect scheduling, and upstream has no plugin for them either. A kubelet
+creates them on the node (files, memory, images, inline CSI drivers), or they can be mounted anywhere (such as NFS).
 
-Most pods ask for nothing of this, so that is what is found out first.
+Most pods have none of these, so that case is checked first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,11 +21,11 @@ RESTART_ALL: Final = "RestartAllContainers"
 
 
 class PresentVolumeSource(msgspec.Struct, frozen=True, gc=False):
-    """Something that matters by being there."""
+    """A volume source of which only the presence matters."""
 
 
 class NamedRef(msgspec.Struct, frozen=True, gc=False):
-    """Something that goes by a name."""
+    """A reference with a name."""
 
     name: str = ""
 
@@ -58,12 +57,16 @@ class ClaimVolume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Volume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One of ``spec.volumes``, as far as it is anything to a scheduler; without its name, so that most are equal."""
+    """
+    One of ``spec.volumes``, restricted to what affects scheduling.
+
+    Without its name, so that most volumes are equal.
+    """
 
     image: ImageVolume | None = None
     persistent_volume_claim: ClaimVolume | None = None
     ephemeral: PresentVolumeSource | None = None
-    # Disks of the days before CSI. Upstream looks whether another pod has the same one, or counts them per node.
+    # Volume types that precede CSI. Upstream checks whether another pod uses the same disk, or counts disks per node.
     gce_persistent_disk: PresentVolumeSource | None = None
     aws_elastic_block_store: PresentVolumeSource | None = None
     azure_disk: PresentVolumeSource | None = None
@@ -75,7 +78,7 @@ class Volume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class SchedulingGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """``spec.schedulingGroup``: with whom the pod is to be placed."""
+    """``spec.schedulingGroup``: the group with which the pod must be placed."""
 
     pod_group_name: str | None = None
 
@@ -105,11 +108,11 @@ def _read_host_ports(text: bytes) -> tuple[HostPort, ...]:
 
 
 host_ports = memoized("spec.containers[].ports", _read_host_ports)
-"""The ports of the node among the ports of a container; 0 is none."""
+"""Return the host ports among the ports of a container; 0 means none."""
 
 
 def read_volumes(text: Raw) -> list[Volume]:
-    """Read the volumes that are anything to a scheduler; most are not, and all of those are equal."""
+    """Return the volumes that affect scheduling. Raises ValueError. All other volumes are equal to ORDINARY."""
     try:
         return [volume for volume in _VOLUMES.decode(text) or () if volume != ORDINARY]
     except (ValueError, RecursionError) as error:
@@ -117,12 +120,12 @@ def read_volumes(text: Raw) -> list[Volume]:
 
 
 def image_volumes(volumes: Iterable[Volume]) -> tuple[str, ...]:
-    """List the images that are mounted as volumes."""
+    """Return the images that are mounted as volumes."""
     return tuple(volume.image.reference for volume in volumes if volume.image and volume.image.reference)
 
 
 def unmet_by_volumes(volumes: Iterable[Volume]) -> list[str]:
-    """Say what volumes ask for that cannot be done yet."""
+    """Return what volumes require and Lamina does not support."""
     words: list[str] = []
     for volume in volumes:
         if volume.persistent_volume_claim is not None:
@@ -134,12 +137,12 @@ def unmet_by_volumes(volumes: Iterable[Volume]) -> list[str]:
 
 
 def unmet_by_claims(claims: Sequence[NamedRef]) -> list[str]:
-    """Say which devices are claimed."""
+    """Return the device claims."""
     return [f'resource claim "{claim.name:.253}"' for claim in claims]
 
 
 def unmet_by_groups(group: SchedulingGroup | None, workload: NamedRef | None) -> list[str]:
-    """Say with whom the pod has to be placed: a group, or a workload as Kubernetes 1.35 calls it."""
+    """Return the groups with which the pod must be placed: a pod group, or a workload in Kubernetes 1.35."""
     words: list[str] = []
     if group is not None:
         words.append(f'pod group "{group.pod_group_name or "":.253}"')
@@ -149,7 +152,7 @@ def unmet_by_groups(group: SchedulingGroup | None, workload: NamedRef | None) ->
 
 
 def unmet_by_features(rules: Iterable[RestartRule], *, host_network: bool, own_users: bool) -> list[str]:
-    """Say which features a node would have to declare; as upstream infers them."""
+    """Return the features that a node would have to declare, inferred as in upstream."""
     words: list[str] = []
     if any(rule.action == RESTART_ALL for rule in rules):
         words.append("restarting all containers")

@@ -1,8 +1,8 @@
 """
-What the containers of a pod ask for, read from Kubernetes JSON.
+Decoder of the resources of a pod's containers.
 
-There are few different sets of requests in a cluster and many pods, and adding a set up takes longer than reading the
-rest of the pod. So the texts are compared, and what one pod was found to need holds for all that say the same.
+A cluster has few different sets of requests and many pods, and adding up a set takes longer than decoding the rest of
+the pod. So the texts of all parts are joined to one cache key, and the result is shared by all pods with the same key.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ class Resources(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodResources(NamedTuple):
-    """What each container asks for, and what all of them together need."""
+    """Requests and limits of each container, and the pod's totals."""
 
     containers: tuple[Amounts, ...]
     init_containers: tuple[Amounts, ...]
@@ -38,24 +38,24 @@ class PodResources(NamedTuple):
     init_container_limits: tuple[Amounts, ...]
 
 
-# What stands between the parts of a text that is looked up; no JSON contains it.
+# Separator between the parts of a cache key; no JSON contains it.
 SEPARATOR: Final = b"\0"
-# What stands before an init container, and before one that keeps running; neither is JSON.
+# Marks before an init container and before a sidecar; neither is valid JSON.
 INIT: Final = b"init"
 SIDECAR: Final = b"sidecar"
-# What stands before a place among the containers and what its node says of it, and for a resize that the node cannot do;
-# neither is JSON.
+# Marks before a container's position and the resources in its status, and for a resize that the node cannot do; neither
+# is valid JSON.
 HELD: Final = b"held"
 INFEASIBLE: Final = b"infeasible"
 WHOLE: Final = -1
-"""The place of the pod as a whole."""
+"""Position that stands for the whole pod."""
 
 _QUANTITIES: Final = msgspec.json.Decoder(Quantities | None)
 _RESOURCES: Final = msgspec.json.Decoder(Resources | None)
 
 
 def read_amounts(text: bytes) -> Amounts:
-    """Read a resource list; null is none."""
+    """Return a decoded resource list; null is empty."""
     return resources.amounts(_QUANTITIES.decode(text) or {})
 
 
@@ -67,11 +67,10 @@ def pod_resources_of(
     held: Iterable[bytes] = (),
 ) -> PodResources:
     """
-    Say what a pod asks for.
+    Return the resources of a pod. Raises ValueError when a part cannot be decoded.
 
-    *overhead* is a resource list, all others are ``resources`` as they stand in the pod; *init* also says of each init
-    container whether it is an `INIT` or a `SIDECAR`. *held* is what the node says, where that is not what the pod asks for
-    (`held_parts`). `ValueError` when one of them cannot be read.
+    *overhead* is a resource list, all others are ``resources`` as in the pod. *init* has a mark for each init
+    container: `INIT` or `SIDECAR`. *held* are the resources in the pod's status that differ from its spec.
     """
     parts: list[bytes] = [pod_level, overhead, *containers]
     for marked in init:
@@ -81,14 +80,14 @@ def pod_resources_of(
 
 
 class ReportedResources(NamedTuple):
-    """What a node says that a container, or a pod as a whole, has."""
+    """Resources of a container or of the whole pod, as reported in the pod's status."""
 
     running: tuple[Amounts, Amounts]
     """Requests and limits that are in force."""
     allocated: Amounts
 
     def effective(self, asked: Amounts, most: Amounts, *, infeasible: bool) -> tuple[Amounts, Amounts]:
-        """Return the requests and limits that count for one that asks for *asked*, and *most* at most."""
+        """Return the effective requests and limits for a spec with requests *asked* and limits *most*."""
         requests = resources.at_least(self.running[0], self.allocated)
         limits = self.running[1]
         return (
@@ -99,14 +98,14 @@ class ReportedResources(NamedTuple):
 
 
 class ResourceKeyParts:
-    """A text that is looked up, taken apart."""
+    """The decoded parts of a cache key."""
 
     def __init__(self, text: bytes) -> None:
-        """Read every part of *text*."""
+        """Decode every part of *text*. Raises ValueError."""
         self.running: list[Container] = []
         self.init: list[Container] = []
         self.held: dict[int, ReportedResources] = {}
-        """By place among the containers, init containers after all others; -1 is the pod as a whole."""
+        """By position: containers, then init containers; -1 is the whole pod."""
         self.infeasible = False
         pod_level, overhead, *parts = text.split(SEPARATOR)
         self.whole = _asked("resources", pod_level)
@@ -126,7 +125,7 @@ class ResourceKeyParts:
                 self.running.append(Container("", asked, limits=most))
 
     def effective(self) -> tuple[tuple[Container, ...], tuple[Container, ...], tuple[Amounts, Amounts]]:
-        """Return containers, init containers and amounts of the pod as a whole, as they count."""
+        """Return the effective containers, init containers and resources of the whole pod."""
         if not self.held:
             return tuple(self.running), tuple(self.init), self.whole
         places = [*self.running, *self.init]
@@ -140,7 +139,7 @@ class ResourceKeyParts:
         return tuple(places[:count]), tuple(places[count:]), self._whole()
 
     def _whole(self) -> tuple[Amounts, Amounts]:
-        """Return what counts for the pod as a whole: only resources that it asks for as a whole."""
+        """Return the effective resources of the whole pod, restricted to those in its spec."""
         asked, most = self.whole
         held = self.held.get(WHOLE)
         if held is None or not asked:
@@ -152,7 +151,7 @@ class ResourceKeyParts:
         )
 
 
-def _work_out(text: bytes) -> PodResources:
+def _pod_resources(text: bytes) -> PodResources:
     parts = ResourceKeyParts(text)
     running, init, (whole, whole_most) = parts.effective()
     requests, scoring_requests = total_requests(running, init, whole, parts.overhead)
@@ -177,10 +176,10 @@ def _held(field: str, rest: Iterator[bytes]) -> ReportedResources:
 
 
 def _asked(field: str, text: bytes) -> tuple[Amounts, Amounts]:
-    """Read what is asked for and what may be used at most."""
+    """Return decoded requests and limits. Raises ValueError."""
     try:
-        said = _RESOURCES.decode(text)
-        return (resources.amounts(said.requests or {}), resources.amounts(said.limits or {})) if said else ((), ())
+        found = _RESOURCES.decode(text)
+        return (resources.amounts(found.requests or {}), resources.amounts(found.limits or {})) if found else ((), ())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{field}: {error}") from error
 
@@ -192,4 +191,4 @@ def _overhead(text: bytes) -> Amounts:
         raise ValueError(f"overhead: {error}") from error
 
 
-_demand = memoized("spec", _work_out)
+_demand = memoized("spec", _pod_resources)

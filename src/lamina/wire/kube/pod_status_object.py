@@ -1,10 +1,10 @@
 """
-``status`` of a pod: how far its life has come, and what its node has set aside for it.
+Decoder of a pod's ``status``: conditions, end times, and the resources that its node has allocated.
 
-A pod can be resized while it runs. Its spec then says what it should have, and its status what the node has allocated
-and what its containers run with. Until the two agree, the pod takes the larger of them. If the node cannot do the resize
-(`INFEASIBLE`), the spec does not count. Kubernetes 1.36 computes it so (component-helpers/resource/helpers.go,
-``UseStatusResources``), for containers and sidecars and for the pod as a whole.
+A pod can be resized while it runs. Its spec then has the desired resources, and its status has what the node has
+allocated and what its containers run with. Until both agree, the pod occupies the larger of them. If the node cannot do
+the resize (`INFEASIBLE`), the spec is ignored. Kubernetes 1.36 computes it the same way
+(component-helpers/resource/helpers.go, ``UseStatusResources``), for containers, for sidecars and for the whole pod.
 """
 
 from collections.abc import Iterator
@@ -48,13 +48,13 @@ class ContainerState(msgspec.Struct, frozen=True, gc=False):
 
 
 class EndedContainerStatus(msgspec.Struct, frozen=True, gc=False):
-    """One of ``status.containerStatuses`` or ``status.initContainerStatuses``, as far as it tells of an end."""
+    """One of ``status.containerStatuses`` or ``status.initContainerStatuses``, restricted to the end time."""
 
     state: ContainerState | None = None
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One of ``status.containerStatuses`` or ``status.initContainerStatuses``, as far as it tells of amounts."""
+    """One of ``status.containerStatuses`` or ``status.initContainerStatuses``, restricted to resources."""
 
     name: str = ""
     resources: Raw = NULL
@@ -65,7 +65,8 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """
     ``status`` of a pod.
 
-    Lists stay unread until they are needed: a list of pods would otherwise fill the garbage collector's books with them.
+    Lists are decoded on demand: a list of pods would otherwise create many objects that Python's garbage collector
+    tracks.
     """
 
     phase: str | None = None
@@ -77,17 +78,17 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     resources: Raw = NULL
     allocated_resources: Raw = NULL
     resize: str | None = None
-    """How a resize goes, as Kubernetes before 1.33 says it."""
+    """State of a resize in Kubernetes before 1.33."""
 
 
 class PodConditions(NamedTuple):
-    """What the conditions of a pod say."""
+    """Decoded conditions of a pod."""
 
     bound_at: float = 0.0
     ready: bool = False
     ready_at: float = 0.0
     infeasible: bool = False
-    """The node cannot do the resize that was asked for."""
+    """Whether the node cannot do the requested resize."""
 
 
 _NO_CONDITIONS: Final = PodConditions()
@@ -105,9 +106,10 @@ def _read(field: str, decoder: msgspec.json.Decoder[list[E] | None], text: Raw) 
 
 def conditions_of(status: PodStatus, made: str | None, made_at: float) -> PodConditions:
     """
-    Say when a pod was bound and became ready, and whether its resize is infeasible.
+    Return when a pod was bound and became ready, and whether its resize is infeasible.
 
-    *made_at* is what the text *made* means, when the pod was made: much of its life happens within that second.
+    *made* is the pod's creation timestamp and *made_at* its value: conditions often have the same text, which then need
+    not be parsed.
     """
     infeasible = status.resize == INFEASIBLE
     if status.conditions is NULL:
@@ -130,7 +132,7 @@ def conditions_of(status: PodStatus, made: str | None, made_at: float) -> PodCon
 
 
 def ended_at(status: PodStatus) -> float:
-    """Return when the last container of a pod ended, or 0 when the status does not say; for pods that have ended."""
+    """Return when the last container of a finished pod ended, or 0 when the status has no time."""
     return max(map(timestamps.seconds, _ends(status)), default=0.0)
 
 
@@ -142,7 +144,7 @@ def _ends(status: PodStatus) -> Iterator[str | None]:
 
 
 def reported(status: PodStatus) -> dict[str, ContainerStatus]:
-    """Return the containers, by name, of which the node says what they run with."""
+    """Return container statuses with resources, by container name."""
     return {
         one.name: one
         for statuses in (status.container_statuses, status.init_container_statuses)
@@ -154,9 +156,9 @@ def reported(status: PodStatus) -> dict[str, ContainerStatus]:
 
 def differing(one: ContainerStatus | None, spec: Raw) -> tuple[Raw, Raw] | None:
     """
-    Return what a container runs with and what the node has allocated to it, if that is not what *spec* says.
+    Return the running and the allocated resources of a container if they differ from *spec*, else None.
 
-    The texts are compared, because in nearly every pod they are equal: then there are no amounts to be read.
+    The texts are compared, because they are equal in nearly every pod. Then no amounts have to be parsed.
     """
     if one is None or (running := bytes(one.resources)) == NULL_TEXT:
         return None

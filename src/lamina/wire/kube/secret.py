@@ -1,5 +1,5 @@
 """
-Secrets, as far as pull secrets need them: their type and their data.
+Decoder of secrets, restricted to type and data, for image pull secrets.
 
 No message of this module quotes a secret.
 """
@@ -12,7 +12,7 @@ from lamina.wire.errors import WireError
 
 
 class Secret(msgspec.Struct, frozen=True, gc=False):
-    """A secret, as far as it is looked at. Nothing prints it: its data stay where they are."""
+    """Type and data of a secret. Its repr omits the data."""
 
     type: str = ""
     data: dict[str, bytes] | None = None
@@ -25,9 +25,9 @@ _SECRET: Final = msgspec.json.Decoder(Secret)
 
 
 def decode_secret(data: bytes) -> Secret:
-    """Read a secret; raise `WireError`, which says nothing of its content."""
+    """Return a decoded secret. Raises WireError, whose message has none of the content."""
     try:
         return _SECRET.decode(data)
     except (ValueError, RecursionError):
-        # Not with the decoder's own words: they may quote.
-        raise WireError("Secret", "it is no secret") from None
+        # The decoder's message is not used, because it may quote the content.
+        raise WireError("Secret", "it is not a valid secret") from None

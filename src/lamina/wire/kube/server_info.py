@@ -1,7 +1,7 @@
 """
-What an API server says about itself: its version, its custom resources, its admission policies, permissions, the time.
+Decoders of API server metadata: version, custom resources, admission policies, permissions, time.
 
-Each function reads one answer and raises `WireError` for what is none. Used by `lamina doctor`.
+Each function decodes one response and raises `WireError` if it is invalid. `lamina doctor` uses them.
 """
 
 from typing import Final, TypeVar
@@ -22,7 +22,7 @@ class ServerVersion(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def number(self) -> tuple[int, int]:
-        """Major and minor; (0, 0) for what is no number."""
+        """Major and minor version; (0, 0) if either is not a number."""
         # Some providers write 30+.
         parts = ["".join(filter(str.isdecimal, part)) for part in (self.major, self.minor)]
         return (int(parts[0]), int(parts[1])) if all(parts) else (0, 0)
@@ -73,28 +73,28 @@ _REVIEW: Final = msgspec.json.Decoder(_Review)
 
 
 def decode_version(data: bytes) -> ServerVersion:
-    """Read ``/version``."""
+    """Return the decoded ``/version``."""
     return _read("version", _VERSION, data)
 
 
 def decode_established(data: bytes) -> bool:
-    """Return whether objects of a CustomResourceDefinition can be written."""
+    """Return whether the API server accepts objects of a CustomResourceDefinition."""
     conditions = _read("CustomResourceDefinition", _DEFINITION, data).status.conditions
     return any(one.type == "Established" and one.status == "True" for one in conditions)
 
 
 def decode_validation_actions(data: bytes) -> tuple[str, ...]:
-    """Return what a ValidatingAdmissionPolicyBinding does with what its policy refuses."""
+    """Return the validation actions of a ValidatingAdmissionPolicyBinding."""
     return _read("ValidatingAdmissionPolicyBinding", _BINDING, data).spec.validation_actions
 
 
 def decode_creation_timestamp(data: bytes) -> str:
-    """Return when the server made an object, as it writes it; empty when it does not say."""
+    """Return an object's creation timestamp as text; empty when it has none."""
     return _read("object", _CREATED, data).metadata.creation_timestamp or ""
 
 
 def decode_allowed(data: bytes) -> bool:
-    """Return what a SubjectAccessReview answers."""
+    """Return whether a SubjectAccessReview allows the request."""
     return _read("SubjectAccessReview", _REVIEW, data).status.allowed
 
 

@@ -1,8 +1,8 @@
 """
-Where the documents of an image layout are: a folder, a tar archive, or JSON files somebody saved one by one.
+Sources of the documents of an image layout: a folder, a tar archive, or separately saved JSON files.
 
-Only manifests, indexes and configurations are fetched, never layers; each is bounded, and is what its digest says or
-is refused. Names of files are made from digests that have been checked, so nothing outside the layout is reached.
+Only manifests, indexes and configurations are read, never layers. Each is bounded in size and verified against its
+digest. File names are made from validated digests, so nothing outside the layout is read.
 """
 
 import hashlib
@@ -19,17 +19,17 @@ from lamina.wire.oci.manifest import MANIFEST_LIMIT
 
 INDEX: Final = "index.json"
 MOST_MEMBERS: Final = 200_000
-"""Files an archive may have."""
+"""Largest number of files in an archive."""
 
 
 class BlobSource(Protocol):
-    """A place that has documents by digest."""
+    """A source of documents by digest."""
 
     source: str
-    """What a person calls it."""
+    """Name of the source in messages."""
 
     def get(self, digest: Digest) -> bytes | None:
-        """Return a document, None when it is not there. Raises WireError when it is not what its digest says."""
+        """Return a document, or None when it is missing. Raises WireError when it does not match its digest."""
         ...
 
 
@@ -37,16 +37,16 @@ class LayoutFolder:
     """A folder in OCI image layout."""
 
     def __init__(self, path: Path) -> None:
-        """Look into *path*."""
+        """Read from *path*."""
         self.source = str(path)
         self._path = path
 
     def index(self) -> bytes | None:
-        """Return the index that everything starts from, None when there is none."""
+        """Return the top-level index, or None when it is missing."""
         return self._read(INDEX)
 
     def get(self, digest: Digest) -> bytes | None:
-        """Return a document, None when it is not there."""
+        """Return a document, or None when it is missing. Raises WireError."""
         return checked(self._read(_blob(digest)), digest)
 
     def _read(self, name: str) -> bytes | None:
@@ -55,10 +55,14 @@ class LayoutFolder:
 
 
 class LayoutArchive:
-    """A tar archive in OCI image layout, as it is: a compressed one would have to be read from the start each time."""
+    """
+    An uncompressed tar archive in OCI image layout.
+
+    Compressed archives are not supported, because each access would have to read them from the start.
+    """
 
     def __init__(self, path: Path) -> None:
-        """List what is in *path*; `close` it, or use it in a ``with``."""
+        """List the files in *path*. The caller must `close` it, or use ``with``."""
         self.source = str(path)
         self._members: dict[str, tarfile.TarInfo] = {}
         try:
@@ -80,7 +84,7 @@ class LayoutArchive:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._tar.close()
 
     def _list(self) -> None:
@@ -91,14 +95,14 @@ class LayoutArchive:
                 self._members[member.name.removeprefix("./")] = member
         except (tarfile.TarError, OSError, ValueError) as error:
             raise self._damaged(error) from error
-        raise InputError.one(self.source, f"has more than {MOST_MEMBERS} files; is this an image?")
+        raise InputError.one(self.source, f"has more than {MOST_MEMBERS} files; check that it is an image")
 
     def index(self) -> bytes | None:
-        """Return the index that everything starts from, None when there is none."""
+        """Return the top-level index, or None when it is missing."""
         return self._read(INDEX)
 
     def get(self, digest: Digest) -> bytes | None:
-        """Return a document, None when it is not there."""
+        """Return a document, or None when it is missing. Raises WireError."""
         return checked(self._read(_blob(digest)), digest)
 
     def _read(self, name: str) -> bytes | None:
@@ -106,7 +110,7 @@ class LayoutArchive:
         if member is None or not member.isfile():
             return None
         if member.size > MANIFEST_LIMIT:
-            raise WireError(name, f"it has {member.size} bytes, more than the {MANIFEST_LIMIT} that are read")
+            raise WireError(name, f"it has {member.size} bytes, the limit is {MANIFEST_LIMIT}")
         try:
             file = self._tar.extractfile(member)
             return file.read(MANIFEST_LIMIT) if file is not None else None
@@ -114,16 +118,16 @@ class LayoutArchive:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> InputError:
-        return InputError.one(self.source, f"is damaged or no tar archive ({error}); write it or copy it again")
+        return InputError.one(self.source, f"is damaged or not a tar archive ({error}); write it or copy it again")
 
 
 class ManifestFiles:
-    """Documents that were saved as files, found again by the digests of their bytes."""
+    """Documents that were saved as files, found by the digests of their bytes."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        """Read all of *paths*."""
+        """Read all of *paths*. Raises InputError."""
         self.documents: dict[Digest, Path] = {}
-        """Which file has which document, in the order they were named."""
+        """Digest → file, in the order of *paths*."""
         self._bytes: dict[Digest, bytes] = {}
         for path in paths:
             data = read_document(path)
@@ -133,29 +137,31 @@ class ManifestFiles:
         self.source = " ".join(str(path) for path in self.documents.values())
 
     def get(self, digest: Digest) -> bytes | None:
-        """Return a document, None when it is not there."""
+        """Return a document, or None when it is missing."""
         return self._bytes.get(digest)
 
 
 def read_document(path: Path) -> bytes:
-    """Read a file of which no more is expected than a manifest has."""
+    """Return the content of a file that is at most as large as a manifest. Raises InputError."""
     try:
         with path.open("rb") as file:
             data = file.read(MANIFEST_LIMIT + 1)
     except OSError as error:
         raise unreadable(path, error) from error
     if len(data) > MANIFEST_LIMIT:
-        raise InputError.one(str(path), f"has more than the {MANIFEST_LIMIT} bytes of a manifest; is this the file?")
+        raise InputError.one(
+            str(path), f"has more than {MANIFEST_LIMIT} bytes, the limit of a manifest; check the file name"
+        )
     return data
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
-    """Say why a file cannot be read."""
+    """Return the error for a file that cannot be read."""
     return InputError.one(str(path), f"cannot be read ({error.strerror}); check the name and its permissions")
 
 
 def checked(data: bytes | None, digest: Digest) -> bytes | None:
-    """Return bytes that are what *digest* names."""
+    """Return *data* if it matches *digest*. Raises WireError otherwise."""
     if data is not None:
         algorithm = digest.partition(":")[0]
         found = f"{algorithm}:{hashlib.new(algorithm, data).hexdigest()}"

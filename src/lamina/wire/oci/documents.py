@@ -1,7 +1,7 @@
 """
-The documents of an image layout: indexes, manifests and configurations, as far as one has to look into them.
+Decoders of the documents of an image layout: indexes, manifests and configurations.
 
-Which entries are images at all, and what they are called, is told here; `oci_layout` goes from one to the next.
+They also decide which entries are images, and their names; `image_layout` walks from document to document.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from lamina.wire.errors import WireError
 from lamina.wire.oci.manifest import DOCKER_MANIFEST, INDEXES, MANIFEST_LIMIT, OCI_MANIFEST
 
 NAMES: Final = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
-"""Annotations that name an image; the second is a tag alone with some tools, which names nothing."""
+"""Annotations that name an image. Some tools put only a tag into the second one, which is ignored."""
 ATTESTATION: Final = ("vnd.docker.reference.type", "attestation-manifest")
 UNKNOWN: Final = "unknown"
 IMAGE_CONFIGS: Final = (
@@ -27,7 +27,7 @@ IMAGE_CONFIGS: Final = (
 
 
 class IndexPlatform(msgspec.Struct, frozen=True, gc=False):
-    """Which platform a manifest is for."""
+    """The platform of a manifest."""
 
     os: str = ""
     architecture: str = ""
@@ -43,14 +43,14 @@ class IndexEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ConfigDescriptor(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Which configuration a manifest has."""
+    """The configuration of a manifest."""
 
     digest: str
     media_type: str | None = None
 
 
 class OciDocument(msgspec.Struct, frozen=True, rename="camel"):
-    """An index or a manifest, as far as one has to look to tell them apart and to go on."""
+    """An index or a manifest, restricted to what distinguishes them and leads to other documents."""
 
     media_type: str | None = None
     artifact_type: str | None = None
@@ -60,18 +60,18 @@ class OciDocument(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_index(self) -> bool:
-        """Whether it lists others."""
+        """Whether it lists other documents."""
         return self.manifests is not None or self.media_type in INDEXES
 
 
 class RootFs(msgspec.Struct, frozen=True, gc=False):
-    """The layers, unpacked."""
+    """The unpacked layers."""
 
     diff_ids: tuple[str, ...] = ()
 
 
 class ImageConfig(msgspec.Struct, frozen=True):
-    """What an image's configuration says of interest here."""
+    """The parts of an image's configuration that Lamina uses."""
 
     os: str = ""
     architecture: str = ""
@@ -84,7 +84,7 @@ _CONFIG: Final = msgspec.json.Decoder(ImageConfig)
 
 
 def decode_document(data: bytes, name: str) -> OciDocument:
-    """Read an index or a manifest that is called by *name*. Raises WireError."""
+    """Return a decoded index or manifest; *name* is for messages. Raises WireError."""
     if len(data) > MANIFEST_LIMIT:
         raise WireError("image index", f"it has more than {MANIFEST_LIMIT} bytes", name)
     try:
@@ -98,22 +98,22 @@ def decode_document(data: bytes, name: str) -> OciDocument:
 
 
 def is_attestation(entry: IndexEntry) -> bool:
-    """Whether an entry only says something about the others."""
+    """Return whether an entry only describes other entries."""
     kind, value = ATTESTATION
     unknown = entry.platform is not None and UNKNOWN in (entry.platform.os, entry.platform.architecture)
     return unknown or (entry.annotations or {}).get(kind) == value
 
 
 def is_image(document: OciDocument) -> bool:
-    """Whether a manifest describes an image and not a chart, a signature or something else that registries keep."""
+    """Return whether a manifest describes an image, and not a chart, a signature or another artifact."""
     kind = document.config.media_type if document.config is not None else None
     known = document.media_type in (None, "", OCI_MANIFEST, DOCKER_MANIFEST)
-    # What is stranger than that is left to `decode_manifest`, which says what is wrong with it.
+    # `decode_manifest` rejects any other media type with a message.
     return not known or (not document.artifact_type and kind in IMAGE_CONFIGS)
 
 
 def names_in(annotations: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Return the name that annotations carry, if they do."""
+    """Return the name in the annotations, if there is one."""
     for key in NAMES:
         name = (annotations or {}).get(key, "")
         if any(sign in name for sign in "/:@") and is_reference(name):
@@ -122,7 +122,7 @@ def names_in(annotations: Mapping[str, str] | None) -> tuple[str, ...]:
 
 
 def decode_config(data: bytes, name: str) -> ImageConfig:
-    """Read a configuration. Raises WireError."""
+    """Return a decoded configuration. Raises WireError."""
     try:
         return _CONFIG.decode(data)
     except (ValueError, RecursionError) as error:

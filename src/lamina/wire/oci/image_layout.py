@@ -1,9 +1,9 @@
 """
-From an OCI image layout to images: index by index down to the manifests, one image for each platform.
+Reader of images in an OCI image layout: from index to index down to the manifests, one image per platform.
 
-What is in an index and is no image (attestations, signatures, charts) is left out and counted, and so are platforms
-that are listed and were not saved: tools that save one platform leave the others in the index. A configuration tells
-the platform and the diff ids where it is there.
+Entries of an index that are not images (attestations, signatures, charts) are skipped and counted. So are platforms
+that are listed and missing: tools that save one platform leave the others in the index. The platform and the diff ids
+come from the configuration, if it is there.
 """
 
 from typing import Final
@@ -32,23 +32,23 @@ from lamina.wire.oci.documents import (
 from lamina.wire.oci.manifest import decode_manifest
 
 DEEPEST: Final = 8
-"""Indexes inside indexes."""
+"""Largest nesting of indexes."""
 MOST_MANIFESTS: Final = 20_000
 
 
 class LayoutContents(msgspec.Struct):
-    """What a place turned out to hold."""
+    """The images of a source, and its mistakes."""
 
     images: list[Image] = []
     mistakes: list[Mistake] = []
     other: int = 0
-    """Entries that are no images."""
+    """Number of entries that are not images."""
     absent: int = 0
-    """Platforms that are listed and not there."""
+    """Number of platforms that are listed and missing."""
 
 
 class LayoutReader:
-    """Goes through one place; *name* and *platform* are for images that carry none."""
+    """Walks one source; *name* and *platform* are for images without one."""
 
     def __init__(self, blobs: BlobSource, name: str = "", platform: Platform | None = None) -> None:
         """Start with nothing found."""
@@ -57,11 +57,11 @@ class LayoutReader:
         self._name = (name,) if name else ()
         self._platform = platform
         self._given: dict[Platform, Digest] = {}
-        """Images that got their name from outside."""
+        """Platform → image that got the name passed by the caller."""
         self._seen = 0
 
     def index(self, data: bytes) -> None:
-        """Go through all that an index lists."""
+        """Read everything that an index lists."""
         try:
             entries = decode_document(data, INDEX).manifests or ()
         except WireError as error:
@@ -71,7 +71,7 @@ class LayoutReader:
             self.entry(entry, names_in(entry.annotations), DEEPEST)
 
     def entry(self, entry: IndexEntry, names: tuple[str, ...], depth: int) -> None:
-        """Go through what one entry of an index stands for."""
+        """Read everything that one entry of an index refers to."""
         try:
             self._entry(entry, names, depth)
         except (WireError, ValueError) as error:
@@ -92,7 +92,7 @@ class LayoutReader:
         document = decode_document(data, digest)
         if document.is_index:
             if depth == 0:
-                raise WireError("image index", f"more than {DEEPEST} indexes inside each other", digest)
+                raise WireError("image index", f"indexes are nested deeper than {DEEPEST} levels", digest)
             for inner in document.manifests or ():
                 self.entry(inner, names_in(inner.annotations) or names, depth - 1)
         elif is_image(document):
@@ -110,16 +110,16 @@ class LayoutReader:
         if not names:
             self._give_name(image)
         if not image.layers:
-            raise WireError("image", "it has no layers, so nothing of it is ever pulled; leave it out", digest)
+            raise WireError("image", "it has no layers, so it is never pulled; omit it", digest)
         if config is None or not config.rootfs.diff_ids:
             return image
         return msgspec.structs.replace(image, layers=_unpacked(image, config.rootfs.diff_ids))
 
     def _give_name(self, image: Image) -> None:
         if not image.names:
-            raise WireError("image", "it carries no name; say one with --name", image.digest)
+            raise WireError("image", "it has no name; pass one with --name", image.digest)
         if self._given.setdefault(image.platform, image.digest) != image.digest:
-            problem = f"a second one for {written(image.platform)} that carries no name; add them one by one"
+            problem = f"a second image for {written(image.platform)} without a name; add them one by one"
             raise WireError("image", problem, image.digest)
 
     def _config(self, document: OciDocument) -> ImageConfig | None:
@@ -136,27 +136,27 @@ class LayoutReader:
 def read_layout(
     place: LayoutFolder | LayoutArchive, name: str = "", platform: Platform | None = None
 ) -> LayoutContents:
-    """Read all images of a layout; what is wrong with some of them stands beside the others."""
+    """Return all images of a layout, with the mistakes of those that cannot be read. Raises InputError."""
     try:
         data = place.index()
     except WireError as error:
         raise InputError.one(place.source, str(error)) from error
     if data is None:
         message = (
-            f"is no OCI image layout, it has no {INDEX}; save the image again with `skopeo copy` or a newer docker"
+            f"is not an OCI image layout, it has no {INDEX}; save the image again with `skopeo copy` or a newer docker"
         )
         raise InputError.one(place.source, message)
     walk = LayoutReader(place, name, platform)
     walk.index(data)
     found = walk.found
     if not found.images and not found.mistakes:
-        said = f"lists {found.absent} manifests and holds none of them" if found.absent else "has no image in it"
+        said = f"lists {found.absent} manifests and has none of them" if found.absent else "has no image in it"
         found.mistakes.append(Mistake(place.source, f"{said}; save the image again"))
     return found
 
 
 def read_documents(loose: ManifestFiles, name: str = "", platform: Platform | None = None) -> LayoutContents:
-    """Read manifests that were saved as files; indexes among them say for which platforms they are."""
+    """Return the images of manifests that were saved as files; indexes among them give the platforms."""
     walk = LayoutReader(loose, name, platform)
     documents: dict[Digest, OciDocument] = {}
     for digest, path in loose.documents.items():
@@ -178,18 +178,18 @@ def read_documents(loose: ManifestFiles, name: str = "", platform: Platform | No
 def _read_document(walk: LayoutReader, digest: Digest, document: OciDocument, source: str) -> None:
     images, mistakes = len(walk.found.images), len(walk.found.mistakes)
     walk.entry(IndexEntry(digest), (), DEEPEST)
-    told = walk.found.mistakes[mistakes:]
-    walk.found.mistakes[mistakes:] = [Mistake(source, mistake.message) for mistake in told]
-    if document.manifests is not None and len(walk.found.images) == images and not told:
+    added = walk.found.mistakes[mistakes:]
+    walk.found.mistakes[mistakes:] = [Mistake(source, mistake.message) for mistake in added]
+    if document.manifests is not None and len(walk.found.images) == images and not added:
         message = (
-            f"is an index of {len(document.manifests)} manifests and says nothing of their layers; "
+            f"is an index of {len(document.manifests)} manifests and has no layers itself; "
             "name the files of the manifests as well"
         )
         walk.found.mistakes.append(Mistake(source, message))
 
 
 def _unpacked(image: Image, diff_ids: tuple[str, ...]) -> tuple[Layer, ...]:
-    """Give the layers their diff ids; where both digests are the same, the layer is not compressed."""
+    """Return the layers with their diff ids; equal digests mean that a layer is not compressed."""
     if len(diff_ids) != len(image.layers):
         problem = f"its configuration lists {plural(len(diff_ids), 'layer')} and its manifest {len(image.layers)}; build it again"
         raise WireError("image", problem, image.digest)

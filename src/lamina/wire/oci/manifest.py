@@ -1,9 +1,9 @@
 """
-Image manifests, as registries serve them, turned into images.
+Decoder of image manifests, as registries serve them.
 
-Registries and whoever pushes to them are strangers, so in this order: the size is looked at, then the digest, and only
-bytes that are what was asked for are parsed. What a manifest says about sizes is a claim; nothing here follows the
-``urls`` of a layer, and nothing but digests and sizes is taken over.
+Registries and their users are untrusted. So the decoder checks the size first, then the digest, and decodes only bytes
+that match the expected digest. The sizes in a manifest are unverified claims. The decoder uses only digests and sizes,
+and never the ``urls`` of a layer.
 """
 
 import hashlib
@@ -19,11 +19,11 @@ from lamina.wire.errors import WireError
 KIND: Final = "image manifest"
 
 MANIFEST_LIMIT: Final = 4 * 1024 * 1024
-"""Bytes a manifest may have; registries refuse larger ones, too."""
+"""Largest manifest in bytes; registries reject larger ones, too."""
 LAYER_LIMIT: Final = 256
-"""Layers an image may have; overlay file systems stop at half of that."""
+"""Largest number of layers of an image; overlayfs stops at half of that."""
 SIZE_LIMIT: Final = 1024**4
-"""A layer that claims to be larger counts as this large, so that no claim drowns all others."""
+"""A layer that claims a larger size gets this size, so that no claim dominates all others."""
 
 OCI_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 DOCKER_MANIFEST: Final = "application/vnd.docker.distribution.manifest.v2+json"
@@ -44,7 +44,7 @@ class Descriptor(msgspec.Struct, frozen=True, gc=False):
 
 
 class Manifest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What OCI and Docker manifests have in common, and what tells other documents from them."""
+    """Common fields of OCI and Docker manifests, and those that distinguish other documents."""
 
     schema_version: int = 0
     media_type: str | None = None
@@ -64,68 +64,67 @@ def decode_manifest(
     content_type: str = "",
 ) -> Image:
     """
-    Read the manifest *expected* and return the image it describes.
+    Return the image that the manifest *expected* describes. Raises WireError.
 
-    *names* and *platform* are what the caller knows from the way here; *content_type* is what the registry called the
-    document, if it said so. `WireError` when the bytes are not that manifest, or not one we can use.
+    *names* and *platform* come from the caller; *content_type* is the registry's Content-Type of the document, if any.
     """
     _check_bytes(data, expected)
     try:
         manifest = _MANIFEST.decode(data)
     except (ValueError, RecursionError) as error:
-        raise _refusal(expected, f"{error}; check what was pushed under this digest") from error
+        raise _error(expected, f"{error}; check what was pushed under this digest") from error
     _check_kind(manifest, expected, content_type.partition(";")[0].strip())
     layers = _layers(manifest.layers or [], expected)
     return Image(digest=expected, layers=layers, names=names, platform=platform or Platform())
 
 
 def _check_bytes(data: bytes, expected: Digest) -> None:
-    """See whether these are the bytes that were asked for, before anything in them is believed."""
+    """Check that these are the requested bytes, before they are decoded."""
     if len(data) > MANIFEST_LIMIT:
-        raise _refusal(expected, f"it has {len(data)} bytes, more than the {MANIFEST_LIMIT} a manifest may have")
+        raise _error(expected, f"it has {len(data)} bytes, the limit is {MANIFEST_LIMIT}")
     algorithm = parse_digest(expected).partition(":")[0]
     found = f"{algorithm}:{hashlib.new(algorithm, data).hexdigest()}"
     if found != expected:
-        raise _refusal(expected, f"the bytes have digest {found}; fetch it again, or ask who runs the registry")
+        raise _error(expected, f"the bytes have digest {found}; fetch it again, or ask the operator of the registry")
 
 
 def _check_kind(manifest: Manifest, expected: Digest, content_type: str) -> None:
-    """Refuse indexes, what could be read as both, and what is older or stranger."""
+    """Reject indexes, documents that could be read as both, and other schema versions or media types."""
     media_type = manifest.media_type or content_type
     lists_manifests = manifest.manifests != NULL
     if lists_manifests and manifest.layers is not None:
-        raise _refusal(expected, "it lists layers and manifests, so different readers would see different images")
+        raise _error(expected, "it lists layers and manifests, so different readers would see different images")
     if manifest.media_type and content_type and manifest.media_type != content_type:
         problem = f"it says it is {manifest.media_type:.100}, the registry says {content_type:.100}"
-        raise _refusal(expected, f"{problem}; ask who runs the registry")
+        raise _error(expected, f"{problem}; ask the operator of the registry")
     if media_type in INDEXES or lists_manifests:
-        raise _refusal(expected, "this is an index of several platforms; choose one of its manifests first")
+        raise _error(expected, "this is an index of several platforms; choose one of its manifests first")
     if manifest.schema_version != SCHEMA_VERSION:
         problem = f"schema version {manifest.schema_version} is not {SCHEMA_VERSION}"
-        raise _refusal(expected, f"{problem}; push the image again with a current tool")
+        raise _error(expected, f"{problem}; push the image again with a current tool")
     if media_type not in ("", OCI_MANIFEST, DOCKER_MANIFEST):
-        raise _refusal(expected, f"{media_type:.100} is not an image manifest; check the reference")
+        raise _error(expected, f"{media_type:.100} is not an image manifest; check the reference")
     if manifest.layers is None:
-        raise _refusal(expected, "it lists no layers; check the reference")
+        raise _error(expected, "it lists no layers; check the reference")
 
 
 def _layers(descriptors: list[Descriptor], expected: Digest) -> tuple[Layer, ...]:
     if len(descriptors) > LAYER_LIMIT:
-        raise _refusal(expected, f"it has {len(descriptors)} layers, more than the {LAYER_LIMIT} an image may have")
+        raise _error(expected, f"it has {len(descriptors)} layers, the limit is {LAYER_LIMIT}")
     sizes: dict[Digest, int] = {}
     layers = []
     for position, descriptor in enumerate(descriptors):
         try:
             digest = parse_digest(descriptor.digest)
         except DigestError as error:
-            raise _refusal(expected, f"layers[{position}]: {error}") from error
+            raise _error(expected, f"layers[{position}]: {error}") from error
         if descriptor.size < 0:
-            raise _refusal(expected, f"layers[{position}]: a size of {descriptor.size} is less than nothing")
+            raise _error(expected, f"layers[{position}]: the size {descriptor.size} is negative")
         if sizes.setdefault(digest, descriptor.size) != descriptor.size:
-            raise _refusal(expected, f"layers[{position}]: {digest} is listed again with another size")
+            raise _error(expected, f"layers[{position}]: {digest} is listed again with another size")
         layers.append(Layer(digest, min(descriptor.size, SIZE_LIMIT)))
     return tuple(layers)
 
 
-def _refusal(expected: Digest, problem: str) -> WireError:
+def _error(expected: Digest, problem: str) -> WireError:
     return WireError(KIND, problem, expected)

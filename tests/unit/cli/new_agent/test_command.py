@@ -19,7 +19,7 @@ from lamina.model.errors import InputError
 from lamina.scheduling.contract.scheduling_agent import SchedulingAgent
 from lamina.scheduling.plugins.agents.foo import Foo
 from lamina.services.extender.kube_scheduler_config import ExtenderTarget, kube_configuration
-from lamina.wire.extender.protocol import decode_extender_args
+from lamina.wire.extender.arguments import decode_extender_args
 
 SHIPPED = Path(__file__).resolve().parents[4] / "deploy" / "extender" / "one-process.yaml"
 LONGEST = "x" * 32

@@ -79,11 +79,11 @@ BAD = [
     pytest.param(a_manifest(CONFIG, schemaVersion=1), MANIFEST, "schema version 1", id="an old manifest"),
     pytest.param(a_manifest(CONFIG, 0), MANIFEST, "no layers", id="no layers"),
     pytest.param(a_manifest(CONFIG, 100_000), MANIFEST, "more than", id="10^5 layers"),
-    pytest.param(a_manifest(CONFIG, 300), MANIFEST, "300 layers, more than", id="300 layers"),
+    pytest.param(a_manifest(CONFIG, 300), MANIFEST, "300 layers, the limit is", id="300 layers"),
     pytest.param(
         encode({"schemaVersion": 2, "layers": [{"digest": a_digest("a"), "size": -1}]}),
         MANIFEST,
-        "less than nothing",
+        "is negative",
         id="-1",
     ),
     pytest.param(

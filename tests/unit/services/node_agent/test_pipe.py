@@ -417,7 +417,7 @@ async def test_a_frame_of_endless_length_is_not_waited_for(path, listener, notes
         await until(lambda: notes.heard != [])
         os.close(pipe)
 
-    assert "more than the 1048576" in notes.heard[0]
+    assert "the limit is 1048576" in notes.heard[0]
 
 
 # ------------------------------------------------------------------------------------------------------------------ doors

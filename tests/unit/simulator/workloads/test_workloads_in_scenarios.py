@@ -118,7 +118,7 @@ def test_a_catalog_is_read_once_however_many_files_name_it(load):
             id="a file that is not there",
         ),
         pytest.param("catalog: /x.jsonl\n", "main.yaml:1: catalog: must be relative to this file", id="absolute"),
-        pytest.param("catalog: main.yaml\n", "main.yaml:1: is not a catalog: the first line", id="no catalog"),
+        pytest.param("catalog: main.yaml\n", "main.yaml:1: is not a catalog; the first line", id="no catalog"),
         pytest.param(
             "catalog: images.jsonl.gz\nimages: {'registry.example/web:1': {L: 5}}\n",
             "main.yaml:2: images['registry.example/web:1']: is in the catalog with other layers; leave it out",

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from lamina.wire.errors import WireError
-from lamina.wire.extender.body import OBJECT
-from lamina.wire.extender.protocol import LARGE, MOST_NODES, SMALL, decode_extender_args, read_nodes
+from lamina.wire.extender.arguments import decode_extender_args, read_nodes
+from lamina.wire.extender.body import LARGE, MOST_NODES, OBJECT, SMALL
 from tests.unit.wire.extender_bodies import NAMES, NODES, POD, a_node, asking, encode, nodes
 
 
@@ -71,28 +71,26 @@ def test_which_nodes_are_asked_about(keys, expected):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        pytest.param(asking(), "neither Nodes nor NodeNames is there", id="neither"),
-        pytest.param(asking(Nodes=None, NodeNames=None), "neither Nodes nor NodeNames is there", id="both null"),
-        pytest.param(asking(Node_Names=["a"]), "neither Nodes nor NodeNames is there", id="a spelling of nobody"),
-        pytest.param(asking(Nodes=nodes("a"), NodeNames=["a"]), "Nodes and NodeNames are both there", id="both"),
+        pytest.param(asking(), "neither Nodes nor NodeNames is set", id="neither"),
+        pytest.param(asking(Nodes=None, NodeNames=None), "neither Nodes nor NodeNames is set", id="both null"),
+        pytest.param(asking(Node_Names=["a"]), "neither Nodes nor NodeNames is set", id="an unknown spelling"),
+        pytest.param(asking(Nodes=nodes("a"), NodeNames=["a"]), "Nodes and NodeNames are both set", id="both"),
+        pytest.param(asking(Nodes=nodes("a"), nodenames=[]), "Nodes and NodeNames are both set", id="both, one empty"),
+        pytest.param(asking(NodeNames=["a"], nodenames=["b"]), "has NodeNames twice, once as nodenames", id="twice"),
         pytest.param(
-            asking(Nodes=nodes("a"), nodenames=[]), "Nodes and NodeNames are both there", id="both, one empty"
-        ),
-        pytest.param(asking(NodeNames=["a"], nodenames=["b"]), "says NodeNames twice, once as nodenames", id="twice"),
-        pytest.param(
-            asking(Nodes={"items": [], "Items": []}), "says items twice, once as Items", id="twice, further inside"
+            asking(Nodes={"items": [], "Items": []}), "has items twice, once as Items", id="twice, further inside"
         ),
         pytest.param(asking(Nodes={"metadata": {}}), "Nodes has no items", id="a list without items"),
         pytest.param(asking(Nodes={"items": None}), "Nodes has no items", id="null instead of items"),
         pytest.param(asking(Nodes=[]), "Expected `object | null`, got `array` - at `$.Nodes`", id="nodes: an array"),
         pytest.param(asking(Nodes={"items": [1]}), "Nodes.items: Expected `object`, got `int`", id="no node"),
         pytest.param(asking(Nodes={"items": {}}), "Nodes.items: Expected `array`, got `object`", id="items: an object"),
-        pytest.param(asking(Nodes={"items": [{}]}), "a node without a name", id="a node without a name"),
-        pytest.param(asking(Nodes=nodes("a", "")), "metadata.name is needed - at `$[1]`", id="an empty name"),
+        pytest.param(asking(Nodes={"items": [{}]}), "a node without metadata.name", id="a node without metadata.name"),
+        pytest.param(asking(Nodes=nodes("a", "")), "a node without metadata.name - at `$[1]`", id="an empty name"),
         pytest.param(asking(NodeNames="a"), "got `str` - at `$.NodeNames`", id="names: a text"),
         pytest.param(asking(NodeNames=[None]), "got `null` - at `$.NodeNames[0]`", id="names: null"),
-        pytest.param(encode({"NodeNames": []}), "there is no Pod in it", id="no pod"),
-        pytest.param(encode({"Pod": None, "NodeNames": []}), "there is no Pod in it", id="a null pod"),
+        pytest.param(encode({"NodeNames": []}), "it has no Pod", id="no pod"),
+        pytest.param(encode({"Pod": None, "NodeNames": []}), "it has no Pod", id="a null pod"),
         pytest.param(encode({"Pod": [], "NodeNames": []}), "cannot read Pod: Expected `object`", id="pod: an array"),
         pytest.param(encode({"Pod": {"kind": "Node"}, "NodeNames": []}), "this is a Node", id="another kind"),
         pytest.param(
@@ -135,7 +133,7 @@ def padded(body, size):
 )
 def test_a_body_may_have_its_full_size_and_no_more(body, size):
     assert decode_extender_args(padded(body, size)).names == ["a"]
-    with pytest.raises(WireError, match=f"has {size + 1} bytes, and {size} is the most"):
+    with pytest.raises(WireError, match=f"has {size + 1} bytes, the limit is {size}"):
         decode_extender_args(padded(body, size + 1))
 
 
@@ -152,7 +150,7 @@ def test_a_call_may_ask_about_as_many_nodes_as_there_may_be_and_no_more(form):
         return asking(NodeNames=those) if form == "NodeNames" else asking(Nodes=nodes(*those))
 
     assert decode_extender_args(call(names)).names == names
-    with pytest.raises(WireError, match="more than 20000 nodes in one call: lower percentageOfNodesToScore"):
+    with pytest.raises(WireError, match="more than 20000 nodes in one request; lower percentageOfNodesToScore"):
         decode_extender_args(call([*names, "one"]))
 
 
@@ -203,7 +201,7 @@ def test_a_node_that_is_larger_than_any_is_not_read():
 
     assert asked.names == ["a", "b"]
     assert [node.name for node in read_nodes(asked, refused)] == ["a"]
-    assert [f"and {OBJECT} is the most" in str(error) for error in refused] == [True]
+    assert [f"the limit is {OBJECT}" in str(error) for error in refused] == [True]
 
 
 def test_whole_nodes_are_taken_apart_once():

@@ -1,4 +1,4 @@
-"""Keys in anybody's spelling, and counting while a body is decoded."""
+"""Keys in any spelling, and counting while a body is decoded."""
 
 import threading
 

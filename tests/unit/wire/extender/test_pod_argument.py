@@ -4,8 +4,9 @@ import pytest
 
 from lamina.wire.errors import WireError
 from lamina.wire.extender import pod_argument
+from lamina.wire.extender.arguments import decode_extender_args
 from lamina.wire.extender.body import MOST_CONTAINERS, OBJECT
-from lamina.wire.extender.protocol import decode_extender_args, decode_preemption_args
+from lamina.wire.extender.preemption_arguments import decode_preemption_args
 from lamina.wire.kube.codec import decode_pod
 from tests.unit.wire.extender_bodies import encode
 
@@ -32,7 +33,7 @@ def test_a_pod_may_have_its_full_size_and_no_more(decode, rest):
 
     assert decode(encode({"Pod": pod, **rest})).pod.annotations == pod["metadata"]["annotations"]
     pod["metadata"]["annotations"]["a"] += "x"
-    with pytest.raises(WireError, match=f"the Pod has {OBJECT + 1} bytes, and {OBJECT} is the most"):
+    with pytest.raises(WireError, match=f"the Pod has {OBJECT + 1} bytes, the limit is {OBJECT}"):
         decode(encode({"Pod": pod, **rest}))
 
 

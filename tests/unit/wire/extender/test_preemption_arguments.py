@@ -5,8 +5,8 @@ import json
 import pytest
 
 from lamina.wire.errors import WireError
-from lamina.wire.extender.body import MOST_VICTIMS
-from lamina.wire.extender.protocol import LARGE, MOST_NODES, SMALL, ExtenderVictims, decode_preemption_args
+from lamina.wire.extender.body import LARGE, MOST_NODES, MOST_VICTIMS, SMALL
+from lamina.wire.extender.preemption_arguments import ExtenderVictims, decode_preemption_args
 from tests.unit.wire.extender_bodies import META_VICTIMS, VICTIMS, asking, encode
 
 
@@ -57,11 +57,11 @@ def test_whole_pods_are_read_in_any_spelling(key):
     ("found", "expected"),
     [
         pytest.param({}, {}, id="no node"),
-        pytest.param({"n1": {"Pods": []}}, {"n1": ExtenderVictims(())}, id="nobody"),
+        pytest.param({"n1": {"Pods": []}}, {"n1": ExtenderVictims(())}, id="no victims"),
         pytest.param(
             {"n1": {"Pods": [{"UID": "a"}], "NumPDBViolations": None}}, {"n1": ExtenderVictims(("a",))}, id="null"
         ),
-        pytest.param({"": {"Pods": [{"UID": "a"}]}}, {"": ExtenderVictims(("a",))}, id="a node without a name"),
+        pytest.param({"": {"Pods": [{"UID": "a"}]}}, {"": ExtenderVictims(("a",))}, id="a node without metadata.name"),
     ],
 )
 def test_victims_of_each_node(found, expected):
@@ -74,17 +74,15 @@ A_VICTIM = {"n1": {"Pods": [{"UID": "a"}]}}
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        pytest.param(asking(), "neither NodeNameToVictims nor NodeNameToMetaVictims is there", id="neither"),
+        pytest.param(asking(), "neither NodeNameToVictims nor NodeNameToMetaVictims is set", id="neither"),
         pytest.param(asking(NodeNameToVictims=None), "neither NodeNameToVictims nor", id="null"),
-        pytest.param(asking(NodeNameToVictims={}, NodeNameToMetaVictims={}), "are both there", id="both"),
+        pytest.param(asking(NodeNameToVictims={}, NodeNameToMetaVictims={}), "are both set", id="both"),
         pytest.param(
-            asking(NodeNameToMetaVictims={}, nodenametometavictims={}), "says NodeNameToMetaVictims twice", id="twice"
+            asking(NodeNameToMetaVictims={}, nodenametometavictims={}), "has NodeNameToMetaVictims twice", id="twice"
         ),
         pytest.param(asking(NodeNameToMetaVictims={"n1": None}), "got `null`", id="null under a node"),
-        pytest.param(asking(NodeNameToMetaVictims={"n1": {}}), "there are no Pods under node n1", id="no pods"),
-        pytest.param(
-            asking(NodeNameToVictims={"n1": {"Pods": None}}), "there are no Pods under node n1", id="null pods"
-        ),
+        pytest.param(asking(NodeNameToMetaVictims={"n1": {}}), "there are no Pods for node n1", id="no pods"),
+        pytest.param(asking(NodeNameToVictims={"n1": {"Pods": None}}), "there are no Pods for node n1", id="null pods"),
         pytest.param(
             asking(NodeNameToMetaVictims={"n1": {"Pods": [{}]}}), "a victim on node n1 has no uid", id="no uid"
         ),
@@ -106,7 +104,7 @@ A_VICTIM = {"n1": {"Pods": [{"UID": "a"}]}}
             asking(NodeNameToMetaVictims={"n1": {"Pods": [], "NumPDBViolations": 1.5}}), "got `float`", id="a fraction"
         ),
         pytest.param(asking(NodeNameToMetaVictims=[]), "Expected `object`, got `array`", id="an array"),
-        pytest.param(encode({"NodeNameToMetaVictims": A_VICTIM}), "there is no Pod in it", id="no pod"),
+        pytest.param(encode({"NodeNameToMetaVictims": A_VICTIM}), "it has no Pod", id="no pod"),
         pytest.param(META_VICTIMS[:-1], "Input data was truncated", id="cut short"),
         pytest.param(b'{"NodeNameToVictims":' + b'{"a":' * 100_000, "cannot read", id="a deep one"),
         pytest.param(b'{"Pod":' + b"[" * 100_000, "recursion", id="a deep pod"),
@@ -132,7 +130,7 @@ def test_what_cannot_be_read_is_told_in_one_line(body, words):
 )
 def test_a_body_may_have_its_full_size_and_no_more(body, size):
     assert decode_preemption_args(body + b" " * (size - len(body))).victims == {"n1": ExtenderVictims(("a",))}
-    with pytest.raises(WireError, match=f"has {size + 1} bytes, and {size} is the most"):
+    with pytest.raises(WireError, match=f"has {size + 1} bytes, the limit is {size}"):
         decode_preemption_args(body + b" " * (size + 1 - len(body)))
 
 

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from lamina.wire.extender.protocol import (
-    ExtenderVictims,
-    decode_extender_args,
+from lamina.wire.extender.arguments import decode_extender_args
+from lamina.wire.extender.preemption_arguments import ExtenderVictims
+from lamina.wire.extender.results import (
     encode_bind_error,
     encode_filter_error,
     encode_filter_result,
@@ -47,7 +47,7 @@ def test_names_are_answered_with_names():
         pytest.param([], {}, [], id="nothing was asked"),
         pytest.param(["a", "b", "a"], {}, ["a", "b", "a"], id="twice, as it was sent"),
         pytest.param(["a", "b", "a"], {"a": "x"}, ["b"], id="twice, and refused"),
-        pytest.param(["a"], {"z": "x"}, ["a"], id="somebody else was refused"),
+        pytest.param(["a"], {"z": "x"}, ["a"], id="another node was rejected"),
         pytest.param(['q"\\\n', "ü"], {"ü": "x"}, ['q"\\\n'], id="odd names"),
     ],
 )
@@ -88,7 +88,7 @@ def test_whole_nodes_that_are_all_kept_are_not_copied():
     body = bytearray(asking(Nodes=nodes("a", "b")) + b" " * 5_000_000)  # above what is remembered, and copied for that
     pieces = encode_filter_result(decode_extender_args(body), {}, {})
 
-    # While somebody looks at its memory, a bytearray cannot change its size.
+    # A bytearray cannot change its size while a view of it exists.
     assert [type(piece) for piece in pieces].count(memoryview) == 1
     with pytest.raises(BufferError):
         body.clear()
@@ -233,7 +233,7 @@ def test_preemption_without_candidates_is_an_empty_map():
     assert encode_preemption_result({}) == b'{"NodeNameToMetaVictims":{}}'
 
 
-def test_a_filter_that_failed_says_why_and_names_nobody():
+def test_a_filter_that_failed_gives_the_reason_and_names_no_node():
     assert json.loads(encode_filter_error('no "Pod"')) == {
         "Nodes": None,
         "NodeNames": None,
@@ -255,7 +255,7 @@ def test_an_error_is_bounded(encode):
 @pytest.mark.parametrize("encode", [encode_filter_error, encode_bind_error])
 def test_an_error_is_never_empty(encode):
     """An empty one would mean that all went well."""
-    assert json.loads(encode(""))["Error"] == "failed without a word"
+    assert json.loads(encode(""))["Error"] == "failed without a message"
 
 
 @pytest.mark.parametrize("encode", [encode_filter_error, encode_bind_error])

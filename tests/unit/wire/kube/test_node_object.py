@@ -93,7 +93,7 @@ def test_a_node_that_says_little_has_nothing_to_give(document):
 @pytest.mark.parametrize(
     ("labels", "info", "expected"),
     [
-        pytest.param({}, {}, Platform("linux", "amd64"), id="nobody says anything"),
+        pytest.param({}, {}, Platform("linux", "amd64"), id="unknown"),
         pytest.param({"kubernetes.io/os": "windows"}, {}, Platform("windows", "amd64"), id="only the label"),
         pytest.param({"kubernetes.io/arch": "s390x"}, {}, Platform("linux", "s390x"), id="only the other label"),
         pytest.param(

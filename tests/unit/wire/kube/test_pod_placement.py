@@ -55,7 +55,7 @@ def test_a_waiting_pod_tells_why():
         pytest.param(a_pod(status=waiting(reason=None, message=None)), id="no reason"),
     ],
 )
-def test_a_pod_nobody_looked_at_tells_no_reason(pod):
+def test_a_pod_without_an_attempt_has_no_reason(pod):
     told = read(pod)
 
     assert ("shop/web-0", "default-scheduler", "", "", "", None) == (

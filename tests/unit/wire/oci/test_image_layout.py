@@ -127,7 +127,7 @@ def test_an_image_without_a_name_is_told(layout, tmp_path):
     entry = layout.manifest()
     found = read(layout.saved(tmp_path / "saved", entry))
 
-    assert [f"cannot read image {entry['digest']}: it carries no name; say one with --name"] == problems(found)
+    assert [f"cannot read image {entry['digest']}: it has no name; pass one with --name"] == problems(found)
 
 
 def test_two_images_cannot_get_the_same_name_from_outside(layout, tmp_path):
@@ -135,7 +135,7 @@ def test_two_images_cannot_get_the_same_name_from_outside(layout, tmp_path):
     found = read(layout.saved(tmp_path / "saved", *entries), name="web:1")
 
     assert [
-        f"cannot read image {entries[1]['digest']}: a second one for linux/amd64 that carries no name; add them one by one"
+        f"cannot read image {entries[1]['digest']}: a second image for linux/amd64 without a name; add them one by one"
     ] == problems(found)
 
 
@@ -157,7 +157,7 @@ def test_bytes_that_are_not_what_their_digest_says_are_refused(layout, tmp_path,
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        pytest.param({"layers": []}, "it has no layers, so nothing of it is ever pulled", id="no layers"),
+        pytest.param({"layers": []}, "it has no layers, so it is never pulled", id="no layers"),
         pytest.param({"schemaVersion": 1}, "schema version 1 is not 2", id="the old schema"),
         pytest.param({"manifests": []}, "it lists layers and manifests", id="readable in two ways"),
         pytest.param({"mediaType": "text/html"}, "text/html is not an image manifest", id="a web page"),
@@ -198,7 +198,7 @@ def test_indexes_are_followed_only_so_deep(layout, tmp_path):
     found = read(layout.saved(tmp_path / "saved", entry))
 
     assert [] == found.images
-    assert "more than 8 indexes inside each other" in problems(found)[0]
+    assert "indexes are nested deeper than 8 levels" in problems(found)[0]
 
 
 def test_an_index_that_multiplies_is_given_up(layout, tmp_path, monkeypatch):
@@ -221,7 +221,7 @@ def test_what_is_no_layout_is_told(layout, tmp_path, place):
         del layout.files["oci-layout"]
         path = old_archive(tmp_path / place)
 
-    with pytest.raises(InputError, match=r"is no OCI image layout, it has no index\.json; save the image again"):
+    with pytest.raises(InputError, match=r"is not an OCI image layout, it has no index\.json; save the image again"):
         read(path)
 
 
@@ -243,7 +243,7 @@ def old_archive(path):
         pytest.param(b'{"manifests":[]}', "has no image in it; save the image again", id="nothing"),
         pytest.param(
             b'{"manifests":[{"digest":"%s"}]}' % BASE.encode(),
-            "lists 1 manifests and holds none of them; save the image again",
+            "lists 1 manifests and has none of them; save the image again",
             id="nothing saved",
         ),
     ],
@@ -272,7 +272,7 @@ def test_an_archive_that_was_cut_short_is_told(layout, tmp_path):
     path = layout.saved(tmp_path / "saved.tar", layout.manifest("web:1"))
     path.write_bytes(path.read_bytes()[:700])
 
-    with pytest.raises(InputError, match="is damaged or no tar archive"):
+    with pytest.raises(InputError, match="is damaged or not a tar archive"):
         read(path)
 
 
@@ -280,7 +280,7 @@ def test_an_archive_of_too_many_files_is_not_listed(layout, tmp_path, monkeypatc
     monkeypatch.setattr("lamina.wire.oci.blob_sources.MOST_MEMBERS", 3)
     path = layout.saved(tmp_path / "saved.tar", layout.manifest("web:1"))
 
-    with pytest.raises(InputError, match="has more than 3 files; is this an image"):
+    with pytest.raises(InputError, match="has more than 3 files; check that it is an image"):
         read(path)
 
 
@@ -319,7 +319,7 @@ def test_an_index_alone_is_told(layout, save, tmp_path):
     found = read_documents(save(layout.index({"digest": BASE}, {"digest": APP})), "web:1")
 
     assert [f"{tmp_path}/m0.json"] == [mistake.source for mistake in found.mistakes]
-    assert problems(found)[0].startswith("is an index of 2 manifests and says nothing of their layers; name the files")
+    assert problems(found)[0].startswith("is an index of 2 manifests and has no layers itself; name the files")
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_an_index_alone_is_told(layout, save, tmp_path):
     [
         pytest.param(b"nginx", "web:1", "m0.json: JSON is malformed", id="no JSON"),
         pytest.param(b"{}", "web:1", "schema version 0 is not 2", id="another document"),
-        pytest.param(b'{"schemaVersion":2,"layers":[]}', "", "it carries no name; say one with --name", id="no name"),
+        pytest.param(b'{"schemaVersion":2,"layers":[]}', "", "it has no name; pass one with --name", id="no name"),
         pytest.param(
             json.dumps({"schemaVersion": 2, "layers": [{"digest": BASE, "size": 1}]}).encode(),
             f"web@{APP}",

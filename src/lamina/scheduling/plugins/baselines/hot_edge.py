@@ -57,7 +57,7 @@ class HotEdge:
         """Combine locality and free resources; locality is 0 for unknown images."""
         free = np.clip(1.0 - self._load.of(nodes, pod), 0.0, 1.0)
         locality = np.zeros(len(nodes))
-        wanted = self._inventory.wants.somewhere(pod.images)
+        wanted = self._inventory.readiness_cache.first_known(pod.images)
         if wanted is not None:
             held = held_bytes(self._inventory.index, wanted, nodes.height)[nodes.rows]
             locality = (np.clip(held, FLOOR, CEILING) - FLOOR) / (CEILING - FLOOR)

@@ -49,12 +49,12 @@ class LRScheduler:
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
         """Skip pods with unknown or empty images."""
-        wanted = self._inventory.wants.somewhere(pod.images)
+        wanted = self._inventory.readiness_cache.first_known(pod.images)
         return SKIP if wanted is None or wanted.total == 0 else None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Return the weighted share of matching bytes."""
-        wanted = self._inventory.wants.somewhere(pod.images)
+        wanted = self._inventory.readiness_cache.first_known(pod.images)
         assert wanted is not None, "pre_score skips pods with unknown images"
         matched = held_bytes(self._inventory.index, wanted, nodes.height)[nodes.rows]
         cpu, memory = (_share(nodes, resource) for resource in (CPU, MEMORY))

@@ -41,16 +41,16 @@ class ImagePresence:
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Status | None:
         """Skip pods with unknown images."""
-        return SKIP if self._inventory.wants.readiness(pod.images) is None else None
+        return SKIP if self._inventory.readiness_cache.readiness(pod.images) is None else None
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeView) -> Ints:
         """Return 100 or 0, using the images for each node's platform."""
-        ready = self._inventory.wants.readiness(pod.images)
+        ready = self._inventory.readiness_cache.readiness(pod.images)
         assert ready is not None, "pre_score skips pods with unknown images"
         if ready.everywhere is not None:
             return np.multiply(self._complete(ready.everywhere, nodes), MAX_SCORE, dtype=np.int64)
         scores: Ints = np.zeros(len(nodes), dtype=np.int64)
-        platforms = np.array([self._inventory.wants.platform(nodes.row(one)) for one in range(len(nodes))])
+        platforms = np.array([self._inventory.readiness_cache.platform(nodes.row(one)) for one in range(len(nodes))])
         for wanted in ready.distinct:
             there = np.isin(platforms, [platform for platform, one in ready.variants if one is wanted])
             scores[there & self._complete(wanted, nodes)] = MAX_SCORE

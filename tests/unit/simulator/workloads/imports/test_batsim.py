@@ -251,7 +251,7 @@ def test_a_compressed_workload_is_read_and_one_that_was_cut_short_is_not(tmp_pat
     put(tmp_path, "short.json", data[:-5])
 
     assert 50 == len(bring(tmp_path, batsim="w.json").arrivals)
-    assert ["short.json: was cut short in its compressed data; write it or copy it again"] == refused(
+    assert ["short.json: is truncated in its compressed data; write it or copy it again"] == refused(
         tmp_path, batsim="short.json"
     )
 
@@ -262,7 +262,7 @@ def test_a_file_that_grows_too_much_is_refused_before_it_has_grown(tmp_path, com
 
     (told,) = refused(tmp_path, batsim="bomb.json")
 
-    assert told.startswith("bomb.json: is longer than 33554432 bytes when decompressed")
+    assert told.startswith("bomb.json: is larger than 33554432 bytes when decompressed")
 
 
 def test_a_job_that_all_nodes_together_cannot_hold_is_refused(tmp_path):

@@ -119,8 +119,8 @@ def test_the_mistakes_of_all_rows_are_told_together_up_to_a_hundred(tmp_path):
         ),
         pytest.param(f"{DLRM},role", ["t.csv:1: two columns have the same name"], id="a column twice"),
         pytest.param(DLRM.encode("utf-16"), ["t.csv:1: is not text in UTF-8"], id="another encoding"),
-        pytest.param(b"a" * 2**21, ["t.csv:1: a line of more than 1048576 bytes"], id="an endless line"),
-        pytest.param(gzip.compress(DLRM.encode())[:-4], ["t.csv: was cut short in its compressed data"], id="cut gzip"),
+        pytest.param(b"a" * 2**21, ["t.csv:1: has a line of more than 1048576 bytes"], id="an endless line"),
+        pytest.param(gzip.compress(DLRM.encode())[:-4], ["t.csv: is truncated in its compressed data"], id="cut gzip"),
     ],
 )
 def test_what_is_no_such_table(tmp_path, content, told):

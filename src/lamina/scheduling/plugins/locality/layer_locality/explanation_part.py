@@ -75,7 +75,7 @@ def explanation(
 
 
 def _wanted(inventory: Inventory, ready: Readiness, row: int) -> LayerSet | None:
-    return ready.everywhere or ready.on(inventory.wants.platform(row))
+    return ready.everywhere or ready.on(inventory.readiness_cache.platform(row))
 
 
 def _layers(inventory: Inventory, wanted: LayerSet, row: int) -> tuple[LayerState, ...]:

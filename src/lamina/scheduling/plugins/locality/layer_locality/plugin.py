@@ -79,7 +79,7 @@ class LayerLocality:
     def __init__(self, context: PluginContext, args: LayerLocalityArgs) -> None:
         """Use the context's inventory and load."""
         self._inventory = context.inventory
-        self._wants = context.inventory.wants
+        self._readiness_cache = context.inventory.readiness_cache
         self._load = context.load
         self._namespaces = context.namespaces
         self._args = args
@@ -108,7 +108,7 @@ class LayerLocality:
         ready = self._ready(pod)
         assert ready is not None, "pre_score skips pods with unknown images"
         seconds, rounding, unknown = self._waiting(ready, nodes)
-        trust = self._inventory.trust.of(nodes.rows, nodes.height)
+        trust = self._inventory.freshness.of(nodes.rows, nodes.height)
         if trust is not None or unknown is not None:
             trust = np.ones(len(nodes)) if trust is None else trust
             if unknown is not None:
@@ -135,7 +135,7 @@ class LayerLocality:
         ready = self._ready(pod)
         if ready is None:
             return [{}] * len(nodes)
-        self._wants.look(ready, nodes.height)
+        self._readiness_cache.look(ready, nodes.height)
         return explanation_part.facts(self._inventory, ready, nodes, *(state.get(PRICED) or (None, None)))
 
     def explain(
@@ -152,14 +152,14 @@ class LayerLocality:
         ready = self._ready(pod)
         if ready is None:
             return None
-        self._wants.look(ready, nodes.height)
+        self._readiness_cache.look(ready, nodes.height)
         return explanation_part.explanation(self._inventory, ready, nodes, best, feasible, layers=full)
 
     # -- parts of the score ------------------------------------------------------------------------------------------
 
     def _ready(self, pod: Pod) -> Readiness | None:
         # Never stored between calls: the readiness cache evicts what is not requested for some time.
-        return self._wants.readiness(pod.images, whole_only=self._whole_only)
+        return self._readiness_cache.readiness(pod.images, whole_only=self._whole_only)
 
     def _percent(self, pod: Pod) -> int:
         own = wish(pod.annotations)[0]
@@ -173,7 +173,7 @@ class LayerLocality:
 
         Cached with the readiness: usually the same image was requested before and nothing about it changed.
         """
-        self._wants.look(ready, nodes.height)
+        self._readiness_cache.look(ready, nodes.height)
         key = (self._args, ready.timed, nodes.height)
         kept: tuple[Floats, Floats, Bools | None]
         if nodes.whole and ready.scratch[:1] == (key,):
@@ -181,7 +181,7 @@ class LayerLocality:
             return kept
         price = self._args.byte_price * ready.transfer[: nodes.height][nodes.rows]
         seconds, rounding = self._cost(ready, nodes, price), self._rounding(price)
-        silent = ready.silent[: nodes.height][nodes.rows] if ready.unheard else None
+        silent = ready.unknown[: nodes.height][nodes.rows] if ready.any_unknown else None
         if silent is not None:
             seconds[silent] = 0.0
         kept = (seconds, rounding, silent)
