@@ -211,7 +211,7 @@ def rolling(name: str, seed: int, folder: Path) -> Scenario:
     dice = Dice(name[0], seed)
     histories = [images for images in _histories(folder) if len(images) >= 14]
     arrivals: list[PodArrival] = []
-    happenings: list[ScenarioEvent] = []
+    events: list[ScenarioEvent] = []
     for number, history in enumerate(dice.images.sample(histories, 32)):
         replicas, versions = dice.sizes.randint(2, 45), dice.sizes.randint(4, 14)
         cpu = dice.sizes.choices([one for one, _ in LARGE], [share for _, share in MIDDLE])[0] * 0.55
@@ -225,12 +225,12 @@ def rolling(name: str, seed: int, folder: Path) -> Scenario:
                 arrivals.append(PodArrival(at, pod))
                 if version:
                     # The one it replaces goes when it has had its time to come up.
-                    happenings.append(ScenarioEvent(at + 20.0, "remove", f"d{number}-v{version - 1}-{index}"))
+                    events.append(ScenarioEvent(at + 20.0, "remove", f"d{number}-v{version - 1}-{index}"))
             begin += 120.0 + dice.arrivals.expovariate(1 / 480.0)
     arrivals.sort(key=lambda arrival: arrival.at)
-    happenings.sort(key=lambda happening: happening.at)
+    events.sort(key=lambda happening: happening.at)
     images = distinct([image for history in histories for image in history])
-    return _scenario(name, images, nodes(70, 16, 20, steady(FAST)), tuple(arrivals), tuple(happenings))
+    return _scenario(name, images, nodes(70, 16, 20, steady(FAST)), tuple(arrivals), tuple(events))
 
 
 def serverless(name: str, seed: int, folder: Path, pods: int, mean: float) -> Scenario:
@@ -322,11 +322,9 @@ def _scenario(
     images: list[Image],
     machines: tuple[VirtualNodeSpec, ...],
     arrivals: tuple[PodArrival, ...],
-    happenings: tuple[ScenarioEvent, ...] = (),
+    events: tuple[ScenarioEvent, ...] = (),
 ) -> Scenario:
-    return Scenario(
-        name=name, images=tuple(images), nodes=machines, arrivals=arrivals, happenings=happenings, delays=DELAYS
-    )
+    return Scenario(name=name, images=tuple(images), nodes=machines, arrivals=arrivals, events=events, delays=DELAYS)
 
 
 # -- data, read once in each process ---------------------------------------------------------------------------------

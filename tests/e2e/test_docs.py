@@ -13,37 +13,21 @@ from lamina.scheduling.config.named_profiles import NAMED
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.scheduling.plugins.locality.layer_locality import LayerLocalityArgs
 from lamina.simulator.workloads import load_scenario
+from lamina.simulator.workloads.controller_entries import DaemonSetEntry, DeploymentEntry, JobEntry, StatefulSetEntry
+from lamina.simulator.workloads.event_entries import EventEntry, ScaleEntry, UpdateEntry
 from lamina.simulator.workloads.imports import import_schema as imports
 from lamina.simulator.workloads.imports.import_schema import FunctionFiles, GpuFiles, ImportEntry, NodesEntry
-from lamina.simulator.workloads.pod_schema import (
-    DaemonSetEntry,
-    DeploymentEntry,
-    JobEntry,
-    LimitsEntry,
-    PodEntry,
-    SpreadEntry,
-    StageEntry,
-    StatefulSetEntry,
-)
-from lamina.simulator.workloads.pull_schema import DiskEntry, RegistryEntry, ScenarioRuntimeEntry
-from lamina.simulator.workloads.runtimes import PRESETS
-from lamina.simulator.workloads.scenario_schema import (
-    DefaultsEntry,
-    EventEntry,
-    ScaleEntry,
-    ScenarioFile,
-    ScenarioNodeEntry,
-    UpdateEntry,
-    UsageEntry,
-)
-from lamina.simulator.workloads.workload_schema import (
+from lamina.simulator.workloads.node_entries import DefaultsEntry, ScenarioNodeEntry
+from lamina.simulator.workloads.pod_entries import LimitsEntry, PodEntry, SpreadEntry, StageEntry
+from lamina.simulator.workloads.pull_entries import PRESETS, DiskEntry, RegistryEntry, ScenarioRuntimeEntry
+from lamina.simulator.workloads.scenario_catalog import CatalogEntry, GenerateEntry
+from lamina.simulator.workloads.scenario_loader import ScenarioFile, UsageEntry
+from lamina.simulator.workloads.workload_entries import (
     ArrivalsEntry,
     BurstsEntry,
-    CatalogEntry,
     CpuEntry,
     DiurnalEntry,
     DurationEntry,
-    GenerateEntry,
     RolloutsEntry,
     ServerlessEntry,
     WorkloadEntry,

@@ -167,7 +167,7 @@ def scenarios(draw: st.DrawFn, *, calm: bool = False) -> Scenario:
     nodes = draw(node_specs(images))
     pods = draw(arrivals(images, ending=calm))
     names = st.sampled_from([spec.name for spec in nodes])
-    happenings = st.lists(
+    events = st.lists(
         st.builds(ScenarioEvent, TIMES, st.just("remove"), st.sampled_from([arrival.pod.name for arrival in pods]))
         | st.builds(ScenarioEvent, TIMES, st.sampled_from(["drop", "cordon"]), names),
         max_size=3,
@@ -177,7 +177,7 @@ def scenarios(draw: st.DrawFn, *, calm: bool = False) -> Scenario:
         images=images,
         nodes=nodes,
         arrivals=pods,
-        happenings=() if calm else tuple(sorted(draw(happenings), key=lambda one: one.at)),
+        events=() if calm else tuple(sorted(draw(events), key=lambda one: one.at)),
         delays=draw(DELAYS),
         until=None if calm else draw(st.none() | st.integers(1, 60).map(float)),
     )
@@ -234,7 +234,7 @@ def wild(draw: st.DrawFn) -> Scenario:
         nodes=nodes,
         arrivals=pods,
         controllers=made,
-        happenings=tuple(sorted(draw(st.lists(happening, max_size=5)), key=lambda one: one.at)),
+        events=tuple(sorted(draw(st.lists(happening, max_size=5)), key=lambda one: one.at)),
         delays=draw(WILD_DELAYS),
         registry=draw(st.sampled_from([0.0, 100.0])),
         uplinks={"edge": draw(st.sampled_from([20.0, 500.0]))},

@@ -30,15 +30,15 @@ def eventful(draw: st.DrawFn) -> Scenario:
     first, last = arrival_window(scenario)
     times = st.integers(int(4 * first), int(4 * last)).map(lambda quarters: quarters / 4)
     pods, nodes = [one.pod.name for one in scenario.arrivals], [spec.name for spec in scenario.nodes]
-    happenings = st.lists(
+    events = st.lists(
         st.builds(ScenarioEvent, times, st.just("remove"), st.sampled_from(pods))
         | st.builds(ScenarioEvent, times, st.just("drop"), st.sampled_from(nodes)),
         min_size=1,
         max_size=4,
     )
     until = draw(st.none() | st.integers(1, 20).map(float))
-    ordered = sorted(draw(happenings), key=lambda happening: happening.at)
-    return msgspec.structs.replace(scenario, happenings=tuple(ordered), until=until)
+    ordered = sorted(draw(events), key=lambda happening: happening.at)
+    return msgspec.structs.replace(scenario, events=tuple(ordered), until=until)
 
 
 def looked_at(scenario: Scenario, drawn: Run) -> tuple[float | None, float | None]:

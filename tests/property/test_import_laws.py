@@ -18,9 +18,9 @@ from lamina.model.errors import InputError, Mistake
 from lamina.simulator.run.batsim_files import intervals
 from lamina.simulator.workloads.imports import Imported
 from lamina.simulator.workloads.imports.azure_functions import PERCENTILES, quantile
-from lamina.simulator.workloads.imports.image_chooser import ImageChooser
 from lamina.simulator.workloads.imports.import_schema import FunctionFiles, ImportEntry
-from tests.unit.simulator.workloads.imports.desk import around, bring, put
+from lamina.simulator.workloads.imports.pod_drafts import ImageChooser
+from tests.unit.simulator.workloads.imports.harness import around, bring, put
 
 ids = st.text(min_size=1, max_size=8)
 times = st.floats(min_value=0, max_value=1e6, allow_nan=False)

@@ -88,7 +88,7 @@ def told(document: dict[str, Any]) -> tuple[Mistake, ...]:
 def test_the_scenario_that_is_spoilt_is_a_good_one() -> None:
     scenario = loaded(WHOLE)
 
-    assert (3, 4, 7) == (len(scenario.nodes), len(scenario.controllers), len(scenario.happenings))
+    assert (3, 4, 7) == (len(scenario.nodes), len(scenario.controllers), len(scenario.events))
 
 
 @given(changes=st.lists(st.tuples(st.sampled_from(EVERYWHERE), ODD), min_size=1, max_size=3))

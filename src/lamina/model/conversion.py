@@ -8,7 +8,12 @@ beyond msgspec's: unknown fields are always mistakes, ``.nan`` is not a number, 
     bandwidth: Annotated[str, msgspec.Meta(extra={"reads": quantity.whole})]
 
 `convert` calls the reader with the value; if it raises ValueError, that message is the mistake. The value stays as
-written. Only msgspec checks types that the walk does not know (dates, custom types), and it stops at its first mistake.
+written. A field that *parses* holds the result of its reader instead, and names the type of the value as written::
+
+    bandwidth: Annotated[int, msgspec.Meta(extra={"parses": quantity.whole, "written": inspect.type_info(str)})]
+
+Keys of mappings cannot be parsed. Only msgspec checks types that the walk does not know (dates, custom types), and it
+stops at its first mistake.
 """
 
 import re
@@ -34,10 +39,11 @@ TOO_MANY_NAMES: Final = 50
 
 def convert(document: YamlDocument, kind: type[T], path: Path = ()) -> T:
     """Build a *kind* from the document, or from its part at *path*. Raises InputError with all mistakes."""
-    mistakes = [*document.mistakes, *_Walk(document).mistakes(kind, path)]
+    walk = _Walk(document)
+    mistakes = [*document.mistakes, *walk.mistakes(kind, path)]
     if not mistakes:
         try:
-            return msgspec.convert(document.at(path).value, kind)
+            return walk.build(kind, path)
         except msgspec.ValidationError as error:
             mistakes = [_msgspec_mistake(document, path, str(error))]
     raise InputError(_in_order(mistakes))
@@ -51,6 +57,14 @@ def mistakes_in(document: YamlDocument, kind: type[object], path: Path = ()) -> 
     """
     found = _Walk(document).mistakes(kind, path)
     return _in_order(found if path else [*document.mistakes, *found])
+
+
+def read(document: YamlDocument, kind: type[T], path: Path = ()) -> tuple[T | None, list[Mistake]]:
+    """Return a *kind* built from the part at *path*, and no mistakes; or None, and those of `mistakes_in`."""
+    walk = _Walk(document)
+    found = walk.mistakes(kind, path)
+    mistakes = _in_order(found if path else [*document.mistakes, *found])
+    return (None if mistakes else walk.build(kind, path)), mistakes
 
 
 def suggest(name: str, valid: Iterable[str]) -> str:
@@ -83,6 +97,24 @@ class _Walk:
 
     def __init__(self, document: YamlDocument) -> None:
         self.document = document
+        self.parsed: dict[Path, object] = {}
+
+    def build(self, kind: type[T], path: Path) -> T:
+        """Return the part at *path*, in which `mistakes` found none, as a *kind*."""
+        return msgspec.convert(self.with_parsed(self.document.at(path).value, path), kind)
+
+    def with_parsed(self, value: Plain, path: Path) -> object:
+        """Return a copy of a value with the results of parsers in place of what is written."""
+        if not self.parsed:
+            return value
+        if path in self.parsed:
+            return self.parsed[path]
+        match value:
+            case dict():
+                return {name: self.with_parsed(item, (*path, name)) for name, item in value.items()}
+            case list():
+                return [self.with_parsed(item, (*path, position)) for position, item in enumerate(value)]
+        return value
 
     def mistakes(self, kind: type[object], path: Path) -> list[Mistake]:
         place = self.document.root
@@ -99,7 +131,7 @@ class _Walk:
         """Yield what is wrong with one value and with everything inside it."""
         match kind:
             case inspect.Metadata():
-                inner = list(self.check(kind.type, value, path))
+                inner = list(self.check(shapes.written_kind(kind), value, path))
                 yield from inner or self.reading(kind, value, path)
             case inspect.UnionType():
                 yield from self.union(kind, value, path)
@@ -138,10 +170,13 @@ class _Walk:
 
     def reading(self, kind: inspect.Metadata, value: Plain, path: Path) -> Iterator[Mistake]:
         """Call the reader that the field brings along."""
-        reads = (kind.extra or {}).get("reads")
+        extra = kind.extra or {}
+        reads = extra.get("parses", extra.get("reads"))
         if reads is not None and value is not None:
             try:
-                reads(value)
+                result = reads(value)
+                if "parses" in extra:
+                    self.parsed[path] = result
             except ValueError as error:
                 yield self.mistake(path, " ".join(str(error).split()) or f"{plain.shown(value)} cannot be read")
 
@@ -152,8 +187,18 @@ class _Walk:
             yield self.misfit(kind, value, path)
         elif len(structs) > 1 and isinstance(value, dict):
             yield from self.tagged(structs, value, path)
+        elif len(fitting) == 1:
+            yield from self.check(fitting[0], value, path)
         else:
-            yield from min((list(self.check(one, value, path)) for one in fitting), key=len)
+            tried = [self.attempt(one, value, path) for one in fitting]
+            mistakes, parsed = min(tried, key=lambda one: len(one[0]))
+            self.parsed |= parsed
+            yield from mistakes
+
+    def attempt(self, kind: inspect.Type, value: Plain, path: Path) -> tuple[list[Mistake], dict[Path, object]]:
+        """Return the mistakes and parsed values of one member of a union, which may not be the one that is meant."""
+        walk = _Walk(self.document)
+        return list(walk.check(kind, value, path)), walk.parsed
 
     def tagged(self, kinds: list[inspect.StructType], value: dict[str, Plain], path: Path) -> Iterator[Mistake]:
         """Choose among several structs by the tag."""

@@ -35,6 +35,12 @@ def choices(kind: inspect.LiteralType | inspect.EnumType) -> tuple[object, ...]:
     return kind.values if isinstance(kind, inspect.LiteralType) else tuple(one.value for one in kind.cls)
 
 
+def written_kind(kind: inspect.Metadata) -> inspect.Type:
+    """Return the kind of a value as written, which differs from that of the field if the field parses it."""
+    written: inspect.Type = (kind.extra or {}).get("written", kind.type)
+    return written
+
+
 def fits(kind: inspect.Type, value: Plain, *, exactly: bool = False) -> bool:
     """
     Return whether a value has the expected shape; an unknown kind fits, because msgspec checks it.
@@ -43,7 +49,7 @@ def fits(kind: inspect.Type, value: Plain, *, exactly: bool = False) -> bool:
     """
     match kind:
         case inspect.Metadata():
-            return fits(kind.type, value, exactly=exactly)
+            return fits(written_kind(kind), value, exactly=exactly)
         case inspect.UnionType():
             return any(fits(one, value, exactly=exactly) for one in kind.types)
         case inspect.LiteralType() | inspect.EnumType():
@@ -59,7 +65,7 @@ def expected(kind: inspect.Type) -> str:
     """Return the name of a kind for messages."""
     match kind:
         case inspect.Metadata():
-            return expected(kind.type)
+            return expected(written_kind(kind))
         case inspect.UnionType():
             return " or ".join(dict.fromkeys(expected(one) for one in kind.types))
         case inspect.LiteralType() | inspect.EnumType():

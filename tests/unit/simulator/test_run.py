@@ -147,7 +147,7 @@ def test_a_pod_that_is_removed_while_it_is_being_bound_stays_unbound():
         [a_node_spec("n1", holds=["web"])],
         [arriving(1.0, "p"), arriving(2.0, "q")],
         delays=Delays(bind=0.5),
-        happenings=(ScenarioEvent(1.25, "remove", "p"),),
+        events=(ScenarioEvent(1.25, "remove", "p"),),
     )
     result, trace = run(scenario)
 
@@ -160,7 +160,7 @@ def test_a_node_that_leaves_while_a_pod_is_being_bound_to_it_costs_one_back_off(
         [a_node_spec("n1", holds=["web"]), a_node_spec("n2")],
         [arriving(1.0, "p")],
         delays=Delays(bind=0.5),
-        happenings=(ScenarioEvent(1.25, "drop", "n1"),),
+        events=(ScenarioEvent(1.25, "drop", "n1"),),
     )
     result, trace = run(scenario)
 
@@ -183,7 +183,7 @@ def test_everything_of_one_instant_is_known_before_anything_is_decided():
     scenario = a_scenario(
         [a_node_spec("n1", holds=["web"])],
         [arriving(0.0, "old"), arriving(10.0, "new")],
-        happenings=(ScenarioEvent(10.0, "remove", "old"),),
+        events=(ScenarioEvent(10.0, "remove", "old"),),
     )
     _, trace = run(scenario)
 
@@ -236,7 +236,7 @@ def test_a_cordoned_node_takes_no_more_pods():
     scenario = a_scenario(
         [a_node_spec("n1", 8, holds=["web"]), a_node_spec("n2", 8)],
         [arriving(0.0, "before"), arriving(10.0, "after")],
-        happenings=(ScenarioEvent(5.0, "cordon", "n1"),),
+        events=(ScenarioEvent(5.0, "cordon", "n1"),),
     )
 
     assert {"before": "n1", "after": "n2"} == placed(run(scenario)[0])

@@ -190,7 +190,7 @@ def find(ref: str, images: tuple["Image", ...], platform: str) -> "Image":
     """Return the image that is meant. Raises InputError with the nearest name when there is none."""
     from lamina.layers.catalog import Catalog, folded
     from lamina.model.errors import InputError
-    from lamina.simulator.workloads.image_suggestions import suggest_image
+    from lamina.simulator.workloads.scenario_catalog import suggest_image
     from lamina.wire.image_merge import read_platform, written
 
     try:
@@ -222,17 +222,17 @@ def _run(
     from lamina.cli.image.layers_text import holdings
     from lamina.cli.options.scenario_profile import chosen_for
     from lamina.cli.output.run_progress import RunProgress
+    from lamina.model import duration
     from lamina.model.errors import InputError
     from lamina.simulator.cluster import VirtualCluster
     from lamina.simulator.run import simulate
-    from lamina.simulator.workloads import units
     from lamina.trace.trace_records import TraceRecord
 
     chosen, config = chosen_for(scenario, file, profile)
     scenario = scenario.under(chosen)
     if at is not None:
         try:
-            until = units.seconds(at)
+            until = duration.seconds(at)
         except ValueError as error:
             raise InputError.one("--at", str(error)) from error
         ends = until if scenario.until is None else min(until, scenario.until)

@@ -22,7 +22,7 @@ import msgspec
 from lamina.simulator.cluster.pod_runner import DEADLINE
 from lamina.simulator.run.result import PodOutcome, SimulationResult
 from lamina.simulator.workloads import Scenario
-from lamina.simulator.workloads.imports.batsim_job import BatsimJob, job_of
+from lamina.simulator.workloads.imports.batsim import BatsimJob, job_of
 
 COLUMNS: Final = (
     *("job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time"),

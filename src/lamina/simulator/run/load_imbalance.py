@@ -54,7 +54,7 @@ def arrival_window(scenario: Scenario) -> tuple[float, float]:
     times += [one.at for one in scenario.controllers if one.at <= until]
     if not times:
         return 0.0, 0.0
-    times += [one.at for one in scenario.happenings if one.kind in ("scale", "update") and one.at <= until]
+    times += [one.at for one in scenario.events if one.kind in ("scale", "update") and one.at <= until]
     first, last = min(times), max(times)
     return first, until if first == last and scenario.controllers and until < math.inf else last
 

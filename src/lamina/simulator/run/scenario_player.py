@@ -42,7 +42,7 @@ class ScenarioPlayer:
             self._controllers = ControllerManager(self._environment, self._cluster, scheduler=self._scheduler)
             for spec in self._scenario.controllers:
                 self._controllers.add(spec)
-        for happening in self._scenario.happenings:
+        for happening in self._scenario.events:
             self._environment.at(happening.at, self._happen, happening, priority=HAPPEN)
         self._wait()
 

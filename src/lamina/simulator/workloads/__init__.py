@@ -1,4 +1,4 @@
-"""Where the pods of a run come from: scenario files."""
+"""Scenarios: what a simulated run starts from, read from YAML files, other tools' files and seeds."""
 
 from lamina.simulator.workloads.scenario import PodArrival, Scenario, ScenarioEvent
 from lamina.simulator.workloads.scenario_loader import load_scenario

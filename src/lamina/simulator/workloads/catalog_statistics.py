@@ -1,9 +1,9 @@
 """
-A catalog in figures: how large images are, how much of them is shared, what an update keeps.
+Statistics of a catalog: image sizes, shared bytes, and the bytes that an update keeps.
 
-The same definitions as in studies of registries: a layer is *shared* when two images use it; the share of shared bytes
-is weighted by how often each byte is pulled, so a layer counts once for every image that has it. Percentiles are by
-nearest rank. Plain data out, for `lamina catalog show` and for tests of generated catalogs.
+The definitions follow studies of registries. A layer is *shared* when two images use it. The share of shared bytes
+is weighted by pulls, so a layer counts once for every image that has it. Percentiles use the nearest rank. The result
+is plain data for `lamina catalog show` and for tests of generated catalogs.
 """
 
 import math
@@ -22,7 +22,7 @@ MOST_LISTED: Final = 10
 
 
 def describe_catalog(images: Iterable[Image]) -> dict[str, Any]:
-    """Describe a catalog; all keys are always there, and None where there is nothing to measure."""
+    """Return the statistics of a catalog; every key is always present, with None where there is nothing to measure."""
     images = tuple(images)
     homes = [repository_of(image) for image in images]
     contents = [{layer.digest: layer.size for layer in image.layers} for image in images]
@@ -61,7 +61,7 @@ def describe_catalog(images: Iterable[Image]) -> dict[str, Any]:
 
 
 def repository_of(image: Image) -> str:
-    """Name the repository an image belongs to, by its first name; empty for one without names."""
+    """Return the repository of an image's first name; empty for an image without names."""
     if not image.names:
         return ""
     try:
@@ -71,7 +71,7 @@ def repository_of(image: Image) -> str:
 
 
 def _updates(images: tuple[Image, ...], homes: list[str], contents: list[dict[Digest, int]]) -> dict[str, Any]:
-    """Compare each image of a repository with the one before it in the catalog, of the same platform."""
+    """Compare each image with its predecessor: the previous image of that repository and platform in the catalog."""
     before: dict[tuple[str, object], dict[Digest, int]] = {}
     kept: list[float] = []
     for image, home, content in zip(images, homes, contents, strict=True):

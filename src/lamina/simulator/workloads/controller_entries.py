@@ -1,4 +1,4 @@
-"""From the entries of Deployments, StatefulSets, DaemonSets and Jobs to controllers."""
+"""Deployments, StatefulSets, DaemonSets and Jobs of a scenario: the shape of entries, and specs made from them."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -7,53 +7,81 @@ import msgspec
 
 from lamina.model.pod import PodUid
 from lamina.simulator.controllers.controller_spec import ControllerKind, ControllerSpec
-from lamina.simulator.workloads import units
-from lamina.simulator.workloads.assembly_state import AssemblyState
-from lamina.simulator.workloads.pod_entries import PodBuilder, time_of
-from lamina.simulator.workloads.pod_schema import (
+from lamina.simulator.workloads.field_types import Duration, Portion
+from lamina.simulator.workloads.pod_entries import (
     MOST_PODS,
-    DaemonSetEntry,
-    DeploymentEntry,
-    JobEntry,
-    StatefulSetEntry,
+    Count,
+    PodBuilder,
     TemplateEntry,
+    time_of,
 )
-from lamina.simulator.workloads.scenario_files import ScenarioEntry
+from lamina.simulator.workloads.scenario_files import AssemblyState, ScenarioEntry
+
+
+class DeploymentEntry(TemplateEntry, frozen=True, kw_only=True):
+    """A Deployment: keeps *replicas* pods, and replaces them step by step when its template changes."""
+
+    replicas: Count = 1
+    surge: Portion = 0.25
+    unavailable: Portion = 0.25
+    min_ready: Duration = 0.0
+    """How long a new pod has to run before the rollout goes on."""
+
+
+class StatefulSetEntry(TemplateEntry, frozen=True, kw_only=True):
+    """A StatefulSet: keeps *replicas* pods, created and removed in the order of their numbers."""
+
+    replicas: Count = 1
+
+
+class DaemonSetEntry(TemplateEntry, frozen=True, kw_only=True):
+    """A DaemonSet: keeps one pod on every node."""
+
+    unavailable: Portion = 1
+
+
+class JobEntry(TemplateEntry, frozen=True, kw_only=True):
+    """A Job: creates pods until *completions* of them have succeeded."""
+
+    completions: Count = 1
+    parallelism: Count = 1
+    backoff_limit: Count = 6
+
 
 ControllerSettings = Callable[[Any], dict[str, Any]]
 
 
-def _deployment(said: DeploymentEntry) -> dict[str, Any]:
-    portions = {"surge": units.portion(said.surge), "unavailable": units.portion(said.unavailable)}
-    return {"replicas": said.replicas, "min_ready": units.seconds(said.min_ready), **portions}
+def _deployment(given: DeploymentEntry) -> dict[str, Any]:
+    portions = {"surge": given.surge, "unavailable": given.unavailable}
+    return {"replicas": given.replicas, "min_ready": given.min_ready, **portions}
 
 
-def _job(said: JobEntry) -> dict[str, Any]:
-    return {"replicas": said.completions, "parallelism": said.parallelism, "backoff_limit": said.backoff_limit}
+def _job(given: JobEntry) -> dict[str, Any]:
+    return {"replicas": given.completions, "parallelism": given.parallelism, "backoff_limit": given.backoff_limit}
 
 
 FIELDS: Final[dict[str, tuple[ControllerKind, type[TemplateEntry], ControllerSettings]]] = {
     "deployments": ("Deployment", DeploymentEntry, _deployment),
-    "statefulSets": ("StatefulSet", StatefulSetEntry, lambda said: {"replicas": said.replicas}),
+    "statefulSets": ("StatefulSet", StatefulSetEntry, lambda given: {"replicas": given.replicas}),
     "daemonSets": (
         "DaemonSet",
         DaemonSetEntry,
-        lambda said: {"surge": 0, "unavailable": units.portion(said.unavailable)},
+        lambda given: {"surge": 0, "unavailable": given.unavailable},
     ),
     "jobs": ("Job", JobEntry, _job),
 }
-"""Which field lists which controllers, in which shape, and what they set beside the template."""
+"""Per field of a scenario file: kind and struct of its controllers, and the settings they add to the pod template."""
 
 
-def controllers(ledger: AssemblyState, pods: PodBuilder, already: int) -> Iterator[ControllerSpec]:
-    """Yield the controllers of all files; *already* is how many pods there are without them."""
-    listed = {field: ledger.entries(field, shape, "controller") for field, (_, shape, _) in FIELDS.items()}
+def controllers(state: AssemblyState, pods: PodBuilder, already: int) -> Iterator[ControllerSpec]:
+    """Yield the controllers of all files; *already* is the number of pods without them."""
+    listed = {field: state.entries(field, shape, "controller") for field, (_, shape, _) in FIELDS.items()}
     entries = [entry for field in FIELDS for entry in listed[field]]
-    for entry in ledger.bounded(entries, "controller", MOST_PODS, _weight, already):
+    for entry in state.bounded(entries, "controller", MOST_PODS, _weight, already):
         kind, _, settings = FIELDS[str(entry.path[0])]
-        _check(ledger, entry, kind)
+        _check(state, entry, kind)
         template, life = pods.template(entry, kind)
-        for number, name in enumerate(ledger.names(entry, "controller")):
+        for number, name in enumerate(state.names(entry, "controller")):
             labels = entry.value.labels or {"app": name}
             spread = tuple(one.constraint(labels) for one in entry.value.spread)
             copy = msgspec.structs.replace(template, uid=PodUid(name), name=name, labels=labels, spread=spread)
@@ -61,21 +89,21 @@ def controllers(ledger: AssemblyState, pods: PodBuilder, already: int) -> Iterat
             yield ControllerSpec(kind=kind, name=name, at=at, template=copy, life=life, **settings(entry.value))
 
 
-def _weight(said: Any) -> int:
-    """How many pods an entry stands for, as far as it says."""
-    each = getattr(said, "replicas", getattr(said, "completions", 1))
-    return int(said.count * max(1, each))
+def _weight(given: Any) -> int:
+    """Return how many pods an entry stands for; a DaemonSet, whose number depends on nodes, weighs one per copy."""
+    each = getattr(given, "replicas", getattr(given, "completions", 1))
+    return int(given.count * max(1, each))
 
 
-def _check(ledger: AssemblyState, entry: ScenarioEntry, kind: ControllerKind) -> None:
-    said = entry.value
-    if kind == "Deployment" and not units.portion(said.surge) and not units.portion(said.unavailable):
-        ledger.wrong(
+def _check(state: AssemblyState, entry: ScenarioEntry, kind: ControllerKind) -> None:
+    given = entry.value
+    if kind == "Deployment" and not given.surge and not given.unavailable:
+        state.wrong(
             entry, "with neither surge nor unavailable no pod could ever be replaced; allow one of them", "surge"
         )
-    if kind == "DaemonSet" and not units.portion(said.unavailable):
-        ledger.wrong(entry, "with no pod unavailable none could ever be replaced; write at least 1", "unavailable")
-    if kind == "Job" and said.completions and not said.parallelism:
-        ledger.wrong(entry, "with no pod at once the job would never end; write at least 1", "parallelism")
-    if kind == "Job" and said.duration is None and not said.stages and "simSpec" not in said.annotations:
-        ledger.wrong(entry, "the pods of a Job have to end; say their duration, or stages", "duration")
+    if kind == "DaemonSet" and not given.unavailable:
+        state.wrong(entry, "with no pod unavailable none could ever be replaced; write at least 1", "unavailable")
+    if kind == "Job" and given.completions and not given.parallelism:
+        state.wrong(entry, "with no pod at once the job would never end; write at least 1", "parallelism")
+    if kind == "Job" and given.duration is None and not given.stages and "simSpec" not in given.annotations:
+        state.wrong(entry, "the pods of a Job have to end; say their duration, or stages", "duration")

@@ -1,19 +1,58 @@
-"""From the entries of events to what happens to the cluster from outside."""
+"""Events of a scenario: the shape of their entries, and the changes they make to the cluster from outside."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from lamina.model.conversion import suggest
 from lamina.model.plain import shown
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.controllers.controller_spec import ControllerSpec
-from lamina.simulator.workloads import units
-from lamina.simulator.workloads.assembly_state import AssemblyState, EntryNoun
-from lamina.simulator.workloads.node_entries import NodeBuilder
-from lamina.simulator.workloads.pod_entries import PodChecks
+from lamina.simulator.workloads.field_types import (
+    Duration,
+    EntryStruct,
+    Name,
+    Period,
+    Reference,
+)
+from lamina.simulator.workloads.node_entries import NodeBuilder, ScenarioNodeEntry
+from lamina.simulator.workloads.pod_entries import Count, PodChecks
 from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioEventKind
-from lamina.simulator.workloads.scenario_files import ScenarioEntry
-from lamina.simulator.workloads.scenario_schema import EventEntry, ScaleEntry, UpdateEntry
+from lamina.simulator.workloads.scenario_files import AssemblyState, EntryNoun, ScenarioEntry
+
+
+class ScaleEntry(EntryStruct, frozen=True, kw_only=True):
+    """New number of pods of a controller."""
+
+    name: Name
+    to: Count
+
+
+class UpdateEntry(EntryStruct, frozen=True, kw_only=True):
+    """New image of the first container of a controller's pods."""
+
+    name: Name
+    image: Reference
+
+
+class EventEntry(EntryStruct, frozen=True, kw_only=True):
+    """One event: exactly one of the fields below *at* names the pod, node or controller that it changes."""
+
+    at: Duration
+    remove: Name | None = None
+    drop: Name | None = None
+    cordon: Name | None = None
+    uncordon: Name | None = None
+    drain: Name | None = None
+    fail: Name | None = None
+    lasting: Period | None = msgspec.field(default=None, name="for")
+    """How long a node stays failed; unset: until a *recover* event."""
+    recover: Name | None = None
+    join: ScenarioNodeEntry | None = None
+    scale: ScaleEntry | None = None
+    update: UpdateEntry | None = None
+
 
 SUBJECTS: Final[Mapping[ScenarioEventKind, EntryNoun]] = {
     "remove": "pod",
@@ -27,7 +66,7 @@ SUBJECTS: Final[Mapping[ScenarioEventKind, EntryNoun]] = {
     "scale": "controller",
     "update": "controller",
 }
-"""What can happen, and to what."""
+"""Kinds of events, and the kind of object that each one changes."""
 
 _DONE: Final[Mapping[ScenarioEventKind, str]] = {
     "remove": "removed",
@@ -47,27 +86,25 @@ _CHANGEABLE: Final = {
 
 
 class EventBuilder:
-    """Makes happenings from what files say about events; nodes that join are made first."""
+    """Makes `ScenarioEvent`s from the entries of all files; nodes that join are made first."""
 
-    def __init__(self, ledger: AssemblyState, nodes: NodeBuilder) -> None:
-        """Look for nodes that join, which events may name and pods may need."""
-        self._ledger = ledger
-        self._entries = ledger.entries("events", EventEntry)
+    def __init__(self, state: AssemblyState, nodes: NodeBuilder) -> None:
+        """Make the nodes that join: other events may name them, and pods may need them."""
+        self._state = state
+        self._entries = state.entries("events", EventEntry)
         self.joining: list[tuple[float, VirtualNodeSpec]] = []
         for entry in self._entries:
             if entry.value.join is not None:
                 inner = ScenarioEntry(entry.document, (*entry.path, "join"), entry.value.join)
-                self.joining += ((units.seconds(entry.value.at), spec) for spec in nodes.make(inner))
+                self.joining += ((entry.value.at, spec) for spec in nodes.make(inner))
 
-    def happenings(
-        self, arrivals: Mapping[str, PodArrival], controllers: Iterable[ControllerSpec], around: PodChecks
+    def build(
+        self, arrivals: Mapping[str, PodArrival], controllers: Iterable[ControllerSpec], checks: PodChecks
     ) -> list[ScenarioEvent]:
-        """Return what happens, in the order of the files."""
-        self._around = around
+        """Return the events in the order of the files."""
+        self._checks = checks
         self._controllers = {one.name: one for one in controllers}
-        self._failures = [
-            (entry.value.fail, units.seconds(entry.value.at)) for entry in self._entries if entry.value.fail is not None
-        ]
+        self._failures = [(entry.value.fail, entry.value.at) for entry in self._entries if entry.value.fail is not None]
         self._begins: dict[EntryNoun, dict[str, tuple[float, str]]] = {
             "pod": {name: (arrival.at, "arrives") for name, arrival in arrivals.items()},
             "node": {spec.name: (at, "joins") for at, spec in self.joining},
@@ -79,48 +116,48 @@ class EventBuilder:
         return made
 
     def _made(self, entry: ScenarioEntry, event: EventEntry) -> list[ScenarioEvent]:
-        said = [(kind, value) for kind in SUBJECTS if (value := getattr(event, kind)) is not None]
-        if len(said) != 1:
+        given = [(kind, value) for kind in SUBJECTS if (value := getattr(event, kind)) is not None]
+        if len(given) != 1:
             kinds = list(SUBJECTS)
-            self._ledger.wrong(entry, f"say exactly one of {', '.join(kinds[:-1])} and {kinds[-1]}")
+            self._state.wrong(entry, f"say exactly one of {', '.join(kinds[:-1])} and {kinds[-1]}")
         if event.lasting is not None and event.fail is None:
-            self._ledger.wrong(entry, "only a failure lasts; say for beside fail", "for")
-        at = units.seconds(event.at)
+            self._state.wrong(entry, "only a failure lasts; say for beside fail", "for")
+        at = event.at
         made = []
-        for kind, value in said:
+        for kind, value in given:
             if kind != "join":
                 made.append(self._one(entry, kind, value, at))
             if kind == "fail" and event.lasting is not None:
-                made.append(ScenarioEvent(round(at + units.seconds(event.lasting), 9), "recover", value))
+                made.append(ScenarioEvent(round(at + event.lasting, 9), "recover", value))
         return made
 
     def _one(self, entry: ScenarioEntry, kind: ScenarioEventKind, value: Any, at: float) -> ScenarioEvent:
         noun = SUBJECTS[kind]
         name: str = value.name if isinstance(value, ScaleEntry | UpdateEntry) else value
         steps = (kind, "name") if noun == "controller" else (kind,)
-        known = self._ledger.named[noun]
-        if name not in known and self._ledger.complete[noun]:
+        known = self._state.named[noun]
+        if name not in known and self._state.complete[noun]:
             what_to_try = suggest(name, known) if known else _LIST_IT[noun]
-            self._ledger.wrong(entry, f"there is no {noun} {shown(name)}; {what_to_try}", *steps)
+            self._state.wrong(entry, f"there is no {noun} {shown(name)}; {what_to_try}", *steps)
         begins, does = self._begins[noun].get(name, (0.0, ""))
         if at < begins:
             message = f"{shown(name)} is {_DONE[kind]} at {at:g} s and {does} only at {begins:g} s"
-            self._ledger.wrong(entry, message, "at")
+            self._state.wrong(entry, message, "at")
         elif (
             kind == "recover" and name in known and not any(one == name and then <= at for one, then in self._failures)
         ):
-            self._ledger.wrong(entry, f"{shown(name)} has not failed by then; let it fail first", kind)
+            self._state.wrong(entry, f"{shown(name)} has not failed by then; let it fail first", kind)
         spec = self._controllers.get(name) if noun == "controller" else None
         if spec is not None:
             self._check_kind(entry, kind, spec)
         if isinstance(value, UpdateEntry):
-            image = self._around.catalog.find(entry, value.image, kind, "image")
+            image = self._checks.catalog.find(entry, value.image, kind, "image")
             if (
                 spec is not None
                 and image is not None
-                and (told := self._around.disk_room.too_small(spec.template, image))
+                and (problem := self._checks.disk_capacity.too_small(spec.template, image))
             ):
-                self._ledger.wrong(entry, told, kind, "image")
+                self._state.wrong(entry, problem, kind, "image")
             return ScenarioEvent(at, kind, name, image=value.image)
         return ScenarioEvent(at, kind, name, count=value.to if isinstance(value, ScaleEntry) else 0)
 
@@ -128,7 +165,7 @@ class EventBuilder:
         if spec.kind not in _CHANGEABLE[kind]:
             kinds = [f"{one}s" for one in _CHANGEABLE[kind]]
             message = f"{shown(spec.name)} is a {spec.kind}: only {', '.join(kinds[:-1])} and {kinds[-1]} can be {_DONE[kind]}"
-            self._ledger.wrong(entry, message, kind, "name")
+            self._state.wrong(entry, message, kind, "name")
 
 
 _LIST_IT: Final[Mapping[EntryNoun, str]] = {

@@ -1,5 +1,5 @@
 """
-Images nobody built, alike in numbers to those people did build: a catalog for runs without a registry.
+Synthetic images with the statistics of real ones: a catalog for runs without a registry.
 
     family (base) --> runtime --> application, a repository of its own
       epochs: the base is rebuilt, and with it everything above; an update keeps nothing
@@ -10,7 +10,7 @@ Parameters are fitted to the history of the Docker official images (docker-libra
 53,889 images of 132 repositories). There 75 % of the bytes of images are in layers that several images use, 61 % in
 layers that several repositories use; 72 % of the layers are used by one image, 59 % are below 1 MB; images have 9 layers
 (95 %: 18) and 151 MB (95 %: 464 MB); an update of a tag keeps 31 % of its bytes on average, and nothing in 42 % of
-cases. Unpacked, they are about 2.3 times as large. `lamina catalog show` prints the same figures of any catalog.
+cases. Unpacked, they are about 2.3 times as large. `lamina catalog show` prints these statistics for any catalog.
 """
 
 import math
@@ -25,7 +25,7 @@ from lamina.model.image import Image, Layer
 MOST_IMAGES: Final = 200_000
 
 BASES: Final = (
-    # MB, how much is built on it: sizes of the layers most often shared in that history.
+    # MB, and the share of images built on it. The sizes are those of the layers that this history shares most often.
     (51.4, 0.34),
     (45.4, 0.20),
     (26.9, 0.22),
@@ -34,55 +34,55 @@ BASES: Final = (
 )
 APPLICATIONS_PER_RUNTIME: Final = 12
 ON_A_BASE: Final = 0.25
-"""Share of applications that are built on a base and no runtime."""
+"""Share of applications that are built directly on a base, without a runtime."""
 ONE_VERSION: Final = 0.26
-"""Share of tags that never changed in that history."""
+"""Share of tags that never changed in this history."""
 MEAN_VERSIONS: Final = 14
 NEW_BASE: Final = 0.42
 """Share of updates that keep nothing."""
 NEW_RUNTIME: Final = 0.36
-"""Share of updates that keep the base only; it is fitted, the rest follows from where the bytes are."""
+"""Share of updates that keep only the base; fitted. The remaining updates also keep layers of the application."""
 DRIFT: Final = 0.03
-"""By how much a layer differs in size from the one it replaces, at most."""
+"""Largest relative difference in size between a layer and the layer that it replaces."""
 
 MB: Final = 1_000_000
 LARGEST: Final = 450.0
-"""MB of a layer, at most."""
+"""MB of the largest layer."""
 
 
 class _LayerSizeMix(msgspec.Struct, frozen=True):
-    """What layers are like: a share of large ones around a median of MB, the others small."""
+    """Distribution of layer sizes: a share of large layers, lognormal around a median in MB; the others are small."""
 
     large: float
     median: float
     spread: float
 
     def sizes(self, count: int, rng: Random) -> tuple[int, ...]:
-        """Draw the sizes of so many layers."""
+        """Return *count* drawn sizes."""
         return tuple(self._large(rng) if rng.random() < self.large else _small(rng) for _ in range(count))
 
     def _large(self, rng: Random) -> int:
         return round(MB * min(rng.lognormvariate(math.log(self.median), self.spread), LARGEST))
 
 
-# Fitted: with these the figures above come out.
+# Fitted: with these values a generated catalog has the statistics above.
 RUNTIME: Final = _LayerSizeMix(0.55, 58.0, 0.75)
 APPLICATION: Final = _LayerSizeMix(0.40, 8.0, 1.55)
 
 
 class _LayerGroup(msgspec.Struct, frozen=True):
-    """Layers that are built together, as sizes; each build has digests of its own."""
+    """Sizes of layers that are built together; each build gives them new digests."""
 
     sizes: tuple[int, ...]
 
     def build(self, rng: Random, below: tuple[Layer, ...] = ()) -> tuple[Layer, ...]:
-        """Make new layers above those that are kept."""
+        """Return the layers *below*, which are kept, and new layers above them."""
         sizes = self.sizes[len(below) :]
         return below + tuple(_layer(max(1, round(size * rng.uniform(1 - DRIFT, 1 + DRIFT))), rng) for size in sizes)
 
 
 class _BuildHistory:
-    """What a family or a runtime was at any time: built once, used by everything above."""
+    """All builds of a base or runtime; each is made once and shared by the images above it."""
 
     def __init__(self, part: _LayerGroup, below: "_BuildHistory | None" = None) -> None:
         self._part = part
@@ -90,7 +90,7 @@ class _BuildHistory:
         self._built: dict[tuple[int, int], tuple[Layer, ...]] = {}
 
     def at(self, epoch: int, build: int, rng: Random) -> tuple[Layer, ...]:
-        """Return all layers up to here, of one epoch of the base and one build since."""
+        """Return the layers of the base and of this build, for one epoch of the base and one build within it."""
         if self._below is None:
             build = 0
         if (epoch, build) not in self._built:
@@ -100,7 +100,7 @@ class _BuildHistory:
 
 
 def generate(images: int, rng: Random) -> tuple[Image, ...]:
-    """Make a catalog of so many images: the repositories one after the other, versions in their order."""
+    """Return a catalog of that many images: one repository after the other, each with its versions in order."""
     lengths = _lengths(images, rng)
     bases = [
         _BuildHistory(_LayerGroup((round(size * MB), *(_small(rng) for _ in range(rng.randrange(3))))))
@@ -122,8 +122,8 @@ def generate(images: int, rng: Random) -> tuple[Image, ...]:
 
 
 def _lengths(images: int, rng: Random) -> list[int]:
-    """Draw how many versions each repository has."""
-    # In a small catalog no repository is most of it.
+    """Return the drawn number of versions of each repository."""
+    # No repository may be more than an eighth of a small catalog.
     most = max(2, images // 8)
     lengths: list[int] = []
     left = images
@@ -161,7 +161,7 @@ def _application(rng: Random) -> _LayerGroup:
 
 
 def _small(rng: Random) -> int:
-    """Draw the size of a layer that holds a file or two: 100 bytes to 1 MB, each power of ten as often as the next."""
+    """Return the drawn size of a small layer: 100 bytes to 1 MB, log-uniform."""
     return round(10 ** rng.uniform(2, 6))
 
 

@@ -1,6 +1,6 @@
-"""A scenario, ready to run: every name resolved, every time in seconds, every pod with its arrival."""
+"""A scenario ready to run: names are resolved, times are in seconds, and each pod has its arrival time."""
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -11,28 +11,31 @@ from lamina.simulator.cluster import Delays, UsageSpec, VirtualNodeSpec
 from lamina.simulator.cluster.pod_lifecycle import RUNS_FOREVER, PodLifecycle
 from lamina.simulator.controllers.controller_spec import ControllerSpec
 
+CONTROLLER: Final = "ReplicaSet"
+"""Kind of the owner of pods that a scenario lists or draws without a controller."""
+
 ScenarioEventKind = Literal[
     "remove", "drop", "cordon", "uncordon", "drain", "fail", "recover", "join", "scale", "update"
 ]
 
 
 class PodArrival(msgspec.Struct, frozen=True):
-    """A pod that comes at a time."""
+    """A pod and its arrival time in seconds."""
 
     at: float
     pod: Pod
-    """Its ``scheduler_name`` is empty when any profile will do."""
+    """An empty ``scheduler_name`` means the first profile."""
     life: PodLifecycle = RUNS_FOREVER
 
     @property
     def duration(self) -> float | None:
-        """How long it runs; None: until it is removed or the run ends."""
+        """How long the pod runs, in seconds; None: until it is removed or the run ends."""
         return self.life.seconds
 
 
 class ScenarioEvent(msgspec.Struct, frozen=True):
     """
-    Something that is done to the cluster from outside.
+    A change to the cluster from outside.
 
     *remove* a pod; *drop*, *cordon*, *uncordon*, *drain*, *fail* or *recover* a node, or let *node* *join*; *scale* a
     controller to *count*, or *update* its pods to *image*.
@@ -47,34 +50,34 @@ class ScenarioEvent(msgspec.Struct, frozen=True):
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run is made from, apart from the scheduler."""
+    """Everything that a simulated run needs except the scheduler."""
 
     name: str
     about: str = ""
     images: tuple[Image, ...] = ()
     layer_names: dict[Digest, str] = {}
-    """What the scenario calls its layers, for whoever shows them to people."""
+    """Names of layers in the scenario file, for display."""
     nodes: tuple[VirtualNodeSpec, ...] = ()
     arrivals: tuple[PodArrival, ...] = ()
-    """In the order they come."""
-    happenings: tuple[ScenarioEvent, ...] = ()
-    """In the order they come."""
+    """In order of arrival."""
+    events: tuple[ScenarioEvent, ...] = ()
+    """In order of time."""
     controllers: tuple[ControllerSpec, ...] = ()
-    """In the order they are created."""
+    """In order of creation."""
     registry: float = 0.0
-    """Bytes per second that all nodes together can download; 0: not limited."""
+    """Bytes per second that all nodes together can download; 0: unlimited."""
     uplinks: dict[str, float] = {}
-    """Bytes per second of links that nodes share on their way to the registry."""
+    """Bytes per second of the links to the registry that nodes share, by name."""
     delays: Delays = Delays()
     usage: UsageSpec | None = None
-    """How the use of nodes is measured and told to the scheduler; None: it is not."""
+    """How node usage is measured and reported to the scheduler; None: it is not measured."""
     profile: str = ""
-    """The profile it asks for; traces and summaries of a run are labelled with it."""
+    """The scheduler profile it names; traces and summaries of a run carry this label."""
     until: float | None = None
-    """When the run ends at the latest."""
+    """Time in seconds at which the run ends at the latest."""
     notes: tuple[str, ...] = ()
-    """What was left out or taken differently than imported files say, for whoever shows the scenario to people."""
+    """What imports left out or changed, in sentences for the user."""
 
     def under(self, profile: str) -> "Scenario":
-        """Return the same scenario for a run under another profile."""
+        """Return a copy of the scenario with another profile."""
         return msgspec.structs.replace(self, profile=profile)

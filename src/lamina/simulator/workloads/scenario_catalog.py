@@ -1,13 +1,16 @@
 """
-The layers and images of a scenario, from all its files together.
+The layers, images and catalogs of a scenario, from all of its files together.
 
-A layer or image may be listed in several files as long as they agree. Digests of what is listed are made from names, so
-that the same scenario gives the same trace everywhere; what comes from catalogs has its own. Nodes are linux/amd64,
-and only images for that can be used.
+Several files may list the same layer or image if they agree. Digests of listed images derive from their names, so the
+same scenario gives the same trace on every machine; images from catalogs keep their own digests. Nodes are
+linux/amd64, and only images for that platform can be used.
 """
 
 from collections.abc import Iterable
 from random import Random
+from typing import Annotated, Final
+
+import msgspec
 
 from lamina.layers.catalog import LINUX, folded, pinned
 from lamina.model.conversion import suggest
@@ -16,30 +19,42 @@ from lamina.model.errors import Mistake
 from lamina.model.image import Image, Layer
 from lamina.model.plain import shown
 from lamina.model.reference import ReferenceFormatError, parse_reference
-from lamina.simulator.workloads import units
-from lamina.simulator.workloads.field_types import Size
-from lamina.simulator.workloads.generated_catalog import generate
-from lamina.simulator.workloads.image_suggestions import suggest_image
+from lamina.simulator.workloads.field_types import EntryStruct, Size
+from lamina.simulator.workloads.generated_catalog import MOST_IMAGES, generate
 from lamina.simulator.workloads.scenario_files import ScenarioDocument, ScenarioEntry
-from lamina.simulator.workloads.workload_schema import CatalogEntry
 from lamina.wire.image_merge import ImageMerger, written
+
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class GenerateEntry(EntryStruct, frozen=True, kw_only=True):
+    """A generated catalog. It has its own seed, so runs with different seeds use the same images."""
+
+    images: Annotated[int, msgspec.Meta(ge=1, le=MOST_IMAGES)]
+    seed: Seed = 0
+
+
+class CatalogEntry(EntryStruct, frozen=True, kw_only=True):
+    """A catalog that is not read from a file."""
+
+    generate: GenerateEntry
 
 
 class ScenarioCatalog:
-    """What can be pulled, by name."""
+    """The images that nodes can pull, by name."""
 
     def __init__(self, parts: Iterable[ScenarioDocument]) -> None:
-        """Take in what all *parts* list; `mistakes` says what does not fit together."""
+        """Read the layers, images and catalogs of *parts*; `mistakes` lists contradictions."""
         self.mistakes: list[Mistake] = []
         self.images: dict[str, Image] = {}
-        """By the full spelling of the name; one image may have several."""
+        """By full name; one image may have several names."""
         self._by_digest: dict[Digest, Image] = {}
         self._elsewhere: dict[str, Image] = {}
-        """Images for other platforms only, by the full spelling."""
+        """Images that exist only for other platforms, by full name."""
         self._layers: dict[str, tuple[Layer, ScenarioEntry]] = {}
         self._from: dict[str, ScenarioEntry] = {}
         parts = tuple(parts)
-        # Also what has mistakes of its own counts as listed: one mistake is told once.
+        # Names include entries with mistakes: using such a name is not a second mistake.
         self._layer_names = dict.fromkeys(str(name) for part in parts for name in part.places("layers"))
         self._image_names = dict.fromkeys(str(name) for part in parts for name in part.places("images"))
         self._known = {folded(name) for name in self._image_names}
@@ -50,7 +65,7 @@ class ScenarioCatalog:
                 self._layer(entry, entry.name, entry.value)
         images = [entry for part in parts for entry in part.entries("images", tuple[str, ...] | dict[str, Size])]
         self.complete = self._catalogs_read and len(images) == sum(len(part.places("images")) for part in parts)
-        """Whether all that the files say about images could be read, so that what is not there is really missing."""
+        """Whether all images could be read; only then is an unknown name a mistake."""
         for entry in images:
             for name in entry.value if isinstance(entry.value, dict) else ():
                 self._layer(entry, name, entry.value[name], name)
@@ -59,16 +74,16 @@ class ScenarioCatalog:
 
     @property
     def layer_names(self) -> dict[Digest, str]:
-        """What the scenario calls each layer."""
+        """Name of each layer in the scenario."""
         return {layer.digest: name for name, (layer, _) in self._layers.items()}
 
     @property
     def all_images(self) -> tuple[Image, ...]:
-        """Every image once."""
+        """All images, each once."""
         return tuple({id(image): image for image in self.images.values()}.values())
 
     def find(self, entry: ScenarioEntry, name: str, *steps: str | int) -> Image | None:
-        """Return the image that *entry* names *steps* inside it; None, and a mistake, when there is none."""
+        """Return the image called *name*; if there is none, note a mistake *steps* inside *entry* and return None."""
         full = folded(name)
         image = self.images.get(full) or self._by_digest.get(pinned(name) or Digest(""))
         if image is not None or full in self._known:
@@ -85,13 +100,15 @@ class ScenarioCatalog:
         return None
 
     def _catalogs(self, parts: tuple[ScenarioDocument, ...]) -> None:
-        """Take in catalogs; when there are several, they have to agree."""
+        """Read the catalogs; several catalogs must agree with each other."""
         found = [(entry, images) for part in parts for entry, images in _catalogs_of(part)]
         joined = ImageMerger()
         for entry, images in found:
-            told = [problem for image in images for problem in joined.add(image, entry.where)] if len(found) > 1 else []
-            # Catalogs that contradict each other do so in thousands of lines; the first says enough.
-            self.mistakes += (entry.mistake(problem) for problem in told[:1])
+            problems = (
+                [problem for image in images for problem in joined.add(image, entry.where)] if len(found) > 1 else []
+            )
+            # Two contradicting catalogs differ in thousands of images; one message is enough.
+            self.mistakes += (entry.mistake(problem) for problem in problems[:1])
         for image in found[0][1] if len(found) == 1 else joined.images():
             for name in map(folded, image.names):
                 if image.platform == LINUX:
@@ -99,8 +116,7 @@ class ScenarioCatalog:
                 else:
                     self._elsewhere[name] = image
 
-    def _layer(self, entry: ScenarioEntry, name: str, written: str | float, *steps: str | int) -> None:
-        size = units.size(written)
+    def _layer(self, entry: ScenarioEntry, name: str, size: int, *steps: str | int) -> None:
         self._layer_names.setdefault(name)
         known, before = self._layers.setdefault(name, (Layer(digest_of(f"layer {name}".encode()), size), entry))
         if known.size != size:
@@ -148,9 +164,29 @@ def _catalogs_of(part: ScenarioDocument) -> Iterable[tuple[ScenarioEntry, tuple[
 
 
 def _digest(name: str) -> Digest:
-    """Name the manifest: by the digest that the reference is pinned to, or else by the reference."""
+    """Return the digest of a listed image: the one its reference is pinned to, or else one derived from its name."""
     try:
         pinned = parse_reference(name).digest
     except ReferenceFormatError:
         pinned = None
     return pinned or digest_of(f"image {name}".encode())
+
+
+MOST_NAMES: Final = 500
+"""Above this number, only names of the nearest repository are compared: comparing all of them would take seconds."""
+
+
+def suggest_image(name: str, names: Iterable[str]) -> str:
+    """Return a hint that names the nearest of *names*."""
+    names = list(names)
+    if len(names) <= MOST_NAMES:
+        return suggest(name, names)
+    versions: dict[str, list[str]] = {}
+    for one in names:
+        versions.setdefault(_home(one), []).append(one)
+    return suggest(name, versions.get(_home(name)) or versions)
+
+
+def _home(name: str) -> str:
+    """Return the repository: the name without tag and digest."""
+    return folded(name).partition("@")[0].rpartition(":")[0]

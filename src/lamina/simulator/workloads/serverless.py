@@ -1,16 +1,16 @@
 """
-Scale from zero by demand: which pods a stream of requests needs, and for how long.
+Serverless autoscaling from zero: derives pods and their durations from a stream of requests.
 
-    request --> a pod of its function has a free place --> that pod works longer
-            --> none has                               --> a new pod
+    request --> a pod of its function has a free slot --> that pod works longer
+            --> no pod has one                        --> a new pod
 
-    a pod is kept while it has work and for *idle* seconds afterwards; a request takes the pod that was given work last,
-    so that the others get the chance to go
+    a pod is kept while it has work and for *idle* seconds afterwards; a request goes to the pod that was used last,
+    so that the others become idle and end
 
-Worked out from the requests alone, before the run: as if a pod worked from the moment it is needed. How long it really
-takes until a pod runs depends on the policy; if that decided about later pods, policies would be compared on different
-work. So a pod lives as long under every policy, counted from its start, and slow starts show in its waiting time, not in
-more pods. After an update of a function its old pods get no more requests.
+The pods are calculated from the requests alone, before the run, as if each pod started at once. The real start depends
+on the scheduler. If it influenced later pods, schedulers would be compared on different work. So a pod has the same
+duration under every scheduler, counted from its start; slow starts appear as waiting time, not as more pods. After an
+update of a function, its old pods get no more requests.
 """
 
 from collections.abc import Hashable
@@ -18,45 +18,45 @@ from heapq import heappop, heappush
 
 
 class NeededPod:
-    """A pod and its work."""
+    """A pod that requests need, and when its work ends."""
 
     __slots__ = ("_ends", "at", "last")
 
     def __init__(self, at: float) -> None:
-        """Be needed from *at* on."""
+        """Start at *at* without work."""
         self.at = at
         self.last = at
-        """When its last work ends, as far as is known."""
+        """When the last of its requests so far ends."""
         self._ends: list[float] = []
 
     def has_room(self, at: float, concurrency: int) -> bool:
-        """Whether it can take one more request then."""
+        """Return whether it can serve one more request at that time."""
         while self._ends and self._ends[0] <= at:
             heappop(self._ends)
         return len(self._ends) < concurrency
 
     def work(self, at: float, seconds: float) -> None:
-        """Take a request."""
+        """Serve a request."""
         heappush(self._ends, at + seconds)
         self.last = max(self.last, at + seconds)
 
 
 class ServerlessAutoscaler:
-    """The pods that are kept, function by function."""
+    """Assigns requests to pods, function by function."""
 
     def __init__(self, idle: float, concurrency: int) -> None:
-        """Start with none."""
+        """Start without pods; a pod is kept for *idle* seconds and serves *concurrency* requests at once."""
         self._idle = idle
         self._concurrency = concurrency
         self._kept: dict[Hashable, list[NeededPod]] = {}
 
     def serve(self, function: Hashable, at: float, seconds: float, *, may_grow: bool = True) -> NeededPod | None:
         """
-        Give a request to a pod; requests come in the order of their times.
+        Assign a request to a pod; call it in order of time.
 
-        Returns the pod when it is a new one, None otherwise. What finds no room where nothing *may_grow* is lost.
+        Returns the pod if it is new, None otherwise. Without *may_grow*, a request that finds no free slot is lost.
         """
-        # Whoever was given work last is at the end.
+        # The pod that was used last is at the end.
         kept = [pod for pod in self._kept.get(function, ()) if at < pod.last + self._idle]
         self._kept[function] = kept
         for index in range(len(kept) - 1, -1, -1):
@@ -73,9 +73,9 @@ class ServerlessAutoscaler:
         return pod
 
     def seconds(self, pod: NeededPod) -> float:
-        """Return how long a pod is kept, once all requests are served."""
+        """Return how long a pod is kept, in seconds; call it after the last request."""
         return pod.last + self._idle - pod.at
 
     def retire(self, function: Hashable) -> None:
-        """Give no more requests to the pods a function has."""
+        """Assign no more requests to the present pods of a function."""
         self._kept.pop(function, None)

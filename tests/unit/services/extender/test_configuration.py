@@ -194,12 +194,12 @@ def test_short_forms(tmp_path, text, expected):
         ),
         pytest.param(
             "usage: {}\n",
-            ["extender.yaml:3: usage; name one source: `prometheus` with its `url`, or `metricsServer: true`"],
+            ["extender.yaml:3: usage: name one source: `prometheus` with its `url`, or `metricsServer: true`"],
             id="no source of usage",
         ),
         pytest.param(
             "usage:\n  prometheus: {url: 'http://p:9090'}\n  metricsServer: true\n",
-            ["extender.yaml:3: usage; name one source: `prometheus` with its `url`, or `metricsServer: true`"],
+            ["extender.yaml:3: usage: name one source: `prometheus` with its `url`, or `metricsServer: true`"],
             id="two sources of usage",
         ),
         pytest.param(

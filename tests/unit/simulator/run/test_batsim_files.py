@@ -13,7 +13,7 @@ from lamina.simulator.run.batsim_files import intervals, jobs_csv, schedule_csv
 from lamina.simulator.run.result import NodeOutcome, PodOutcome
 from lamina.simulator.workloads import PodArrival, Scenario
 from lamina.simulator.workloads.imports import ImportContext, ImportEntry, read
-from lamina.simulator.workloads.imports.batsim_job import BatsimJob
+from lamina.simulator.workloads.imports.batsim import BatsimJob
 from lamina.testing import a_pod, an_image
 
 HEADER = (

@@ -173,7 +173,7 @@ def test_a_decision_knows_what_had_happened_when_it_began():
     """A node with all the layers joins at 2: too late for the first pod's attempt (1 to 5), in time for the second's."""
     better = ScenarioEvent(2.0, "join", "n2", node=a_node_spec("n2", 16, holds=["web"]))
     pods = [arriving(1.0, "a"), arriving(1.5, "b")]
-    result, _ = run(a_scenario([a_node_spec("n1", 16)], pods, happenings=(better,)), modelled(4.0))
+    result, _ = run(a_scenario([a_node_spec("n1", 16)], pods, events=(better,)), modelled(4.0))
 
     assert [("n1", 5.0), ("n2", 9.0)] == [(pod.node, pod.bound) for pod in result.pods]
 

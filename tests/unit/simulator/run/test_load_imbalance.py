@@ -224,7 +224,7 @@ def test_controllers_count_as_arrivals(arrivals, controllers, changes, until, ex
         name="s",
         arrivals=tuple(PodArrival(at, a_pod(f"p{at}")) for at in arrivals),
         controllers=tuple(map(a_controller, controllers)),
-        happenings=tuple(ScenarioEvent(at, "scale", "c2.0", 3) for at in changes),
+        events=tuple(ScenarioEvent(at, "scale", "c2.0", 3) for at in changes),
         until=until,
     )
 

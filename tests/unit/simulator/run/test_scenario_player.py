@@ -35,7 +35,7 @@ def running(result: SimulationResult) -> list[tuple[str, str]]:
 
 def test_a_node_that_joins_takes_pods_that_waited():
     late = ScenarioEvent(5.0, "join", "n2", node=a_node_spec("n2", 8, holds=["web"]))
-    result, trace = run(a_scenario([a_node_spec("n1", 1)], [arriving(0.0, "p")], happenings=(late,)))
+    result, trace = run(a_scenario([a_node_spec("n1", 1)], [arriving(0.0, "p")], events=(late,)))
 
     assert {"p": "n2"} == placed(result)
     assert [(0.0, "node-joined", "n1"), (5.0, "node-joined", "n2")] == log(trace, trace_records.NodeJoined)
@@ -44,8 +44,8 @@ def test_a_node_that_joins_takes_pods_that_waited():
 
 def test_a_node_that_is_open_again_takes_pods():
     nodes = [a_node_spec("n1", holds=["web"])]
-    happenings = (ScenarioEvent(1.0, "cordon", "n1"), ScenarioEvent(9.0, "uncordon", "n1"))
-    result, _ = run(a_scenario(nodes, [arriving(2.0, "p")], happenings=happenings))
+    events = (ScenarioEvent(1.0, "cordon", "n1"), ScenarioEvent(9.0, "uncordon", "n1"))
+    result, _ = run(a_scenario(nodes, [arriving(2.0, "p")], events=events))
 
     assert ("n1", 9.0) == (result.pods[0].node, result.pods[0].bound)
 
@@ -53,7 +53,7 @@ def test_a_node_that_is_open_again_takes_pods():
 def test_a_drained_node_is_empty_and_closed():
     nodes = [a_node_spec("n1", 8, holds=["web"])]
     scenario = a_scenario(
-        nodes, [arriving(0.0, "p"), arriving(20.0, "q")], happenings=(ScenarioEvent(10.0, "drain", "n1"),)
+        nodes, [arriving(0.0, "p"), arriving(20.0, "q")], events=(ScenarioEvent(10.0, "drain", "n1"),)
     )
     result, _ = run(scenario)
 
@@ -62,8 +62,8 @@ def test_a_drained_node_is_empty_and_closed():
 
 
 def test_a_node_that_fails_is_written_down_and_so_is_its_recovery():
-    happenings = (ScenarioEvent(10.0, "fail", "n1"), ScenarioEvent(20.0, "recover", "n1"))
-    _, trace = run(a_scenario([a_node_spec("n1", 8, holds=["web"])], [arriving(0.0, "p")], happenings=happenings))
+    events = (ScenarioEvent(10.0, "fail", "n1"), ScenarioEvent(20.0, "recover", "n1"))
+    _, trace = run(a_scenario([a_node_spec("n1", 8, holds=["web"])], [arriving(0.0, "p")], events=events))
 
     assert [(10.0, "node-failed", "n1"), (20.0, "node-recovered", "n1")] == log(
         trace, trace_records.NodeFailed, trace_records.NodeRecovered
@@ -79,7 +79,7 @@ def test_arrivals_need_not_be_in_order():
 
 def test_at_one_instant_pods_arrive_before_things_happen_to_the_cluster():
     """The pod comes in time to be removed."""
-    scenario = a_scenario([a_node_spec("n1")], [arriving(5.0, "p")], happenings=(ScenarioEvent(5.0, "remove", "p"),))
+    scenario = a_scenario([a_node_spec("n1")], [arriving(5.0, "p")], events=(ScenarioEvent(5.0, "remove", "p"),))
 
     assert ["removed"] == [pod.phase for pod in run(scenario)[0].pods]
 
@@ -99,7 +99,7 @@ def test_a_controller_can_be_scaled():
         [a_node_spec("n1", 8, holds=["web"])],
         [],
         controllers=(a_controller(replicas=1),),
-        happenings=(ScenarioEvent(10.0, "scale", "web", count=3), ScenarioEvent(20.0, "scale", "web", count=0)),
+        events=(ScenarioEvent(10.0, "scale", "web", count=3), ScenarioEvent(20.0, "scale", "web", count=0)),
     )
     result, trace = run(scenario)
 
@@ -113,7 +113,7 @@ def test_a_controller_can_be_given_another_image():
         [a_node_spec("n1", 8, holds=["web", "api"])],
         [],
         controllers=(a_controller(replicas=2),),
-        happenings=(ScenarioEvent(10.0, "update", "web", image=IMAGES["api"].names[0]),),
+        events=(ScenarioEvent(10.0, "update", "web", image=IMAGES["api"].names[0]),),
     )
     result, trace = run(scenario)
     arrived = [(one.at >= 10.0, one.images) for one in trace if isinstance(one, trace_records.PodArrived)]
@@ -132,7 +132,7 @@ def test_a_job_runs_to_its_end():
 
 @pytest.mark.parametrize("kind", ["scale", "update"])
 def test_who_is_not_there_cannot_be_changed(kind):
-    scenario = a_scenario([a_node_spec("n1")], [], happenings=(ScenarioEvent(1.0, kind, "nobody"),))
+    scenario = a_scenario([a_node_spec("n1")], [], events=(ScenarioEvent(1.0, kind, "nobody"),))
 
     with pytest.raises(WiringError):
         run(scenario)

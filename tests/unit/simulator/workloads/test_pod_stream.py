@@ -10,8 +10,15 @@ import pytest
 
 from lamina.model.resources import amounts
 from lamina.simulator.workloads import PodArrival
-from lamina.simulator.workloads.pod_stream import Application, DrawnWorkload, PodStream, WorkloadPlan
-from lamina.simulator.workloads.workload_plan import Diurnal, Rollouts, Serverless
+from lamina.simulator.workloads.pod_stream import (
+    Application,
+    Diurnal,
+    DrawnWorkload,
+    PodStream,
+    Rollouts,
+    Serverless,
+    WorkloadPlan,
+)
 
 SMALL, LARGE = amounts({"cpu": "500m", "memory": "1Gi"}), amounts({"cpu": 2, "memory": "4Gi"})
 
@@ -246,12 +253,12 @@ def test_each_rollout_goes_to_the_next_version_until_there_is_none():
     """Four Deployments, four next versions each."""
     drawn = rolled(count=100)
     images: dict[str, list[str]] = {}
-    for happening in drawn.happenings:
+    for happening in drawn.events:
         assert "update" == happening.kind
         images.setdefault(happening.name, []).append(happening.image.rpartition(":")[2])
 
     assert [["2", "3", "4", "5"]] * 4 == list(images.values())
-    assert sorted(one.at for one in drawn.happenings) == [one.at for one in drawn.happenings]
+    assert sorted(one.at for one in drawn.events) == [one.at for one in drawn.events]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +270,7 @@ def test_each_rollout_goes_to_the_next_version_until_there_is_none():
     ],
 )
 def test_how_many_rollouts_there_are(changes, count):
-    assert count == len(rolled(**changes).happenings)
+    assert count == len(rolled(**changes).events)
 
 
 def test_without_as_many_applications_there_are_fewer_deployments():

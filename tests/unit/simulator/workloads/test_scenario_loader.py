@@ -49,7 +49,7 @@ def test_a_scenario_that_says_little_gets_the_usual(load):
     assert ((), 0.0, {}) == (scenario.controllers, scenario.registry, scenario.uplinks)
     assert ("n1", 125.0 * MB, (), {}, ()) == (node.name, node.bandwidth, node.holds, node.labels, node.taints)
     assert amounts({"cpu": 4, "memory": "16Gi", "pods": 110}) == node.allocatable
-    assert ((), ()) == (scenario.arrivals, scenario.happenings)
+    assert ((), ()) == (scenario.arrivals, scenario.events)
 
 
 def test_defaults_hold_where_nothing_else_is_said(load):
@@ -201,7 +201,7 @@ events:
         ScenarioEvent(30.0, "remove", "p2"),
         ScenarioEvent(60.0, "cordon", "n1"),
         ScenarioEvent(120.0, "drop", "n1"),
-    ) == scenario.happenings
+    ) == scenario.events
 
 
 def test_files_are_joined_and_the_including_one_has_the_last_word(load):
@@ -245,7 +245,7 @@ def test_an_arrival_without_a_duration_runs_until_the_end(load):
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        pytest.param("", None, id="nobody measures"),
+        pytest.param("", None, id="not measured"),
         pytest.param("usage: {}\n", UsageSpec(every=60.0, window=900.0), id="the usual"),
         pytest.param("usage: {every: 30s, window: 5m}\n", UsageSpec(every=30.0, window=300.0), id="both"),
         pytest.param("usage: {every: 10m}\n", UsageSpec(every=600.0, window=900.0), id="one of them"),

@@ -1,14 +1,13 @@
 """
-Workloads that others wrote down: Batsim's files, published traces, manifests of real clusters.
+Readers for files of other tools: Batsim workloads, published traces, manifests of real clusters.
 
     read(entry, folder, context) -> Imported
 
-*entry* is an `ImportEntry` as a scenario file says it, *folder* what its file names are relative to. Raises InputError
-with file, line and reason. Never imports the scenario's own loader, which calls it.
+*entry* is an `ImportEntry` of a scenario file, and its file names are relative to *folder*. Raises InputError with
+file, line and reason. Does not import the scenario loader, which calls it.
 """
 
 from lamina.simulator.workloads.imports.dispatch import read
-from lamina.simulator.workloads.imports.import_context import ImportContext, Imported
-from lamina.simulator.workloads.imports.import_schema import ImportEntry
+from lamina.simulator.workloads.imports.import_schema import ImportContext, Imported, ImportEntry
 
 __all__ = ["ImportContext", "ImportEntry", "Imported", "read"]

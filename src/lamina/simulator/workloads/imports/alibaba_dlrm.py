@@ -2,12 +2,12 @@
 Alibaba's trace of disaggregated recommendation models (cluster-trace-gpu-v2025): instances become pods.
 
     app_name             the application: its pods have one owner and run one image
-    creation_time        when the pod arrives; empty: it existed before the trace and is there from the start
-    deletion_time        when it ends, counted from scheduled_time where there is one; empty: it outlives the trace
+    creation_time        when the pod arrives; empty: it existed before the trace and arrives at the start
+    deletion_time        when it ends, counted from scheduled_time if set; empty: it runs beyond the trace
     …_request            cpu in cores, memory and disk in GiB, gpu as nvidia.com/gpu, rdma as `RDMA`, in hundredths
-    max_instance_per_node  1: pods of the application keep apart; more than 1 cannot be said to Kubernetes and is noted
+    max_instance_per_node  1: anti-affinity between pods of the application; more than 1 is noted and ignored
 
-The trace has no nodes: the scenario or the entry's `nodes` brings them, with the resources that pods ask for.
+The trace has no nodes: the scenario or the entry's `nodes` must define them, with the resources that pods request.
 """
 
 from collections.abc import Iterable
@@ -22,11 +22,9 @@ from lamina.model.selectors import LabelSelector
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from lamina.simulator.cluster.virtual_node import HOSTNAME
 from lamina.simulator.workloads.imports import import_files, pod_drafts
-from lamina.simulator.workloads.imports.image_chooser import ImageChooser
-from lamina.simulator.workloads.imports.import_context import ImportContext, Imported
 from lamina.simulator.workloads.imports.import_files import TableRow
-from lamina.simulator.workloads.imports.import_schema import ImportEntry
-from lamina.simulator.workloads.imports.pod_drafts import PodDraft
+from lamina.simulator.workloads.imports.import_schema import ImportContext, Imported, ImportEntry
+from lamina.simulator.workloads.imports.pod_drafts import ImageChooser, PodDraft
 from lamina.simulator.workloads.scenario import PodArrival
 
 GPU: Final = "nvidia.com/gpu"
@@ -43,7 +41,7 @@ KNOWN: Final = ("cpu_limit", "gpu_limit", "rdma_limit", "memory_limit", "disk_li
 
 
 def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
-    """Read the table an entry names."""
+    """Read the table that an entry names."""
     assert entry.alibaba_dlrm is not None, "the entry is of this kind"
     path = import_files.located(context, folder, entry.alibaba_dlrm, "alibabaDlrm")
     reader = _Instances(entry, str(path))
@@ -57,7 +55,7 @@ def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
 
 
 class _Instances:
-    """Turns rows into drafts of pods."""
+    """Converts rows to drafts of pods."""
 
     def __init__(self, entry: ImportEntry, source: str) -> None:
         self._window = pod_drafts.TraceWindow(entry)
@@ -69,7 +67,7 @@ class _Instances:
         self._crowded: set[str] = set()
 
     def take(self, row: TableRow) -> PodDraft | None:
-        """Read one instance; None when it is outside the window."""
+        """Return the draft of one instance; None if it is outside the window."""
         name, application = row.text("instance_sn"), row.text("app_name")
         if (first := self._seen.setdefault(name, row.line)) != row.line:
             raise row.wrong("instance_sn", f"there is a second {name!r}, the first is on line {first}")
@@ -96,12 +94,12 @@ class _Instances:
         )
 
     def _note_neighbours(self, row: TableRow, application: str) -> None:
-        # -1 stands for any number.
+        # -1 means any number.
         if row.optional("max_instance_per_node") not in ("", "-1"):
             (self._alone if row.count("max_instance_per_node") == 1 else self._crowded).add(application)
 
     def apart(self, arrivals: Iterable[PodArrival]) -> Iterable[PodArrival]:
-        """Let pods of applications that have one instance per node keep away from each other."""
+        """Add anti-affinity to pods of applications that allow one instance per node."""
         owners = {f"{self._prefix}{pod_drafts.plain_name(one)}" for one in self._alone}
         for arrival in arrivals:
             name = arrival.pod.labels[APPLICATION]
@@ -112,7 +110,7 @@ class _Instances:
             yield PodArrival(arrival.at, msgspec.structs.replace(arrival.pod, repels=(term,)), arrival.life)
 
     def notes(self, source: str) -> Iterable[str]:
-        """Say what was not taken as it stands."""
+        """Yield sentences about rows that were changed or ignored."""
         if self._crowded:
             yield f"{source}: {len(self._crowded)} applications allow several, but not any number of, pods on a node; ignored"
 

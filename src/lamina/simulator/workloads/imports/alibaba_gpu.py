@@ -1,13 +1,13 @@
 """
-Alibaba's GPU trace of 2023 (cluster-trace-gpu-v2023): its pods and, where the second table is named, its nodes.
+Alibaba's GPU trace of 2023 (cluster-trace-gpu-v2023): its pods and, if the entry names the second table, its nodes.
 
-    creation_time, deletion_time   when a pod arrives and how long it runs, from scheduled_time where there is one
+    creation_time, deletion_time   when a pod arrives and how long it runs, from scheduled_time if set
     num_gpu, gpu_milli             thousandths of GPUs together, as the resource `GPU_MILLI`
-    gpu_spec                       models it may run on, "A|B": a required node affinity on the label `MODEL`
-    pod_phase                      Failed pods fail, Pending ones were never placed and run as long as they waited
+    gpu_spec                       models that it can run on, "A|B": a required node affinity on the label `MODEL`
+    pod_phase                      Failed pods fail; Pending pods were never placed and run as long as they waited
 
-A share of a GPU may be put together from several GPUs here: the scheduler sees one sum for each node. The trace names no
-applications; pods with the same requests count as one, which is what templates look like in a trace.
+The scheduler sees one sum of GPU shares per node, so a pod's share may be spread over several GPUs. The trace names no
+applications; all pods with the same requests form one, as if they came from one template.
 """
 
 from collections.abc import Iterable
@@ -23,11 +23,9 @@ from lamina.model.selectors import IN, NodeSelector, NodeSelectorTerm, Requireme
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from lamina.simulator.workloads.imports import import_files, pod_drafts
-from lamina.simulator.workloads.imports.image_chooser import ImageChooser
-from lamina.simulator.workloads.imports.import_context import ImportContext, Imported
 from lamina.simulator.workloads.imports.import_files import TableRow
-from lamina.simulator.workloads.imports.import_schema import ImportEntry
-from lamina.simulator.workloads.imports.pod_drafts import USUAL_PODS, PodDraft
+from lamina.simulator.workloads.imports.import_schema import ImportContext, Imported, ImportEntry
+from lamina.simulator.workloads.imports.pod_drafts import USUAL_PODS, ImageChooser, PodDraft
 from lamina.simulator.workloads.scenario import PodArrival
 
 GPU_MILLI: Final = "alibabacloud.com/gpu-milli"
@@ -43,7 +41,7 @@ NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 
 
 def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
-    """Read the tables an entry names."""
+    """Read the tables that an entry names."""
     files = entry.alibaba_gpu
     assert files is not None, "the entry is of this kind"
     nodes = pod_drafts.equal_nodes(entry, context)
@@ -86,7 +84,7 @@ def _nodes(path: Path, context: ImportContext) -> list[VirtualNodeSpec]:
 
 
 class _Pods:
-    """Turns rows into drafts of pods."""
+    """Converts rows to drafts of pods."""
 
     def __init__(self, entry: ImportEntry, source: str) -> None:
         self._window = pod_drafts.TraceWindow(entry)
@@ -99,7 +97,7 @@ class _Pods:
         self._pending = 0
 
     def take(self, row: TableRow) -> PodDraft | None:
-        """Read one pod; None when it is outside the window."""
+        """Return the draft of one pod; None if it is outside the window."""
         name = row.text("name")
         if (first := self._seen.setdefault(name, row.line)) != row.line:
             raise row.wrong("name", f"there is a second {name!r}, the first is on line {first}")
@@ -131,7 +129,7 @@ class _Pods:
         )
 
     def bound_to_models(self, arrivals: Iterable[PodArrival]) -> Iterable[PodArrival]:
-        """Let pods that name models of GPUs ask for nodes that have one of them."""
+        """Add the node affinity of pods that name GPU models."""
         for arrival in arrivals:
             required = self._models.get(arrival.pod.name)
             if required is None:
@@ -141,7 +139,7 @@ class _Pods:
                 yield PodArrival(arrival.at, pod, arrival.life)
 
     def notes(self) -> Iterable[str]:
-        """Say what was not taken as it stands."""
+        """Yield sentences about rows that were changed or ignored."""
         if self._pending:
             yield f"{self._source}: {plural(self._pending, 'pod was', 'pods were')} never placed in the trace; they run as long as they waited"
 

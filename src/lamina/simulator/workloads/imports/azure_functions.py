@@ -1,14 +1,14 @@
 """
-The Azure Functions trace of 2019: calls per minute of each function become pods.
+The Azure Functions trace of 2019: calls of functions, counted per minute, become pods.
 
     invocations   HashOwner, HashApp, HashFunction and a column for each minute (``1`` or ``minute_1`` …)
-    durations     milliseconds at seven percentiles; a call draws from them, straight lines in between
-    memory        megabytes of an application; a worker asks for the 99th percentile
+    durations     milliseconds at seven percentiles; a call draws from them, interpolated linearly
+    memory        megabytes of an application; a worker requests the 99th percentile
 
-Within its minute a call comes at a moment drawn from the seed; each function has luck of its own, so that taking more
-functions leaves the others as they were. Without `keepAlive` every call is a pod that runs as long as the call. With it a
-pod is a worker: it takes the next call of its function when it is free, and ends when none has come for that long. That
-is worked out as if workers started at once, because a trace cannot know how long a pod will wait here.
+The moment of a call within its minute is drawn from the seed. Each function has its own generator, so adding functions
+does not change the others. Without `keepAlive`, every call is a pod that runs as long as the call. With `keepAlive`, a
+pod is a worker: it serves the next call of its function when it is free, and ends when no call has come for that long.
+The calculation assumes that workers start at once, because the real start depends on the scheduler.
 """
 
 import bisect
@@ -20,33 +20,36 @@ from typing import Final
 
 import msgspec
 
-from lamina.model import resources
+from lamina.model import duration, resources
 from lamina.model.errors import InputError
 from lamina.model.pod import Owner
 from lamina.model.resources import CPU, MEMORY, Amounts
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
-from lamina.simulator.workloads import units
 from lamina.simulator.workloads.imports import import_files, pod_drafts
-from lamina.simulator.workloads.imports.image_chooser import ImageChooser
-from lamina.simulator.workloads.imports.import_context import MOST_PODS, ImportContext, Imported
 from lamina.simulator.workloads.imports.import_files import TableRow
-from lamina.simulator.workloads.imports.import_schema import FunctionFiles, ImportEntry
-from lamina.simulator.workloads.imports.pod_drafts import DECIMALS, PodDraft
+from lamina.simulator.workloads.imports.import_schema import (
+    MOST_PODS,
+    FunctionFiles,
+    ImportContext,
+    Imported,
+    ImportEntry,
+)
+from lamina.simulator.workloads.imports.pod_drafts import DECIMALS, ImageChooser, PodDraft
 
 KEYS: Final = ("HashOwner", "HashApp", "HashFunction")
 PERCENTILES: Final = (0, 1, 25, 50, 75, 99, 100)
 MINUTES: Final = 1440
 SHORT: Final = 12
-"""Letters of a hash that its pods are called by."""
+"""Characters of a function's hash in the names of its pods."""
 USUAL_CPU: Final = "100m"
 USUAL_MEMORY: Final = "256Mi"
 MEGABYTE: Final = 1_000_000
 SHORTEST: Final = 0.001
-"""Seconds of a call at least: the trace counts in whole milliseconds, and some took less than one."""
+"""Shortest duration of a call in seconds: the trace has whole milliseconds, and some calls took less than one."""
 
 
 class AzureFunction(msgspec.Struct, frozen=True):
-    """One function, with its calls in each minute."""
+    """One function, with the number of its calls in each minute."""
 
     key: str
     application: str
@@ -55,7 +58,7 @@ class AzureFunction(msgspec.Struct, frozen=True):
 
 
 def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
-    """Read the tables an entry names."""
+    """Read the tables that an entry names."""
     files = entry.azure_functions
     assert files is not None, "the entry is of this kind"
     reader = _Tables(entry, folder, context, files)
@@ -67,7 +70,7 @@ def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
 
 
 class _Tables:
-    """Joins the tables."""
+    """Joins the three tables and draws pods from them."""
 
     def __init__(self, entry: ImportEntry, folder: Path, context: ImportContext, files: FunctionFiles) -> None:
         self._entry, self._context = entry, context
@@ -83,8 +86,8 @@ class _Tables:
             self._memory = _memory(import_files.located(context, folder, files.memory, "azureFunctions", "memory"))
 
     def _sampled(self, path: Path) -> list[AzureFunction]:
-        """Read the functions, or draw as many of them as the entry says; in the order of the table."""
-        most, dice = self._entry.functions, Random(f"imported functions {self._context.seed}")
+        """Return all functions, or a drawn sample of the size that the entry sets, in the order of the table."""
+        most, rng = self._entry.functions, Random(f"imported functions {self._context.seed}")
         kept: list[AzureFunction] = []
         seen: dict[str, int] = {}
         minutes: list[str] = []
@@ -96,17 +99,17 @@ class _Tables:
             if (first := seen.setdefault(full, row.line)) != row.line:
                 raise row.wrong("HashFunction", f"this function was there before, on line {first}")
             function = AzureFunction(key, row.text("HashApp"), _calls(row, minutes), row.line)
-            # Reservoir sampling: every function has the same chance, and only those that are kept are held.
+            # Reservoir sampling: every function has the same chance, and memory holds only the sample.
             if most is None or len(kept) < most:
                 kept.append(function)
-            elif (drawn := dice.randrange(len(seen))) < most:
+            elif (drawn := rng.randrange(len(seen))) < most:
                 kept[drawn] = function
 
         import_files.each(import_files.rows(path, KEYS, open_ended=True), take)
         return sorted(kept, key=lambda function: function.line)
 
     def _minutes(self, row: TableRow) -> list[str]:
-        """Find the columns of the minutes that are taken."""
+        """Return the columns of the minutes that are read."""
         forms = ("minute_{}", "{}")
         form = next((form for form in forms if form.format(1) in row.columns), None)
         wanted = range(1, (self._entry.minutes or MINUTES) + 1)
@@ -122,7 +125,7 @@ class _Tables:
         return columns
 
     def drafts(self) -> Iterator[PodDraft]:
-        """Draw the pods of all functions."""
+        """Yield the drawn pods of all functions."""
         total = sum(sum(function.calls) for function in self._functions)
         if total > MOST_PODS:
             message = f"{total} calls are more than {MOST_PODS}; say functions or minutes to take fewer"
@@ -135,7 +138,7 @@ class _Tables:
         unknown = [one for one in self._functions if self._memory and one.application not in self._memory]
         if unknown:
             self.notes.append(f"{self.source}: {len(unknown)} functions have no memory and ask for {USUAL_MEMORY}")
-        at = units.seconds(self._entry.at)
+        at = self._entry.at
         for function in self._functions:
             if function.key not in self._durations:
                 continue
@@ -154,16 +157,16 @@ class _Tables:
                 )
 
     def _workers(self, function: AzureFunction) -> Iterator[tuple[float, float]]:
-        """Say when pods of a function come and how long each runs."""
+        """Yield arrival and duration, in seconds, of each pod of a function."""
         calls = self._drawn(function)
         if self._entry.keep_alive is None:
             yield from calls
             return
-        patience = units.seconds(self._entry.keep_alive)
+        keep_alive = self._entry.keep_alive
         workers: list[list[float]] = []  # begin and end of the last call, for each worker
         free: list[tuple[float, int]] = []
         for begin, seconds in calls:
-            while free and free[0][0] + patience < begin:
+            while free and free[0][0] + keep_alive < begin:
                 heapq.heappop(free)
             ready = free[0][0] <= begin if free else False
             number = heapq.heappop(free)[1] if ready else len(workers)
@@ -171,13 +174,13 @@ class _Tables:
                 workers.append([begin, begin])
             workers[number][1] = begin + seconds
             heapq.heappush(free, (begin + seconds, number))
-        yield from ((begin, end - begin + patience) for begin, end in workers)
+        yield from ((begin, end - begin + keep_alive) for begin, end in workers)
 
     def _drawn(self, function: AzureFunction) -> list[tuple[float, float]]:
-        dice = Random(f"imported calls {self._context.seed} {function.key}")
+        rng = Random(f"imported calls {self._context.seed} {function.key}")
         points = self._durations[function.key]
-        moments = sorted(60 * minute + 60 * dice.random() for minute, n in enumerate(function.calls) for _ in range(n))
-        return [(moment, max(SHORTEST, quantile(points, dice.random()) / 1000)) for moment in moments]
+        moments = sorted(60 * minute + 60 * rng.random() for minute, n in enumerate(function.calls) for _ in range(n))
+        return [(moment, max(SHORTEST, quantile(points, rng.random()) / 1000)) for moment in moments]
 
     def _asked(self, function: AzureFunction) -> Amounts:
         memory: str | float | None = self._entry.memory
@@ -188,7 +191,7 @@ class _Tables:
 
 
 def quantile(points: tuple[float, ...], share: float) -> float:
-    """Return the value below which a *share* lies, by straight lines between the percentiles of the table."""
+    """Return the value below which a *share* lies, interpolated linearly between the percentiles of the table."""
     percent = share * 100
     above = min(max(bisect.bisect_right(PERCENTILES, percent), 1), len(PERCENTILES) - 1)
     low, high = PERCENTILES[above - 1], PERCENTILES[above]
@@ -201,7 +204,7 @@ def _calls(row: TableRow, minutes: list[str]) -> tuple[int, ...]:
     except ValueError:
         calls = (-1,)
     if min(calls, default=0) < 0 or max(calls, default=0) > MOST_PODS:
-        # Slowly, to say which.
+        # Slower, but names the bad column.
         calls = tuple(row.count(minute) for minute in minutes)
         if max(calls) > MOST_PODS:
             message = f"{max(calls)} calls in a minute are more than {MOST_PODS}"
@@ -216,7 +219,7 @@ def _durations(path: Path) -> dict[str, tuple[float, ...]]:
         points = tuple(row.number(column) for column in columns)
         if list(points) != sorted(points):
             raise row.wrong(columns[0], "the percentiles do not rise from the 0th to the 100th")
-        if points[-1] > units.LONGEST * 1000:
+        if points[-1] > duration.LONGEST * 1000:
             raise row.wrong(columns[-1], f"{points[-1]:g} ms are too long; at most ten years are simulated")
         return row.text("HashFunction"), points
 

@@ -1,38 +1,42 @@
 """
-Files that are imported, as bytes or as rows of a table, within bounds.
+Imported files as bytes, rows of a CSV table or JSON, within bounds.
 
-Nothing in them is believed. Compressed or not is told by the first bytes (`lamina.wire.compressed_lines`); how much a file may grow
-to follows from how large it is, so that a few bytes never become gigabytes. A mistake has file, line and reason.
+The content is not trusted. The first bytes decide whether a file is compressed (`lamina.wire.compressed_lines`). The
+limit on decompressed bytes grows with the size of the file, so a few bytes cannot expand to gigabytes. Each mistake has
+file, line and reason.
 """
 
 import csv
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
+import msgspec
+
 from lamina.model.conversion import suggest
+from lamina.model.duration import LONGEST
 from lamina.model.errors import InputError, Mistake
 from lamina.model.plain import shown
-from lamina.simulator.workloads.imports.import_context import ImportContext
-from lamina.simulator.workloads.units import LONGEST
+from lamina.simulator.workloads.imports.import_schema import ImportContext
 from lamina.wire.compressed_lines import ReadBounds, read_lines
 
 T = TypeVar("T")
 
 LARGEST: Final = 512 * 1024**2
-"""Bytes of a file, decompressed."""
+"""Largest decompressed size of a file in bytes."""
 GROWTH: Final = 200
-"""How many times its size a file may have when decompressed: real traces grow by 3 to 30, bombs by a thousand."""
+"""Largest ratio of decompressed to compressed size: real traces reach 3 to 30, decompression bombs a thousand."""
 FREE_GROWTH: Final = 32 * 1024**2
-"""Up to so many bytes growth is not looked at: a small file of one repeated line is no attack."""
+"""Decompressed bytes below which the ratio is not checked: a small file of one repeated line is no attack."""
 LONGEST_LINE: Final = 1024**2
 MOST_MISTAKES: Final = 100
 LARGEST_NUMBER: Final = 2.0**53
 
 
 def located(context: ImportContext, folder: Path, name: str, *steps: str | int) -> Path:
-    """Find a file or folder that the entry names *steps* inside it."""
+    """Return the path of a file or folder; if it is missing, raise InputError located *steps* inside the entry."""
     path = folder / name
     message = ""
     if Path(name).is_absolute():
@@ -52,13 +56,13 @@ def located(context: ImportContext, folder: Path, name: str, *steps: str | int) 
 
 
 def content(path: Path) -> bytes:
-    """Return all of a file, decompressed."""
+    """Return the whole file, decompressed."""
     bounds = _bounds(path)
     return b"\n".join(line for _, line in read_lines(path, ReadBounds(line=bounds.size, size=bounds.size)))
 
 
 def text_of(data: bytes, source: str) -> str:
-    """Decode text."""
+    """Return UTF-8 data as text. Raises InputError with the line of the first bad byte."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -82,21 +86,21 @@ class TableRow:
     __slots__ = ("_fields", "columns", "line", "source")
 
     def __init__(self, source: str, line: int, columns: dict[str, int], fields: list[str]) -> None:
-        """Keep the fields; *columns* says which is where."""
+        """Keep the fields; *columns* has the position of each column."""
         self.source, self.line, self.columns, self._fields = source, line, columns, fields
 
     def wrong(self, column: str, message: str) -> InputError:
-        """Say what is wrong with a field."""
+        """Return an error located at a field."""
         return InputError.one(self.source, message, path=column, line=self.line)
 
     def text(self, column: str) -> str:
-        """Return a field that must say something."""
+        """Return a field that must not be empty."""
         if not (text := self.optional(column)):
             raise self.wrong(column, "is empty: every row needs one")
         return text
 
     def optional(self, column: str) -> str:
-        """Return a field; empty when it, or the whole column, is not there."""
+        """Return a field; empty if the field or its column is missing."""
         index = self.columns.get(column)
         return "" if index is None else self._fields[index].strip()
 
@@ -105,17 +109,17 @@ class TableRow:
         return [self._fields[self.columns[column]] for column in columns]
 
     def number(self, column: str) -> float:
-        """Read a number of 0 or more."""
+        """Return a number of 0 or more."""
         return self._number(column, self.text(column))
 
     def count(self, column: str) -> int:
-        """Read a whole number of 0 or more."""
+        """Return a whole number of 0 or more."""
         if (number := self.number(column)) != int(number):
             raise self.wrong(column, f"{shown(self.text(column))} is not a whole number")
         return int(number)
 
     def time(self, column: str) -> float | None:
-        """Read seconds; None when the field is empty."""
+        """Return seconds; None if the field is empty."""
         if not (text := self.optional(column)):
             return None
         if (seconds := self._number(column, text)) > LONGEST:
@@ -140,9 +144,9 @@ def rows(
     path: Path, needed: Sequence[str], known: Iterable[str] = (), *, open_ended: bool = False
 ) -> Iterator[TableRow]:
     """
-    Go through a CSV table whose first line names its columns.
+    Yield the rows of a CSV table whose first line names its columns.
 
-    All columns that are *needed* must be there; others must be *known*, unless the table is *open_ended*.
+    All *needed* columns must exist; other columns must be *known*, unless the table is *open_ended*.
     """
     source = str(path)
     columns: dict[str, int] | None = None
@@ -190,7 +194,7 @@ def _header(
 
 
 def each(found: Iterable[TableRow], take: Callable[[TableRow], T]) -> list[T]:
-    """Read every row, and tell the mistakes of all of them together."""
+    """Return the result of *take* for every row. Raises InputError with the mistakes of all rows."""
     taken: list[T] = []
     mistakes: list[Mistake] = []
     for row in found:
@@ -203,3 +207,59 @@ def each(found: Iterable[TableRow], take: Callable[[TableRow], T]) -> list[T]:
     if mistakes:
         raise InputError(mistakes[:MOST_MISTAKES])
     return taken
+
+
+_BYTE: Final = re.compile(r"\(byte (\d+)\)")
+_TRUNCATED: Final = "truncated"
+
+
+class JsonFile:
+    """A JSON file, with the lines of its parts for messages."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file, decompressed."""
+        self.source = str(path)
+        self.data = content(path).removeprefix(b"\xef\xbb\xbf")
+        text_of(self.data, self.source)
+
+    def decode(self, kind: type[T], part: bytes | msgspec.Raw | None = None, start: int = 0, path: str = "") -> T:
+        """Return the file, or the *part* of it that begins at *start* or later, as a *kind*."""
+        data = self.data if part is None else bytes(part)
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except msgspec.ValidationError as error:
+            # Valid JSON of another shape; msgspec reports the path, without the line.
+            what, _, where = str(error).partition(" - at `$")
+            line = 0 if part is None else self.line(data, start)
+            raise InputError.one(self.source, what, path=f"{path}{where.rstrip('`')}".strip("."), line=line) from error
+        except (ValueError, RecursionError) as error:
+            raise InputError([self._unreadable(str(error))]) from error
+
+    def _unreadable(self, problem: str) -> Mistake:
+        line = 0
+        if at := _BYTE.search(problem):
+            line = self.data.count(b"\n", 0, int(at.group(1))) + 1
+        elif _TRUNCATED in problem:
+            line = self.data.count(b"\n") + 1
+            problem = "it ends in the middle; was it cut short? Copy it again"
+        return Mistake(self.source, f"cannot be read as JSON: {problem}", line=line)
+
+    def mistake(self, message: str, part: bytes | msgspec.Raw, start: int = 0, path: str = "") -> Mistake:
+        """Return a mistake located at a *part*."""
+        return Mistake(self.source, message, path, self.line(part, start))
+
+    def line(self, part: bytes | msgspec.Raw, start: int = 0) -> int:
+        """Return the line on which a *part* begins; the search begins at *start*."""
+        at = self.data.find(bytes(part), start)
+        return self.data.count(b"\n", 0, max(at, 0)) + 1
+
+    def places(self, parts: list[msgspec.Raw]) -> Iterator[tuple[int, int]]:
+        """Yield offset and line of each of the *parts* of a list; they follow one another in the file."""
+        at, line, counted = 0, 1, 0
+        for part in parts:
+            size = len(bytes(part))
+            at = max(self.data.find(bytes(part), at), at)
+            line += self.data.count(b"\n", counted, at)
+            counted = at
+            yield at, line
+            at += size

@@ -1,8 +1,8 @@
 """
-The Kubernetes objects in a file or folder, each as JSON and with its line, whatever they were wrapped in.
+The Kubernetes objects in a file or folder, each as JSON and with its line.
 
-YAML with several documents, JSON, and lists of objects as ``kubectl get -o yaml`` and ``-o json`` give them. YAML is read
-up to the bounds of `lamina.model.yaml_document`; a large cluster comes as JSON. Says nothing about what the objects mean.
+Reads YAML with several documents, JSON, and the lists that ``kubectl get -o yaml`` and ``-o json`` print. YAML has the
+limits of `lamina.model.yaml_document`, so a large cluster needs JSON. `manifests` interprets the objects.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ import msgspec
 from lamina.model.errors import InputError, Mistake
 from lamina.model.yaml_document import MAX_BYTES, YamlNode, read_yaml_all
 from lamina.simulator.workloads.imports import import_files
-from lamina.simulator.workloads.imports.json_file import JsonFile
+from lamina.simulator.workloads.imports.import_files import JsonFile
 
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".json.gz", ".json.zst", ".yaml.gz", ".yaml.zst")
 MOST_FILES: Final = 1_000
@@ -23,7 +23,7 @@ MOST_OBJECTS: Final = 500_000
 
 
 class ManifestObject(msgspec.Struct, frozen=True):
-    """One object."""
+    """One Kubernetes object of a manifest."""
 
     source: str
     line: int
@@ -32,12 +32,12 @@ class ManifestObject(msgspec.Struct, frozen=True):
     """The object in JSON."""
 
     def wrong(self, message: str, path: str = "") -> InputError:
-        """Say what is wrong with it."""
+        """Return an error located at the object."""
         return InputError([Mistake(self.source, message, path, self.line)])
 
 
 class _ObjectKind(msgspec.Struct, frozen=True):
-    """As much of an object as says what it is."""
+    """The fields of an object that show its kind."""
 
     kind: str = ""
     items: list[msgspec.Raw] | None = None
@@ -73,7 +73,7 @@ def _in_file(path: Path) -> Iterator[ManifestObject]:
         )
         raise InputError.one(file.source, message)
     for document in read_yaml_all(import_files.text_of(file.data, file.source), file.source):
-        # Asked for, because it tells the mistakes there are.
+        # Reading `data` raises InputError if the document has mistakes.
         assert document.data is document.root.value, "a document without mistakes"
         yield from _in_yaml(file.source, document.root)
 
@@ -92,8 +92,8 @@ def _in_yaml(source: str, place: YamlNode) -> Iterator[ManifestObject]:
     value: Any = place.value
     if not isinstance(value, dict):
         raise InputError.one(source, "is no Kubernetes object: one has apiVersion, kind and metadata", line=place.line)
-    said = value.get("kind")
-    kind = said if isinstance(said, str) else ""
+    given = value.get("kind")
+    kind = given if isinstance(given, str) else ""
     items = place.inside.get("items")
     if _is_list(kind) and items is not None and isinstance(items.value, list):
         for item in items.inside.values():

@@ -1,22 +1,24 @@
 """
-Manifests of a real cluster: its nodes, its controllers and the pods that nobody keeps.
+Manifests of a real cluster: its nodes, its controllers, and pods without a controller.
 
-    Node                                 a node: what it can give, labels, taints, and the images that the scenario knows
-    Deployment, StatefulSet, DaemonSet, Job   a controller; a ReplicaSet without a Deployment counts as one
-    Pod                                  a pod, unless its controller is there too, or it has ended
-    anything else                        counted and told, like CronJobs: nothing here starts by the clock
+    Node                                 a node: allocatable resources, labels, taints, and known images
+    Deployment, StatefulSet, DaemonSet, Job   a controller; a ReplicaSet without a Deployment becomes a Deployment
+    Pod                                  a pod, unless its controller is in the manifests too, or the pod has ended
+    any other kind                       left out and counted in a note; CronJobs too, as no schedule is simulated
 
-All of it is there from the start (`at`). A pod that was on a node already is placed anew. The annotation ``simSpec`` says
-how long a pod runs and what it uses, as in k8s-cluster-simulator; without it a pod runs until it is removed.
+All objects exist from the start (`at`). A pod that already had a node is placed anew. The annotation ``simSpec``
+lists how long a pod runs and what it uses, as in k8s-cluster-simulator; such a pod runs once and ends. A pod without
+the annotation runs until it is removed.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from lamina.model import resources
+from lamina.model.duration import LONGEST
 from lamina.model.errors import InputError, Mistake
 from lamina.model.image import Platform
 from lamina.model.plain import shown
@@ -24,26 +26,208 @@ from lamina.model.pod import Container, Pod, PodUid
 from lamina.model.resources import PODS
 from lamina.model.taints import Taint
 from lamina.simulator.cluster import VirtualNodeSpec
-from lamina.simulator.controllers.controller_spec import ControllerSpec
-from lamina.simulator.workloads import units
+from lamina.simulator.cluster.pod_lifecycle import LifecycleStage, PodLifecycle, Restart
+from lamina.simulator.controllers.controller_spec import ControllerKind, ControllerSpec
+from lamina.simulator.workloads.capacity import NodeCapacityCheck
 from lamina.simulator.workloads.imports import import_files, pod_drafts
-from lamina.simulator.workloads.imports.image_chooser import ImageChooser
-from lamina.simulator.workloads.imports.import_context import ImportContext, Imported
-from lamina.simulator.workloads.imports.import_schema import ImportEntry
-from lamina.simulator.workloads.imports.manifest_controllers import CONTROLLERS, ManifestController, ManifestControllers
-from lamina.simulator.workloads.imports.manifest_lifecycle import manifest_lifecycle_of
+from lamina.simulator.workloads.imports.import_schema import ImportContext, Imported, ImportEntry
 from lamina.simulator.workloads.imports.manifest_objects import ManifestObject, objects
-from lamina.simulator.workloads.node_capacity import NodeCapacityCheck
+from lamina.simulator.workloads.imports.pod_drafts import ImageChooser
+from lamina.simulator.workloads.pod_entries import SIM_SPEC, stages_of
 from lamina.simulator.workloads.scenario import PodArrival
 from lamina.wire.errors import WireError
 from lamina.wire.kube.codec import decode_node, decode_pod
+from lamina.wire.kube.meta import ObjectMeta, controller
+
+ManifestSeconds = Annotated[float, msgspec.Meta(ge=0, le=LONGEST)]
+
+
+class _PodMetaFields(msgspec.Struct, frozen=True):
+    annotations: dict[str, str] | None = None
+
+
+class _PodSpecFields(msgspec.Struct, frozen=True, rename="camel"):
+    restart_policy: Restart | None = None
+    active_deadline_seconds: ManifestSeconds | None = None
+    termination_grace_period_seconds: ManifestSeconds | None = None
+
+
+class _PodFields(msgspec.Struct, frozen=True):
+    metadata: _PodMetaFields = _PodMetaFields()
+    spec: _PodSpecFields = _PodSpecFields()
+
+
+def manifest_lifecycle_of(found: ManifestObject, where: str, data: bytes | None = None) -> PodLifecycle:
+    """Return the lifecycle of a pod; *data* is a pod that is only a part (*where*) of the object *found*."""
+    try:
+        pod = msgspec.json.decode(found.data if data is None else data, type=_PodFields)
+    except (ValueError, RecursionError) as error:
+        raise found.wrong(f"cannot be read: {error}", where) from error
+    spec = pod.spec
+    life = PodLifecycle(
+        restart=spec.restart_policy or "Always",
+        deadline=spec.active_deadline_seconds,
+        grace=30.0 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
+    )
+    text = (pod.metadata.annotations or {}).get(SIM_SPEC)
+    if text is None:
+        return life
+    stages = _stages(found, text)
+    return msgspec.structs.replace(life, stages=stages, seconds=sum(stage.seconds for stage in stages), restart="Never")
+
+
+def _stages(found: ManifestObject, text: str) -> tuple[LifecycleStage, ...]:
+    try:
+        return stages_of(text)
+    except InputError as error:
+        first = error.mistakes[0]
+        problem = f"{first.message} ({first.path})" if first.path else first.message
+        raise found.wrong(problem, f"metadata.annotations.{SIM_SPEC}") from error
+
+
+CONTROLLERS: Final[dict[str, ControllerKind]] = {
+    "Deployment": "Deployment",
+    "ReplicaSet": "Deployment",
+    "StatefulSet": "StatefulSet",
+    "DaemonSet": "DaemonSet",
+    "Job": "Job",
+}
+"""Kinds of controllers that are read, and the simulated controllers for their pods."""
+HASH_LABEL: Final = "pod-template-hash"
+
+ReplicaCount = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+RollingShare = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,3}%$")]
+
+
+class _Rolling(msgspec.Struct, frozen=True, rename="camel"):
+    max_surge: RollingShare | None = None
+    max_unavailable: RollingShare | None = None
+
+
+class _Strategy(msgspec.Struct, frozen=True, rename="camel"):
+    rolling_update: _Rolling | None = None
+
+
+class _PodTemplateFields(msgspec.Struct, frozen=True):
+    metadata: dict[str, Any] | None = None  # Any: passed to the decoder of pods
+    spec: dict[str, Any] | None = None  # Any: likewise
+
+
+class _ControllerSpecFields(msgspec.Struct, frozen=True, rename="camel"):
+    replicas: ReplicaCount | None = None
+    completions: ReplicaCount | None = None
+    parallelism: ReplicaCount | None = None
+    backoff_limit: ReplicaCount | None = None
+    active_deadline_seconds: float | None = None
+    strategy: _Strategy | None = None
+    template: _PodTemplateFields | None = None
+
+
+class _Controller(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _ControllerSpecFields = _ControllerSpecFields()
+
+
+class ManifestController(msgspec.Struct, frozen=True):
+    """A controller with its pod template."""
+
+    found: ManifestObject
+    spec: ControllerSpec
+    pod: Pod
+
+
+class ManifestControllers:
+    """The controllers of a cluster, and the pods that they own."""
+
+    def __init__(self) -> None:
+        """Start without controllers."""
+        self.passed: dict[str, int] = {}
+        self._kept: dict[tuple[str, str, str], ManifestController] = {}
+        self._owned: dict[tuple[str, str, str], tuple[str, str, str]] = {}
+        """Owner of each controller that has one, by kind, namespace and name."""
+
+    def take(self, found: ManifestObject) -> None:
+        """Read one controller."""
+        try:
+            read = msgspec.json.decode(found.data, type=_Controller)
+            owner = controller(read.metadata.owner_references)
+        except (ValueError, RecursionError) as error:
+            raise found.wrong(f"cannot read {found.kind}: {error}") from error
+        if not read.metadata.name:
+            raise found.wrong(f"a {found.kind} has no name; add metadata.name")
+        namespace = read.metadata.namespace or "default"
+        key = (found.kind, namespace, read.metadata.name)
+        if key in self._kept:
+            raise found.wrong(f"there is a second {found.kind} {read.metadata.name!r} in namespace {namespace!r}")
+        if owner is not None:
+            self._owned[key] = (owner.kind, namespace, owner.name)
+        self._kept[key] = self._read(found, read, namespace)
+
+    def _read(self, found: ManifestObject, read: _Controller, namespace: str) -> ManifestController:
+        spec, name, kind = read.spec, read.metadata.name, CONTROLLERS[found.kind]
+        template = spec.template or _PodTemplateFields()
+        metadata = {**(template.metadata or {}), "name": name, "namespace": namespace}
+        data = msgspec.json.encode({"kind": "Pod", "metadata": metadata, "spec": template.spec or {}})
+        pod, life = decode_pod(data), manifest_lifecycle_of(found, "spec.template", data)
+        if not pod.containers:
+            raise found.wrong("its pods have no container; add spec.template.spec.containers", "spec.template")
+        rolling = (spec.strategy and spec.strategy.rolling_update) or _Rolling()
+        replicas = spec.completions if kind == "Job" else spec.replicas
+        parallelism = 1 if spec.parallelism is None else spec.parallelism
+        if kind == "Job" and spec.completions is None:
+            # As in Kubernetes, a Job without completions has as many as its parallelism.
+            replicas = parallelism
+        if kind == "Job" and spec.active_deadline_seconds is not None:
+            life = msgspec.structs.replace(life, deadline=spec.active_deadline_seconds)
+        kept = ControllerSpec(
+            kind=kind,
+            name=name,
+            template=pod,
+            life=life,
+            replicas=1 if replicas is None else replicas,
+            parallelism=parallelism,
+            surge=_share(rolling.max_surge),
+            unavailable=_share(rolling.max_unavailable),
+            backoff_limit=6 if spec.backoff_limit is None else spec.backoff_limit,
+        )
+        return ManifestController(found, kept, pod)
+
+    def pods(self) -> Iterator[ManifestController]:
+        """Yield the controllers without an owner among them, in the order of the manifests."""
+        for key, one in self._kept.items():
+            if self._owned.get(key) not in self._kept:
+                yield one
+
+    def owns(self, pod: Pod) -> bool:
+        """Return whether one of the controllers owns this pod."""
+        if pod.owner is None:
+            return False
+        if (pod.owner.kind, pod.namespace, pod.owner.name) in self._kept:
+            return True
+        # Saved manifests often lack the ReplicaSet between a Deployment and its pods.
+        deployment = pod.owner.name.removesuffix(f"-{pod.labels.get(HASH_LABEL, '')}")
+        return pod.owner.kind == "ReplicaSet" and ("Deployment", pod.namespace, deployment) in self._kept
+
+    def notes(self) -> Iterator[str]:
+        """Yield sentences about controllers that behave unexpectedly."""
+        endless = [one for one in self.pods() if one.spec.kind == "Job" and one.spec.life.seconds is None]
+        if endless:
+            names = ", ".join(one.spec.name for one in endless[:5])
+            yield f"{len(endless)} Jobs say not how long they run and never end ({names}); add the annotation simSpec"
+
+
+def _share(value: int | str | None) -> int | float:
+    if isinstance(value, str):
+        return int(value.removesuffix("%")) / 100
+    return 0.25 if value is None else value
+
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 LINUX: Final = Platform()
 
 
 def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
-    """Read the manifests an entry names."""
+    """Read the manifests that an entry names."""
     assert entry.manifests is not None, "the entry is of this kind"
     path = import_files.located(context, folder, entry.manifests, "manifests")
     reader = _ManifestCluster(entry, ImageChooser(entry, folder, context), context)
@@ -61,13 +245,13 @@ def read(entry: ImportEntry, folder: Path, context: ImportContext) -> Imported:
 
 
 class _ManifestCluster:
-    """Collects what the manifests say."""
+    """Collects the nodes, controllers and pods of the manifests."""
 
-    def __init__(self, entry: ImportEntry, shelf: ImageChooser, context: ImportContext) -> None:
-        self._entry, self._shelf, self._context = entry, shelf, context
+    def __init__(self, entry: ImportEntry, chooser: ImageChooser, context: ImportContext) -> None:
+        self._entry, self._chooser, self._context = entry, chooser, context
         self._nodes: dict[str, VirtualNodeSpec] = {}
         self._pods: list[tuple[ManifestObject, Pod]] = []
-        self._keeper = ManifestControllers()
+        self._controllers = ManifestControllers()
         self._passed: dict[str, int] = {}
         self._names = pod_drafts.UniqueNames()
 
@@ -82,7 +266,7 @@ class _ManifestCluster:
                     raise found.wrong("a pod has no name; add metadata.name")
                 self._pods.append((found, pod))
             elif found.kind in CONTROLLERS:
-                self._keeper.take(found)
+                self._controllers.take(found)
             elif not found.kind:
                 raise found.wrong("says not what it is; add kind")
             else:
@@ -100,7 +284,7 @@ class _ManifestCluster:
             raise found.wrong(f"there is a second node {shown(node.name)}" if node.name else "a node has no name")
         if not node.allocatable:
             raise found.wrong("a node says not what it can give; add status.allocatable", "status.allocatable")
-        held = [self._shelf.find(name) for image in node.images for name in image.names]
+        held = [self._chooser.find(name) for image in node.images for name in image.names]
         taints = node.taints
         if node.unschedulable and all(taint.key != UNSCHEDULABLE.key for taint in taints):
             taints = (*taints, UNSCHEDULABLE)
@@ -115,17 +299,17 @@ class _ManifestCluster:
         )
 
     def imported(self, source: str) -> Imported:
-        """Put it together."""
+        """Return everything that was collected."""
         nodes = (*pod_drafts.equal_nodes(self._entry, self._context), *self._nodes.values())
-        kept = list(self._keeper.pods())
+        kept = list(self._controllers.pods())
         single = [(found, pod) for found, pod in self._pods if not self._is_kept(pod)]
         images = self._images([*((one.found, one.pod) for one in kept), *single])
-        at = units.seconds(self._entry.at)
+        at = self._entry.at
         arrivals: list[PodArrival] = []
         for found, pod in single:
             name = self._names.fresh(pod.name, f"{pod.namespace}-{pod.name}")
             arrivals.append(PodArrival(at, self._placed(pod, name, at, images), manifest_lifecycle_of(found, "")))
-        controllers = tuple(self._controller(one, at, images) for one in kept)
+        controllers = tuple(self._named_controller(one, at, images) for one in kept)
         pods = [*zip((found for found, _ in single), (one.pod for one in arrivals), strict=True)]
         self._check_room([*pods, *((one.found, one.pod) for one in kept)], nodes)
         pod_drafts.check_count(source, len(arrivals) + sum(one.replicas for one in controllers))
@@ -137,15 +321,15 @@ class _ManifestCluster:
         if pod.finished or pod.deleting:
             self._passed["Pod that has ended"] = self._passed.get("Pod that has ended", 0) + 1
             return True
-        return self._keeper.keeps(pod)
+        return self._controllers.owns(pod)
 
-    def _controller(self, one: ManifestController, at: float, images: dict[str, str]) -> ControllerSpec:
+    def _named_controller(self, one: ManifestController, at: float, images: dict[str, str]) -> ControllerSpec:
         name = self._names.fresh(one.spec.name, f"{one.pod.namespace}-{one.spec.name}")
         template = self._placed(one.pod, name, at, images)
         return msgspec.structs.replace(one.spec, name=name, at=at, template=template)
 
     def _placed(self, pod: Pod, name: str, at: float, images: dict[str, str]) -> Pod:
-        """Return a pod as it is before anybody has placed it, with images the scenario has."""
+        """Return a pod without a node, with *images* of the scenario in place of unknown ones."""
 
         def run(containers: tuple[Container, ...]) -> tuple[Container, ...]:
             return tuple(msgspec.structs.replace(one, image=images.get(one.image, one.image)) for one in containers)
@@ -169,7 +353,7 @@ class _ManifestCluster:
         where: dict[str, ManifestObject] = {}
         for found, pod in pods:
             for name in pod.images:
-                if self._shelf.find(name) is None:
+                if self._chooser.find(name) is None:
                     missing[name] = missing.get(name, 0) + 1
                     where.setdefault(name, found)
         if missing and self._entry.unknown_images == "refuse":
@@ -178,10 +362,10 @@ class _ManifestCluster:
                 mistake
                 for name, found in list(where.items())[: import_files.MOST_MISTAKES]
                 for mistake in found.wrong(
-                    f"there is no image {shown(name)}; {self._shelf.what_to_try(name)} {hint}"
+                    f"there is no image {shown(name)}; {self._chooser.what_to_try(name)} {hint}"
                 ).mistakes
             )
-        return self._shelf.choose(missing) if missing else {}
+        return self._chooser.choose(missing) if missing else {}
 
     def _check_room(self, pods: list[tuple[ManifestObject, Pod]], own: tuple[VirtualNodeSpec, ...]) -> None:
         nodes = (*self._context.nodes, *own)
@@ -189,12 +373,12 @@ class _ManifestCluster:
         mistakes = [
             Mistake(found.source, message, "", found.line)
             for found, pod in pods
-            for _, message in (room.lacking(pod.requests) if nodes else ())
+            for _, message in (room.missing_resources(pod.requests) if nodes else ())
         ]
         if mistakes:
             raise InputError(mistakes[: import_files.MOST_MISTAKES])
 
     def _notes(self, source: str) -> Iterator[str]:
-        for kind, count in {**self._passed, **self._keeper.passed}.items():
+        for kind, count in {**self._passed, **self._controllers.passed}.items():
             yield f"{source}: {count} × {kind} left out"
-        yield from self._keeper.notes()
+        yield from self._controllers.notes()

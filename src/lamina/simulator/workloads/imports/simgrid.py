@@ -4,9 +4,9 @@ SimGrid platforms: the hosts of a Batsim workload, as nodes.
     <host id="…" speed="1Gf" core="4"> <prop id="memory" value="4Gi"/> </host>
     <cluster id="…" prefix="a" radical="0-15" suffix="" speed="1Gf" core="4"/>
 
-Hosts with the role ``master`` or ``storage`` are no nodes. Links and routes are passed over: images come from a registry
-that is not on the platform. The XML is read with bounds; entities of its own are refused, and the document type that
-every platform names is never fetched.
+Hosts with the role ``master`` or ``storage`` do not become nodes. Links and routes are ignored, because the registry
+is not part of the platform. The XML reader has limits. It rejects entity declarations and never fetches the document
+type that every platform names.
 """
 
 import re
@@ -23,7 +23,7 @@ from lamina.model.plain import shown
 from lamina.model.resources import CPU, MEMORY, PODS
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.workloads.imports import import_files
-from lamina.simulator.workloads.imports.import_context import ImportContext
+from lamina.simulator.workloads.imports.import_schema import ImportContext
 from lamina.simulator.workloads.imports.pod_drafts import USUAL_PODS, UniqueNames
 
 MOST_HOSTS: Final = 100_000
@@ -37,15 +37,15 @@ _RADICAL: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 class SimgridPlatform(msgspec.Struct, frozen=True):
-    """The hosts of a file."""
+    """The hosts of a platform file, as nodes."""
 
     nodes: tuple[VirtualNodeSpec, ...]
     speed: float
-    """Operations per second of the slowest."""
+    """Operations per second of the slowest host."""
 
 
 class _Element(msgspec.Struct):
-    """A host or cluster that is being read."""
+    """A host or cluster element that is still open."""
 
     kind: str
     attributes: dict[str, str]
@@ -54,7 +54,7 @@ class _Element(msgspec.Struct):
 
 
 def read_platform(path: Path, context: ImportContext) -> SimgridPlatform:
-    """Read the hosts of a platform file. Raises InputError with line and reason."""
+    """Return the hosts of a platform file. Raises InputError with line and reason."""
     reader = _HostReader(str(path), context)
     reader.read(import_files.content(path))
     if not reader.nodes:
@@ -63,7 +63,7 @@ def read_platform(path: Path, context: ImportContext) -> SimgridPlatform:
 
 
 class _HostReader:
-    """Turns elements into nodes."""
+    """Converts XML elements to nodes."""
 
     def __init__(self, source: str, context: ImportContext) -> None:
         self.source, self.context = source, context
@@ -129,7 +129,7 @@ class _HostReader:
             self.nodes.append(node)
 
     def _speed(self, element: _Element) -> float:
-        # Several speeds are power states; the first is the usual one.
+        # Several speeds are power states; the first is the default.
         text = (element.attributes.get("speed") or element.attributes.get("power") or "").split(",")[0].strip()
         parts = _SPEED.fullmatch(text) if len(text) <= quantity.MAX_LENGTH else None
         speed = float(parts.group(1)) * _UNITS[parts.group(2)] if parts else 0.0

@@ -9,9 +9,9 @@ import pytest
 import zstandard
 
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
-from lamina.simulator.workloads.imports.batsim_job import BatsimJob, job_of
+from lamina.simulator.workloads.imports.batsim import BatsimJob, job_of
 from lamina.simulator.workloads.imports.import_schema import NodesEntry
-from tests.unit.simulator.workloads.imports.desk import SHORT, a_job, a_workload, around, bring, put, refused
+from tests.unit.simulator.workloads.imports.harness import SHORT, a_job, a_workload, around, bring, put, refused
 
 BESIDE = Path(__file__).resolve().parents[6] / "shared" / "data"
 DATA = Path(os.environ.get("LAMINA_DATA", BESIDE)) / "batkube"
@@ -64,7 +64,7 @@ def test_whole_nodes_take_as_few_pods_as_fill_them(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "profile", "asked"),
     [
-        pytest.param({}, SHORT, (("cpu", 1000),), id="one core when nobody says"),
+        pytest.param({}, SHORT, (("cpu", 1000),), id="one core by default"),
         pytest.param({}, {**SHORT, "cpu": "250m"}, (("cpu", 250),), id="as batkube writes it"),
         pytest.param({}, {**SHORT, "cpu": 0.5, "memory": "1Ki"}, (("cpu", 500), ("memory", 1024)), id="and memory"),
         pytest.param({"cpu": 2}, {**SHORT, "cpu": "250m"}, (("cpu", 2000),), id="the entry wins"),
@@ -282,7 +282,7 @@ def test_only_a_part_of_a_workload_can_be_taken(tmp_path):
     jobs = [a_job(number, subtime=number * 10, profile="long") for number in range(6)]
     text = a_workload(*jobs, long={"type": "delay", "delay": 15})
 
-    arrivals = brought(tmp_path, text, start=20, until=50, at="1h", limit=3).arrivals
+    arrivals = brought(tmp_path, text, start=20, until=50, at=3600.0, limit=3).arrivals
 
     # At 20 s job 1, which came at 10 and runs to 25, has 5 s left; job 0 is over; jobs 2 and 3 follow, 4 is over the limit.
     assert [(3600.0, "w0-1", 5.0), (3600.0, "w0-2", 15.0), (3610.0, "w0-3", 15.0)] == [

@@ -6,7 +6,7 @@ import pytest
 
 from lamina.model.resources import amounts
 from lamina.simulator.cluster.pod_lifecycle import LifecycleStage, PodLifecycle
-from tests.unit.simulator.workloads.imports.desk import around, bring, put, refused
+from tests.unit.simulator.workloads.imports.harness import around, bring, put, refused
 
 POD = """
 apiVersion: v1
@@ -52,7 +52,7 @@ def of(folder, *objects, **entry):
 def test_a_pod_is_taken_as_it_is_and_placed_anew(tmp_path):
     put(tmp_path, "m.yaml", POD)
 
-    (arrival,) = bring(tmp_path, manifests="m.yaml", at="10s").arrivals
+    (arrival,) = bring(tmp_path, manifests="m.yaml", at=10.0).arrivals
 
     pod = arrival.pod
     assert (10.0, "one", "shop", "", ("web:1",)) == (arrival.at, pod.name, pod.namespace, pod.node_name, pod.images)
@@ -75,7 +75,7 @@ def test_a_node_has_what_it_says_and_the_images_the_scenario_knows(tmp_path):
     ("controller", "kind", "replicas", "parallelism"),
     [
         pytest.param(a_controller("Deployment", replicas=3), "Deployment", 3, 1, id="Deployment"),
-        pytest.param(a_controller("Deployment"), "Deployment", 1, 1, id="one when nobody says"),
+        pytest.param(a_controller("Deployment"), "Deployment", 1, 1, id="one by default"),
         pytest.param(a_controller("Deployment", replicas=0), "Deployment", 0, 1, id="none"),
         pytest.param(a_controller("StatefulSet", replicas=2), "StatefulSet", 2, 1, id="StatefulSet"),
         pytest.param(a_controller("DaemonSet"), "DaemonSet", 1, 1, id="DaemonSet"),

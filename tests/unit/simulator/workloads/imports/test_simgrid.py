@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.model.resources import amounts
-from tests.unit.simulator.workloads.imports.desk import SHORT, a_job, a_workload, bring, put, refused
+from tests.unit.simulator.workloads.imports.harness import SHORT, a_job, a_workload, bring, put, refused
 
 HEAD = (
     '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "http://simgrid.example/simgrid.dtd">\n<platform version="4.1">\n'
@@ -108,6 +108,6 @@ def test_what_is_wrong_with_a_platform(tmp_path, text, told):
 def test_nodes_come_from_one_place(tmp_path):
     put(tmp_path, "w.json", a_workload(a_job(), short=SHORT))
 
-    assert ["scenario.yaml:7: platform; say nodes or platform, not both"] == refused(
+    assert ["scenario.yaml:7: platform: say nodes or platform, not both"] == refused(
         tmp_path, batsim="w.json", platform="w.json", nodes=4
     )

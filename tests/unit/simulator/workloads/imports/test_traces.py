@@ -7,7 +7,7 @@ import pytest
 from lamina.model.resources import amounts
 from lamina.simulator.workloads.imports.azure_functions import quantile
 from lamina.simulator.workloads.imports.import_schema import FunctionFiles, GpuFiles, NodesEntry
-from tests.unit.simulator.workloads.imports.desk import bring, put, refused
+from tests.unit.simulator.workloads.imports.harness import bring, put, refused
 
 GIB = 1024**3
 
@@ -231,7 +231,7 @@ def test_a_worker_is_kept_for_the_next_call(tmp_path):
     calls = {"f": [4] * 10 + [0] * 10 + [1]}
 
     alone = azure(tmp_path, calls).arrivals
-    kept = azure(tmp_path, calls, keep_alive="5m", milliseconds="1").arrivals
+    kept = azure(tmp_path, calls, keep_alive=300.0, milliseconds="1").arrivals
 
     # Forty calls in ten minutes keep one worker; the last call, ten minutes later, needs another.
     assert (41, 2) == (len(alone), len(kept))
@@ -239,7 +239,7 @@ def test_a_worker_is_kept_for_the_next_call(tmp_path):
 
 
 def test_two_calls_at_once_need_two_workers(tmp_path):
-    kept = azure(tmp_path, {"f": [5]}, keep_alive="1m", milliseconds="120000").arrivals
+    kept = azure(tmp_path, {"f": [5]}, keep_alive=60.0, milliseconds="120000").arrivals
 
     assert 5 == len(kept)
 

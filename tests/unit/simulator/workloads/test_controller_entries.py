@@ -193,7 +193,7 @@ events:
         ScenarioEvent(7.0, "scale", "web", count=9),
         ScenarioEvent(8.0, "update", "web", image="web:2"),
         ScenarioEvent(9.0, "remove", "p"),
-    ) == scenario.happenings
+    ) == scenario.events
 
 
 def test_nodes_that_join_are_like_others_and_pods_may_need_them(load):
@@ -206,7 +206,7 @@ events:
 - {at: 2m, drop: big1}
 """
     )
-    first, second, last = scenario.happenings
+    first, second, last = scenario.events
 
     assert ["n1"] == [node.name for node in scenario.nodes]
     assert [(60.0, "join", "big1"), (60.0, "join", "big2"), (120.0, "drop", "big1")] == [

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lamina.simulator.workloads.imports.image_chooser import ImageChooser
 from lamina.simulator.workloads.imports.import_schema import ImportEntry, ImportPopularityEntry
+from lamina.simulator.workloads.imports.pod_drafts import ImageChooser
 from lamina.testing import an_image
-from tests.unit.simulator.workloads.imports.desk import a_job, a_workload, around, put, refused
+from tests.unit.simulator.workloads.imports.harness import a_job, a_workload, around, put, refused
 
 PODS = {"small": 1, "large": 100, "middle": 10}
 
@@ -66,7 +66,7 @@ def test_weights_come_from_a_table(tmp_path, column, first):
         ),
         pytest.param({"file": "bad.csv"}, "bad.csv:2: pulls: 'many' is not a number", id="no number"),
         pytest.param({"file": "bad.csv", "column": "x"}, "bad.csv:2: x: there is no such column", id="no such column"),
-        pytest.param({"column": "x"}, "scenario.yaml:7: popularity.column; say file as well", id="a column of nothing"),
+        pytest.param({"column": "x"}, "scenario.yaml:7: popularity.column: say file as well", id="a column of nothing"),
         pytest.param({"file": "gone.csv"}, "scenario.yaml:7: popularity.file: there is no such file", id="no file"),
     ],
 )

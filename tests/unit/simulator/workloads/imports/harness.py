@@ -1,4 +1,4 @@
-"""A desk for tests of imports: files in a folder, a scenario with a few images around them, and what comes of it."""
+"""Helpers for tests of imports: files in a folder, a context with a few images, and the result or the mistakes."""
 
 import json
 from collections.abc import Mapping

@@ -7,8 +7,7 @@ import pytest
 
 from lamina.simulator.pulls.runtime_spec import CONTAINERD, DiskSpec, RuntimeSpec
 from lamina.simulator.workloads import Scenario, load_scenario
-from lamina.simulator.workloads.pull_schema import DiskEntry, ScenarioRuntimeEntry
-from lamina.simulator.workloads.runtimes import PRESETS
+from lamina.simulator.workloads.pull_entries import PRESETS, DiskEntry, ScenarioRuntimeEntry
 
 GB = 1_000_000_000
 
@@ -95,7 +94,7 @@ nodes:
 
 
 def test_every_setting_of_runtimes_and_disks_can_be_said():
-    """What the simulator can do and no scenario can ask for is of no use to anybody."""
+    """A setting of the simulator that no scenario can set is useless."""
     assert set(RuntimeSpec.__struct_fields__) == set(ScenarioRuntimeEntry.__struct_fields__) - {"preset"}
     assert set(DiskSpec.__struct_fields__) - {"capacity"} == set(DiskEntry.__struct_fields__) - {"size"}
 

@@ -260,7 +260,7 @@ def test_listed_pods_and_drawn_ones_come_together_in_order_and_can_be_removed(lo
     times = [arrival.at for arrival in scenario.arrivals]
 
     assert (2003, sorted(times)) == (len(times), times)
-    assert ["w1999"] == [happening.name for happening in scenario.happenings]
+    assert ["w1999"] == [happening.name for happening in scenario.events]
 
 
 def test_the_including_file_has_the_last_word_about_the_workload(load):
@@ -275,10 +275,10 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
     ("change", "words"),
     [
         pytest.param(("every: 10s", "evry: 10s"), "workload.arrivals.evry: unknown field", id="misspelt"),
-        pytest.param(("{every: 10s}", "{}"), "workload.arrivals; say exactly one of every and load", id="no rate"),
+        pytest.param(("{every: 10s}", "{}"), "workload.arrivals: say exactly one of every and load", id="no rate"),
         pytest.param(
             ("every: 10s", "every: 10s, load: 1"),
-            "workload.arrivals; say exactly one of every and load",
+            "workload.arrivals: say exactly one of every and load",
             id="two rates",
         ),
         pytest.param(("every: 10s", "every: 0"), "workload.arrivals.every: must be more than 0", id="no gaps"),
@@ -321,13 +321,13 @@ def test_the_including_file_has_the_last_word_about_the_workload(load):
         ),
         pytest.param(
             ("  pods", "  popularity: {zipf: 1, weights: [1]}\n  pods"),
-            "workload.popularity; say zipf or weights, not both",
+            "workload.popularity: say zipf or weights, not both",
             id="two kinds of popularity",
         ),
         pytest.param(
             ("  pods", "  popularity: {weights: [0, 0]}\n  pods"),
             "workload.popularity.weights: at least one must be more than 0",
-            id="nobody is popular",
+            id="no application is popular",
         ),
         pytest.param(
             ("  pods", "  popularity: {weights: [1, 2, 3]}\n  pods"),
@@ -418,8 +418,8 @@ def test_rollouts_of_a_workload_are_deployments_and_their_updates(load):
     )
 
     assert ["Deployment", "Deployment"] == [one.kind for one in scenario.controllers]
-    assert ["update"] * 3 == [one.kind for one in scenario.happenings]
-    assert {one.name for one in scenario.controllers} >= {one.name for one in scenario.happenings}
+    assert ["update"] * 3 == [one.kind for one in scenario.events]
+    assert {one.name for one in scenario.controllers} >= {one.name for one in scenario.events}
 
 
 def test_pods_may_ask_for_nothing_where_that_decides_nothing(load):

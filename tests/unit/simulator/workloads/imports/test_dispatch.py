@@ -8,7 +8,7 @@ import pytest
 from lamina.model.errors import InputError
 from lamina.simulator.pulls.runtime_spec import DiskSpec
 from lamina.simulator.workloads import Scenario, load_scenario
-from lamina.simulator.workloads.runtimes import PRESETS
+from lamina.simulator.workloads.pull_entries import PRESETS
 
 IMAGES = "layers: {L1: 300MB}\nimages: {'web:1': [L1]}\n"
 NODES = "nodes: [{name: n, count: 4, cpu: 4, memory: 16Gi}]\n"
@@ -90,7 +90,7 @@ def test_controllers_of_an_import_can_be_scaled(load):
     )
 
     assert [("Deployment", "web", 2)] == [(one.kind, one.name, one.replicas) for one in scenario.controllers]
-    assert ["scale"] == [one.kind for one in scenario.happenings]
+    assert ["scale"] == [one.kind for one in scenario.events]
 
 
 def test_files_are_looked_for_in_the_folder_for_data(load, told, tmp_path):
@@ -118,7 +118,7 @@ events: [{at: 5s, remove: w0-1-1}]
     )
 
     assert "main.yaml:6: imports[0].batsim: " in said
-    assert "main.yaml:7: imports[1]; say exactly one of batsim, alibabaDlrm" in said
+    assert "main.yaml:7: imports[1]: say exactly one of batsim, alibabaDlrm" in said
     assert "main.yaml:8: imports[2].keepAlive: means nothing here" in said
     assert "main.yaml:9: pods[0].image: there is no image 'wbe:1'; did you mean 'web:1'?" in said
     # The pod that is removed may have been in a file that could not be read.
