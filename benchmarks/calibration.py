@@ -238,7 +238,7 @@ def replay(pulls: Iterable[Seen], machine: Machine) -> list[tuple[Seen, float]]:
     asked: list[tuple[Seen, ImagePullRequest]] = []
 
     def ask(seen: Seen) -> None:
-        asked.append((seen, puller.ask(image_of(seen), lambda: None)))
+        asked.append((seen, puller.request(image_of(seen), lambda: None)))
 
     ends: dict[str, tuple[int, float]] = {}
     for seen in ordered:
@@ -250,7 +250,7 @@ def replay(pulls: Iterable[Seen], machine: Machine) -> list[tuple[Seen, float]]:
         ends[seen.image] = turn, end
         environment.at(seen.asked - begin, ask, msgspec.structs.replace(seen, image=f"{seen.image}#{turn}"))
     environment.run()
-    return [(seen, pull.done_at - pull.asked_at) for seen, pull in asked if pull.done_at is not None]
+    return [(seen, pull.done_at - pull.requested_at) for seen, pull in asked if pull.done_at is not None]
 
 
 def replay_all(run: Iterable[Seen], machine: Machine) -> list[tuple[Seen, float]]:

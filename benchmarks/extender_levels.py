@@ -43,7 +43,7 @@ SUMMARY: Final = "LayerLocality in eleven levels instead of a hundred points: wh
 
 SCENARIOS: Final = tuple(os.environ.get("SCENARIOS", "1b,2a,3c,5a").split(","))
 SEEDS: Final = int(os.environ.get("SEEDS", "2"))
-FIGURES: Final = ("bytes_pulled", "mean_start", "p99_start", "heating")
+FIGURES: Final = ("bytes_pulled", "mean_start", "p99_start", "peak_load")
 
 
 class Doubling(LayerLocality):
@@ -105,7 +105,7 @@ def run(scenario: str, plugin: str, seed: int, folder: Path) -> dict[str, float]
         "bytes_pulled": result["bytes_pulled"],
         "mean_start": start["mean"],
         "p99_start": start["p99"],
-        "heating": result["heating"],
+        "peak_load": result["peak_load"],
     }
 
 

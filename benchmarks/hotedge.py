@@ -136,7 +136,7 @@ def run(mode: str, policy: str, folder: Path) -> dict[str, float]:
         "p99": total["p99"],
         "bytes": result["bytes_pulled"],
         "hits": result["hits"],
-        "heating": result["heating"],
+        "peak_load": result["peak_load"],
         "started": result["pods"]["started"],
     }
 
@@ -155,10 +155,10 @@ def main() -> dict[str, object]:
             print(f"{mode} {policy} done", file=sys.stderr, flush=True)
     for mode, rows in found.items():
         print(
-            f"\n{mode}\n\n| policy | mean | p50 | p95 | p99 | hits | heating | random / it |\n|---|---|---|---|---|---|---|---|"
+            f"\n{mode}\n\n| policy | mean | p50 | p95 | p99 | hits | peak load | random / it |\n|---|---|---|---|---|---|---|---|"
         )
         for policy, row in rows.items():
-            cells = [f"{row[figure]:.2f}" for figure in ("mean", "p50", "p95", "p99", "hits", "heating")]
+            cells = [f"{row[figure]:.2f}" for figure in ("mean", "p50", "p95", "p99", "hits", "peak_load")]
             print(f"| {policy} | " + " | ".join(cells) + f" | {rows['random']['mean'] / row['mean']:.2f} |")
     gains = {
         f"{mode}_{above}_over_{below}": round(rows[above]["mean"] / rows[below]["mean"], 3)

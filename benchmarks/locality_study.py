@@ -32,11 +32,11 @@ NAME = "locality-study"
 SUMMARY = "lamina-balanced against the baselines on real catalogs, paired over five seeds (some ten minutes)"
 NEEDED = (*PUBLIC, *OFFICIAL)
 
-PROFILES = ("kube-default", "lamina-balanced", "lamina-images", "image-locality", "original", "least-allocated")
+PROFILES = ("kube-default", "lamina-balanced", "lamina-images", "image-locality", "ryax", "least-allocated")
 WHOLE_IMAGES = "lamina-images"
 PODS = int(os.environ.get("PODS", "20000"))
 SEEDS = int(os.environ.get("SEEDS", "5"))
-SHOWN = ("bytes_pulled", "startup_mean", "startup_p50", "startup_p95", "startup_p99", "heating", "balance")
+SHOWN = ("bytes_pulled", "startup_mean", "startup_p50", "startup_p95", "startup_p99", "peak_load", "imbalance")
 
 SCENARIO = """\
 name: {name}

@@ -1,5 +1,5 @@
 """
-Which placement policy pulls least and starts pods soonest without heating nodes, on sixteen clusters: docs/policy.md.
+Which placement policy pulls least and starts pods soonest without overloading single nodes, on sixteen clusters: docs/policy.md.
 
 Every scenario of `_policy_scenarios` under every profile, the same pods at the same times. A profile is judged by ratios to
 ``kube-default``, scenario by scenario and seed by seed, joined as geometric means; *worst* is the largest single ratio.
@@ -35,7 +35,7 @@ SCENARIOS = tuple(os.environ.get("SCENARIOS", ",".join(name for name in BUILD if
 KEEP = Path(os.environ["KEEP"]) if "KEEP" in os.environ else None
 SEEDS = int(os.environ.get("SEEDS", "2"))
 CHURN = ("3b", "3c", "3d")
-FIGURES = ("bytes", "mean_start", "p95_start", "p99_start", "heating", "balance", "wait")
+FIGURES = ("bytes", "mean_start", "p95_start", "p99_start", "peak_load", "imbalance", "wait")
 
 Row = dict[str, float]
 
@@ -52,8 +52,8 @@ def run(scenario: str, profile: str, seed: int, folder: Path) -> Row:
         "p50_start": start["p50"],
         "p95_start": start["p95"],
         "p99_start": start["p99"],
-        "heating": result["heating"],
-        "balance": result["balance"],
+        "peak_load": result["peak_load"],
+        "imbalance": result["imbalance"],
         "wait": waiting["mean"],
         "started": result["pods"]["started"],
         "seconds": time.process_time() - begin,
@@ -84,7 +84,12 @@ def _kept() -> dict[tuple[str, str, int], Row]:
     if KEEP is None or not KEEP.is_file():
         return {}
     rows = [json.loads(line) for line in KEEP.read_text().splitlines()]
-    return {(name, profile, seed): row for (name, profile, seed), row in rows}
+    # Rows kept by an older release have the former names.
+    former = {"heating": "peak_load", "balance": "imbalance"}
+    return {
+        (name, profile, seed): {former.get(key, key): value for key, value in row.items()}
+        for (name, profile, seed), row in rows
+    }
 
 
 def ratio(found: dict[tuple[str, str, int], Row], key: tuple[str, str, int], other: str, figure: str) -> float:
@@ -118,7 +123,7 @@ def joined(found: dict[tuple[str, str, int], Row], profile: str, other: str = BA
 
 def table(found: dict[tuple[str, str, int], Row]) -> str:
     """Write the tables of the page."""
-    lines = ["| profile | bytes | mean start | p95 | p99 | heating | cv of load |", "|---|---|---|---|---|---|---|"]
+    lines = ["| profile | bytes | mean start | p95 | p99 | peak load | imbalance |", "|---|---|---|---|---|---|---|"]
     for profile in PROFILES:
         total = joined(found, profile)
         cells = [f"{total[figure]:.2f} ({total[f'{figure}_worst']:.2f})" for figure in FIGURES[:-1]]
@@ -129,8 +134,8 @@ def table(found: dict[tuple[str, str, int], Row]) -> str:
         lines.append(f"| {name} bytes | " + " | ".join(cells) + " |")
         cells = [_starts(found, name, profile) for profile in PROFILES]
         lines.append(f"| {name} mean / p95 / p99 start | " + " | ".join(cells) + " |")
-        cells = [_heat(found, name, profile) for profile in PROFILES]
-        lines.append(f"| {name} heating / cv | " + " | ".join(cells) + " |")
+        cells = [_load(found, name, profile) for profile in PROFILES]
+        lines.append(f"| {name} peak load / imbalance | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -142,8 +147,8 @@ def _starts(found: dict[tuple[str, str, int], Row], name: str, profile: str) -> 
     return "/".join(f"{_average(found, name, profile, figure):.1f}" for figure in FIGURES[1:4])
 
 
-def _heat(found: dict[tuple[str, str, int], Row], name: str, profile: str) -> str:
-    return "/".join(f"{_average(found, name, profile, figure):.2f}" for figure in ("heating", "balance"))
+def _load(found: dict[tuple[str, str, int], Row], name: str, profile: str) -> str:
+    return "/".join(f"{_average(found, name, profile, figure):.2f}" for figure in ("peak_load", "imbalance"))
 
 
 def main() -> dict[str, object]:
@@ -157,7 +162,10 @@ def main() -> dict[str, object]:
     ours = joined(found, OURS)
     result: dict[str, object] = {
         "seeds": SEEDS,
-        **{figure: ours[figure] for figure in ("bytes", "mean_start", "p99_start", "heating", "heating_worst")},
+        **{figure: ours[figure] for figure in ("bytes", "mean_start", "p99_start", "peak_load", "peak_load_worst")},
+        # The former names of the two, for one release.
+        "heating": ours["peak_load"],
+        "heating_worst": ours["peak_load_worst"],
         "profiles": {profile: joined(found, profile) for profile in PROFILES if profile != BASE},
         "scenarios": {
             name: {

@@ -222,6 +222,27 @@ def test_a_printed_profile_is_a_configuration_file(tmp_path: Path) -> None:
     assert by_name["nodes"] == by_file["nodes"]
 
 
+def test_a_renamed_profile_is_found_under_its_former_name_and_recorded_under_the_new_one(tmp_path: Path) -> None:
+    """
+    As an option, in a scenario and in a comparison; the list has the new name only.
+    """
+    founding = FOUNDING.read_text(encoding="utf-8")
+    (tmp_path / "s.yaml").write_text(
+        founding.replace("profile: lamina-balanced", "profile: original"), encoding="utf-8"
+    )
+
+    by_option = json.loads(lamina("simulate", FOUNDING, "--profile", "original", "-o", "json").stdout)
+    by_scenario = json.loads(lamina("simulate", tmp_path / "s.yaml", "-o", "json").stdout)
+    compared = json.loads(
+        lamina("compare", FOUNDING, "--profiles", "kube-default,original", "--seeds", 1, "-o", "json").stdout
+    )
+    listed = [line.split()[0] for line in lamina("profiles").stdout.splitlines()]
+
+    assert ("ryax", "ryax") == (by_option["profile"], by_scenario["profile"])
+    assert {"kube-default", "ryax"} == {row["profile"] for row in compared["rows"]}
+    assert ("ryax" in listed, "original" in listed) == (True, False)
+
+
 def test_the_demo_plays_all_four_stories_in_plain_text_when_piped() -> None:
     """
     With the figures of the runs it tells of, and no escape codes.

@@ -124,13 +124,13 @@ def test_the_formats_say_the_same(tiny: Path) -> None:
 @pytest.mark.parametrize("output", ["json", "yaml", "csv", "table"])
 def test_metrics_choose_the_rows_and_their_order(tiny: Path, output: str) -> None:
     """
-    In every format, and rows of zeros as well.
+    In every format, and rows of zeros as well; `balance` is the former name of `imbalance`.
     """
-    arguments = ("--profiles", "kube-default", "--seeds", 1, "--metrics", "evictions, pulls", "--metrics", "heating")
+    arguments = ("--profiles", "kube-default", "--seeds", 1, "--metrics", "evictions, pulls", "--metrics", "balance")
     told = lamina("compare", tiny, *arguments, "-o", output)
 
     assert (0, "") == (told.returncode, told.stderr)
-    assert ["evictions", "pulls", "heating"] == {
+    assert ["evictions", "pulls", "imbalance"] == {
         "json": lambda: [row["metric"] for row in json.loads(told.stdout)["rows"]],
         "yaml": lambda: [row["metric"] for row in yaml.safe_load(told.stdout)["rows"]],
         "csv": lambda: [row["metric"] for row in csv.DictReader(io.StringIO(told.stdout))],

@@ -22,8 +22,8 @@ def summaries(draw: st.DrawFn) -> dict[str, Any]:
         "scenario": "drawn",
         "bytes_pulled": draw(st.integers(0, 10**15)),
         "pulls": draw(st.integers(0, 100)),
-        "heating": draw(FIGURES),
-        "balance": draw(FIGURES),
+        "peak_load": draw(FIGURES),
+        "imbalance": draw(FIGURES),
         "pods": {
             "started": draw(st.integers(0, 1)),
             "not_started": {"total": draw(st.integers(0, 1))},

@@ -308,7 +308,7 @@ def live_through(profile: str, history: Sequence[int]) -> None:
     assert alone.log == watched.log
 
 
-@pytest.mark.parametrize("profile", ["lamina-balanced", "lamina-local", "original", "hotedge", "lrscheduler"])
+@pytest.mark.parametrize("profile", ["lamina-balanced", "lamina-local", "ryax", "hotedge", "lrscheduler"])
 @settings(max_examples=HISTORIES)
 @given(histories)
 def test_whatever_happens_decisions_make_sense_and_are_the_same_again(profile, history):

@@ -188,11 +188,11 @@ def test_a_transfer_knows_when_it_had_moved_so_many_bytes_however_its_rate_chang
 def test_no_link_is_ever_over_its_rate_and_whoever_is_held_back_is_so_by_a_full_link(plan):
     def look(links: list[Link]) -> None:
         for link in links:
-            load = sum(home.level * len(transfers) for home, transfers in link.homes.items())
+            load = sum(bottleneck.level * len(transfers) for bottleneck, transfers in link.by_bottleneck.items())
             assert load <= link.rate * (1 + 1e-9) + 1e-9
             if link.members:
                 assert load == pytest.approx(link.rate, rel=1e-9, abs=1e-9)
-            assert all(home.level <= link.level * (1 + 1e-9) for home in link.homes)
+            assert all(bottleneck.level <= link.level * (1 + 1e-9) for bottleneck in link.by_bottleneck)
 
     outcome_of_network(plan, look)
 

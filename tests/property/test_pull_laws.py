@@ -188,7 +188,7 @@ class Described:
 
 @dataclass
 class Stage:
-    """One node on which a history happens, checked after every event. Also the watcher and the board."""
+    """One node on which a history happens, checked after every event. Also the watcher and the advertiser."""
 
     history: History
     log: list[tuple[object, ...]] = field(default_factory=list)
@@ -202,7 +202,7 @@ class Stage:
         source = LayerSources(self.network).for_node(Described(self.history.runtime))
         self.link = source.link
         self.puller = Puller(self.env, self.network, self.store, self.history.runtime, source, self)
-        self.store.board = self
+        self.store.advertiser = self
 
     def run(self) -> "Stage":
         for visit in self.history.visits:
@@ -228,7 +228,7 @@ class Stage:
         def leave() -> None:
             self.store.release(image, self.env.now)
 
-        pull = self.puller.ask(image, ready)
+        pull = self.puller.request(image, ready)
         self.pulls.append(pull)
         if visit.patience is not None:
             self.env.after(visit.patience, self.puller.cancel, pull)
@@ -269,8 +269,8 @@ class Stage:
         """Count everything again, the long way."""
         store, puller = self.store, self.puller
         keeps = self.history.runtime.reuse == "set"
-        images = [store.recipe(image) for image in store.images.values()]
-        pulls = [pull.recipe for pull in (*puller._active, *puller._draining)]
+        images = [store.runtime_image(image) for image in store.images.values()]
+        pulls = [pull.runtime_image for pull in (*puller._active, *puller._draining)]
         blobs = Counter(digest for one in (images if keeps else []) + pulls for digest in one.blobs)
         chains = Counter(chain for one in images + pulls for chain in one.chains)
 
@@ -282,10 +282,10 @@ class Stage:
         assert sum(store.blobs.values()) + sum(store.chains.values()) == store.held
         assert 0 <= store.used <= store.capacity
         assert store.idle == sum(not record.users for record in store._records.values())
-        if not pulls and not puller._fetcher.fetches:
+        if not pulls and not puller._downloader.downloads:
             assert 0 == store.reserved
             assert {} == puller._unpacking
-            assert 0 == puller._fetcher._busy
+            assert 0 == puller._downloader._busy
 
 
 # ----------------------------------------------------------------------------------------------------------------- laws
@@ -341,7 +341,7 @@ def test_on_a_disk_that_never_fills_whoever_waits_gets_the_image(history):
 
     assert [] == [pull.image.names for pull in waited if pull.done_at is None]
     for pull in stage.pulls:
-        reached = [at for at in (pull.asked_at, pull.began_at, pull.fetched_at, pull.done_at) if at is not None]
+        reached = [at for at in (pull.requested_at, pull.began_at, pull.downloaded_at, pull.done_at) if at is not None]
         assert sorted(reached) == reached
 
 
@@ -361,11 +361,11 @@ def test_what_is_kept_is_downloaded_once(history):
 def test_in_the_end_nothing_is_left_behind(history):
     """What remains is what the images are made of; nothing is promised, under way or half done."""
     stage = Stage(history).run()
-    recipes = [stage.store.recipe(image) for image in stage.store.images.values()]
+    runtime_images = [stage.store.runtime_image(image) for image in stage.store.images.values()]
 
-    assert {} == stage.puller._fetcher.fetches
+    assert {} == stage.puller._downloader.downloads
     assert 0 == stage.store.reserved
-    assert {chain for one in recipes for chain in one.chains} == set(stage.store.chains)
+    assert {chain for one in runtime_images for chain in one.chains} == set(stage.store.chains)
     if history.runtime.reuse == "prefix":
         assert {} == stage.store.blobs
 
@@ -400,14 +400,14 @@ def test_a_pull_in_one_download_is_the_same_as_layer_by_layer(history, changes):
     alone = replace(history, runtime=runtime, visits=visits, outage=outage)
 
     whole, layered = Stage(alone), Stage(alone)
-    layered.puller._streamer = None
+    layered.puller._whole_image = None
     for stage in (whole, layered):
         for at, rate in changes:
             stage.env.at(at / 4 + ASIDE / 5, stage.link.set_rate, rate)
         stage.env.at(12.0, stage.link.set_rate, RATE)
         stage.run()
 
-    assert whole.puller._streamer is not None
+    assert whole.puller._whole_image is not None
     assert [pytest.approx(_course(pull)) for pull in layered.pulls] == [_course(pull) for pull in whole.pulls]
     assert layered.puller.pulled_bytes == whole.puller.pulled_bytes
     assert layered.became_present == whole.became_present
@@ -419,8 +419,8 @@ def test_a_pull_in_one_download_is_the_same_as_layer_by_layer(history, changes):
 
 def _course(pull: ImagePullRequest) -> tuple[float, ...]:
     # Of a pull that was broken off, the last byte that had to be there never was.
-    fetched_at = None if pull.done_at is None else pull.fetched_at
-    times = (pull.asked_at, pull.began_at, fetched_at, pull.done_at)
+    downloaded_at = None if pull.done_at is None else pull.downloaded_at
+    times = (pull.requested_at, pull.began_at, downloaded_at, pull.done_at)
     return (*[-1.0 if time is None else time for time in times], pull.downloaded, pull.failures)
 
 
@@ -488,7 +488,7 @@ def test_one_pull_on_an_idle_node_takes_what_the_formula_says(layers, drawn):
     rate = Fraction(runtime.unpack_rate)
     seconds = [Fraction(runtime.layer_overhead) + (unpacked / rate if rate else 0) for _, unpacked in layers]
 
-    assert pytest.approx(float(runtime.resolve + max(there))) == stage.pulls[0].fetched_at
+    assert pytest.approx(float(runtime.resolve + max(there))) == stage.pulls[0].downloaded_at
     assert pytest.approx(float(runtime.resolve + unpacked_at(there, seconds, runtime.unpack_threads))) == (
         stage.pulls[0].done_at
     )

@@ -81,7 +81,7 @@ class Story:
     def note(self, record: TraceRecord) -> None:
         pass
 
-    def tell(self, event: Event) -> None:
+    def publish(self, event: Event) -> None:
         if isinstance(event, UsageReported):
             self.told.append((self.env.now, event))
 
@@ -144,8 +144,8 @@ def test_what_is_reported_is_the_integral_of_what_was_used(spec, delay, pods, ha
         for seconds, use in story.spans(node, 0.0, story.env.now)
         if use.get(CPU, 0) > 3600 or use.get(MEMORY, 0) > 0.9 * 8 * GI
     )
-    assert story.cluster.metering is not None
-    assert pytest.approx(float(crowded), abs=1e-6) == story.cluster.metering.crowded_seconds(story.env.now)
+    assert story.cluster.usage_sampler is not None
+    assert pytest.approx(float(crowded), abs=1e-6) == story.cluster.usage_sampler.overloaded_seconds(story.env.now)
 
 
 @given(SPECS, PODS)

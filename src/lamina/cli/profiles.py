@@ -23,7 +23,7 @@ def profiles(name: str | None, output: str) -> None:
     from lamina.model.conversion import suggest
     from lamina.model.errors import InputError
     from lamina.model.yaml_document import read_yaml
-    from lamina.scheduling.config.named_profiles import DEFAULT, NAMED
+    from lamina.scheduling.config.named_profiles import DEFAULT, NAMED, current_name
 
     if name is None and output != "table":
         listed = [{"name": one, "about": about, "default": one == DEFAULT} for one, (about, _) in NAMED.items()]
@@ -32,8 +32,8 @@ def profiles(name: str | None, output: str) -> None:
         width = max(len(one) for one in NAMED)
         for one, (about, _) in NAMED.items():
             click.echo(f"{one:<{width}}  {about}{' (default)' if one == DEFAULT else ''}")
-    elif name in NAMED:
-        text = NAMED[name][1]
+    elif current_name(name) in NAMED:
+        text = NAMED[current_name(name)][1]
         click.echo(text, nl=False) if output != "json" else print_data(read_yaml(text, name).data, output)
     else:
         raise InputError.one("lamina profiles", f"there is no profile {name!r}; {suggest(name, NAMED)}")

@@ -52,10 +52,13 @@ class Metric(msgspec.Struct, frozen=True):
     start. Evictions and overload may be the reason why pods of the other profile never started.
     """
     better: Better = "lower"
+    former: str = ""
+    """Its name, and its key in a summary, before it was renamed; accepted for one release."""
 
     def read(self, summary: Mapping[str, Any]) -> float | None:
         """Return the figure of a summary; None if the run has no such figure, or is older than the metric."""
-        return figure(summary, self.path)
+        found = figure(summary, self.path)
+        return figure(summary, (self.former,)) if found is None and self.former else found
 
 
 def figure(summary: Mapping[str, Any], path: Path) -> float | None:
@@ -84,8 +87,8 @@ METRICS: Final = (
     Metric("startup_p50", "seconds", _total("total", "p50"), "start p50", "s", "always", STARTED),
     Metric("startup_p95", "seconds", _total("total", "p95"), "start p95", "s", "always", STARTED),
     Metric("startup_p99", "seconds", _total("total", "p99"), "start p99", "s", "always", STARTED),
-    Metric("heating", "times", ("heating",), "heating", "max/mean", "always", NOT_STARTED),
-    Metric("balance", "times", ("balance",), "balance", "sd/mean", "always", NOT_STARTED),
+    Metric("peak_load", "times", ("peak_load",), "peak load", "max/mean", "always", NOT_STARTED, former="heating"),
+    Metric("imbalance", "times", ("imbalance",), "imbalance", "sd/mean", "always", NOT_STARTED, former="balance"),
     Metric("started", "count", STARTED, "started", "pods", "differs", better="neither"),
     Metric("not_started", "count", NOT_STARTED, "not started", "pods", "non-zero"),
     Metric("pending", "count", ("pods", "pending"), "still pending", "pods", "non-zero"),
@@ -111,23 +114,24 @@ METRICS: Final = (
 )
 
 BY_NAME: Final = {metric.name: metric for metric in METRICS}
+FORMER_NAMES: Final = {metric.former: metric.name for metric in METRICS if metric.former}
 
 
 def chosen(names: Iterable[str], source: str) -> tuple[Metric, ...]:
     """
-    Return the metrics of these names, in their order.
+    Return the metrics with these names, in their order; *source* is the option or field that a mistake names.
 
-    Raises InputError; *source* is the option or field that its mistakes name.
+    A former name selects the metric under its new name. A metric listed under both names is returned once.
     """
     wanted = tuple(names)
     mistakes = []
     for name in dict.fromkeys(wanted):
         if not name:
             mistakes.append(Mistake(source, "an empty name; write the metrics with one comma between them"))
-        elif name not in BY_NAME:
+        elif FORMER_NAMES.get(name, name) not in BY_NAME:
             mistakes.append(Mistake(source, f"there is no metric {name!r}; {suggest(name, BY_NAME)}"))
         elif wanted.count(name) > 1:
             mistakes.append(Mistake(source, f"{name!r} is listed {wanted.count(name)} times; list it once"))
     if mistakes:
         raise InputError(mistakes)
-    return tuple(BY_NAME[name] for name in wanted)
+    return tuple(BY_NAME[name] for name in dict.fromkeys(FORMER_NAMES.get(name, name) for name in wanted))

@@ -1,1 +1,1 @@
-"""What we pretend: a cluster in virtual time, driven by the same decision loop as a real one."""
+"""Simulator: a cluster in virtual time, scheduled by the same decision loop as a real cluster."""

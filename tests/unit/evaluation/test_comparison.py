@@ -19,7 +19,7 @@ def a_summary(
     start: float | None = 2.0,
     pending: int = 0,
     pulling: int = 0,
-    heating: float | None = 1.5,
+    peak_load: float | None = 1.5,
     evictions: int = 0,
     harm: int = 0,
 ) -> Any:
@@ -28,8 +28,8 @@ def a_summary(
         "scenario": "story",
         "bytes_pulled": pulled,
         "pulls": 3,
-        "heating": heating,
-        "balance": heating,
+        "peak_load": peak_load,
+        "imbalance": peak_load,
         **dict.fromkeys(HARMS, harm),
         "evictions": evictions or harm,
         "gc": {"bytes": harm},
@@ -101,7 +101,7 @@ def test_a_figure_that_a_run_does_not_have_is_left_out_and_told():
     runs = [
         *(a_run("base", seed) for seed in (1, 2)),
         a_run("other", 1, start=None),
-        a_run("other", 2, start=2.0, heating=None),
+        a_run("other", 2, start=2.0, peak_load=None),
     ]
     row = compare(runs, "base").row("other", "startup_mean")
 
@@ -110,7 +110,7 @@ def test_a_figure_that_a_run_does_not_have_is_left_out_and_told():
 
 
 def test_a_figure_that_no_run_has_has_no_estimate():
-    row = compare([a_run("base", 1), a_run("other", 1, heating=None)], "base").row("other", "heating")
+    row = compare([a_run("base", 1), a_run("other", 1, peak_load=None)], "base").row("other", "peak_load")
 
     assert row.estimate is None
     assert Ratio(None, None, None, 0, 1) == row.against
@@ -156,14 +156,14 @@ def test_a_verdict_needs_an_interval_without_equality(start, verdict):
             for which in ("mean", "p50", "p99")
         ),
         pytest.param("bytes_pulled", "not started 1.5 a run here, 0.0", id="bytes that were never pulled"),
-        pytest.param("heating", "not started 1.5 a run here, 0.0", id="load that never came"),
-        pytest.param("balance", "not started 1.5 a run here, 0.0", id="balance of fewer pods"),
+        pytest.param("peak_load", "not started 1.5 a run here, 0.0", id="load that never came"),
+        pytest.param("imbalance", "not started 1.5 a run here, 0.0", id="imbalance of fewer pods"),
         *(pytest.param(metric, "not started 1.5 a run here, 0.0", id=metric) for metric in HARMS),
     ],
 )
 def test_figures_of_different_numbers_of_pods_have_no_verdict(metric, verdict):
     # Half of everything, which would be better; but one and two pods still pull when the run ends.
-    less = [{"start": 1.0, "pulled": 50, "heating": 1.0, "harm": 0, "pulling": pulling} for pulling in (1, 2)]
+    less = [{"start": 1.0, "pulled": 50, "peak_load": 1.0, "harm": 0, "pulling": pulling} for pulling in (1, 2)]
     found, reason = judged(metric, [{"harm": 8}, {"harm": 8}], less)
 
     assert (None, f"different numbers of pods: {verdict} under the baseline") == (found, reason)
@@ -294,3 +294,28 @@ def test_names_and_titles_of_metrics_are_unique():
 
 def test_a_figure_that_older_summaries_lack_is_none():
     assert None is next(metric for metric in METRICS if metric.name == "slowdown_mean").read({"pulls": 3})
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        pytest.param(["balance", "pulls", "heating"], ["imbalance", "pulls", "peak_load"], id="former names"),
+        pytest.param(["heating", "peak_load"], ["peak_load"], id="both names"),
+    ],
+)
+def test_a_former_name_chooses_the_metric_under_its_new_name(names, found):
+    assert found == [metric.name for metric in chosen(names, "--metrics")]
+
+
+@pytest.mark.parametrize(
+    ("summary", "figure"),
+    [
+        pytest.param({"heating": 1.5}, 1.5, id="older release"),
+        pytest.param({"peak_load": 2.0, "heating": 1.5}, 2.0, id="both keys"),
+        pytest.param({"peak_load": None, "heating": None}, None, id="no load"),
+    ],
+)
+def test_a_summary_is_read_under_the_new_key_and_then_under_the_former_one(summary, figure):
+    peak_load = next(metric for metric in METRICS if metric.name == "peak_load")
+
+    assert figure == peak_load.read(summary)

@@ -59,7 +59,7 @@ SECOND = an_image("second:1", {"L1": 200 * MB, "L2": 200 * MB, "L4": 200 * MB})
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("profile", [*LAMINA, "original"])
+@pytest.mark.parametrize("profile", [*LAMINA, "ryax"])
 def test_a_pod_returns_to_the_node_that_shares_most_of_its_layers(profile, seed):
     """
     Two images share two of three layers, a pod fills a node, and there are three equal nodes.
@@ -106,7 +106,7 @@ def test_a_tag_that_was_never_pulled_goes_to_the_node_that_has_the_one_before(pr
         # 200 MB: 1.6 s, 4.6 s unpacked, 4.88 and 0.4 s: 500/10.28 = 48.6; 1 GB: 24.24 and 2 s: 500/31.24 = 16.0
         pytest.param("lamina-balanced", {"n0": 49, "n1": 16}, id="lamina-balanced"),
         pytest.param("lamina-images", {"n0": 16, "n1": 16}, id="knowing whole images only"),
-        pytest.param("original", {"n0": 0, "n1": 0}, id="original: nothing is known of it before a node holds it"),
+        pytest.param("ryax", {"n0": 0, "n1": 0}, id="ryax: nothing is known of it before a node holds it"),
     ],
 )
 def test_what_a_new_tag_is_worth_differs(profile, want):
@@ -147,7 +147,7 @@ def test_a_burst_of_small_pods_waits_for_few_pulls_of_a_cold_image(profile, seed
     assert [8, 8, 4] == sorted(burst(profile, alike(), seed=seed).values(), reverse=True)
 
 
-@pytest.mark.parametrize("profile", ["kube-default", "original"])
+@pytest.mark.parametrize("profile", ["kube-default", "ryax"])
 def test_without_knowing_what_is_on_its_way_a_burst_is_pulled_by_nearly_everybody(profile):
     """Nobody reports an image before it is there: load decides, and chance among equals. As a rule, nine of ten nodes."""
     used = [len(burst(profile, alike(), seed=seed)) for seed in range(9)]
@@ -387,7 +387,7 @@ def test_there_is_no_story_where_layers_had_no_say(profile, image):
     assert desk.decisions["p"].locality is None
 
 
-@pytest.mark.parametrize("profile", [*LAMINA, "lamina-images", "original", "hotedge", "lrscheduler"])
+@pytest.mark.parametrize("profile", [*LAMINA, "lamina-images", "ryax", "hotedge", "lrscheduler"])
 def test_a_large_cluster_most_of_which_is_silent_is_no_trouble(profile):
     """Only the last of 600 nodes has reported: it holds the image."""
     desk = a_harness(profile, detail="full")

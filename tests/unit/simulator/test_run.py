@@ -295,7 +295,7 @@ def test_the_scheduler_knows_of_layers_when_they_are_reported(second_at, node):
         [a_node_spec("n1", 9), a_node_spec("n2", 8)], [arriving(0.0, "p", cpu=2), arriving(second_at, "q", cpu=2)]
     )
 
-    assert {"p": "n1", "q": node} == placed(run(scenario, "original")[0])
+    assert {"p": "n1", "q": node} == placed(run(scenario, "ryax")[0])
 
 
 @pytest.mark.parametrize("second_at", [0.5, 3.9, 4.9, 5.0])
@@ -380,7 +380,7 @@ def test_work_that_nobody_does_fails_and_the_run_ends_all_the_same():
 
     # Told once, tried again and again in vain, and given up.
     assert [(0.0, "decided: failed", "p")] == log(trace, trace_records.PodDecided)
-    assert ("pending", "nobody does the work of plugin Tedious in a simulation") == (
+    assert ("pending", "plugin Tedious requested background work, which a simulation does not perform") == (
         result.pods[0].phase,
         result.pods[0].message,
     )
@@ -472,6 +472,8 @@ def test_a_summary_has_all_figures_of_a_run():
         "restarts": 0,
         "failures": 0,
         # Until the last arrival, d's, a has 8 of 9 cpu and b 8 of 8: mean 17/18, largest 1, deviation 1/18.
+        "peak_load": pytest.approx(18 / 17),
+        "imbalance": pytest.approx(1 / 17),
         "heating": pytest.approx(18 / 17),
         "balance": pytest.approx(1 / 17),
         # 16 of 17 cpu are asked for all of these five seconds; a runs for 4.5 of them, b for half a second.

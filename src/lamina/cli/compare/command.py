@@ -103,14 +103,15 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     from lamina.evaluation import comparison
     from lamina.evaluation.run_metrics import METRICS, chosen
     from lamina.model.errors import InputError
+    from lamina.scheduling.config.named_profiles import current_name
 
     if data is None and is_copy(ctx, scenario):
         data = Path()
-    listed = [name.strip() for some in profiles for name in some.split(",")]
+    listed = [current_name(name.strip()) for some in profiles for name in some.split(",")]
     # Shown as `stdin`, read from a copy of it.
     files = {NAME: str(copied(ctx))} if DASH in listed else {}
     names = [NAME if name == DASH else name for name in listed]
-    baseline = NAME if baseline == DASH else baseline
+    baseline = NAME if baseline == DASH else None if baseline is None else current_name(baseline)
     rows = [name.strip() for listed in metrics for name in listed.split(",")]
     mistakes = [*_wrong_scenario(scenario, data), *_wrong_profiles(names, baseline, files), *_wrong_metrics(rows)]
     if mistakes:

@@ -28,7 +28,7 @@ from lamina.simulator.run import SimulationResult, simulate, summary
 from lamina.simulator.workloads import Scenario, load_scenario
 from lamina.trace.trace_records import PodDecided, PodRemoved, PodStarted, TraceRecord
 
-STUDY_PROFILES: Final = ("kube-default", "original", "lamina-images", "lamina-balanced")
+STUDY_PROFILES: Final = ("kube-default", "ryax", "lamina-images", "lamina-balanced")
 SEEDS: Final = 3
 CLASSIC_PROFILES: Final = ("kube-default", "image-locality", "lamina-balanced", "lamina-local")
 

@@ -6,7 +6,7 @@ from typing import Final
 from lamina.cli.options.scheduler_profile import configuration, warned
 from lamina.model.errors import InputError, Mistake
 from lamina.scheduling.config.loader import Configuration
-from lamina.scheduling.config.named_profiles import DEFAULT
+from lamina.scheduling.config.named_profiles import DEFAULT, current_name
 from lamina.simulator.workloads import Scenario
 from lamina.simulator.workloads.scenario_loader import place_of
 
@@ -21,10 +21,10 @@ def chosen_for(scenario: Scenario, file: Path, profile: str | None) -> tuple[str
     Raises InputError; a profile that the scenario asks for is reported with the file and the line that say so.
     """
     if profile or not scenario.profile:
-        chosen = profile or DEFAULT
+        chosen = current_name(profile or DEFAULT)
         return chosen, warned(configuration(chosen))
     try:
-        return scenario.profile, warned(configuration(scenario.profile))
+        return current_name(scenario.profile), warned(configuration(scenario.profile))
     except InputError as error:
         source, line = place_of(file, "profile")
         raise InputError([_placed(one, scenario.profile, source, line) for one in error.mistakes]) from error

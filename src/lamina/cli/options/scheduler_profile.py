@@ -7,17 +7,17 @@ import click
 
 from lamina.model.errors import InputError
 from lamina.scheduling.config.loader import Configuration, load
-from lamina.scheduling.config.named_profiles import NAMED, named
+from lamina.scheduling.config.named_profiles import NAMED, current_name, named
 from lamina.scheduling.plugins.in_tree import registry
 
 MOST_BYTES: Final = 1024 * 1024
 
 
 def configuration(profile: str) -> Configuration:
-    """Find what *profile* means: a name first, then a file."""
+    """Load the profile with this name, or else the configuration file at this path."""
     plugins = registry()
     path = Path(profile)
-    if profile in NAMED or not (path.suffix or "/" in profile or path.exists()):
+    if current_name(profile) in NAMED or not (path.suffix or "/" in profile or path.exists()):
         return named(profile, plugins)
     return load(read_text(path, MOST_BYTES), profile, plugins)
 

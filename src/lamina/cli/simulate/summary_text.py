@@ -77,10 +77,13 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
         f"{figures['pulls']} image pulls, {human_bytes(figures['bytes_pulled'])} downloaded, "
         f"{human_bytes(figures['bytes_hit'])} found in place{share}"
     )
-    if figures["heating"] is not None:
+    # Summaries of older releases have the former names.
+    peak_load = figures.get("peak_load", figures.get("heating"))
+    imbalance = figures.get("imbalance", figures.get("balance"))
+    if peak_load is not None:
         yield (
-            f"requested cpu: the busiest node had {figures['heating']:.2f} times the mean, "
-            f"coefficient of variation {figures['balance']:.2f}"
+            f"requested cpu: the busiest node had {peak_load:.2f} times the mean, "
+            f"coefficient of variation {imbalance:.2f}"
         )
     utilisation = figures["utilisation"]
     if utilisation["requested"] is not None:

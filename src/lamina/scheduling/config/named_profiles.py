@@ -88,8 +88,8 @@ NAMED: Final[dict[str, tuple[str, str]]] = {
         "ImageLocality alone",
         _ALONE + "      - name: ImageLocality\n",
     ),
-    "original": (
-        "kube-scheduler's defaults and the original layer formula beside them",
+    "ryax": (
+        "kube-scheduler's defaults and the layer formula of Ryax's scheduler beside them",
         _HEAD
         + """\
 profiles:
@@ -152,9 +152,18 @@ profiles:
 
 DEFAULT: Final = "lamina-balanced"
 
+FORMER_NAMES: Final = {"original": "ryax"}
+"""Former names of profiles; accepted for one release and listed nowhere."""
+
+
+def current_name(profile: str) -> str:
+    """Return the present name of a renamed profile; any other name, or the path of a file, is returned unchanged."""
+    return FORMER_NAMES.get(profile, profile)
+
 
 def named(name: str, registry: PluginRegistry) -> Configuration:
-    """Return the configuration of that name. Raise InputError that suggests the nearest name."""
+    """Return the configuration of a profile, also under its former name; an InputError suggests the nearest name."""
+    name = current_name(name)
     if name not in NAMED:
         raise InputError.one("--profile", f"there is no profile {name!r} and no such file; {suggest(name, NAMED)}")
     return load(NAMED[name][1], f"profile {name}", registry)

@@ -1,4 +1,4 @@
-"""Virtual nodes with their kubelets, the pods on them, and what a scheduler gets to see of both."""
+"""Virtual cluster: nodes with kubelets, their pods, and the events that a scheduler receives of both."""
 
 from lamina.simulator.cluster.usage_sampler import UsageSpec
 from lamina.simulator.cluster.virtual_cluster import VirtualCluster

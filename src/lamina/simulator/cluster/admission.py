@@ -1,8 +1,8 @@
 """
-What a kubelet refuses to run, although a scheduler bound it here.
+Pod admission of the kubelet: the checks that reject a pod after a scheduler bound it to the node.
 
-It looks once more at what a scheduler looked at, because two schedulers, or one with old news, may have given the same
-room away twice. Reasons are in kubelet's words, and of several the one that it would name.
+The kubelet repeats the scheduler's checks, because two schedulers, or one with stale data, may have assigned the same
+resources twice. Reasons are the kubelet's own; if several apply, the result is the one the kubelet reports.
 """
 
 from typing import Final
@@ -12,24 +12,24 @@ from lamina.model.taints import NO_EXECUTE, untolerated
 from lamina.simulator.cluster.virtual_node import VirtualNode
 
 OUT_OF: Final = "OutOf{}"
-"""``OutOfcpu``, ``OutOfpods``."""
+"""Gives ``OutOfcpu``, ``OutOfpods``."""
 NODE_AFFINITY: Final = "NodeAffinity"
 NODE_PORTS: Final = "NodePorts"
 TAINTS: Final = "TaintToleration"
 EVICTED: Final = "Evicted"
 
 CRITICAL: Final = 2_000_000_000
-"""From this priority on a pod is one that the cluster cannot do without (``system-cluster-critical``)."""
+"""Lowest priority of critical pods (``system-cluster-critical``), which node pressure does not evict."""
 
 
 def refusal(node: VirtualNode, pod: Pod) -> str:
-    """Say why *pod* cannot run on *node*; empty when it can."""
-    if node.pressed and pod.priority < CRITICAL:
+    """Return the reason why *pod* cannot run on *node*; empty if it can."""
+    if node.disk_pressure and pod.priority < CRITICAL:
         return EVICTED
     short_of = node.short_of(pod.requests)
     if short_of:
         return OUT_OF.format(short_of)
-    if (pod.node_selector or pod.required_nodes is not None) and not _wants(node, pod):
+    if (pod.node_selector or pod.required_nodes is not None) and not _matches(node, pod):
         return NODE_AFFINITY
     if pod.host_ports and _taken(node, pod.host_ports):
         return NODE_PORTS
@@ -38,7 +38,7 @@ def refusal(node: VirtualNode, pod: Pod) -> str:
     return ""
 
 
-def _wants(node: VirtualNode, pod: Pod) -> bool:
+def _matches(node: VirtualNode, pod: Pod) -> bool:
     if any(node.labels.get(key) != value for key, value in pod.node_selector):
         return False
     return pod.required_nodes is None or pod.required_nodes.matches(node.labels, node.name)

@@ -1,8 +1,8 @@
 """
-Images in the words of a node's status and of its layer reports.
+Entries for images in a node's status and in its layer reports.
 
-Spelling an image's names out costs more than all the rest of a report, and the same image is on many nodes: each is put
-into words once for the whole cluster.
+Building the names of an image costs more than the rest of a report, and many nodes hold the same image. So each entry
+is built once for the whole cluster and cached.
 """
 
 from lamina.model.digest import Digest
@@ -13,43 +13,43 @@ from lamina.model.reference import parse_reference
 
 
 class ImageReportCache:
-    """What was said of images so far."""
+    """Cache of the entries built so far, by image digest."""
 
     __slots__ = ("_held", "_lazy", "_listed")
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Create an empty cache."""
         self._held: dict[Digest, HeldImage] = {}
         self._lazy: dict[Digest, HeldImage] = {}
         self._listed: dict[Digest, NodeImage] = {}
 
     def held(self, image: Image, *, lazy: bool = False) -> HeldImage:
-        """Describe an image for a layer report; *lazy*: its content comes when it is read."""
+        """Return the entry of an image for a layer report; *lazy*: its content is fetched when it is read."""
         known = self._lazy if lazy else self._held
-        words = known.get(image.digest)
-        if words is None:
-            words = known[image.digest] = HeldImage(image.digest, image.size, image.names, lazy)
-        return words
+        entry = known.get(image.digest)
+        if entry is None:
+            entry = known[image.digest] = HeldImage(image.digest, image.size, image.names, lazy)
+        return entry
 
     def listed(self, image: Image) -> NodeImage:
-        """Describe an image for a node's status."""
-        words = self._listed.get(image.digest)
-        if words is None:
-            words = self._listed[image.digest] = NodeImage(_listed_names(image), image.size)
-        return words
+        """Return the entry of an image for a node's status."""
+        entry = self._listed.get(image.digest)
+        if entry is None:
+            entry = self._listed[image.digest] = NodeImage(_listed_names(image), image.size)
+        return entry
 
 
 def image_name(image: Image) -> str:
-    """Return what records call an image."""
+    """Return the name of an image in trace records: its first name, or else its digest."""
     return image.names[0] if image.names else image.digest
 
 
 def _listed_names(image: Image) -> tuple[str, ...]:
     """
-    Spell names as a runtime does: digests first, then tags, always in full.
+    Return the names as a runtime lists them: digests first, then tags, always fully qualified.
 
-    A pod that asks for ``nginx`` therefore does not find ``docker.io/library/nginx:latest`` by ImageLocality, which
-    compares text. That is so in real clusters too.
+    ImageLocality compares names as text, so it does not match a pod's ``nginx`` with
+    ``docker.io/library/nginx:latest``. Real clusters behave in the same way.
     """
     references = [parse_reference(name) for name in image.names]
     digests = dict.fromkeys(f"{one.name}@{image.digest}" for one in references)

@@ -1,12 +1,12 @@
 """
-A virtual kubelet: takes the pods that are bound to its node, or refuses them, and sees them through.
+Virtual kubelet: admits or rejects the pods bound to its node, pulls their images and runs them.
 
-Images are pulled if they are not there, one after the other in the order of the pod's containers, init containers
-first; what init containers do takes no time here. What happens once containers run is `running`'s business, and what a
-node does that is short of something is `pressure`'s.
+Missing images are pulled one after the other in the order of the pod's containers, init containers first. Init
+containers take no time. `pod_runner` models running containers; `pressure` models a node that is short of memory or
+disk.
 
-A kubelet that has failed does nothing and says nothing. Containers go on without it: what they did meanwhile is seen
-when it is back.
+A failed kubelet does nothing and reports nothing. Containers keep running; the kubelet processes their changes when it
+recovers.
 """
 
 from collections.abc import Callable
@@ -33,34 +33,34 @@ from lamina.trace.trace_records import (
 
 
 class VirtualKubelet:
-    """Runs pods on one node. Also the watcher of the node's puller."""
+    """Kubelet of one node. It also receives the events of the node's puller."""
 
     def __init__(
-        self, grounds: KubeletContext, node: VirtualNode, source: LayerSource, reporter: VirtualNodeReporter
+        self, context: KubeletContext, node: VirtualNode, source: LayerSource, reporter: VirtualNodeReporter
     ) -> None:
-        """Look after *node*, whose images come from *source*."""
-        self._environment = grounds.environment
-        self._delays = grounds.delays
+        """Manage *node*, whose images come from *source*."""
+        self._environment = context.environment
+        self._delays = context.delays
         self._reporter = reporter
-        self._office = grounds.office
-        self._note = grounds.note
-        self._draw = grounds.draw
+        self._sink = context.sink
+        self._note = context.note
+        self._draw = context.draw
         self.node = node
-        self.puller = Puller(grounds.environment, grounds.network, node.store, node.spec.runtime, source, self)
+        self.puller = Puller(context.environment, context.network, node.store, node.spec.runtime, source, self)
         self._unseen: dict[VirtualPod, None] = {}
         self._held: list[tuple[Callable[[VirtualPod], None], Phase, VirtualPod]] = []
-        self._pressure = NodePressure(grounds.environment, node, reporter, self._evict)
-        self._runner = PodRunner(grounds, self, self._pressure)
+        self._pressure = NodePressure(context.environment, node, reporter, self._evict)
+        self._runner = PodRunner(context, self, self._pressure)
 
-    # -- pods come ---------------------------------------------------------------------------------------------------
+    # -- admission ---------------------------------------------------------------------------------------------------
 
     @property
     def pods(self) -> tuple[VirtualPod, ...]:
-        """All pods that are bound to its node and have not ended, those included that it has not seen yet."""
+        """All pods bound to the node that have not ended, including those the kubelet has not seen yet."""
         return (*self.node.pods.values(), *self._unseen)
 
     def accept(self, pod: VirtualPod) -> None:
-        """Take a pod that was bound to this node."""
+        """Admit or reject a pod that was bound to this node."""
         if self.node.failed:
             self._unseen[pod] = None
             return
@@ -81,7 +81,7 @@ class VirtualKubelet:
         while pod.ready_images < len(images):
             image = images[pod.ready_images]
             if image.digest not in store.images:
-                pod.pulls = [*pod.pulls, self.puller.ask(image, self._pull_next, pod)]
+                pod.pulls = [*pod.pulls, self.puller.request(image, self._pull_next, pod)]
                 return
             store.acquire(image, self._environment.now)
             pod.ready_images += 1
@@ -91,15 +91,15 @@ class VirtualKubelet:
             lag = self._draw(lag, "start", pod.pod.uid)
         pod.timer = self._environment.after(lag, self._runner.start, pod)
 
-    # -- pods go -----------------------------------------------------------------------------------------------------
+    # -- removal -----------------------------------------------------------------------------------------------------
 
     def stop(self, pod: VirtualPod) -> None:
-        """Stop a pod that is to be removed, within the time it was given; its room is taken until then."""
+        """Stop a pod that is being deleted, within its grace period; it keeps its resources until then."""
         if not self.node.failed:
             self._runner.stop(pod)
 
-    def let_go(self, pod: VirtualPod) -> None:
-        """Forget a pod at once, wherever it is."""
+    def release(self, pod: VirtualPod) -> None:
+        """Free the resources of a pod at once, whatever its phase."""
         if pod.phase == "pulling":
             self.withdraw(pod)
         if pod.timer is not None or pod.alarm is not None or pod.since is not None:
@@ -112,55 +112,55 @@ class VirtualKubelet:
             self._unseen.pop(pod, None)
 
     def end(self, pod: VirtualPod, phase: Phase, reason: str = "") -> None:
-        """Say goodbye to a pod that has ended by itself or was refused."""
+        """Record that a pod has ended by itself or was rejected."""
         pod.phase, pod.ended, pod.reason = phase, self._environment.now, reason
-        self._office.pod_ended(pod)
+        self._sink.pod_ended(pod)
 
     def stopped(self, pod: VirtualPod) -> None:
-        """Hand in a pod that has stopped because it is to be removed."""
-        self._office.pod_stopped(pod)
+        """Report a pod that has stopped because it is being deleted."""
+        self._sink.pod_stopped(pod)
 
     def started(self, pod: VirtualPod) -> None:
-        """Hand in a pod that runs for the first time."""
-        self._office.pod_started(pod)
+        """Report a pod that runs for the first time."""
+        self._sink.pod_started(pod)
 
     def withdraw(self, pod: VirtualPod) -> None:
-        """Take back a pod's request for an image; one whose pull has begun arrives all the same."""
+        """Cancel the pod's queued pull; a running pull still completes."""
         if pod.phase == "pulling" and pod.pulls:
             self.puller.cancel(pod.pulls[-1])
 
     def _evict(self, pod: VirtualPod, reason: str) -> None:
         if pod.grace is not None:
-            # It is on its way out already, and only that is hurried.
-            self._office.pod_stopped(pod)
+            # It is being deleted already; the eviction only ends the grace period.
+            self._sink.pod_stopped(pod)
             return
-        self.let_go(pod)
+        self.release(pod)
         self._note(PodEvicted(self._environment.now, pod.key, pod.node, reason))
         self.end(pod, "failed", EVICTED)
 
     def leave(self) -> None:
-        """Break everything off, because the node is gone."""
+        """Cancel all pulls and timers, because the node is gone."""
         self.puller.stop()
         self._pressure.leave()
 
     # -- failure -----------------------------------------------------------------------------------------------------
 
     def fail(self) -> None:
-        """Do nothing from now on; pulls break off."""
+        """Stop working: cancel all pulls and stop reporting."""
         self.node.failed = True
         self.puller.stop()
         self.node.pulling.clear()
         self._pressure.disk(False)
-        self._reporter.fall_silent()
+        self._reporter.pause()
 
     def hold(self, step: Callable[[VirtualPod], None], pod: VirtualPod) -> None:
-        """Keep what a pod did while nobody looked."""
+        """Keep a step of a pod until the kubelet recovers."""
         self._held.append((step, pod.phase, pod))
 
     def recover(self) -> None:
-        """Go on where everything was left: stop pods, see what others did, pull again, take new ones."""
+        """Resume work: stop deleted pods, process kept steps, restart pulls, admit new pods."""
         self.node.failed = False
-        self._reporter.speak_again()
+        self._reporter.resume()
         held, self._held = self._held, []
         unseen, self._unseen = self._unseen, {}
         for pod in tuple(self.node.pods.values()):
@@ -172,50 +172,50 @@ class VirtualKubelet:
         for pod in tuple(self.node.pods.values()):
             if pod.phase == "pulling":
                 self._pull_next(pod)
-        self._pressure.look()
+        self._pressure.check()
         for pod in unseen:
-            # Whoever was told of the others may have removed it by now.
+            # A watcher may have removed it in reaction to the steps above.
             if pod.phase in ENDED:
                 continue
             if pod.grace is not None:
-                self._office.pod_stopped(pod)
+                self._sink.pod_stopped(pod)
             else:
                 self.accept(pod)
 
     # -- images ------------------------------------------------------------------------------------------------------
 
     def pull_began(self, pull: ImagePullRequest, missing: tuple[Layer, ...]) -> None:
-        """Write down what a pull is going to download."""
+        """Record the start of a pull and what it will download."""
         size = sum([layer.size for layer in missing])
         self.node.pulling[pull.image.digest] = (pull, size)
         self._note(PullStarted(self._environment.now, self.node.name, image_name(pull.image), size, len(missing)))
 
     def layer_pulled(self, layer: Layer) -> None:
-        """Write down that a layer is there."""
+        """Record that the node holds a new layer."""
         self._note(LayerPulled(self._environment.now, self.node.name, layer.digest, layer.size))
 
     def pull_done(self, pull: ImagePullRequest, *, news: bool) -> None:
-        """Write down that an image is there, and let the cluster know if it was not before."""
+        """Record the end of a pull; report the image if the node did not hold it before."""
         now = self._environment.now
         self.node.pulling.pop(pull.image.digest, None)
-        self._note(PullDone(now, self.node.name, image_name(pull.image), pull.downloaded, now - pull.asked_at))
+        self._note(PullDone(now, self.node.name, image_name(pull.image), pull.downloaded, now - pull.requested_at))
         if news:
             self.node.gained(pull.image)
             self._reporter.images_changed()
 
     def pull_failed(self, pull: ImagePullRequest, reason: str, retry_at: float) -> None:
-        """Write down that an attempt failed; the puller makes the next one."""
+        """Record a failed attempt; the puller retries."""
         self.node.pulling.pop(pull.image.digest, None)
         now = self._environment.now
         self._note(PullFailed(now, self.node.name, image_name(pull.image), reason, retry_at))
 
     def images_removed(self, images: tuple[Image, ...], freed: int, why: str) -> None:
-        """Write down that images are gone, and let the cluster know."""
+        """Record and report that images were removed."""
         self.node.lost(images)
         names = tuple([image_name(image) for image in images])
         self._note(ImagesRemoved(self._environment.now, self.node.name, names, freed, why))
         self._reporter.images_changed()
 
     def disk_pressure(self, on: bool) -> None:
-        """Take no pods while the disk is full, and evict some until it is not."""
+        """Begin, continue or end disk pressure: reject new pods and evict pods until there is space."""
         self._pressure.disk(on and not self.node.failed)

@@ -1,4 +1,4 @@
-"""What all kubelets of a cluster share, and where they hand in what happened to their pods."""
+"""Objects that all kubelets of a cluster share, and the protocol through which kubelets report pod events."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ from lamina.trace.trace_records import TraceRecord
 
 
 class PodEventSink(Protocol):
-    """Where a kubelet hands in what happened on its node."""
+    """Receives the pod events of all kubelets."""
 
     def pod_started(self, pod: VirtualPod) -> None:
-        """The pod runs, so everything it needs is on its node."""
+        """Called when a pod runs for the first time."""
         ...
 
     def pod_ended(self, pod: VirtualPod) -> None:
-        """The pod does not run any more, and its room is free."""
+        """Called when a pod has ended and its resources are free."""
         ...
 
     def pod_stopped(self, pod: VirtualPod) -> None:
-        """The pod has stopped because it is to be removed."""
+        """Called when a pod that is being deleted has stopped."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KubeletContext:
-    """What all kubelets of a cluster share."""
+    """Shared objects of all kubelets of a cluster."""
 
     environment: Environment
     network: Network
     delays: Delays
     draw: DrawLag
     note: Callable[[TraceRecord], None]
-    """Writes down what happened."""
-    office: PodEventSink
+    """Writes a trace record."""
+    sink: PodEventSink

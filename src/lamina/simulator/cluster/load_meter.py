@@ -1,9 +1,9 @@
 """
-What one node was really used for, second by second, and for how long that was too much.
+Actual usage of one node over time, and the seconds during which the node was overloaded.
 
-Use changes when a pod begins to run, enters a stage or ends, and stays as it is in between. The changes are kept, so that
-the mean and the deviation over a window are those of the whole curve and not of samples. Cpu that pods would use beyond
-what the node has is wanted and not used: no meter shows it. Told of changes by the kubelet; knows no other node.
+Usage changes when a pod starts, enters a stage or ends, and is constant in between. The meter keeps these changes, so
+mean and deviation over a window are exact and not sampled. CPU demand beyond the node's capacity is not counted as
+usage, as in a real cluster. The kubelet reports the changes.
 """
 
 import math
@@ -14,17 +14,17 @@ from typing import Final
 from lamina.model.node_usage import NodeUsage, ResourceUsage
 from lamina.model.resources import CPU, MEMORY
 
-CROWDED: Final = 0.9
-"""Above this share of what it can give a node counts as overloaded: where `safe-overload` draws the line, too."""
+OVERLOADED: Final = 0.9
+"""Share of allocatable cpu or memory above which a node is overloaded; `safe-overload` uses the same value."""
 
 LoadChange = tuple[float, int, int]
-"""When, and how much cpu and memory are in use from then on."""
+"""Time, and the cpu and memory in use from then on."""
 
 
 class NodeLoadMeter:
-    """Keeps the curve of one node."""
+    """Usage curve of one node."""
 
-    __slots__ = ("_changes", "_cpu", "_crowded", "_memory", "_name", "_seconds", "_stir", "_usage", "joined")
+    __slots__ = ("_changes", "_cpu", "_memory", "_name", "_on_change", "_overloaded", "_seconds", "_usage", "joined")
 
     def __init__(
         self,
@@ -32,43 +32,43 @@ class NodeLoadMeter:
         allocatable: Mapping[str, int],
         joined: float,
         usage: Callable[[float], Mapping[str, int]],
-        stir: Callable[[float], None],
+        on_change: Callable[[float], None],
     ) -> None:
-        """Begin with an empty node; *usage* says what is in use at a time, *stir* is told when that has changed."""
+        """Start with an empty node; *usage* returns the usage at a time; *on_change* is called after a change."""
         self._name = name
         self._cpu, self._memory = allocatable.get(CPU, 0), allocatable.get(MEMORY, 0)
         self._usage = usage
-        self._stir = stir
+        self._on_change = on_change
         self._changes: list[LoadChange] = [(joined, 0, 0)]
-        self._crowded = False
+        self._overloaded = False
         self._seconds = 0.0
         self.joined = joined
 
     def changed(self, now: float) -> None:
-        """Look again, because a pod has begun, gone on or ended."""
+        """Update the curve; the kubelet calls it when a pod starts, enters a stage or ends."""
         usage = self._usage(now)
         cpu, memory = usage.get(CPU, 0), usage.get(MEMORY, 0)
         at, *before = self._changes[-1]
         if [cpu, memory] == before:
             return
-        if self._crowded:
+        if self._overloaded:
             self._seconds += now - at
         if at == now:
-            # What lasts no time was not used.
+            # A value that lasted no time has no effect.
             self._changes.pop()
         self._changes.append((now, cpu, memory))
-        self._crowded = cpu > CROWDED * self._cpu or memory > CROWDED * self._memory
-        self._stir(now)
+        self._overloaded = cpu > OVERLOADED * self._cpu or memory > OVERLOADED * self._memory
+        self._on_change(now)
 
-    def crowded_seconds(self, end: float) -> float:
-        """Say for how long the node was overloaded, until the *end* of the run."""
-        return self._seconds + (max(0.0, end - self._changes[-1][0]) if self._crowded else 0.0)
+    def overloaded_seconds(self, end: float) -> float:
+        """Return the seconds during which the node was overloaded, until *end*."""
+        return self._seconds + (max(0.0, end - self._changes[-1][0]) if self._overloaded else 0.0)
 
     def measure(self, since: float, until: float, renews_within: float) -> NodeUsage:
-        """Say how much was used between *since* and *until*; windows that are asked for never move back."""
+        """Return the usage between *since* and *until*; successive calls must not go back in time."""
         since = max(since, self.joined)
         changes = self._changes
-        # The last change before the window still holds when it opens.
+        # The last change before the window still applies at its start.
         del changes[: max(0, bisect_right(changes, since, key=lambda change: change[0]) - 1)]
         spans = [
             (min(end, until) - max(at, since), cpu, memory)
@@ -87,7 +87,7 @@ class NodeLoadMeter:
 def _load(spans: Iterable[tuple[float, int]], seconds: float) -> ResourceUsage:
     spans = [span for span in spans if span[0] > 0.0]
     if len(spans) == 1:
-        # As it is: dividing by the seconds what was multiplied by them may lose the last digit.
+        # Exact value: multiplying and dividing by the seconds could lose the last digit.
         return ResourceUsage(float(spans[0][1]))
     mean = math.fsum(length * amount for length, amount in spans) / seconds
     variance = math.fsum(length * (amount - mean) ** 2 for length, amount in spans) / seconds

@@ -1,12 +1,14 @@
 """
-What a scheduler gets to know of a node, and when.
+Events about a node that the scheduler receives, and their delays.
 
-A change of the node's images travels two ways: as a layer report of its agent, `Delays.report` later and never sooner
-than `Delays.report_gap` after the one before; and in the list of the node's status, `Delays.status` later. What changes
-while one of them is on its way travels with it: each shows the node as it is when it is told. A node that is there at
-the beginning is known at once with all it holds, since the cluster was there before the run; of one that joins later the
-status is known at once, and the first report of its agent comes as late as any other. Told through the same events as a
-live service tells them.
+A change of the node's images causes two events, which are the same as those of a live cluster:
+
+    layer report of the node agent   after `Delays.report`, and at least `Delays.report_gap` after the previous report
+    image list in the node's status  after `Delays.status`
+
+Each event shows the node as it is when the event is sent, so it includes changes made during the delay. Nodes present
+at time 0 are reported at once with everything they hold. If a node joins later, its status is sent at once and its
+first layer report after the usual delay.
 """
 
 from collections.abc import Callable
@@ -19,7 +21,7 @@ from lamina.simulator.engine.environment import INFINITY
 
 
 class VirtualNodeReporter:
-    """Speaks for one node."""
+    """Sends the events about one node."""
 
     __slots__ = (
         "_changed",
@@ -28,21 +30,26 @@ class VirtualNodeReporter:
         "_environment",
         "_gone",
         "_node",
+        "_publish",
         "_reported_at",
         "_reporting",
         "_reports",
         "_status",
-        "_tell",
     )
 
     def __init__(
-        self, environment: Environment, node: VirtualNode, delays: Delays, tell: Callable[[Event], None], draw: DrawLag
+        self,
+        environment: Environment,
+        node: VirtualNode,
+        delays: Delays,
+        publish: Callable[[Event], None],
+        draw: DrawLag,
     ) -> None:
-        """Tell *tell* about *node*."""
+        """Send events about *node* to *publish*."""
         self._environment = environment
         self._node = node
         self._delays = delays
-        self._tell = tell
+        self._publish = publish
         self._draw = draw
         self._reporting: Timer | None = None
         self._status: Timer | None = None
@@ -52,15 +59,15 @@ class VirtualNodeReporter:
         self._gone = False
 
     def join(self) -> None:
-        """Introduce the node."""
-        self._tell(NodeSeen(self._node.seen()))
+        """Send the first events of the node."""
+        self._publish(NodeSeen(self._node.seen()))
         if self._environment.now > 0.0:
             self._plan_report()
         else:
             self._report()
 
     def images_changed(self) -> None:
-        """Let the news travel, or keep them until the node works again."""
+        """Schedule a report and a status update, or remember to do so when the node has recovered."""
         if self._node.failed:
             self._changed = True
             return
@@ -70,29 +77,29 @@ class VirtualNodeReporter:
             seconds = self._delays.status
             if isinstance(seconds, tuple):
                 seconds = self._draw(seconds, "status", f"{self._node.name}/{self._reports}")
-            self._status = self._environment.after(seconds, self._publish)
+            self._status = self._environment.after(seconds, self._publish_status)
 
     def node_changed(self) -> None:
-        """Show the node as it is now; its list of images stays as it was published last."""
+        """Send the node's current state, with the image list that was published last."""
         if not self._gone:
-            self._tell(NodeSeen(self._node.seen()))
+            self._publish(NodeSeen(self._node.seen()))
 
-    def fall_silent(self) -> None:
-        """Neither report nor publish: the node has failed. What others say about it is still told."""
+    def pause(self) -> None:
+        """Cancel reports and status updates, because the node failed. Changes by the control plane are still sent."""
         self._changed = self._changed or self._reporting is not None or self._status is not None
         self._cancel()
 
-    def speak_again(self) -> None:
-        """Catch up on what was not told."""
+    def resume(self) -> None:
+        """Schedule the reports that were cancelled during the failure."""
         if self._changed:
             self._changed = False
             self.images_changed()
 
     def leave(self) -> None:
-        """Say goodbye; what is still on its way is not told any more."""
+        """Cancel pending reports and send that the node is gone."""
         self._cancel()
         self._gone = True
-        self._tell(NodeGone(self._node.name))
+        self._publish(NodeGone(self._node.name))
 
     def _plan_report(self) -> None:
         self._reports += 1
@@ -104,9 +111,9 @@ class VirtualNodeReporter:
 
     def _report(self) -> None:
         self._reporting, self._reported_at = None, self._environment.now
-        self._tell(LayersReported(self._node.report(self._reported_at)))
+        self._publish(LayersReported(self._node.report(self._reported_at)))
 
-    def _publish(self) -> None:
+    def _publish_status(self) -> None:
         self._status = None
         self._node.listed = self._node.images_to_list()
         self.node_changed()

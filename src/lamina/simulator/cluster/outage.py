@@ -1,12 +1,12 @@
 """
-A node whose kubelet does not answer: what the rest of the cluster makes of it.
+Outage of a node: reaction of the control plane to a kubelet that does not answer.
 
-    failed --Delays.notice--> unreachable (tainted, seen so) --Delays.evict_after--> its pods are removed
-       |                         |                                                     |
-       +-------------------------+------------------recovered--------------------------+--> as before
+    failed --Delays.notice--> unreachable, tainted --Delays.evict_after--> its pods are removed
+       |                         |                                            |
+       +-------------------------+---------------recovered--------------------+--> as before
 
-Pods are removed for good when their time is up. In a real cluster they stay in deletion until the node is back or gone,
-but controllers replace them at once, and that is what counts here.
+Pods are removed completely when their toleration time is over. In a real cluster they stay in deletion until the node
+recovers or is deleted. Controllers replace them at once in both cases, so the difference does not matter here.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ TAINTS: Final = (Taint(UNREACHABLE, effect=NO_SCHEDULE), Taint(UNREACHABLE, effe
 
 
 class Outage:
-    """One failure of one node, from its beginning to its end."""
+    """One failure of one node, from start to recovery."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Outage:
         reporter: VirtualNodeReporter,
         evict: Callable[[VirtualPod], None],
     ) -> None:
-        """Begin; *evict* removes pods whose time is up."""
+        """Fail *kubelet* now; *evict* removes pods whose toleration time is over."""
         self._environment = environment
         self._delays = delays
         self._kubelet = kubelet
@@ -45,17 +45,17 @@ class Outage:
         kubelet.fail()
 
     def bound(self, pod: VirtualPod) -> None:
-        """Count down for a pod that was bound to the node meanwhile."""
+        """Start the toleration time of a pod that was bound during the outage."""
         if self._noticed:
             self._count_down(pod)
 
     def end(self) -> None:
-        """Call everything off."""
+        """Cancel all timers."""
         for timer in self._timers:
             self._environment.cancel(timer)
 
     def recover(self) -> None:
-        """Let the node go on."""
+        """End the outage: remove the taints and let the kubelet resume."""
         self.end()
         if self._noticed:
             self._kubelet.node.untaint(*TAINTS)

@@ -1,4 +1,4 @@
-"""How a pod behaves once it runs: how long, what it really uses, how it ends and what happens then."""
+"""Behaviour of a pod once it runs: duration, actual usage, failures and restarts."""
 
 import math
 from typing import Literal
@@ -11,39 +11,39 @@ Restart = Literal["Always", "OnFailure", "Never"]
 
 
 class LifecycleStage(msgspec.Struct, frozen=True, gc=False):
-    """A stretch of a pod's run: *seconds* long, using *usage* of what its node has."""
+    """Part of a pod's run: it uses *usage* for *seconds*."""
 
     seconds: float
     usage: Amounts = ()
 
 
 class PodLifecycle(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod does when it is let; `RUNS_FOREVER` is the usual service."""
+    """Behaviour of a pod; `RUNS_FOREVER` is an ordinary service."""
 
     seconds: float | None = None
-    """How long it runs before it ends by itself; None: until it is removed. With stages: their sum."""
+    """Seconds until it ends by itself; None: it runs until it is removed. With stages: their sum."""
     stages: tuple[LifecycleStage, ...] = ()
-    """What it uses while it runs, one after the other; without any it uses what it asks for."""
+    """Consecutive stages of its usage; without stages it uses its requests."""
     failures: int = 0
-    """How often it ends with a failure, each time after *seconds*, before it ends well; -1: always."""
+    """Number of runs that fail, each after *seconds*, before one succeeds; -1: all runs fail."""
     restart: Restart = "Never"
-    """When its containers are started again: ``Always`` also after they ended well, so that only a removal ends it."""
+    """Restart policy of its containers. With ``Always``, only a removal ends the pod."""
     deadline: float | None = None
-    """``activeDeadlineSeconds``: from its start on a node, pulling included, until it is failed."""
+    """``activeDeadlineSeconds``: seconds from admission, including pulls, until the pod fails."""
     grace: float = 30.0
-    """Seconds it may take to stop when it is told to."""
+    """Grace period in seconds."""
     stopping: float = 0.0
-    """Seconds it really takes to stop; longer than *grace* it is killed."""
+    """Seconds it takes to stop; it is killed after *grace*."""
     unreachable: float | None = None
     """
-    ``tolerationSeconds``: for how long it is left on a node that failed.
+    ``tolerationSeconds``: seconds it stays on an unreachable node.
 
-    None: as long as the cluster leaves any pod there, or for ever if its tolerations cover the taint.
+    None: the cluster's default, or for ever if its tolerations cover the taint.
     """
 
     @property
     def length(self) -> float | None:
-        """How long one run takes; None: it does not end by itself."""
+        """Seconds of one run; None: it does not end by itself."""
         if not self.stages:
             return self.seconds
         total = 0.0

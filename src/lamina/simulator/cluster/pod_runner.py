@@ -1,13 +1,13 @@
 """
-What a pod does between its start and its end: runs, one or several times, until its time is up or somebody stops it.
+Containers of pods on one node: start, end, restart with back-off, deadline and deletion.
 
-    start --> runs --its time--> over --+--> stops --> finished or failed
-      ^                                 |
-      +----- back-off <-- restarted ----+
+    start --> running --duration--> ended --+--> stopping --> finished or failed
+      ^                                     |
+      +------ back-off <-- restarted -------+
 
-A container that ends is started again where the pod's life says so: the first time at once, then after 10 seconds,
-doubled each time up to 300; after ten minutes of running that is forgotten (kubelet's CrashLoopBackOff). Called by the
-kubelet of one node, and tells it everything.
+The pod's lifecycle decides whether ended containers are restarted: the first time at once, then after 10 seconds,
+doubled each time up to 300. Ten minutes of running reset the back-off (kubelet's CrashLoopBackOff). The kubelet calls
+the runner and receives its results through `RunnerCallbacks`.
 """
 
 from collections.abc import Callable
@@ -20,44 +20,44 @@ from lamina.simulator.cluster.virtual_pod import Phase, VirtualPod
 from lamina.trace.trace_records import PodFailed, PodFinished, PodRestarted, PodStarted
 
 RELIST: Final = 1.0
-"""Seconds between a kubelet's looks at its containers: sooner it does not start one again."""
+"""Shortest seconds before a restart: the interval at which the kubelet lists its containers."""
 FORGIVEN: Final = 600.0
-"""Seconds of running after which earlier ends are forgotten: twice the longest back-off."""
+"""Seconds of running that reset the back-off: twice the longest back-off."""
 
 ERROR: Final = "Error"
 DEADLINE: Final = "DeadlineExceeded"
 
 
 class RunnerCallbacks(Protocol):
-    """The kubelet, as far as it is needed here."""
+    """The methods of the kubelet that a PodRunner calls."""
 
     @property
     def node(self) -> VirtualNode:
-        """The node it looks after."""
+        """The node that the kubelet manages."""
         ...
 
     def hold(self, step: Callable[[VirtualPod], None], pod: VirtualPod) -> None:
-        """Keep a step until the kubelet works again."""
+        """Keep a step until the kubelet recovers."""
         ...
 
     def started(self, pod: VirtualPod) -> None:
-        """The pod runs for the first time."""
+        """Called when a pod runs for the first time."""
         ...
 
     def stopped(self, pod: VirtualPod) -> None:
-        """The pod has stopped because it is to be removed."""
+        """Called when a pod that is being deleted has stopped."""
         ...
 
     def withdraw(self, pod: VirtualPod) -> None:
-        """The pod needs no more images."""
+        """Called when a pod needs no more images."""
         ...
 
-    def let_go(self, pod: VirtualPod) -> None:
-        """The pod's room is free."""
+    def release(self, pod: VirtualPod) -> None:
+        """Called to free the resources of a pod."""
         ...
 
     def end(self, pod: VirtualPod, phase: Phase, reason: str = "") -> None:
-        """The pod has ended by itself."""
+        """Called when a pod has ended by itself."""
         ...
 
 
@@ -66,18 +66,18 @@ class PodRunner:
 
     __slots__ = ("_delays", "_draw", "_environment", "_kubelet", "_node", "_note", "_pressure")
 
-    def __init__(self, grounds: KubeletContext, kubelet: RunnerCallbacks, pressure: NodePressure) -> None:
+    def __init__(self, context: KubeletContext, kubelet: RunnerCallbacks, pressure: NodePressure) -> None:
         """Run pods for *kubelet*."""
-        self._environment = grounds.environment
-        self._delays = grounds.delays
-        self._draw = grounds.draw
-        self._note = grounds.note
+        self._environment = context.environment
+        self._delays = context.delays
+        self._draw = context.draw
+        self._note = context.note
         self._kubelet = kubelet
         self._node = kubelet.node
         self._pressure = pressure
 
     def start(self, pod: VirtualPod) -> None:
-        """Let the containers of a pod run, for the first time or again."""
+        """Start the containers of a pod, for the first time or again."""
         kubelet, now = self._kubelet, self._environment.now
         if self._node.failed:
             kubelet.hold(self.start, pod)
@@ -99,7 +99,7 @@ class PodRunner:
             self._pressure.began(pod)
 
     def stop(self, pod: VirtualPod) -> None:
-        """Stop a pod that is to be removed; one whose containers have ended is done with soon anyway."""
+        """Stop a pod that is being deleted; do nothing if it is stopping already."""
         if pod.phase != "stopping":
             self._wind_up(pod, min(pod.life.stopping, pod.grace or 0.0), self._stopped)
 
@@ -111,7 +111,7 @@ class PodRunner:
             self._wind_up(pod, min(pod.life.stopping, pod.life.grace), self._expired)
 
     def forget(self, pod: VirtualPod) -> None:
-        """Make sure that a pod does nothing more."""
+        """Cancel all timers of a pod and end its run."""
         if pod.timer is not None:
             self._environment.cancel(pod.timer)
             pod.timer = None
@@ -124,7 +124,7 @@ class PodRunner:
     # -- ends --------------------------------------------------------------------------------------------------------
 
     def _over(self, pod: VirtualPod) -> None:
-        """The containers have ended by themselves."""
+        """Restart the containers, which have ended by themselves, or stop the pod."""
         if self._node.failed:
             self._kubelet.hold(self._over, pod)
             return
@@ -155,7 +155,7 @@ class PodRunner:
         pod.backoff = min(2.0 * pod.backoff or delays.restart, delays.restart_most)
 
     def _wind_up(self, pod: VirtualPod, seconds: float, step: Callable[[VirtualPod], None]) -> None:
-        """Stop what runs, which takes *seconds*, and go on with *step* when everybody knows."""
+        """Stop the containers, which takes *seconds*; call *step* after the stop delay."""
         self._kubelet.withdraw(pod)
         if pod.timer is not None:
             self._environment.cancel(pod.timer)
@@ -192,7 +192,7 @@ class PodRunner:
             kubelet.stopped(pod)
         else:
             pod.timer = None
-            kubelet.let_go(pod)
+            kubelet.release(pod)
             now = self._environment.now
             if phase == "finished":
                 self._note(PodFinished(now, pod.key, pod.node))

@@ -1,12 +1,12 @@
 """
-A node that is short of memory or of disk, and the pods that have to go for it.
+Node-pressure eviction: a node that is short of memory or disk, and the pods it evicts.
 
-Memory: pods may use more than they ask for, in stages. When what they use together is more than the node can give, one
-that exceeds its request goes at that moment, and another, until it fits. Only nodes with such pods are looked at, and
-only when a pod starts there or a stage begins.
+Memory: pods with stages can use more than their requests. When the usage of all pods exceeds the node's allocatable
+memory, the kubelet evicts pods above their request, one by one, until the rest fits. It checks only nodes with such
+pods, and only when a pod starts there or a stage begins.
 
-Disk: when clearing all unused images was not enough, the node takes no pods for five minutes at least, and evicts one
-after the other, at each look of its eviction manager, until the images that nobody uses any more have made room.
+Disk: when removing all unused images was not enough, the node rejects new pods for at least five minutes. At each check
+of the eviction manager it evicts one pod, until enough images are unused and could be removed.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ DISK_PRESSURE: Final = Taint("node.kubernetes.io/disk-pressure", effect=NO_SCHED
 LOW_ON: Final = "The node was low on resource: {}."
 STORAGE: Final = "ephemeral-storage"
 RELIEF: Final = 300.0
-"""Seconds for which a node still counts as short of disk after it was not (``evictionPressureTransitionPeriod``)."""
+"""Seconds from the end of disk pressure until the taint is removed (``evictionPressureTransitionPeriod``)."""
 
 
 class NodePressure:
-    """Looks after one node."""
+    """Memory and disk pressure of one node."""
 
     __slots__ = ("_environment", "_evict", "_evicting", "_node", "_relief", "_reporter", "staged")
 
@@ -39,7 +39,7 @@ class NodePressure:
         reporter: VirtualNodeReporter,
         evict: Callable[[VirtualPod, str], None],
     ) -> None:
-        """Watch *node* and end pods by *evict*, which takes a pod and the reason."""
+        """Monitor *node*; *evict* ends a pod with a reason."""
         self._environment = environment
         self._node = node
         self._reporter = reporter
@@ -47,19 +47,19 @@ class NodePressure:
         self._relief: Timer | None = None
         self._evicting: Timer | None = None
         self.staged = 0
-        """How many pods run here whose use changes by stages."""
+        """Number of running pods with stages."""
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
     def began(self, pod: VirtualPod) -> None:
-        """Look at a node on which a pod has begun to run, if any of its pods has stages."""
+        """Check the memory after a pod has started; schedule the pod's stages if it has any."""
         if pod.life.stages and pod.since is not None:
             self.staged += 1
             self._await_stage(pod, 0, pod.since, 0.0)
-        self.look()
+        self.check()
 
     def ended(self, pod: VirtualPod) -> None:
-        """Stop watching a pod that has stages and does not run any more."""
+        """Cancel the stages of a pod that does not run any more."""
         self.staged -= 1
         if pod.stage is not None:
             self._environment.cancel(pod.stage)
@@ -76,10 +76,10 @@ class NodePressure:
         self._await_stage(pod, index, since, seconds)
         if self._node.meter is not None:
             self._node.meter.changed(self._environment.now)
-        self.look()
+        self.check()
 
-    def look(self) -> None:
-        """Evict pods for as long as all together use more memory than there is; a kubelet that failed does not."""
+    def check(self) -> None:
+        """Evict pods while they use more memory than is allocatable; do nothing if the kubelet has failed."""
         node, now = self._node, self._environment.now
         most = node.allocatable.get(MEMORY)
         while most is not None and self.staged and not node.failed:
@@ -98,32 +98,32 @@ class NodePressure:
     # -- disk --------------------------------------------------------------------------------------------------------
 
     def disk(self, on: bool) -> None:
-        """Begin or end to be short of disk; called again as long as it lasts, and each time a pod goes."""
+        """Begin, continue or end disk pressure. While it lasts, each call evicts one pod."""
         if not on:
             self._relieve()
             return
         if self._relief is not None:
             self._environment.cancel(self._relief)
             self._relief = None
-        if not self._node.pressed:
-            self._node.pressed = True
+        if not self._node.disk_pressure:
+            self._node.disk_pressure = True
             self._node.taint(DISK_PRESSURE)
             self._reporter.node_changed()
         if self._evicting is None:
-            # By an event of its own: whoever says this is in the middle of something.
+            # By an event, because the caller is in the middle of a garbage collection.
             self._evicting = self._environment.after(0.0, self._evict_one)
 
     def leave(self) -> None:
-        """Forget everything, because the node is gone."""
+        """Cancel all timers, because the node is gone."""
         for timer in (self._relief, self._evicting):
             if timer is not None:
                 self._environment.cancel(timer)
 
     def _evict_one(self) -> None:
         """
-        End the pod that matters least, of several the one that came last; whoever said "on" will look again.
+        Evict the pod with the lowest priority, and of several the newest.
 
-        As kubelets rank: pods that have nothing on the disk come after all others.
+        As in the kubelet, pods without images on the disk are evicted after all others.
         """
         self._evicting = None
         ranked = [
@@ -138,12 +138,12 @@ class NodePressure:
         if self._evicting is not None:
             self._environment.cancel(self._evicting)
             self._evicting = None
-        if self._relief is None and self._node.pressed:
+        if self._relief is None and self._node.disk_pressure:
             self._relief = self._environment.after(RELIEF, self._forget)
 
     def _forget(self) -> None:
         self._relief = None
-        self._node.pressed = False
+        self._node.disk_pressure = False
         self._node.untaint(DISK_PRESSURE)
         self._reporter.node_changed()
 

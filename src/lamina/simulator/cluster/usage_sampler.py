@@ -1,13 +1,13 @@
 """
-What a scheduler gets to know of the use of nodes, and when.
+Usage reports of all nodes, as the scheduler receives them from a monitoring system.
 
-    every so often --> each node that answers is measured over the window before --Delays.report--> one event for all
+    every `UsageSpec.every` s --> usage of each node over the last `window` s --Delays.report--> one event for all nodes
 
-The times are multiples of the interval, whatever happens, as those of a monitoring system are. A node that has failed does
-not answer; one that joined within the window is measured from then on.
+Reports are made at multiples of the interval. A failed node is left out. A node that joined within the window is
+measured from its joining.
 
-Reports must not keep a run going in which nothing else is left to happen. They end when the whole window lies behind the
-last change, so that another would say the same, and go on when there is a change again.
+Reports must not keep a run alive. They end when the window contains no change any more, because the next report would
+be equal. They start again with the next change.
 """
 
 import math
@@ -24,34 +24,34 @@ from lamina.simulator.cluster.virtual_node import Delays, VirtualNode
 from lamina.simulator.engine import Environment, Timer
 
 LAST: Final = 20
-"""Priority among what is due at one instant: after the scheduler, too, so that what it has just heard is not to come."""
+"""Priority of reports: after the scheduler at the same time, so that `Environment.idle` sees no pending decision."""
 
 
 class UsageSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """How the use of nodes is measured."""
+    """Settings of usage reports."""
 
     every: float = 60.0
     """Seconds between two reports."""
     window: float = 900.0
-    """Seconds that are looked back on each time; 15 minutes is what Trimaran takes first."""
+    """Seconds that each report covers; 15 minutes is Trimaran's default."""
 
 
 class NodeUsageSampler:
-    """Measures all nodes of one cluster."""
+    """Measures the usage of all nodes of one cluster."""
 
     def __init__(
         self,
         environment: Environment,
         spec: UsageSpec,
         delays: Delays,
-        tell: Callable[[Event], None],
+        publish: Callable[[Event], None],
         draw: DrawLag,
     ) -> None:
-        """Tell *tell*, as often as *spec* says."""
+        """Send reports to *publish* at the interval of *spec*."""
         self._environment = environment
         self._spec = spec
         self._delays = delays
-        self._tell = tell
+        self._publish = publish
         self._draw = draw
         self._nodes: dict[str, VirtualNode] = {}
         self._meters: dict[str, NodeLoadMeter] = {}
@@ -61,21 +61,23 @@ class NodeUsageSampler:
         self._promise = spec.every + slowest
 
     def join(self, node: VirtualNode) -> None:
-        """Measure a node from now on."""
+        """Start to measure a node."""
         now = self._environment.now
-        node.meter = self._meters[node.name] = NodeLoadMeter(node.name, node.allocatable, now, node.usage, self._stir)
+        node.meter = self._meters[node.name] = NodeLoadMeter(
+            node.name, node.allocatable, now, node.usage, self._on_change
+        )
         self._nodes[node.name] = node
-        self._stir(now)
+        self._on_change(now)
 
     def leave(self, name: str) -> None:
-        """Measure a node no more; what was too much counts all the same."""
+        """Stop to measure a node; its overload so far still counts."""
         del self._nodes[name]
 
-    def crowded_seconds(self, end: float) -> float:
-        """Add up for how long nodes were overloaded, until the *end* of the run, those that left included."""
-        return math.fsum(meter.crowded_seconds(end) for meter in self._meters.values())
+    def overloaded_seconds(self, end: float) -> float:
+        """Return the sum of overloaded seconds of all nodes until *end*, including nodes that left."""
+        return math.fsum(meter.overloaded_seconds(end) for meter in self._meters.values())
 
-    def _stir(self, now: float) -> None:
+    def _on_change(self, now: float) -> None:
         self._changed = now
         if self._timer is None:
             self._plan()
@@ -83,17 +85,17 @@ class NodeUsageSampler:
     def _plan(self) -> None:
         every = self._spec.every
         turn = int(self._environment.now / every) + 1
-        # Both sides of the division are rounded, and the clock must not stand still.
+        # The division is rounded, and the next report must be after now.
         while turn * every <= self._environment.now:
             turn += 1
         self._timer = self._environment.at(turn * every, self._report, turn, priority=LAST)
-        self._environment.excuse(self._timer)
+        self._environment.ignore_when_idle(self._timer)
 
     def _report(self, turn: int) -> None:
         environment, spec = self._environment, self._spec
         now = environment.now
         self._timer = None
-        # Asked first, because sending this report is something that happens.
+        # Evaluated before this report is scheduled, which would count as pending work.
         over = environment.idle and now - self._changed >= spec.window
         usages = tuple(
             self._meters[name].measure(now - spec.window, now, self._promise)
@@ -102,12 +104,12 @@ class NodeUsageSampler:
         )
         if usages:
             lag = self._draw(self._delays.report, "usage", str(turn))
-            environment.excuse(environment.after(lag, self._send, usages))
+            environment.ignore_when_idle(environment.after(lag, self._send, usages))
         if not over:
             self._plan()
 
     def _send(self, usages: tuple[NodeUsage, ...]) -> None:
-        """Tell of the nodes that are still there."""
+        """Send the usage of the nodes that have not left meanwhile."""
         still = tuple(usage for usage in usages if usage.node in self._nodes)
         if still:
-            self._tell(UsageReported(still))
+            self._publish(UsageReported(still))

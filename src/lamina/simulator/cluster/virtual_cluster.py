@@ -1,10 +1,10 @@
 """
-A virtual cluster: nodes with kubelets, pods, and the part of an API server that both depend on.
+Virtual cluster: nodes with kubelets, pods, and the API server operations on both.
 
-Whoever runs it submits pods, binds them to nodes, removes them, and makes nodes come, go and fail. Everything that
-happens goes to a *witness*: as records for a trace, and as events for a scheduler; and then to the watchers, which may
-act on it (controllers do). Watches have no delay of their own; what a node's agent and status say has (see
-`reporting`). Knows no scheduler and no scenario.
+The caller submits, binds and removes pods, and lets nodes join, leave and fail. The cluster passes trace records and
+events for a scheduler to a *recorder*. Then it calls the watchers, which may react (controllers do). Watch events have
+no delay; node agent reports and node status have one (`node_reporter`). The cluster does not depend on a scheduler or a
+scenario.
 """
 
 import math
@@ -27,7 +27,7 @@ from lamina.simulator.cluster.outage import UNREACHABLE, Outage
 from lamina.simulator.cluster.pod_lifecycle import RUNS_FOREVER, PodLifecycle
 from lamina.simulator.cluster.usage_sampler import NodeUsageSampler, UsageSpec
 from lamina.simulator.cluster.virtual_node import Delays, VirtualNode, VirtualNodeSpec
-from lamina.simulator.cluster.virtual_pod import ENDED, VirtualPod, wanted
+from lamina.simulator.cluster.virtual_pod import ENDED, VirtualPod, distinct_bytes
 from lamina.simulator.cluster.watchers import ClusterRecorder, ClusterWatcher
 from lamina.simulator.engine import Environment, Network
 from lamina.simulator.pulls import LayerSources
@@ -47,21 +47,21 @@ REASON_NO_NODE: Final = "the node is gone"
 REASON_BOUND: Final = "the pod is already bound to {}"
 
 DAEMON_SET: Final = "DaemonSet"
-# What `copy.copy` would call in the end; msgspec's type hints leave it out.
+# The method that `copy.copy` calls; msgspec's type hints omit it.
 _copied: Final[Callable[[Pod], Pod]] = Pod.__copy__  # type: ignore[attr-defined]
 
 NO_UPLINKS: Final[Mapping[str, float]] = {}
 
 
 class VirtualCluster:
-    """All nodes and all pods that ever were."""
+    """All nodes and all pods of a run, including those that have left or ended."""
 
     def __init__(  # noqa: PLR0913 - what a cluster is made of; the last four are by name and seldom given
         self,
         environment: Environment,
         images: Iterable[Image],
         delays: Delays,
-        witness: ClusterRecorder,
+        recorder: ClusterRecorder,
         *,
         draw: DrawLag = UNSEEDED,
         registry: float = 0.0,
@@ -69,63 +69,65 @@ class VirtualCluster:
         usage: UsageSpec | None = None,
     ) -> None:
         """
-        Start without nodes; *images* is all there is to pull, over these links (0: without a limit).
+        Start without nodes. *images* are all images of the registry.
 
-        What nodes are really used for is measured and told if *usage* says how.
+        *registry* and *uplinks* are rates in bytes per second (0: no limit). Without *usage*, usage is not measured.
         """
         self._environment = environment
-        self._note, self._tell = witness.note, witness.tell
+        self._note, self._publish = recorder.note, recorder.publish
         network = Network(environment)
         self._sources = LayerSources(network, registry, uplinks)
         self._uplinks = uplinks
-        self._grounds = KubeletContext(environment, network, delays, draw, witness.note, self)
+        self._context = KubeletContext(environment, network, delays, draw, recorder.note, self)
         self._catalog = Catalog()
         for image in images:
             self._catalog.learn(image)
         self._needs: dict[tuple[str, ...], tuple[tuple[Image, ...], int]] = {}
-        self._words = ImageReportCache()
-        self.metering = None if usage is None else NodeUsageSampler(environment, usage, delays, witness.tell, draw)
-        """Who measures what nodes are really used for; None: nobody."""
+        self._report_cache = ImageReportCache()
+        self.usage_sampler = (
+            None if usage is None else NodeUsageSampler(environment, usage, delays, recorder.publish, draw)
+        )
+        """Measures the usage of the nodes; None: it is not measured."""
         self._reporters: dict[str, VirtualNodeReporter] = {}
         self._outages: dict[str, Outage] = {}
         self.watchers: list[ClusterWatcher] = []
-        """Called in this order."""
+        """Called in this order after every event."""
         self.nodes: dict[str, VirtualNode] = {}
-        """The nodes that are there, in the order they joined."""
+        """The present nodes, in the order in which they joined."""
         self.kubelets: dict[str, VirtualKubelet] = {}
-        """Of every node that ever was, in the order they joined."""
+        """The kubelets of all nodes, including those that left, in the order in which they joined."""
         self.pods: dict[PodUid, VirtualPod] = {}
-        """Every pod that ever arrived, in that order."""
+        """All pods in the order of their arrival, including those that ended."""
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def join(self, spec: VirtualNodeSpec) -> None:
-        """Let a node join."""
+        """Add a node to the cluster."""
         name = spec.name
         if name in self.kubelets:
             raise WiringError(f"a second node {name!r} cannot join")
-        source, grounds = self._sources.for_node(spec), self._grounds
-        node = VirtualNode(spec, self._words, self._uplinks.get(spec.uplink, math.inf))
-        reporter = VirtualNodeReporter(self._environment, node, grounds.delays, self._tell, grounds.draw)
-        self.kubelets[name] = VirtualKubelet(grounds, node, source, reporter)
+        source, context = self._sources.for_node(spec), self._context
+        node = VirtualNode(spec, self._report_cache, self._uplinks.get(spec.uplink, math.inf))
+        reporter = VirtualNodeReporter(self._environment, node, context.delays, self._publish, context.draw)
+        self.kubelets[name] = VirtualKubelet(context, node, source, reporter)
         self.nodes[name], self._reporters[name] = node, reporter
         self._note(NodeJoined(self._environment.now, name, dict(spec.allocatable), spec.bandwidth))
         reporter.join()
-        if self.metering is not None:
-            self.metering.join(node)
+        if self.usage_sampler is not None:
+            self.usage_sampler.join(node)
         for watcher in self.watchers:
             watcher.node_joined(node)
 
     def cordon(self, name: str) -> None:
-        """Let no more pods be placed on a node; nothing happens if it is gone."""
+        """Mark a node as unschedulable; do nothing if it is gone."""
         self._set_schedulable(name, unschedulable=True)
 
     def uncordon(self, name: str) -> None:
-        """Let pods be placed on a node again; nothing happens if it is gone."""
+        """Mark a node as schedulable again; do nothing if it is gone."""
         self._set_schedulable(name, unschedulable=False)
 
     def drain(self, name: str) -> None:
-        """Cordon a node and remove its pods, each with its own grace, but for those of DaemonSets."""
+        """Cordon a node and delete its pods with their grace periods, except those of DaemonSets."""
         self.cordon(name)
         if name in self.nodes:
             for pod in self.kubelets[name].pods:
@@ -133,23 +135,23 @@ class VirtualCluster:
                     self.remove(pod.pod.uid, None)
 
     def fail(self, name: str) -> None:
-        """Let a node's kubelet stop; nothing happens if it has, or if the node is gone."""
+        """Let a node's kubelet fail; do nothing if it has failed already or the node is gone."""
         if name in self.nodes and name not in self._outages:
             self._note(NodeFailed(self._environment.now, name))
             self._outages[name] = Outage(
-                self._environment, self._grounds.delays, self.kubelets[name], self._reporters[name], self._evict
+                self._environment, self._context.delays, self.kubelets[name], self._reporters[name], self._evict
             )
 
     def recover(self, name: str) -> None:
-        """Let a node that has failed work again; nothing happens if it has not."""
+        """End the failure of a node; do nothing if it has not failed."""
         outage = self._outages.pop(name, None)
         if outage is not None:
             self._note(NodeRecovered(self._environment.now, name))
             outage.recover()
 
     def drop(self, name: str) -> None:
-        """Let a node leave, and its pods with it; nothing happens if it is gone."""
-        # First, so that whoever is told of the pods' ends puts nothing new on it.
+        """Remove a node and its pods; do nothing if it is gone."""
+        # Before its pods end, so that watchers do not bind new pods to it.
         node = self.nodes.pop(name, None)
         if node is None:
             return
@@ -160,8 +162,8 @@ class VirtualCluster:
         for pod in kubelet.pods:
             self.remove(pod.pod.uid)
         kubelet.leave()
-        if self.metering is not None:
-            self.metering.leave(name)
+        if self.usage_sampler is not None:
+            self.usage_sampler.leave(name)
         self._note(NodeLeft(self._environment.now, name))
         self._reporters[name].leave()
         for watcher in self.watchers:
@@ -176,7 +178,7 @@ class VirtualCluster:
     # -- pods --------------------------------------------------------------------------------------------------------
 
     def submit(self, pod: Pod, life: PodLifecycle = RUNS_FOREVER) -> None:
-        """Let a pod arrive that will live so; one that names a node needs no scheduler and goes there."""
+        """Create a pod with this lifecycle; a pod that names a node is bound there without a scheduler."""
         if pod.uid in self.pods:
             raise WiringError(f"a second pod with the uid {pod.uid!r} cannot arrive")
         now = self._environment.now
@@ -185,12 +187,12 @@ class VirtualCluster:
             need = self._needs[pod.images] = self._need(pod.images)
         virtual = self.pods[pod.uid] = VirtualPod(pod, need[0], now, life, need[1])
         self._note(PodArrived(now, virtual.key, pod.uid, pod.namespace, pod.images, dict(pod.requests)))
-        self._tell(PodSeen(pod))
+        self._publish(PodSeen(pod))
         if pod.node_name:
             self.bind(pod.uid, pod.node_name)
 
     def bind(self, uid: PodUid, node: str) -> str:
-        """Bind a pod to a node; return why that is not possible, empty when it was done."""
+        """Bind a pod to a node; return why that is not possible, or an empty string."""
         pod = self.pods.get(uid)
         if pod is None or pod.phase in ENDED:
             return REASON_NO_POD
@@ -208,10 +210,10 @@ class VirtualCluster:
 
     def remove(self, uid: PodUid, grace: float | None = 0.0) -> None:
         """
-        Delete a pod; nothing happens if it has ended or never was.
+        Delete a pod; do nothing if it has ended or does not exist.
 
-        At once when *grace* is 0 or it has no node yet. Otherwise it has *grace* seconds to stop, or its own (None);
-        until it has stopped, its room is taken and it is seen as being deleted.
+        With a *grace* of 0, or without a node, it is removed at once. Otherwise it has *grace* seconds to stop (None:
+        its own grace period). Until then it keeps its resources and is shown as being deleted.
         """
         pod = self.pods.get(uid)
         if pod is None or pod.phase in ENDED:
@@ -233,23 +235,23 @@ class VirtualCluster:
 
     def _remove(self, pod: VirtualPod, record: PodRemoved | PodEvicted) -> None:
         if pod.node:
-            self.kubelets[pod.node].let_go(pod)
+            self.kubelets[pod.node].release(pod)
         pod.phase, pod.ended = "removed", record.at
         self._note(record)
-        self._tell(PodGone(pod.pod.uid))
+        self._publish(PodGone(pod.pod.uid))
         for watcher in self.watchers:
             watcher.pod_ended(pod)
 
-    # -- what kubelets hand in ---------------------------------------------------------------------------------------
+    # -- events of the kubelets --------------------------------------------------------------------------------------
 
     def pod_started(self, pod: VirtualPod) -> None:
-        """Show everybody that a pod runs."""
+        """Publish that a pod runs."""
         self._show(pod, started=True, ready=True, ready_at=self._environment.now)
         for watcher in self.watchers:
             watcher.pod_started(pod)
 
     def pod_ended(self, pod: VirtualPod) -> None:
-        """Show everybody that a pod has finished, failed or was refused."""
+        """Publish that a pod has finished, failed or was rejected."""
         ended_at = self._environment.now if pod.ended is None else pod.ended
         self._show(pod, finished=True, failed=pod.phase != "finished", ended_at=ended_at, ready=False, ready_at=0.0)
         for watcher in self.watchers:
@@ -260,17 +262,17 @@ class VirtualCluster:
         self._remove(pod, PodRemoved(self._environment.now, pod.key, pod.node))
 
     def _show(self, pod: VirtualPod, **changed: str | float) -> None:
-        """Let everybody see the fields of a pod that have *changed*."""
-        # Not `replace`, which would work out the pod's images again each time.
+        """Change these fields of a pod and publish it."""
+        # Not `replace`, which would compute the pod's images again each time.
         shown = _copied(pod.pod)
         for field, value in changed.items():
             force_setattr(shown, field, value)
         pod.pod = shown
-        self._tell(PodSeen(shown))
+        self._publish(PodSeen(shown))
 
     def _need(self, names: tuple[str, ...]) -> tuple[tuple[Image, ...], int]:
         images = tuple(self._image(name) for name in dict.fromkeys(names))
-        return images, wanted(images)
+        return images, distinct_bytes(images)
 
     def _image(self, name: str) -> Image:
         image = self._catalog.find(name)

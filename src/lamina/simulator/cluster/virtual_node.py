@@ -1,7 +1,7 @@
 """
-A virtual node: what it can give, who uses it, what it holds, and how it looks from outside.
+Virtual node: its resources, pods, images and taints, and its representation in API objects and reports.
 
-State only; the kubelet acts on it. Resources are counted exactly as the kubelet's own admission counts them.
+It holds state only; the kubelet changes it. Resources are counted as in the kubelet's admission.
 """
 
 import math
@@ -28,95 +28,97 @@ from lamina.simulator.pulls.runtime_spec import DiskSpec, RuntimeSpec
 # Kubelet's nodeStatusMaxImages. The list is sorted by size before it is cut.
 MOST_LISTED: Final = 50
 AT_ONCE: Final = 1e11
-"""Bytes per second that a report says where something takes no time: as fast as it may say."""
+"""Rate in bytes per second that a report gives where something takes no time: the largest that reports allow."""
 
 HOSTNAME: Final = "kubernetes.io/hostname"
-"""A label that the kubelet gives every node."""
+"""Label that the kubelet sets on every node."""
 
 
 class Delays(msgspec.Struct, frozen=True, kw_only=True):
-    """How long things take that are the same on all nodes, in seconds."""
+    """Delays in seconds that are the same on all nodes."""
 
     report: Lag = 1.0
-    """Until the scheduler has a node's layer report, after what the node holds has changed."""
+    """From a change of a node's images until the scheduler has the layer report."""
     report_gap: float = 0.0
-    """At least so long between two reports of a node; agents keep 10 s. What changes in between travels together."""
+    """Shortest time between two reports of a node, which then combine several changes; the node agent uses 10 s."""
     status: Lag = 10.0
-    """Until the scheduler sees an image in the node's status. A real kubelet takes 10 to 40 seconds."""
+    """From a change of a node's images until its status shows it to the scheduler; a real kubelet takes 10 to 40 s."""
     start: Lag = 0.5
-    """From the last image to running containers."""
+    """From the pod's last image to its running containers."""
     stop: Lag = 0.0
-    """From the end of a pod's containers until its node has the room back and everybody knows."""
+    """From the end of a pod's containers until its resources are free and the end is published."""
     bind: float = 0.0
     """From the scheduler's decision to the accepted binding."""
     restart: float = 10.0
-    """Before a container is started again that ended for the second time; doubled each time. The first is at once..."""
+    """Back-off before the second restart of a container, doubled with every restart; the first restart is at once."""
     restart_most: float = 300.0
-    """...up to this."""
+    """Longest restart back-off."""
     notice: float = 40.0
-    """From a node's failure until it is seen and tainted (``node-monitor-grace-period``)."""
+    """From a node's failure until the node is tainted (``node-monitor-grace-period``)."""
     evict_after: float = 300.0
-    """For how long pods are left on a node that failed, unless they tolerate it for another time."""
+    """Time that pods stay on an unreachable node, unless their own tolerations say otherwise."""
 
 
 class VirtualNodeSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node is like when it joins."""
+    """A node when it joins."""
 
     name: str
     allocatable: Amounts
     bandwidth: float
-    """Bytes per second it can download."""
+    """Download rate in bytes per second."""
     holds: tuple[Image, ...] = ()
-    """Images that are on it from the start."""
+    """Images that it holds when it joins."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     runtime: RuntimeSpec = RuntimeSpec()
     disk: DiskSpec | None = None
-    """None: it never fills."""
+    """The image file system; None: unlimited."""
     uplink: str = ""
-    """The shared link between it and the registry; empty: none."""
+    """Name of the shared link between it and the registry; empty: none."""
 
 
 class VirtualNode:
-    """One node and its load."""
+    """State of one node: pods, resources, images and taints."""
 
-    def __init__(self, spec: VirtualNodeSpec, words: ImageReportCache | None = None, rate: float = math.inf) -> None:
-        """Start without pods; *rate* is what the links it shares with others let through at most."""
+    def __init__(
+        self, spec: VirtualNodeSpec, report_cache: ImageReportCache | None = None, rate: float = math.inf
+    ) -> None:
+        """Start without pods; *rate* is the rate of its uplink in bytes per second."""
         self.spec = spec
         self.name = spec.name
         self.labels = {HOSTNAME: spec.name, **spec.labels}
         self.allocatable = dict(spec.allocatable)
         self.store = NodeImageStore(spec.runtime, spec.disk, spec.holds)
         self.pods: dict[PodUid, VirtualPod] = {}
-        """Pods that take up room, oldest first."""
+        """Admitted pods that have not ended, oldest first."""
         self.used: dict[str, int] = {}
-        """What its pods ask for, by resource."""
+        """Sum of its pods' requests, by resource."""
         self.unschedulable = False
         self.failed = False
-        """Whether its kubelet does not answer."""
-        self.pressed = False
-        """Whether its disk is so full that it takes no pods."""
+        """Whether its kubelet has failed."""
+        self.disk_pressure = False
+        """Whether it has disk pressure and rejects pods."""
         self.taints = spec.taints
         self.meter: NodeLoadMeter | None = None
-        """Follows what its pods really use, where somebody wants to know."""
+        """Records its usage; None: usage is not measured."""
         self.pulling: dict[Digest, tuple[ImagePullRequest, int]] = {}
-        """Pulls that have begun, and the bytes each has to download."""
-        self._words = ImageReportCache() if words is None else words
-        # What is said of each image in the store, so that a report or a list is put together without asking for each.
+        """Running pulls, each with the bytes it downloads."""
+        self._report_cache = ImageReportCache() if report_cache is None else report_cache
+        # Report and status entries of all images in the store, so that a report needs no lookups.
         self._held: dict[Digest, HeldImage] = {}
         self._entries: dict[Digest, NodeImage] = {}
         for image in self.store.images.values():
             self.gained(image)
         self._rate = min(spec.bandwidth, rate, _pull_rate(spec.runtime), AT_ONCE)
         self.listed: tuple[NodeImage, ...] = self.images_to_list()
-        """The images in its status, as far as that has been published."""
+        """The image list that was published last in its status."""
         self._reports = 0
 
-    # -- room --------------------------------------------------------------------------------------------------------
+    # -- resources ---------------------------------------------------------------------------------------------------
 
     def short_of(self, requests: Amounts) -> str:
-        """Name the first resource a pod with *requests* does not find here; empty when it fits."""
+        """Return the first resource that is insufficient for *requests*; empty if the pod fits."""
         used, allocatable = self.used, self.allocatable
         if used.get(PODS, 0) >= allocatable.get(PODS, 0):
             return PODS
@@ -126,7 +128,7 @@ class VirtualNode:
         return ""
 
     def take(self, pod: VirtualPod) -> None:
-        """Give a pod its room."""
+        """Add a pod and its requests."""
         self.pods[pod.pod.uid] = pod
         used = self.used
         used[PODS] = used.get(PODS, 0) + 1
@@ -134,7 +136,7 @@ class VirtualNode:
             used[name] = used.get(name, 0) + amount
 
     def free(self, pod: VirtualPod) -> None:
-        """Take the room back, if the pod had any."""
+        """Remove a pod and its requests; do nothing if it was not admitted."""
         if self.pods.pop(pod.pod.uid, None) is not None:
             used = self.used
             used[PODS] -= 1
@@ -142,7 +144,7 @@ class VirtualNode:
                 used[name] -= amount
 
     def usage(self, now: float) -> dict[str, int]:
-        """Add up what its pods really use, whatever they asked for."""
+        """Return the sum of its pods' actual usage, by resource."""
         total: dict[str, int] = {}
         for pod in self.pods.values():
             for name, amount in pod.using(now):
@@ -152,18 +154,18 @@ class VirtualNode:
     # -- taints ------------------------------------------------------------------------------------------------------
 
     def taint(self, *taints: Taint) -> None:
-        """Put taints on it that it does not have yet."""
+        """Add taints that it does not have yet."""
         self.taints = (*self.taints, *(taint for taint in taints if taint not in self.taints))
 
     def untaint(self, *taints: Taint) -> None:
-        """Take taints off it; those it joined with stay."""
+        """Remove taints, except those it joined with."""
         gone = [taint for taint in taints if taint not in self.spec.taints]
         self.taints = tuple(taint for taint in self.taints if taint not in gone)
 
-    # -- how it looks ------------------------------------------------------------------------------------------------
+    # -- representation ----------------------------------------------------------------------------------------------
 
     def seen(self) -> Node:
-        """Describe the node as the API server would."""
+        """Return the node as the API server shows it."""
         return Node(
             name=self.name,
             uid=self.name,
@@ -176,21 +178,21 @@ class VirtualNode:
         )
 
     def gained(self, image: Image) -> None:
-        """Take note that the store has an image more."""
-        self._held[image.digest] = self._words.held(image, lazy=self.spec.runtime.lazy is not None)
-        self._entries[image.digest] = self._words.listed(image)
+        """Add the entries of an image that the store now holds."""
+        self._held[image.digest] = self._report_cache.held(image, lazy=self.spec.runtime.lazy is not None)
+        self._entries[image.digest] = self._report_cache.listed(image)
 
     def lost(self, images: tuple[Image, ...]) -> None:
-        """Take note that these images are gone from the store."""
+        """Drop the entries of images that were removed from the store."""
         for image in images:
             del self._held[image.digest], self._entries[image.digest]
 
     def images_to_list(self) -> tuple[NodeImage, ...]:
-        """List what the kubelet would put into the node's status now: the largest images, under their full names."""
+        """Return the kubelet's image list for the node's status: the largest images, fully qualified."""
         return tuple(sorted(self._entries.values(), key=attrgetter("size"), reverse=True)[:MOST_LISTED])
 
     def report(self, now: float) -> LayerReport:
-        """Describe what the node holds as its agent would; each report is newer than the one before."""
+        """Return the node agent's layer report; sequence numbers increase with every call."""
         self._reports += 1
         runtime = self.spec.runtime
         return LayerReport(
@@ -214,11 +216,11 @@ class VirtualNode:
 
 
 def _pull_rate(runtime: RuntimeSpec) -> float:
-    """Return what the downloads of one pull get at most; with any number of slots there is no such limit."""
+    """Return the largest download rate of one pull; unlimited slots mean no such limit."""
     return runtime.connection_rate * runtime.slots if runtime.connection_rate and runtime.slots else AT_ONCE
 
 
 def _unpack_rate(runtime: RuntimeSpec) -> float:
-    """Return the unpacked bytes per second that an agent would see."""
+    """Return the unpack rate, in unpacked bytes per second, that a node agent would measure."""
     rate = runtime.unpack_rate * runtime.unpack_threads if runtime.unpack_rate else AT_ONCE
     return min(rate, runtime.disk_rate or AT_ONCE)

@@ -1,17 +1,16 @@
 """
-A pod in a virtual cluster, and what became of it when.
+A pod in a virtual cluster: its phase and the times of its history.
 
-    pending --bind--> pulling --images there--> starting --start delay--> running --its time--> stopping --stop delay--+
+    pending --bind--> pulling --images held---> starting --start delay--> running --duration--> stopping --stop delay--+
        |  |              |                         |                      |  ^   |                  |                  |
-       |  |              |                         |       its time, again|  |   +--told to stop-----+                  |
+       |  |              |                         |       restart policy |  |   +--deleted---------+                  |
        |  |              |                         |                      v  |back-off              |                  |
        |  |              |                         |                   restarting                   |                  |
-       |  +-refused--> rejected                    |                      |                         |                  |
+       |  +-rejected-> rejected                    |                      |                         |                  |
        +-----------------+---------remove----------+----------------------+-------------------------+--> removed       |
                                                                                finished, failed <----------------------+
 
-An eviction or a deadline makes it failed from wherever it is on its node. Changed by the cluster and by kubelets only;
-whoever observes a run reads it.
+An eviction or a deadline makes an admitted pod failed from any phase. Only the cluster and the kubelets change a pod.
 """
 
 from typing import Final, Literal
@@ -39,12 +38,12 @@ Phase = Literal[
 ENDED: Final[frozenset[Phase]] = frozenset({"finished", "failed", "rejected", "removed"})
 
 
-# One for all pods that never asked: in a long run that are most of them.
+# Shared by all pods without pulls, which are most pods of a long run.
 NO_PULLS: Final[list[ImagePullRequest]] = []
 
 
 class VirtualPod:
-    """One pod: what it is, how it wants to live, and its history."""
+    """One pod: its specification, lifecycle and history."""
 
     __slots__ = (
         "accepted",
@@ -79,7 +78,7 @@ class VirtualPod:
         life: PodLifecycle = RUNS_FOREVER,
         wanted_bytes: int | None = None,
     ) -> None:
-        """Take in a pod that needs *images*, in this order, and lives so; *wanted_bytes* may be known already."""
+        """Create a pending pod that needs *images* in this order; *wanted_bytes* is computed if None."""
         self.pod = pod
         self.key = pod.key
         self.images = images
@@ -90,51 +89,51 @@ class VirtualPod:
         self.arrived = arrived
         self.bound: float | None = None
         self.accepted: float | None = None
-        """When its kubelet took it."""
+        """When its kubelet admitted it."""
         self.started: float | None = None
         """When its containers ran for the first time."""
         self.ended: float | None = None
         """When it finished, failed, was rejected or was removed."""
         self.reason = ""
-        """Why it failed, was rejected or was evicted, in Kubernetes' words; empty otherwise."""
+        """Kubernetes' reason why it failed, was rejected or was evicted; empty otherwise."""
         self.pulls = NO_PULLS
-        """Requests for images that were made because of it; a new list when there is one more."""
+        """Its image pulls. The list is replaced, never changed."""
         self.restarts = 0
-        self.wanted_bytes = wanted(images) if wanted_bytes is None else wanted_bytes
+        self.wanted_bytes = distinct_bytes(images) if wanted_bytes is None else wanted_bytes
         """Compressed bytes of its images, each distinct layer counted once."""
         self.grace: float | None = None
-        """Seconds it was given to stop; None: nobody has told it to."""
+        """Grace period in seconds of its deletion; None: it is not being deleted."""
         self.ready_images = 0
-        """How many of its images are there for it."""
+        """Number of its images that the node holds for it."""
         self.since: float | None = None
-        """When its containers began to run this time; None: they do not."""
+        """Start of the current run of its containers; None: they do not run."""
         self.backoff = 0.0
-        """Seconds it will wait before it is started again."""
+        """Seconds of back-off before the next restart."""
         self.timer: Timer | None = None
-        """What it does next."""
+        """Timer of its next phase."""
         self.alarm: Timer | None = None
-        """Its deadline."""
+        """Timer of its deadline."""
         self.stage: Timer | None = None
-        """The next stage of its run, where somebody has to look at what it uses then."""
+        """Timer of the next stage of its run."""
 
     @property
     def pull_began(self) -> float | None:
-        """When the first pull for it began; None when everything it needed was there."""
+        """Start of its first pull; None if the node held all its images."""
         return self.pulls[0].began_at if self.pulls else None
 
     @property
     def pulled_bytes(self) -> int:
-        """Bytes that were downloaded because of it, also after it was removed."""
+        """Bytes that its pulls downloaded, also after its removal."""
         return sum(pull.downloaded for pull in self.pulls)
 
     def using(self, now: float) -> Amounts:
-        """Say what it really uses of its node."""
+        """Return its actual usage at time *now*."""
         if self.since is None:
             return ()
         stages = self.life.stages
         if not stages:
             return self.pod.requests
-        # The same sums as those by which the ends of stages are scheduled, so that a new stage counts when it begins.
+        # The same float sums as in `NodePressure`, so that a new stage applies exactly when it begins.
         seconds = 0.0
         for stage in stages:
             seconds += stage.seconds
@@ -143,6 +142,6 @@ class VirtualPod:
         return stages[-1].usage
 
 
-def wanted(images: tuple[Image, ...]) -> int:
-    """Count compressed bytes of *images*, each distinct layer once."""
+def distinct_bytes(images: tuple[Image, ...]) -> int:
+    """Return the compressed bytes of *images*, each distinct layer once."""
     return sum({layer.digest: layer.size for image in images for layer in image.layers}.values())

@@ -1,4 +1,4 @@
-"""Who is told what happens in a cluster: a witness, who only takes note, and watchers, who may act on it."""
+"""Protocols for observers of a cluster: a recorder, which only receives, and watchers, which may react."""
 
 from typing import Protocol
 
@@ -9,32 +9,32 @@ from lamina.trace.trace_records import TraceRecord
 
 
 class ClusterRecorder(Protocol):
-    """Told everything that happens."""
+    """Receives everything that happens in a cluster."""
 
     def note(self, record: TraceRecord) -> None:
-        """Take down what happened."""
+        """Receive a record for the trace."""
         ...
 
-    def tell(self, event: Event) -> None:
-        """Take note of what a scheduler would see happening."""
+    def publish(self, event: Event) -> None:
+        """Receive an event for the scheduler."""
         ...
 
 
 class ClusterWatcher(Protocol):
-    """Called when something has happened and was written down; may submit and remove pods."""
+    """Called after an event was recorded; may submit and remove pods."""
 
     def pod_started(self, pod: VirtualPod) -> None:
-        """The containers of *pod* run, for the first time."""
+        """Called when the containers of *pod* run for the first time."""
         ...
 
     def pod_ended(self, pod: VirtualPod) -> None:
-        """The pod has finished, failed, was refused or removed: its phase says which."""
+        """Called when a pod has finished, failed, or was rejected or removed (see its phase)."""
         ...
 
     def node_joined(self, node: VirtualNode) -> None:
-        """A node is part of the cluster."""
+        """Called when a node has joined."""
         ...
 
     def node_left(self, node: VirtualNode) -> None:
-        """A node is not part of the cluster any more, and its pods have ended."""
+        """Called when a node has left and its pods have ended."""
         ...

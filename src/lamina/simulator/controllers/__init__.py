@@ -1,4 +1,4 @@
-"""What keeps pods coming: Deployments, StatefulSets, DaemonSets and Jobs, as far as scheduling feels them."""
+"""Simulated controllers: Deployments, StatefulSets, DaemonSets and Jobs, reduced to what affects scheduling."""
 
 from lamina.simulator.controllers.controller_manager import ControllerManager
 from lamina.simulator.controllers.controller_spec import ControllerKind, ControllerSpec

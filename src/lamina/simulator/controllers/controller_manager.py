@@ -1,13 +1,13 @@
 """
-All controllers of a run: told what happens in the cluster, they keep true what they are told to keep true.
+Controller manager of a run: routes cluster events to controllers and schedules their syncs.
 
-    cluster --pod started, pod ended, node joined, node left--> Controllers --the one concerned--> controller
-       ^                                                                                              |
-       +---------------submit, remove <-- sync, once at the end of the instant <----------------------+
+    cluster --pod started, pod ended, node joined, node left--> ControllerManager --owner of the pod--> controller
+       ^                                                                                                   |
+       +---------------submit, remove <-- sync, once per time step <---------------------------------------+
 
-A controller looks once at an instant, when the cluster has done all it does at that time and before schedulers decide:
-so it never acts in the middle of something, and what happens together is answered together. That real controllers need
-some milliseconds more is left out. Uses what anybody may use of the cluster and nothing else.
+A controller syncs once per time step: after all cluster events of that time and before the schedulers. So it reacts to
+simultaneous events together. Real controllers take some milliseconds more, which the simulator leaves out. Controllers
+use the public methods of the cluster only.
 """
 
 import math
@@ -25,36 +25,36 @@ from lamina.simulator.controllers.pod_factory import OwnedPodFactory
 from lamina.simulator.controllers.stateful_set import StatefulSetController
 from lamina.simulator.engine import Environment, Timer
 
-LOOK: Final = 5
-"""Priority of controllers among what is due at one instant: after the cluster's own 0, before schedulers."""
+SYNC: Final = 5
+"""Event priority of syncs: after the cluster's events (0), before the schedulers."""
 
 
 class Controller(Protocol):
-    """What every kind of controller can do."""
+    """Interface of every controller."""
 
     def scale(self, count: int) -> None:
-        """Take another number."""
+        """Change the number of pods."""
         ...
 
     def update(self, image: str) -> None:
-        """Take another image."""
+        """Change the image of the first container."""
         ...
 
     def pod_started(self, pod: VirtualPod) -> None:
-        """One of its pods is ready."""
+        """Called when one of its pods runs."""
         ...
 
     def pod_ended(self, pod: VirtualPod) -> None:
-        """One of its pods is no more."""
+        """Called when one of its pods has ended."""
         ...
 
     def sync(self) -> float:
-        """Do what is to be done now; return when to look again by itself, infinity: when something happens."""
+        """Create and remove pods; return the time of the next sync, or infinity to wait for an event."""
         ...
 
 
 class _SyncSlot:
-    """A controller and when it looks next."""
+    """A controller and its next sync."""
 
     __slots__ = ("again", "begun", "controller", "due")
 
@@ -66,111 +66,111 @@ class _SyncSlot:
 
 
 class ControllerManager:
-    """Every controller there is. Watches the cluster from the moment it is made."""
+    """All controllers of a run. It watches the cluster from its creation on."""
 
     def __init__(self, environment: Environment, cluster: VirtualCluster, *, scheduler: str = "") -> None:
-        """Work on *cluster*; *scheduler* places the pods of templates that name none."""
+        """Manage *cluster*; *scheduler* is the scheduler of pods whose template names none."""
         self._environment = environment
         self._cluster = cluster
         self._scheduler = scheduler
-        self._posts: dict[str, _SyncSlot] = {}
+        self._slots: dict[str, _SyncSlot] = {}
         self._daemons: list[tuple[_SyncSlot, DaemonSetController]] = []
-        self._whose: dict[PodUid, _SyncSlot] = {}
+        self._owners: dict[PodUid, _SyncSlot] = {}
         cluster.watchers.append(self)
 
     def add(self, spec: ControllerSpec) -> None:
-        """Let a controller begin when its time comes."""
-        if spec.name in self._posts:
+        """Add a controller, which starts at its time `at`."""
+        if spec.name in self._slots:
             raise WiringError(f"a second controller {spec.name!r} cannot be added")
-        maker = OwnedPodFactory(self._environment, self._cluster, spec.name, self._claim(spec.name), self._scheduler)
-        post = self._posts[spec.name] = _SyncSlot(_controller(spec, maker))
-        self._environment.at(max(spec.at, self._environment.now), self._begin, post)
+        factory = OwnedPodFactory(self._environment, self._cluster, spec.name, self._claim(spec.name), self._scheduler)
+        slot = self._slots[spec.name] = _SyncSlot(_controller(spec, factory))
+        self._environment.at(max(spec.at, self._environment.now), self._begin, slot)
 
     def scale(self, name: str, count: int) -> None:
-        """Tell a controller another number: of pods, or for a Job of pods at once."""
-        post = self._post(name)
-        post.controller.scale(count)
-        self._mark(post)
+        """Scale a controller: the number of pods, or of parallel pods for a Job."""
+        slot = self._slot(name)
+        slot.controller.scale(count)
+        self._mark(slot)
 
     def update(self, name: str, image: str) -> None:
-        """Tell a controller another image."""
-        post = self._post(name)
-        post.controller.update(image)
-        self._mark(post)
+        """Change the image of a controller's template."""
+        slot = self._slot(name)
+        slot.controller.update(image)
+        self._mark(slot)
 
-    # -- what the cluster says ---------------------------------------------------------------------------------------
+    # -- cluster events ----------------------------------------------------------------------------------------------
 
     def pod_started(self, pod: VirtualPod) -> None:
-        """Tell whose pod it is."""
-        post = self._whose.get(pod.pod.uid)
-        if post is not None:
-            post.controller.pod_started(pod)
-            self._mark(post)
+        """Pass the event to the pod's controller."""
+        slot = self._owners.get(pod.pod.uid)
+        if slot is not None:
+            slot.controller.pod_started(pod)
+            self._mark(slot)
 
     def pod_ended(self, pod: VirtualPod) -> None:
-        """Tell whose pod it was."""
-        post = self._whose.pop(pod.pod.uid, None)
-        if post is not None:
-            post.controller.pod_ended(pod)
-            self._mark(post)
+        """Pass the event to the pod's controller, for the last time."""
+        slot = self._owners.pop(pod.pod.uid, None)
+        if slot is not None:
+            slot.controller.pod_ended(pod)
+            self._mark(slot)
 
     def node_joined(self, node: VirtualNode) -> None:
-        """Tell those who want a pod on every node."""
-        for post, daemon in self._daemons:
+        """Pass the event to all DaemonSets."""
+        for slot, daemon in self._daemons:
             daemon.node_joined(node)
-            self._mark(post)
+            self._mark(slot)
 
     def node_left(self, node: VirtualNode) -> None:
-        """Tell those who have a pod on every node."""
-        for post, daemon in self._daemons:
+        """Pass the event to all DaemonSets."""
+        for slot, daemon in self._daemons:
             daemon.node_left(node)
-            self._mark(post)
+            self._mark(slot)
 
-    # -- who looks when ----------------------------------------------------------------------------------------------
+    # -- syncs -------------------------------------------------------------------------------------------------------
 
-    def _begin(self, post: _SyncSlot) -> None:
-        post.begun = True
-        if isinstance(post.controller, DaemonSetController):
-            self._daemons.append((post, post.controller))
+    def _begin(self, slot: _SyncSlot) -> None:
+        slot.begun = True
+        if isinstance(slot.controller, DaemonSetController):
+            self._daemons.append((slot, slot.controller))
             for node in self._cluster.nodes.values():
-                post.controller.node_joined(node)
-        self._mark(post)
+                slot.controller.node_joined(node)
+        self._mark(slot)
 
-    def _mark(self, post: _SyncSlot) -> None:
-        if post.begun and not post.due:
-            post.due = True
-            self._environment.after(0.0, self._look, post, priority=LOOK)
+    def _mark(self, slot: _SyncSlot) -> None:
+        if slot.begun and not slot.due:
+            slot.due = True
+            self._environment.after(0.0, self._sync, slot, priority=SYNC)
 
-    def _look(self, post: _SyncSlot) -> None:
-        post.due = False
-        if post.again is not None:
-            self._environment.cancel(post.again)
-            post.again = None
-        again = post.controller.sync()
+    def _sync(self, slot: _SyncSlot) -> None:
+        slot.due = False
+        if slot.again is not None:
+            self._environment.cancel(slot.again)
+            slot.again = None
+        again = slot.controller.sync()
         if again < math.inf:
-            post.again = self._environment.at(again, self._wake, post)
+            slot.again = self._environment.at(again, self._wake, slot)
 
-    def _wake(self, post: _SyncSlot) -> None:
-        post.again = None
-        self._mark(post)
+    def _wake(self, slot: _SyncSlot) -> None:
+        slot.again = None
+        self._mark(slot)
 
-    def _post(self, name: str) -> _SyncSlot:
-        post = self._posts.get(name)
-        if post is None:
+    def _slot(self, name: str) -> _SyncSlot:
+        slot = self._slots.get(name)
+        if slot is None:
             raise WiringError(f"there is no controller {name!r}")
-        return post
+        return slot
 
     def _claim(self, name: str) -> Callable[[PodUid], object]:
-        return lambda uid: self._whose.__setitem__(uid, self._posts[name])
+        return lambda uid: self._owners.__setitem__(uid, self._slots[name])
 
 
-def _controller(spec: ControllerSpec, maker: OwnedPodFactory) -> Controller:
+def _controller(spec: ControllerSpec, factory: OwnedPodFactory) -> Controller:
     match spec.kind:
         case "Deployment":
-            return DeploymentController(spec, maker)
+            return DeploymentController(spec, factory)
         case "StatefulSet":
-            return StatefulSetController(spec, maker)
+            return StatefulSetController(spec, factory)
         case "DaemonSet":
-            return DaemonSetController(spec, maker)
+            return DaemonSetController(spec, factory)
         case "Job":
-            return JobController(spec, maker)
+            return JobController(spec, factory)

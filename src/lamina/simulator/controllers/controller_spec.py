@@ -1,4 +1,4 @@
-"""What a controller is told to keep true: plain settings, no behaviour."""
+"""Settings of a controller."""
 
 from typing import Literal
 
@@ -12,10 +12,10 @@ ControllerKind = Literal["Deployment", "StatefulSet", "DaemonSet", "Job"]
 
 class ControllerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """
-    One controller.
+    Desired state of one controller.
 
-    Its pods are called name-1, name-2 and so on, in the order they are made; those of a StatefulSet name-0, name-1 and
-    so on, whichever of them are made again.
+    Its pods are named name-1, name-2 and so on, in the order of their creation. Pods of a StatefulSet are named name-0,
+    name-1 and so on, and a replacement has the same name.
     """
 
     kind: ControllerKind
@@ -23,17 +23,17 @@ class ControllerSpec(msgspec.Struct, frozen=True, kw_only=True):
     at: float = 0.0
     """When it is created."""
     template: Pod
-    """What its pods are like; name, uid, owner and time of creation are set for each."""
+    """Pod template; name, uid, owner and creation time are set for each pod."""
     life: PodLifecycle = RUNS_FOREVER
     replicas: int = 1
-    """How many pods a Deployment or StatefulSet keeps, or how many completions a Job needs; 0 is allowed."""
+    """Number of pods of a Deployment or StatefulSet, or completions of a Job; may be 0."""
     parallelism: int = 1
-    """How many pods of a Job are there at once."""
+    """Number of parallel pods of a Job."""
     surge: int | float = 0.25
-    """Pods a Deployment may have beyond its number during a rollout: a number, or a share (rounded up)."""
+    """``maxSurge`` of a Deployment: a number, or a share of the replicas (rounded up)."""
     unavailable: int | float = 0.25
-    """Pods a rollout may leave lacking: a number, or a share (rounded down; of a DaemonSet rounded up)."""
+    """``maxUnavailable`` of a rollout: a number, or a share (rounded down; for a DaemonSet rounded up)."""
     min_ready: float = 0.0
-    """Seconds a Deployment's pod has to run before it counts as ready (``minReadySeconds``)."""
+    """``minReadySeconds``: seconds a Deployment's pod must run before it is available."""
     backoff_limit: int = 6
-    """Failed pods after which a Job gives up."""
+    """``backoffLimit``: the Job fails when more of its pods have failed."""

@@ -1,13 +1,13 @@
 """
-A Deployment: keeps so many pods, and rolls them from one version to the next.
+Deployment controller: keeps a number of pods and performs rolling updates.
 
     update --> a new ReplicaSet grows while the old ones shrink, by upstream's rules:
-      never more pods than replicas + surge (rounded up), never fewer ready than replicas - unavailable (rounded down);
-      when both come to nothing, one may be unavailable;
-      old pods that are not ready go first; ready ones as new ones become ready
+      at most replicas + surge (rounded up) pods; at least replicas - unavailable (rounded down) ready pods;
+      if surge and unavailable are both 0, one pod may be unavailable;
+      old pods that are not ready are removed first; ready ones as new pods become ready
 
-A pod is ready when it has run for `min_ready` seconds. Going back to a version that was there takes up its ReplicaSet again. Scaled
-in the middle of a rollout, all ReplicaSets are scaled in proportion.
+A pod is ready when it has run for `min_ready` seconds. A rollback to an earlier version uses its ReplicaSet again. If
+the Deployment is scaled during a rollout, all ReplicaSets are scaled in proportion.
 """
 
 import math
@@ -20,121 +20,121 @@ from lamina.simulator.controllers.pod_factory import OwnedPodFactory, with_image
 from lamina.simulator.controllers.replica_set import ReplicaSetController
 
 HASH_LABEL = "pod-template-hash"
-"""By which pods of one version are told from those of another."""
+"""Label that identifies the pods of one version."""
 
 
 class DeploymentController:
-    """One Deployment and its ReplicaSets."""
+    """Controller of one Deployment and its ReplicaSets."""
 
-    def __init__(self, spec: ControllerSpec, maker: OwnedPodFactory) -> None:
-        """Want what *spec* says."""
+    def __init__(self, spec: ControllerSpec, factory: OwnedPodFactory) -> None:
+        """Start with the ReplicaSet of the template and no pods."""
         self._spec = spec
-        self._maker = maker
+        self._factory = factory
         self._life = with_restart_policy(spec.life)
         self._template = spec.template
         self.replicas = spec.replicas
         self._sets: dict[str, ReplicaSetController] = {}
-        """By name; the newest version last."""
+        """ReplicaSets by name, the newest version last."""
         self._number = 0
         self._renew()
 
-    # -- what is asked for -------------------------------------------------------------------------------------------
+    # -- desired state -----------------------------------------------------------------------------------------------
 
     def scale(self, count: int) -> None:
-        """Want so many pods from now on."""
+        """Change the number of pods."""
         before = self.replicas + self.surge
         self.replicas = count
         self._rescale(before)
         for one in self._sets.values():
-            one.patience.forget()
+            one.backoff.forget()
 
     def update(self, image: str) -> None:
-        """Want pods with another image from now on."""
+        """Start a rollout to another image."""
         self._template = with_image(self._template, image)
         self._renew()
 
     @property
     def surge(self) -> int:
-        """How many pods more than wanted a rollout may have."""
+        """Number of pods that a rollout may have above *replicas*."""
         share = self._spec.surge
         return share if isinstance(share, int) else math.ceil(share * self.replicas)
 
     @property
     def unavailable(self) -> int:
-        """How many of the wanted pods a rollout may leave lacking."""
+        """Number of pods that may be unavailable during a rollout."""
         share = self._spec.unavailable
         number = share if isinstance(share, int) else math.floor(share * self.replicas)
         return min(number or int(self.surge == 0), self.replicas)
 
-    # -- what happens ------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def pod_started(self, pod: VirtualPod) -> None:
-        """A pod is ready."""
-        self._home(pod).started(pod.pod.uid, self._maker.now)
+        """Pass the event to the pod's ReplicaSet."""
+        self._replica_set_of(pod).started(pod.pod.uid, self._factory.now)
 
     def pod_ended(self, pod: VirtualPod) -> None:
-        """A pod is no more."""
-        self._home(pod).ended(pod, self._maker.now)
+        """Pass the event to the pod's ReplicaSet."""
+        self._replica_set_of(pod).ended(pod, self._factory.now)
 
     def sync(self) -> float:
-        """Do what is to be done now; return when to look again, infinity: when something happens."""
-        now = self._maker.now
+        """Advance the rollout, create and remove pods; return the time of the next sync, or infinity."""
+        now = self._factory.now
         settled_at = min(one.settle(now) for one in self._sets.values())
         new = self._newest
-        if self._wanted() == new.wanted:
-            new.wanted = self.replicas
+        if self._total_replicas() == new.replicas:
+            new.replicas = self.replicas
         else:
             self._grow()
             self._shrink()
-            # What old versions gave up is room for the new one; an old pod that takes its time to stop holds up nobody.
+            # The new version can use what the old ones gave up. Pods that are still stopping do not count.
             self._grow()
-        # First the ReplicaSets that shrink, so that there are never too many pods, not even for a moment.
-        ordered = sorted(self._sets.values(), key=lambda one: one.size < one.wanted)
+        # ReplicaSets that shrink sync first, so that the limit is never exceeded in between.
+        ordered = sorted(self._sets.values(), key=lambda one: one.size < one.replicas)
         return min(settled_at, *(one.sync(now) for one in ordered))
 
     def _grow(self) -> None:
-        """Let the newest version have as many as it may."""
+        """Grow the newest ReplicaSet up to replicas + surge in total."""
         new = self._newest
-        room = self.replicas + self.surge - self._wanted()
-        new.wanted = min(self.replicas, new.wanted + max(0, room))
+        room = self.replicas + self.surge - self._total_replicas()
+        new.replicas = min(self.replicas, new.replicas + max(0, room))
 
     def _shrink(self) -> None:
-        """Take from older versions what can be spared."""
+        """Shrink older ReplicaSets without falling below the required number of ready pods."""
         *olds, new = self._sets.values()
         least = self.replicas - self.unavailable
-        spare = self._wanted() - least - (new.wanted - len(new.ready))
+        spare = self._total_replicas() - least - (new.replicas - len(new.ready))
         if spare <= 0:
             return
         for old in olds:
-            gone = min(spare, max(0, old.wanted - len(old.ready)))
-            old.wanted -= gone
+            gone = min(spare, max(0, old.replicas - len(old.ready)))
+            old.replicas -= gone
             spare -= gone
         spare = sum(len(one.ready) for one in self._sets.values()) - least
         for old in olds:
-            gone = max(0, min(spare, old.wanted))
-            old.wanted -= gone
+            gone = max(0, min(spare, old.replicas))
+            old.replicas -= gone
             spare -= gone
 
     def _rescale(self, before: int) -> None:
-        """Spread a new number over the versions there are; *before* is what all of them could be until now."""
-        active = [one for one in self._sets.values() if one.wanted]
+        """Distribute a new number over the ReplicaSets in proportion; *before* was their largest total."""
+        active = [one for one in self._sets.values() if one.replicas]
         if len(active) <= 1:
             for one in active:
-                one.wanted = self.replicas
+                one.replicas = self.replicas
             return
         whole = self.replicas + self.surge if self.replicas else 0
-        left = whole - self._wanted()
-        # Growing favours large and new ones, shrinking large and old ones.
+        left = whole - self._total_replicas()
+        # Growth prefers large and new ReplicaSets, shrinking prefers large and old ones.
         active = active[::-1] if left > 0 else active
-        active.sort(key=lambda one: -one.wanted)
+        active.sort(key=lambda one: -one.replicas)
         for one in active:
-            share = math.floor(one.wanted * whole / before + 0.5) - one.wanted
+            share = math.floor(one.replicas * whole / before + 0.5) - one.replicas
             share = min(share, left) if left > 0 else max(share, left)
-            # What rounding goes against is left to the last step.
+            # The last step distributes what is left by rounding.
             share = share if share * left > 0 else 0
-            one.wanted += share
+            one.replicas += share
             left -= share
-        active[0].wanted = max(0, active[0].wanted + left)
+        active[0].replicas = max(0, active[0].replicas + left)
 
     # -- versions ----------------------------------------------------------------------------------------------------
 
@@ -144,21 +144,21 @@ class DeploymentController:
         for name, one in self._sets.items():
             if one.template.images == images:
                 self._sets[name] = self._sets.pop(name)
-                one.patience.forget()
+                one.backoff.forget()
                 return
         self._number += 1
         name = f"{self._spec.name}-{self._number}"
         labels = {**self._template.labels, HASH_LABEL: str(self._number)}
         template = msgspec.structs.replace(with_owner(self._template, "ReplicaSet", name), labels=labels)
-        self._sets[name] = ReplicaSetController(name, template, self._life, self._maker, self._spec.min_ready)
+        self._sets[name] = ReplicaSetController(name, template, self._life, self._factory, self._spec.min_ready)
 
     @property
     def _newest(self) -> ReplicaSetController:
         return next(reversed(self._sets.values()))
 
-    def _wanted(self) -> int:
-        return sum(one.wanted for one in self._sets.values())
+    def _total_replicas(self) -> int:
+        return sum(one.replicas for one in self._sets.values())
 
-    def _home(self, pod: VirtualPod) -> ReplicaSetController:
+    def _replica_set_of(self, pod: VirtualPod) -> ReplicaSetController:
         assert pod.pod.owner is not None, "a Deployment's pods belong to one of its ReplicaSets"
         return self._sets[pod.pod.owner.name]

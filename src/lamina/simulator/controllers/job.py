@@ -1,10 +1,10 @@
 """
-A Job: pods until enough of them have ended well.
+Job controller: creates pods until enough of them have succeeded.
 
-At most *parallelism* of them at once, and never more than are still needed. A pod that failed, was refused, evicted or
-removed counts as failed, as upstream; the next one is made after 10 s, 20 s and so on up to 6 min, counted since a pod
-last ended well. When more have failed than *backoff_limit* allows, the Job has failed and its other pods are removed.
-A restart in place (``OnFailure``) is not a failed pod.
+At most *parallelism* pods run at once, and never more than completions are missing. As upstream, a pod that failed or
+was rejected, evicted or removed counts as failed. The next pod is created after 10 s, 20 s and so on up to 6 min; a
+success resets this back-off. When more than *backoff_limit* pods have failed, the Job fails and its other pods are
+removed. A restart in place (``OnFailure``) is not a failed pod.
 """
 
 import math
@@ -22,13 +22,13 @@ MOST: Final = 360.0
 
 
 class JobController:
-    """One Job."""
+    """Controller of one Job."""
 
-    def __init__(self, spec: ControllerSpec, maker: OwnedPodFactory) -> None:
-        """Want what *spec* says."""
+    def __init__(self, spec: ControllerSpec, factory: OwnedPodFactory) -> None:
+        """Start without pods."""
         self._spec = spec
-        self._maker = maker
-        # What never ends cannot be a Job's pod; upstream refuses it.
+        self._factory = factory
+        # Pods of a Job must end; upstream rejects ``Always``.
         self._life = with_restart_policy(spec.life, "OnFailure") if spec.life.restart == "Always" else spec.life
         self._template = with_owner(spec.template, "Job", spec.name)
         self.parallelism = spec.parallelism
@@ -40,22 +40,22 @@ class JobController:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether the Job has succeeded or failed."""
         return self.succeeded >= self._spec.replicas or self.failed > self._spec.backoff_limit
 
     def scale(self, count: int) -> None:
-        """Have so many pods at once from now on; 0 suspends it."""
+        """Change the parallelism; 0 suspends the Job."""
         self.parallelism = count
 
     def update(self, image: str) -> None:
-        """Refuse: what a Job runs cannot be changed."""
-        raise WiringError(f"job {self._spec.name!r} cannot be updated to {image!r}; make another one")
+        """Raise WiringError: the template of a Job is immutable."""
+        raise WiringError(f"job {self._spec.name!r} cannot be updated to {image!r}; create another job")
 
     def pod_started(self, pod: VirtualPod) -> None:
-        """Nothing: a Job's pods count when they have ended."""
+        """Do nothing: a Job only counts ended pods."""
 
     def pod_ended(self, pod: VirtualPod) -> None:
-        """Count how a pod ended, unless it was the Job that removed it."""
+        """Count a pod as succeeded or failed, unless the Job itself removed it."""
         if pod.pod.uid not in self._active:
             return
         del self._active[pod.pod.uid]
@@ -66,15 +66,15 @@ class JobController:
         else:
             self.failed += 1
             self._in_a_row += 1
-            self._ready_at = self._maker.now + doubled(self._in_a_row, FIRST, MOST)
+            self._ready_at = self._factory.now + doubled(self._in_a_row, FIRST, MOST)
 
     def sync(self) -> float:
-        """Have as many pods as are needed; return when to look again, infinity: when something happens."""
+        """Create or remove pods; return the time of the next sync, or infinity."""
         needed = 0 if self.over else min(self.parallelism, self._spec.replicas - self.succeeded)
         while len(self._active) > needed:
-            self._maker.remove(self._active.popitem()[0])
-        if len(self._active) < needed and self._ready_at > self._maker.now:
+            self._factory.remove(self._active.popitem()[0])
+        if len(self._active) < needed and self._ready_at > self._factory.now:
             return self._ready_at
         while len(self._active) < needed:
-            self._active[self._maker.make(self._template, self._life)] = None
+            self._active[self._factory.make(self._template, self._life)] = None
         return math.inf

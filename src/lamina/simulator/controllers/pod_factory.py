@@ -1,8 +1,7 @@
 """
-How a controller's pods come into being and go: named, owned, counted, handed to the cluster.
+Factory for the pods of a controller: names them, sets their owner and submits them to the cluster.
 
-Called by controllers while they look at what they have. A pod's name is that of its controller and a number, so the
-same run always has the same names.
+A pod's name is its controller's name and a number, so that the same run always has the same names.
 """
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from lamina.simulator.engine import Environment
 
 
 class OwnedPodFactory:
-    """Makes and removes the pods of one controller."""
+    """Creates and removes the pods of one controller."""
 
     __slots__ = ("_claim", "_cluster", "_count", "_environment", "_name", "_scheduler")
 
@@ -28,7 +27,7 @@ class OwnedPodFactory:
         claim: Callable[[PodUid], object],
         scheduler: str,
     ) -> None:
-        """Make pods of the controller *name*; *claim* is told of each, *scheduler* places those that name none."""
+        """Create pods for controller *name*; *claim* receives each uid; *scheduler* is the default scheduler name."""
         self._environment = environment
         self._cluster = cluster
         self._name = name
@@ -38,11 +37,11 @@ class OwnedPodFactory:
 
     @property
     def now(self) -> float:
-        """The time."""
+        """The current virtual time."""
         return self._environment.now
 
     def make(self, template: Pod, life: PodLifecycle, name: str = "") -> PodUid:
-        """Submit a pod; a *name* of its own may come again, its uid does not."""
+        """Submit a pod and return its uid, which is unique even if *name* is used again."""
         self._count += 1
         uid = PodUid(f"{self._name}-{self._count}")
         if name:
@@ -59,12 +58,12 @@ class OwnedPodFactory:
         return uid
 
     def remove(self, uid: PodUid) -> None:
-        """Delete a pod, which may take its time to stop."""
+        """Delete a pod with its own grace period."""
         self._cluster.remove(uid, None)
 
 
 def with_owner(template: Pod, kind: str, name: str) -> Pod:
-    """Return the template as that of one controller, by which plugins tell groups of pods apart."""
+    """Return the template with this owner, by which plugins group pods."""
     return msgspec.structs.replace(template, owner=Owner(kind, name, f"{kind}/{name}"))
 
 
@@ -75,5 +74,5 @@ def with_image(template: Pod, image: str) -> Pod:
 
 
 def with_restart_policy(life: PodLifecycle, restart: Restart = "Always") -> PodLifecycle:
-    """Return the life with another restart policy; pods of anything but Jobs have no choice but ``Always``."""
+    """Return the lifecycle with another restart policy; pods of all controllers except Jobs need ``Always``."""
     return msgspec.structs.replace(life, restart=restart)

@@ -1,9 +1,9 @@
 """
-How long a controller waits before it makes a pod again.
+Back-off of a controller before it replaces a pod that ended early.
 
-A pod that was lost after good work is replaced at once. One that a kubelet refused, or that failed as soon as it ran,
-would be refused or fail again at the same instant, for ever; so pods that end early are made again after a wait that
-doubles. Real ReplicaSets do not wait; real time passes between two attempts by itself, virtual time does not.
+A pod that ended after running normally is replaced at once. A pod that the kubelet rejected, or that failed on start,
+would fail again at the same virtual time, for ever. So its replacement waits, twice as long each time. Real ReplicaSets
+have no such back-off, because real time passes between two attempts.
 """
 
 import math
@@ -12,40 +12,40 @@ from typing import Final
 from lamina.simulator.cluster import VirtualPod
 
 FIRST: Final = 1.0
-"""Seconds after the first pod that ended early..."""
+"""Back-off in seconds after the first pod that ended early; doubled with each further one, up to MOST."""
 MOST: Final = 300.0
-"""...doubled with each further one, up to this."""
+"""Longest back-off in seconds."""
 EARLY: Final = 10.0
-"""A pod that did not run for so long ended early."""
+"""Seconds of running below which a pod ended early."""
 CALM: Final = 600.0
-"""After so many seconds without trouble the count starts anew."""
+"""Seconds without an early end that reset the back-off."""
 MOST_TRIES: Final = 30
-"""In a row; then nothing is tried until something changes, or a run in which nothing fits would never end."""
+"""Early ends in a row after which the controller stops until its spec changes; otherwise a run might never end."""
 
 BY_ITSELF: Final = ("finished", "failed", "rejected")
-"""How a pod ends that nobody removed."""
+"""Final phases of a pod that was not removed."""
 
 
 def doubled(times: int, first: float, most: float) -> float:
-    """Return *first*, doubled for each of *times* after the first one, at most *most*."""
-    # No number of doublings beyond this matters, and a float cannot hold all of them.
+    """Return first · 2^(times - 1), at most *most*."""
+    # More doublings have no effect, and a float could overflow.
     return min(most, first * 2.0 ** min(times - 1, 60))
 
 
 class ReplacementBackoff:
-    """Counts pods that ended early, and says when the next one may be made."""
+    """Counts pods that ended early and computes when the next pod may be created."""
 
     __slots__ = ("_last", "_streak", "ready_at")
 
     def __init__(self) -> None:
-        """Start without trouble."""
+        """Start without a back-off."""
         self._streak = 0
         self._last = -math.inf
         self.ready_at = 0.0
-        """No pod is made before; infinite once enough was tried."""
+        """Earliest time of the next pod; infinity after MOST_TRIES early ends."""
 
     def ended(self, pod: VirtualPod, now: float) -> None:
-        """Look at how a pod ended. Those that end together count as one."""
+        """Count a pod if it ended early. Pods that end at the same time count once."""
         ran = 0.0 if pod.started is None else now - pod.started
         if pod.phase not in BY_ITSELF or ran >= EARLY or now == self._last:
             return
@@ -57,6 +57,6 @@ class ReplacementBackoff:
         self.ready_at = math.inf if tried_enough else now + doubled(self._streak, FIRST, MOST)
 
     def forget(self) -> None:
-        """Begin anew: something has changed."""
+        """Reset the back-off, because the controller's spec has changed."""
         self._streak = 0
         self.ready_at = 0.0

@@ -1,8 +1,8 @@
 """
-A ReplicaSet: so many pods of one template, whatever becomes of each of them.
+ReplicaSet controller: keeps a number of pods of one template.
 
-Its Deployment says how many. Pods that ended or are being removed do not count, as upstream; when there are too many,
-those go first that do not run yet, and of equal ones the youngest.
+Its Deployment sets the number. As upstream, pods that ended or are being removed do not count. Surplus pods that do not
+run yet are removed first, and of these the youngest.
 """
 
 import math
@@ -15,50 +15,50 @@ from lamina.simulator.controllers.replacement_backoff import ReplacementBackoff
 
 
 class ReplicaSetController:
-    """Pods of one generation of a Deployment."""
+    """Pods of one version of a Deployment."""
 
     __slots__ = (
+        "_factory",
         "_life",
-        "_maker",
         "_min_ready",
         "_settling",
+        "backoff",
         "name",
-        "patience",
         "ready",
+        "replicas",
         "template",
         "waiting",
-        "wanted",
     )
 
     def __init__(
-        self, name: str, template: Pod, life: PodLifecycle, maker: OwnedPodFactory, min_ready: float = 0.0
+        self, name: str, template: Pod, life: PodLifecycle, factory: OwnedPodFactory, min_ready: float = 0.0
     ) -> None:
-        """Start without pods, wanting none; a pod is ready when it has run for *min_ready* seconds."""
+        """Start with 0 replicas; a pod is ready when it has run for *min_ready* seconds."""
         self.name = name
         self.template = template
         self._life = life
-        self._maker = maker
-        self.wanted = 0
+        self._factory = factory
+        self.replicas = 0
         self.waiting: dict[PodUid, None] = {}
-        """Made and not ready, oldest first."""
+        """Pods that are not ready yet, oldest first."""
         self.ready: dict[PodUid, None] = {}
-        """In the order they became it."""
+        """Ready pods, in the order in which they became ready."""
         self._min_ready = min_ready
         self._settling: dict[PodUid, float] = {}
-        self.patience = ReplacementBackoff()
+        self.backoff = ReplacementBackoff()
 
     @property
     def size(self) -> int:
-        """How many pods there are."""
+        """Number of pods."""
         return len(self.waiting) + len(self.ready)
 
     def started(self, uid: PodUid, now: float) -> None:
-        """Count a pod as ready from some time on, unless it is on its way out by then."""
+        """Make a pod ready after *min_ready* seconds, unless it is being removed by then."""
         self._settling[uid] = now + self._min_ready
 
     def settle(self, now: float) -> float:
-        """Count pods as ready that are by now; return when the next one will be, infinity: none has started."""
-        # Who started first is ready first.
+        """Mark pods as ready whose time has come; return when the next one will be, or infinity."""
+        # Pods become ready in the order of their starts.
         while self._settling:
             uid, ready_at = next(iter(self._settling.items()))
             if ready_at > now:
@@ -70,21 +70,21 @@ class ReplicaSetController:
         return math.inf
 
     def ended(self, pod: VirtualPod, now: float) -> None:
-        """Forget a pod."""
+        """Drop an ended pod."""
         uid = pod.pod.uid
         self.waiting.pop(uid, None)
         self.ready.pop(uid, None)
         self._settling.pop(uid, None)
-        self.patience.ended(pod, now)
+        self.backoff.ended(pod, now)
 
     def sync(self, now: float) -> float:
-        """Make what is lacking and remove what is too much; return when to look again, infinity: when told."""
-        for _ in range(self.size - self.wanted):
+        """Create missing pods and remove surplus ones; return the time of the next sync, or infinity."""
+        for _ in range(self.size - self.replicas):
             uid, _ = self.waiting.popitem() if self.waiting else self.ready.popitem()
-            self._maker.remove(uid)
-        lacking = self.wanted - self.size
-        if lacking > 0 and self.patience.ready_at > now:
-            return self.patience.ready_at
-        for _ in range(lacking):
-            self.waiting[self._maker.make(self.template, self._life)] = None
+            self._factory.remove(uid)
+        missing = self.replicas - self.size
+        if missing > 0 and self.backoff.ready_at > now:
+            return self.backoff.ready_at
+        for _ in range(missing):
+            self.waiting[self._factory.make(self.template, self._life)] = None
         return math.inf

@@ -1,12 +1,12 @@
 """
-A StatefulSet: pods with names that stay, one after the other.
+StatefulSet controller: pods with stable names, created and removed in order.
 
-    up      name-0, name-1, ...: each when all before it are ready
-    down    the highest first, each when the one before it is gone
-    update  the highest first, each when the one before it is ready again
+    scale up    name-0, name-1, ...: each when all lower ordinals are ready
+    scale down  highest ordinal first, each when the previous pod is gone
+    update      highest ordinal first, each when the previous pod is ready again
 
-As upstream with ``OrderedReady``, a pod that does not become ready holds up everything behind it. Unlike there, a pod
-that is made again in the middle of an update has the new version at once.
+As upstream with ``OrderedReady``, a pod that does not become ready blocks all later steps. Unlike upstream, a pod that
+is replaced during an update gets the new version at once.
 """
 
 import math
@@ -19,7 +19,7 @@ from lamina.simulator.controllers.replacement_backoff import ReplacementBackoff
 
 
 class _OrdinalPod:
-    """One of the names, while there is a pod that has it."""
+    """The present pod of one ordinal."""
 
     __slots__ = ("leaving", "ready", "template")
 
@@ -30,45 +30,45 @@ class _OrdinalPod:
 
 
 class StatefulSetController:
-    """One StatefulSet."""
+    """Controller of one StatefulSet."""
 
-    def __init__(self, spec: ControllerSpec, maker: OwnedPodFactory) -> None:
-        """Want what *spec* says."""
+    def __init__(self, spec: ControllerSpec, factory: OwnedPodFactory) -> None:
+        """Start without pods."""
         self._name = spec.name
-        self._maker = maker
+        self._factory = factory
         self._life = with_restart_policy(spec.life)
         self._template = with_owner(spec.template, "StatefulSet", spec.name)
         self.replicas = spec.replicas
         self._slots: dict[int, _OrdinalPod] = {}
         self._uids: dict[int, PodUid] = {}
         self._ordinals: dict[PodUid, int] = {}
-        self._patience = ReplacementBackoff()
+        self._backoff = ReplacementBackoff()
 
     def scale(self, count: int) -> None:
-        """Want so many pods from now on."""
+        """Change the number of pods."""
         self.replicas = count
-        self._patience.forget()
+        self._backoff.forget()
 
     def update(self, image: str) -> None:
-        """Want pods with another image from now on."""
+        """Start a rolling update to another image."""
         self._template = with_image(self._template, image)
-        self._patience.forget()
+        self._backoff.forget()
 
     def pod_started(self, pod: VirtualPod) -> None:
-        """A pod is ready."""
+        """Mark the pod's ordinal as ready."""
         ordinal = self._ordinals.get(pod.pod.uid)
         if ordinal is not None:
             self._slots[ordinal].ready = True
 
     def pod_ended(self, pod: VirtualPod) -> None:
-        """A pod is no more; its name is free."""
+        """Drop an ended pod; its name is free again."""
         ordinal = self._ordinals.pop(pod.pod.uid, None)
         if ordinal is not None:
             del self._slots[ordinal], self._uids[ordinal]
-        self._patience.ended(pod, self._maker.now)
+        self._backoff.ended(pod, self._factory.now)
 
     def sync(self) -> float:
-        """Take the one step that is due now; return when to look again, infinity: when something happens."""
+        """Perform the next step; return the time of the next sync, or infinity to wait for an event."""
         for ordinal in range(self.replicas):
             slot = self._slots.get(ordinal)
             if slot is None:
@@ -86,9 +86,9 @@ class StatefulSetController:
         return math.inf
 
     def _make(self, ordinal: int) -> float:
-        if self._patience.ready_at > self._maker.now:
-            return self._patience.ready_at
-        uid = self._maker.make(self._template, self._life, f"{self._name}-{ordinal}")
+        if self._backoff.ready_at > self._factory.now:
+            return self._backoff.ready_at
+        uid = self._factory.make(self._template, self._life, f"{self._name}-{ordinal}")
         self._slots[ordinal], self._uids[ordinal], self._ordinals[uid] = _OrdinalPod(self._template), uid, ordinal
         return math.inf
 
@@ -96,4 +96,4 @@ class StatefulSetController:
         slot = self._slots[ordinal]
         if not slot.leaving:
             slot.leaving = True
-            self._maker.remove(self._uids[ordinal])
+            self._factory.remove(self._uids[ordinal])

@@ -1,7 +1,7 @@
 """
-A virtual-time engine: an environment that fires callbacks, and a network whose links are shared by transfers.
+Virtual-time engine: an environment that fires callbacks, and a network whose links are shared by transfers.
 
-Knows nothing of Kubernetes and imports nothing of Lamina, so that it could be extracted as a library.
+It does not depend on Kubernetes or on the rest of Lamina, so it can be extracted as a library.
 """
 
 from lamina.simulator.engine.environment import EngineError, Environment, Timer

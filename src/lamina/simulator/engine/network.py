@@ -1,28 +1,28 @@
 """
-Links shared by transfers that each cross one or several of them, max-min fairly.
+Network of links whose rates are shared max-min fairly by the transfers that cross them.
 
     start --> moving --last byte--> done --> on_done is called
                 |                    |
                 +------cancel--------+-----> on_done is never called
 
-Every transfer gets the same rate until a link of its path is full: then those that cross it keep the rate they have,
-and the others go on. So a transfer is held back by one full link of its path, its home, and no transfer on that link
-has a higher rate. All members of a link, those whose home it is, have one rate: the link's level.
+Max-min fairness: all rates grow together until a link is full; the transfers on that link keep their rate and the
+others grow on. So each transfer has one *bottleneck*: a full link on its path on which no transfer is faster. The
+*members* of a link are the transfers whose bottleneck it is. They all have one rate, the link's *level*:
 
-    level = (rate - load of those held back elsewhere) / members
+    level = (rate - load of transfers with another bottleneck) / members
 
-Only one thing can be wrong after a change, and every repair is the same. If a link is full and somebody crosses it at
-a higher rate than its level, then the link pulls everybody of that home who crosses it: it becomes their home. That
-makes its own level higher, though not as high as the other's, and leaves more to the members that stay with the other.
-It comes to an end: no level is ever below its link's rate / transfers, so whoever has the lowest of these is right
-after one look and never loses a member; then the next lowest, and so on.
+After a change only one thing can be wrong: a link is full, and a transfer with another bottleneck crosses it faster
+than its level. The repair is to *pull*: the link becomes the bottleneck of all transfers that cross it and have that
+other bottleneck. This raises its own level, but not to the other's, and leaves more for the other's remaining members.
+The repairs terminate. No level is below its link's rate / transfers. So the link with the lowest such value is right
+after one repair and never loses a member; then the link with the next lowest value, and so on.
 
-A change touches the links whose level it changes and those that they feed. On a registry that is not full, a node's
-link feeds the same load whatever its number of transfers, and nobody else hears of it. On a full one, all nodes that it
-holds back move with its clock. Their links are its captives: everybody on them has one home, so that they are not
-looked at before its level passes their rate / transfers.
+A change affects the links whose level changes and the links that their members cross. If the registry's link is not
+full, the load of a node's link on it does not depend on the number of transfers. So other links are not affected. If it
+is full, all nodes that it limits follow its clock. Their links are its *captives*: all transfers on a captive have the
+same bottleneck. A captive is not examined until the level of this bottleneck exceeds its own rate / transfers.
 
-Called by models of downloads and disks. Never knows what its bytes are.
+The models of downloads and disks call this module.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,32 +35,33 @@ from lamina.simulator.engine.link import FEW_DEAD, Link, Transfer
 
 Arguments = TypeVarTuple("Arguments")
 
-# Rates that differ by less than this share are the same but for rounding, and nobody is pulled because of it.
+# Rates that differ by less than this factor are equal but for rounding; they cause no pull.
 SAME: Final = 1.0 + 1e-12
 
-# A load that changed by less than this share of a link's rate has not changed: two links would tell each other for ever.
+# Smaller changes of a load, as a share of the link's rate, are ignored. Otherwise two links could update each other
+# for ever.
 ROUNDING: Final = 1e-13
 
-# The priority of settling, after everything else that happens in an instant.
+# The priority of settling: after all other callbacks at the same time.
 LAST: Final = 1_000_000_000
 
 
 class Network:
-    """Links of one environment, and the transfers over them."""
+    """The links of one environment and the transfers on them."""
 
     __slots__ = ("_done", "_links", "_serial", "_unsettled", "environment")
 
     def __init__(self, environment: Environment) -> None:
-        """Make a network without links."""
+        """Create a network without links."""
         self.environment = environment
         self._links = 0
         self._serial = 0
-        # Transfers that have ended and are not called yet; links whose level has to be looked at.
+        # Ended transfers whose *on_done* is still to be called; links whose level must be recomputed.
         self._done: list[tuple[int, Transfer]] = []
         self._unsettled: list[Link] = []
 
     def link(self, rate: float) -> Link:
-        """Add a link of *rate* bytes per unit of time; infinity: it never limits; 0: it is down."""
+        """Add a link of *rate* bytes per unit of time; infinity: no limit; 0: the link is down."""
         self._links += 1
         return Link(self, self._links, rate)
 
@@ -73,11 +74,11 @@ class Network:
         marks: Sequence[float] = (),
     ) -> Transfer:
         """
-        Send *size* bytes over all links of *path*; *on_done* is called with *args* once the last of them has arrived.
+        Send *size* bytes over all links of *path*; call *on_done* with *args* when the last byte has arrived.
 
-        It is never called from inside this method: what needs no time is done by an event, at the current time. Of
-        transfers that end at one time, the one started first is called first. *marks* are numbers of bytes, none smaller
-        than the one before or larger than *size*; `Transfer.reached` will say when each had been moved.
+        This method never calls *on_done* itself: a transfer that needs no time ends by an event at the current time.
+        Transfers that end at the same time are called in the order of their starts. *marks* are byte counts in
+        ascending order, none above *size*; `Transfer.reached` receives the time of each.
         """
         if not 0.0 <= size < INFINITY:
             raise EngineError(f"cannot use a size of {size!r}: it must be finite and at least 0")
@@ -85,69 +86,69 @@ class Network:
             raise EngineError("cannot use a path that names a link twice")
         self._serial = serial = self._serial + 1
         transfer = Transfer(path, float(size), on_done, args, serial, marks)
-        home = _narrowest(path) if size else None
-        if home is None:
+        bottleneck = _narrowest(path) if size else None
+        if bottleneck is None:
             self._arrive(transfer)
             return transfer
-        transfer.home = home
-        if not home.active and not home.unsettled:
-            self._start_alone(transfer, home)
+        transfer.bottleneck = bottleneck
+        if not bottleneck.active and not bottleneck.unsettled:
+            self._start_alone(transfer, bottleneck)
             return transfer
-        home.read()
-        transfer.end = end = home.clock + size
-        heappush(home.ends, (end, serial, transfer))
-        home.members += 1
+        bottleneck.read()
+        transfer.end = end = bottleneck.clock + size
+        heappush(bottleneck.ends, (end, serial, transfer))
+        bottleneck.members += 1
         if marks:
-            home.welcome(transfer)
+            bottleneck.begin_marks(transfer)
         for link in path:
             link.active += 1
-            homes = link.homes
-            here = homes.get(home)
+            by_bottleneck = link.by_bottleneck
+            here = by_bottleneck.get(bottleneck)
             if here is None:
-                here = self._admit(link, home)
+                here = self._admit(link, bottleneck)
             here[transfer] = None
-            if link is not home and len(homes) == 1:
+            if link is not bottleneck and len(by_bottleneck) == 1:
                 self._watch(link)
-        if not home.unsettled:
-            self._unsettle(home)
+        if not bottleneck.unsettled:
+            self._unsettle(bottleneck)
         return transfer
 
     def cancel(self, transfer: Transfer) -> None:
         """
-        Take *transfer*, which this network handed out, off its links; its *on_done* is not called from now on.
+        Remove *transfer*, which this network returned, from its links; its *on_done* will not be called.
 
-        The bytes it has moved stay counted. Nothing happens if it was called or cancelled before.
+        The links still count the bytes it has moved. Do nothing if it is done or cancelled already.
         """
-        # Its last byte may have arrived while its call is still to come, in an instant with several endings.
+        # If several transfers end at this time, its last byte may have arrived before its *on_done* is called.
         transfer.on_done = None
-        home = transfer.home
-        if home is not None:
-            home.read()
-            self._leave(transfer, home, transfer.size - transfer.end + home.clock)
+        bottleneck = transfer.bottleneck
+        if bottleneck is not None:
+            bottleneck.read()
+            self._leave(transfer, bottleneck, transfer.size - transfer.end + bottleneck.clock)
 
     def set_rate(self, link: Link, rate: float) -> None:
-        """Let *link* go on at *rate*."""
+        """Change the rate of *link* from now on."""
         link.rate = rate
         self._watch(link)
         self._unsettle(link)
 
-    def end(self, ending: list[Transfer], home: Link) -> None:
-        """Take members of *home* off their links, since their last bytes have arrived, and call them."""
+    def end(self, ending: list[Transfer], bottleneck: Link) -> None:
+        """Remove members of *bottleneck* whose last byte has arrived from their links, and call their *on_done*."""
         environment = self.environment
         alone = len(ending) == 1 and environment.peek() > environment.now
         for transfer in ending:
-            self._leave(transfer, home, transfer.size)
+            self._leave(transfer, bottleneck, transfer.size)
             if transfer.marks:
-                # But for a rounding it has told them all.
+                # Marks at the very end may be left because of rounding.
                 transfer.reached += [environment.now] * (len(transfer.marks) - len(transfer.reached))
             if not alone:
                 self._call_soon(transfer)
         if alone and ending[0].on_done is not None:
-            # Nobody else can be done now, so the order of start is kept without an event.
+            # No other transfer can end at this time, so the order of starts is kept without an event.
             ending[0].on_done(*ending[0].args)
 
     def _arrive(self, transfer: Transfer) -> None:
-        """Be done with a transfer that no link holds back."""
+        """End a transfer that no link limits."""
         transfer.ended = True
         if transfer.marks:
             transfer.reached += [self.environment.now] * (len(transfer.marks) - len(transfer.reached))
@@ -156,7 +157,7 @@ class Network:
         self._call_soon(transfer)
 
     def _call_soon(self, transfer: Transfer) -> None:
-        """Each by an event of its own: one may cancel or start others, and if one raises, none is lost."""
+        """Schedule *on_done* as an event of its own: it may cancel or start transfers, and may raise."""
         if not self._done:
             self.environment.after(0.0, self._call_first)
         heappush(self._done, (transfer.serial, transfer))
@@ -167,53 +168,53 @@ class Network:
             self.environment.after(0.0, self._call_first)
         _call(transfer)
 
-    # ------------------------------------------------------------------------------------------------ who is where
+    # ---------------------------------------------------------------------------------------- transfers on their links
 
-    def _admit(self, link: Link, home: Link) -> dict[Transfer, None]:
-        """Make room on *link* for transfers of a *home* that had none there."""
-        homes = link.homes
-        if len(homes) == 1:
-            # No longer a captive, so its load has to be known.
-            (other,) = homes
+    def _admit(self, link: Link, bottleneck: Link) -> dict[Transfer, None]:
+        """Add an entry on *link* for transfers of *bottleneck*, which had none there; return the entry."""
+        by_bottleneck = link.by_bottleneck
+        if len(by_bottleneck) == 1:
+            # The link is no longer a captive, so its load must be known.
+            (other,) = by_bottleneck
             if other is not link:
-                # A home without a level, since it is still to be settled, has no load yet either.
+                # A bottleneck that is not settled yet has no level and therefore no load.
                 level = other.level if other.level < INFINITY else 0.0
-                link.foreign = other.feeds[link] = len(homes[other]) * level
+                link.foreign = other.feeds[link] = len(by_bottleneck[other]) * level
                 link.top = level
-        if homes and home is not link:
-            # Its load follows when its level is settled.
-            home.feeds[link] = 0.0
+        if by_bottleneck and bottleneck is not link:
+            # `_feed` sets its load when its level is settled.
+            bottleneck.feeds[link] = 0.0
         here: dict[Transfer, None] = {}
-        homes[home] = here
+        by_bottleneck[bottleneck] = here
         return here
 
-    def _start_alone(self, transfer: Transfer, home: Link) -> None:
+    def _start_alone(self, transfer: Transfer, bottleneck: Link) -> None:
         """
-        Begin with the only transfer of a link that was idle.
+        Start a transfer as the only one of its idle bottleneck.
 
-        If that carries its whole rate and fills no other link, then this is its level; it needs no settling and so no
-        event. That is the usual case where shared links have room.
+        If all other links have room for the bottleneck's whole rate, this rate is the level, and no settling is needed.
+        This shortcut covers the usual case and saves an event.
         """
-        home.read_at = now = self.environment.now
+        bottleneck.read_at = now = self.environment.now
         transfer.end = transfer.size
-        home.ends.append((transfer.size, transfer.serial, transfer))
-        home.members = home.active = 1
-        home.homes[home] = {transfer: None}
+        bottleneck.ends.append((transfer.size, transfer.serial, transfer))
+        bottleneck.members = bottleneck.active = 1
+        bottleneck.by_bottleneck[bottleneck] = {transfer: None}
         if transfer.marks:
-            home.welcome(transfer)
-        rate, feeds, has_room = home.rate, home.feeds, True
+            bottleneck.begin_marks(transfer)
+        rate, feeds, has_room = bottleneck.rate, bottleneck.feeds, True
         for link in transfer.path:
-            if link is home:
+            if link is bottleneck:
                 continue
             link.active += 1
-            homes = link.homes
-            if len(homes) > 1:
+            by_bottleneck = link.by_bottleneck
+            if len(by_bottleneck) > 1:
                 feeds[link] = 0.0
-                homes[home] = {transfer: None}
+                by_bottleneck[bottleneck] = {transfer: None}
                 room = link.rate - link.foreign
             else:
-                self._admit(link, home)[transfer] = None
-                if len(homes) == 1:
+                self._admit(link, bottleneck)[transfer] = None
+                if len(by_bottleneck) == 1:
                     self._watch(link)
                     room = link.rate
                 else:
@@ -221,80 +222,80 @@ class Network:
             if link.members or link.unsettled or rate > room:
                 has_room = False
         if not has_room or not rate:
-            self._unsettle(home)
+            self._unsettle(bottleneck)
             return
-        home.level = rate
+        bottleneck.level = rate
         for link in feeds:
             feeds[link] = rate
             link.foreign += rate
             link.top = max(link.top, rate)
-        home.first = transfer
-        home.due = due = now + transfer.size / rate
-        home.timer = self.environment.at(due, home.wake)
+        bottleneck.first = transfer
+        bottleneck.due = due = now + transfer.size / rate
+        bottleneck.timer = self.environment.at(due, bottleneck.wake)
 
-    def _leave(self, transfer: Transfer, home: Link, moved: float) -> None:
-        """Take *transfer* off all its links."""
-        transfer.home = None
+    def _leave(self, transfer: Transfer, bottleneck: Link, moved: float) -> None:
+        """Remove *transfer* from all its links."""
+        transfer.bottleneck = None
         transfer.ended = True
-        home.members -= 1
+        bottleneck.members -= 1
         for link in transfer.path:
             link.active -= 1
             link.ended_bytes += moved
-            homes = link.homes
-            here = homes[home]
+            by_bottleneck = link.by_bottleneck
+            here = by_bottleneck[bottleneck]
             if len(here) > 1:
                 del here[transfer]
-            elif len(homes) > 2 and not link.members:
-                # What `_dismiss` does, for the usual case.
-                del homes[home]
-                link.foreign -= home.feeds.pop(link, 0.0)
+            elif len(by_bottleneck) > 2 and not link.members:
+                # Inlined `_dismiss` for the usual case.
+                del by_bottleneck[bottleneck]
+                link.foreign -= bottleneck.feeds.pop(link, 0.0)
                 continue
             else:
-                self._dismiss(link, home)
-            if link is not home and len(homes) == 1:
+                self._dismiss(link, bottleneck)
+            if link is not bottleneck and len(by_bottleneck) == 1:
                 self._watch(link)
-        if home.homes and not home.unsettled:
-            self._unsettle(home)
-        if not home.members:
-            home.close()
+        if bottleneck.by_bottleneck and not bottleneck.unsettled:
+            self._unsettle(bottleneck)
+        if not bottleneck.members:
+            bottleneck.close()
 
-    def _dismiss(self, link: Link, home: Link) -> None:
-        """Forget a *home* that has no transfers on *link* any more."""
-        homes = link.homes
-        del homes[home]
-        if home is not link:
-            link.foreign -= home.feeds.pop(link, 0.0)
-        if len(homes) > 1:
+    def _dismiss(self, link: Link, bottleneck: Link) -> None:
+        """Remove the entry of *bottleneck* from *link*, on which it has no transfers any more."""
+        by_bottleneck = link.by_bottleneck
+        del by_bottleneck[bottleneck]
+        if bottleneck is not link:
+            link.foreign -= bottleneck.feeds.pop(link, 0.0)
+        if len(by_bottleneck) > 1:
             if link.members:
                 self._unsettle(link)
             return
-        # Alone on its link nobody is foreign; and no rounding stays.
+        # With one bottleneck there is no foreign load. Setting 0 also drops rounding errors.
         link.foreign = link.top = 0.0
-        if homes:
+        if by_bottleneck:
             self._unsettle(link)
-            (other,) = homes
+            (other,) = by_bottleneck
             other.feeds.pop(link, None)
 
     def _watch(self, link: Link) -> None:
-        """Let the only home on *link*, if it is another, know the level up to which the link is none of its concern."""
-        if len(link.homes) != 1 or link.members or link.rate == INFINITY:
+        """Register *link* as a captive if all its transfers have the same other bottleneck."""
+        if len(link.by_bottleneck) != 1 or link.members or link.rate == INFINITY:
             return
-        (home,) = link.homes
-        captives = home.captives
-        if len(captives) > 2 * home.members + FEW_DEAD:
-            live = dict.fromkeys(entry[2] for entry in captives if {home} == entry[2].homes.keys())
+        (bottleneck,) = link.by_bottleneck
+        captives = bottleneck.captives
+        if len(captives) > 2 * bottleneck.members + FEW_DEAD:
+            live = dict.fromkeys(entry[2] for entry in captives if {bottleneck} == entry[2].by_bottleneck.keys())
             captives[:] = [(one.rate / one.active, one.serial, one) for one in live]
             heapify(captives)
         heappush(captives, (link.rate / link.active, link.serial, link))
 
-    # ------------------------------------------------------------------------------------------------ what they get
+    # ---------------------------------------------------------------------------------------------- rates of transfers
 
     def _unsettle(self, link: Link) -> None:
         """
-        Have the level of *link* looked at before time goes on.
+        Have the level of *link* recomputed before the clock advances.
 
-        By one event for all changes of an instant, and the last of it: mostly an ending is followed by the next start,
-        and several starts come together, and no level matters until time passes.
+        One event serves all changes at the same time and fires last. An end is mostly followed by the next start,
+        several starts coincide, and levels only matter when time passes.
         """
         if not link.unsettled:
             link.unsettled = True
@@ -303,21 +304,21 @@ class Network:
             self._unsettled.append(link)
 
     def _settle(self) -> None:
-        """Make all levels right again."""
+        """Recompute the levels of all unsettled links."""
         unsettled = self._unsettled
-        # Grows while it is gone through.
+        # The list grows during the iteration.
         for link in unsettled:
             link.unsettled = False
             if link.members:
                 foreign = link.foreign
-                # Below 0 it is a rounding, which must not let anybody pass a link that is down.
+                # A negative load is a rounding error. It must not give a positive level to a link that is down.
                 level = (link.rate - foreign if foreign > 0.0 else link.rate) / link.members
                 if level * SAME < link.top:
                     level = self._pull_above(link, level)
                 elif level == INFINITY:
                     self._release(link)
                     continue
-            elif link.homes and self._is_over(link):
+            elif link.by_bottleneck and self._is_over(link):
                 level = self._pull_above(link, 0.0)
                 if not link.members:
                     continue
@@ -334,86 +335,90 @@ class Network:
         unsettled.clear()
 
     def _release(self, link: Link) -> None:
-        """Hold nobody back here any more, since the link has no limit now."""
+        """Move all members to other bottlenecks, because *link* has no limit now."""
         link.read()
-        for transfer in list(link.homes[link]):
-            if transfer.home is link:
-                home = _narrowest(transfer.path)
-                if home is None:
+        for transfer in list(link.by_bottleneck[link]):
+            if transfer.bottleneck is link:
+                bottleneck = _narrowest(transfer.path)
+                if bottleneck is None:
                     if transfer.marks:
-                        link.tell(transfer)
+                        link.record_marks(transfer)
                     self._leave(transfer, link, 0.0)
                     self._arrive(transfer)
                 else:
-                    self._pull(home, link)
-                    self._unsettle(home)
+                    self._pull(bottleneck, link)
+                    self._unsettle(bottleneck)
 
     def _is_over(self, link: Link) -> bool:
-        """Tell whether a link without members is given more than its rate."""
-        if len(link.homes) > 1:
+        """Return whether the load of a link without members exceeds its rate."""
+        if len(link.by_bottleneck) > 1:
             return link.foreign > link.rate * SAME
-        (home,) = link.homes
-        if INFINITY > home.level > link.rate / link.active * SAME:
+        (bottleneck,) = link.by_bottleneck
+        if INFINITY > bottleneck.level > link.rate / link.active * SAME:
             return True
         self._watch(link)
         return False
 
     def _pull_above(self, link: Link, level: float) -> float:
-        """Pull those with a higher rate than *level*, the highest first; answer the level that is high enough."""
+        """Pull the transfers faster than *level*, fastest bottleneck first; return the resulting level."""
         bound = level * SAME
-        above = [home for home in link.homes if home is not link and INFINITY > home.level > bound]
+        above = [
+            bottleneck
+            for bottleneck in link.by_bottleneck
+            if bottleneck is not link and INFINITY > bottleneck.level > bound
+        ]
         above.sort(key=attrgetter("level"), reverse=True)
-        for home in above:
-            if link.members and home.level <= level * SAME:
+        for bottleneck in above:
+            if link.members and bottleneck.level <= level * SAME:
                 break
-            self._pull(link, home)
+            self._pull(link, bottleneck)
             level = (link.rate - max(link.foreign, 0.0)) / link.members
         link.top = level
         return level
 
-    def _pull(self, link: Link, home: Link) -> None:
-        """Hold everybody back here who crosses *link* and was held back at *home*."""
-        home.read()
+    def _pull(self, link: Link, bottleneck: Link) -> None:
+        """Make *link* the bottleneck of all transfers that cross it and have the bottleneck *bottleneck*."""
+        bottleneck.read()
         link.read()
-        moving = list(link.homes[home])
-        # Not settled since it has members, it feeds nobody yet.
-        level = home.level if home.level < INFINITY else 0.0
+        moving = list(link.by_bottleneck[bottleneck])
+        # A bottleneck that is not settled yet puts no load on other links.
+        level = bottleneck.level if bottleneck.level < INFINITY else 0.0
         link.members += len(moving)
-        home.members -= len(moving)
-        self._unsettle(home)
+        bottleneck.members -= len(moving)
+        self._unsettle(bottleneck)
         for transfer in moving:
             if transfer.marks:
-                home.tell(transfer)
-                link.welcome(transfer)
-            transfer.home = link
-            transfer.end = end = link.clock + (transfer.end - home.clock)
+                bottleneck.record_marks(transfer)
+                link.begin_marks(transfer)
+            transfer.bottleneck = link
+            transfer.end = end = link.clock + (transfer.end - bottleneck.clock)
             heappush(link.ends, (end, transfer.serial, transfer))
             for other in transfer.path:
-                homes = other.homes
-                here = homes.get(link)
+                by_bottleneck = other.by_bottleneck
+                here = by_bottleneck.get(link)
                 if here is None:
                     here = self._admit(other, link)
                 here[transfer] = None
-                there = homes[home]
+                there = by_bottleneck[bottleneck]
                 del there[transfer]
                 if not there:
-                    self._dismiss(other, home)
-                    if other is not link and len(homes) == 1:
+                    self._dismiss(other, bottleneck)
+                    if other is not link and len(by_bottleneck) == 1:
                         self._watch(other)
-                elif other in home.feeds:
-                    home.feeds[other] -= level
+                elif other in bottleneck.feeds:
+                    bottleneck.feeds[other] -= level
                     other.foreign -= level
                     self._unsettle(other)
-        if not home.members:
-            home.close()
+        if not bottleneck.members:
+            bottleneck.close()
 
     def _feed(self, link: Link) -> None:
-        """Tell the links that the members of *link* cross of its new level."""
+        """Update the load that the members of *link* put on other links after its level changed."""
         level, feeds = link.level, link.feeds
         whole = 0 if link.foreign else link.members
         for other, before in feeds.items():
-            count = len(other.homes[link])
-            # If it is all of the link, then exactly, so that sums do not drift.
+            count = len(other.by_bottleneck[link])
+            # If all members cross the other link, use the exact rate, so that sums do not drift.
             load = link.rate if count == whole else count * level
             other.top = max(other.top, level)
             if load != before:
@@ -429,12 +434,12 @@ class Network:
             self._unsettle(other)
 
     def _check_captives(self, link: Link) -> None:
-        """Look at the captives that cannot carry the new level of *link*."""
+        """Unsettle the captives that are too slow for the new level of *link*."""
         captives = link.captives
         bound = link.level / SAME
         while captives and captives[0][0] < bound:
             captive = heappop(captives)[2]
-            if not captive.members and link in captive.homes:
+            if not captive.members and link in captive.by_bottleneck:
                 self._unsettle(captive)
 
 
@@ -444,14 +449,14 @@ def _call(transfer: Transfer) -> None:
 
 
 def _narrowest(path: tuple[Link, ...]) -> Link | None:
-    """Guess which link will hold a transfer back; None if none can. A wrong guess costs a pull."""
+    """Guess a transfer's bottleneck; None if no link limits it. A wrong guess is corrected by a pull."""
     narrowest, least = None, INFINITY
     for link in path:
         if link.members:
             share = (link.rate - link.foreign) / (link.members + 1)
         else:
             share = link.rate / (link.active + 1)
-            if len(link.homes) > 1 and link.rate - link.foreign > share:
+            if len(link.by_bottleneck) > 1 and link.rate - link.foreign > share:
                 share = link.rate - link.foreign
         if share < least:
             narrowest, least = link, share

@@ -1,4 +1,4 @@
-"""How images get onto a node and off it again: what it holds, how the rest arrives, what goes when the disk is full."""
+"""Images of a simulated node: the store, the puller with download and unpacking, and image garbage collection."""
 
 from lamina.simulator.pulls.image_store import NodeImageStore
 from lamina.simulator.pulls.layer_source import LayerSource, LayerSources

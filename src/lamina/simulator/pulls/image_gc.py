@@ -1,12 +1,11 @@
 """
-How a kubelet keeps a disk from filling up: image collection and the eviction manager.
+Image garbage collection and the eviction manager of a simulated kubelet.
 
-    used >= high ---every `every` s-->  removes unused images, the longest unused first, down to low
-    free < evict_below --every `evict_every` s-->  removes all unused images; still short: disk pressure
+    used >= high        --every `every` s-->        removes unused images, least recently used first, down to low
+    free < evict_below  --every `evict_every` s-->  removes all unused images; still short: disk pressure
 
-Both look at fixed times of their own, which differ from node to node. They look only while there is something to see: a
-node whose disk has room, or on which nothing changes, causes no events. Images in use and images that were first seen a
-moment ago stay; a kubelet's emergency removal goes by the same rule as its collection.
+Each node checks at fixed times of its own. A check is only scheduled while it can have an effect: a node whose disk has
+room, or whose state does not change, causes no events. Both keep images in use and images younger than `min_age`.
 """
 
 import math
@@ -23,38 +22,38 @@ WHOLE: Final = 2**32
 
 
 class PeriodicCheck:
-    """Looks at fixed times, as far as anybody wants a look."""
+    """Periodic check that only fires at those of its fixed times for which it was armed."""
 
-    __slots__ = ("_environment", "_every", "_look", "_phase", "_timer")
+    __slots__ = ("_check", "_environment", "_every", "_phase", "_timer")
 
-    def __init__(self, environment: Environment, every: float, share: float, look: Callable[[], None]) -> None:
-        """Call *look* every so many seconds, for the first time when *share* of them has passed."""
+    def __init__(self, environment: Environment, every: float, share: float, check: Callable[[], None]) -> None:
+        """Allow calls of *check* every *every* seconds; the first time is *share* of this period after time 0."""
         self._environment = environment
         self._every = every
         self._phase = every * share
-        self._look = look
+        self._check = check
         self._timer: Timer | None = None
 
     def arm(self) -> None:
-        """Want a look, at the next time there is one."""
+        """Schedule a check at the next fixed time."""
         if self._timer is None:
             now, every = self._environment.now, self._every
             at = self._phase + every * (math.floor((now - self._phase) / every) + 1)
             self._timer = self._environment.at(at if at > now else at + every, self._fire)
 
     def stop(self) -> None:
-        """Want no look any more."""
+        """Cancel the scheduled check."""
         if self._timer is not None:
             self._environment.cancel(self._timer)
             self._timer = None
 
     def _fire(self) -> None:
         self._timer = None
-        self._look()
+        self._check()
 
 
 class NodeImageGC:
-    """Looks after the disk of one node."""
+    """Image garbage collection and disk eviction of one node."""
 
     __slots__ = (
         "_collecting",
@@ -74,14 +73,14 @@ class NodeImageGC:
     def __init__(
         self, environment: Environment, store: NodeImageStore, disk: DiskSpec, name: str, watcher: PullWatcher
     ) -> None:
-        """Look after *store* as the kubelet of node *name* does."""
+        """Manage *store* for node *name*; the name determines the times of the checks."""
         self._environment = environment
         self._store = store
         self._disk = disk
         self._watcher = watcher
         self._high = disk.high * disk.capacity
         self._low = disk.low * disk.capacity
-        # Fewer free bytes than this share: more used bytes than the rest.
+        # The used bytes above which less than `evict_below` of the disk is free.
         self._short_at = (1.0 - disk.evict_below) * disk.capacity if disk.evict_below else math.inf
         share = zlib.crc32(name.encode()) / WHOLE
         self._collecting = PeriodicCheck(environment, disk.every, share, self._collect)
@@ -93,13 +92,13 @@ class NodeImageGC:
         store.on_alarm = self.alarm
 
     def start(self) -> None:
-        """Begin to look, or begin again because the node is back."""
+        """Start the checks, also when the node is back after a failure."""
         self._stopped = False
         self.alarm()
         self.relieved()
 
     def alarm(self) -> None:
-        """Look again: more room was promised, or an image fell out of use, while there is little left."""
+        """Schedule checks; the store calls it when space is short and was reserved, or an image became unused."""
         if self._stopped:
             return
         if self._store.used >= self._high and self._store.idle:
@@ -108,18 +107,18 @@ class NodeImageGC:
             self._evicting.arm()
 
     def starved(self) -> None:
-        """Remove unused images at the next look, although there may be room again: a pull found none."""
+        """Remove unused images at the next check even if there is room by then: a pull found no space."""
         if self._disk.evict_below and self._store.idle:
             self._starved = True
             self._evicting.arm()
 
     def relieved(self) -> None:
-        """Look whether that was enough: bytes became free."""
+        """Schedule a check whether disk pressure has ended, because bytes became free."""
         if self.pressure and not self._stopped:
             self._evicting.arm()
 
     def stop(self) -> None:
-        """Look no more, because the node is gone."""
+        """Stop the checks, because the node is gone."""
         self._collecting.stop()
         self._evicting.stop()
         self._starved = False
@@ -139,7 +138,7 @@ class NodeImageGC:
         store = self._store
         if store.used > self._short_at or self._starved:
             self._remove(self._old_enough(), math.inf, "pressure")
-            # What was too young today is not in a while.
+            # Unused images that were too young for this check may be old enough for a later one.
             self._starved = self._starved and store.idle > 0
         if store.used > self._short_at:
             self.pressure = True
@@ -157,10 +156,10 @@ class NodeImageGC:
     def _remove(self, records: Iterable[KubeletImageRecord], enough: float, why: RemovalReason) -> None:
         removed, freed, counted = [], 0, 0
         for record in records:
-            really = self._store.remove(record.recipe.image.digest)
-            removed.append(record.recipe.image)
+            really = self._store.remove(record.runtime_image.image.digest)
+            removed.append(record.runtime_image.image)
             freed += really
-            counted += record.recipe.size if self._disk.accounting == "reported" else really
+            counted += record.runtime_image.size if self._disk.accounting == "reported" else really
             if counted >= enough:
                 break
         if removed:

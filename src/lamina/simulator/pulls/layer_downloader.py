@@ -1,13 +1,14 @@
 """
-Downloads of one node: which blob is under way, who waits for it, and how many there may be at once.
+Layer-by-layer downloads of one node: running downloads, the pulls that wait for them, and the download slots.
 
-    wanted --there--> unpacked
-       |  --under way for another pull--> waits for it
-       +----a slot is free--> under way --> there
+    requested --blob held--------------------> unpacked
+        |     --another pull downloads it----> waits for that download
+        +-----slot free--> downloading ------> held
 
-A pull takes its layers bottom first, a slot for each; also a layer that only waits for another pull's download has one,
-because a runtime takes the slot before the lock. With slots of the node, pulls take turns. Room is promised when a layer
-has its turn. Lazy pulls first download the head of every layer; the rest follows when the pull is done.
+A pull takes its layers bottom first, with one slot for each. A layer that waits for another pull's download also takes
+a slot, because runtimes take the slot before the lock. If the slots belong to the node, pulls take turns. Space is
+reserved when a layer gets its slot. Lazy pulls first download the head of every layer; the tails follow when the pull
+is done.
 """
 
 from collections import deque
@@ -23,7 +24,7 @@ from lamina.simulator.pulls.runtime_spec import RuntimeSpec
 
 
 class LayerDownloader:
-    """Downloads blobs for the pulls of one node."""
+    """Downloads the blobs for the pulls of one node."""
 
     __slots__ = (
         "_busy",
@@ -37,7 +38,7 @@ class LayerDownloader:
         "_slots",
         "_source",
         "_store",
-        "fetches",
+        "downloads",
         "on_drained",
         "on_full",
         "on_pulled",
@@ -45,18 +46,18 @@ class LayerDownloader:
     )
 
     on_there: Callable[[ImagePullRequest, int], None]
-    """The blob of a pull's layer is there, or as much of it as has to be."""
+    """Called with a pull and a layer index when the blob is held; with lazy pulls, when its head is."""
     on_pulled: Callable[[Layer], None]
-    """A blob is there with all its bytes."""
+    """Called when a blob is complete."""
     on_full: Callable[[ImagePullRequest], None]
-    """There is no room for a pull's next layer."""
+    """Called when there is no space for a pull's next layer."""
     on_drained: Callable[[ImagePullRequest], None]
-    """What followed a lazy start is there."""
+    """Called when all tails of a lazy pull are held."""
 
     def __init__(
         self, environment: Environment, network: Network, store: NodeImageStore, spec: RuntimeSpec, source: LayerSource
     ) -> None:
-        """Download from *source* into *store*. Whoever makes it sets the four callbacks."""
+        """Download from *source* into *store*. The caller must set the four callbacks."""
         self._environment = environment
         self._network = network
         self._store = store
@@ -65,16 +66,16 @@ class LayerDownloader:
         self._per_node = spec.slots_per == "node"
         self._lazy = spec.lazy
         self._connection_rate = spec.connection_rate
-        # A connection is a link that only one download is on.
+        # A connection is a link with at most one download.
         self._connections: list[Link] = []
-        self.fetches: dict[Digest, BlobDownload] = {}
-        """The blobs that are under way."""
-        # Pulls that have layers left when the node has no slot.
+        self.downloads: dict[Digest, BlobDownload] = {}
+        """The running downloads."""
+        # Pulls with layers left that wait for a slot of the node.
         self._queue: deque[ImagePullRequest] = deque()
         self._busy = 0
 
     def feed(self, pull: ImagePullRequest) -> None:
-        """Begin with what a pull has to download, as far as there are slots."""
+        """Start the downloads of a pull, as many as there are slots."""
         if self._per_node:
             self._queue.append(pull)
             self.deal()
@@ -82,83 +83,83 @@ class LayerDownloader:
             self._fill(pull)
 
     def deal(self) -> None:
-        """Give the node's free slots to the pulls that wait for one, in turns."""
+        """Give the node's free slots to the waiting pulls in turns (round robin)."""
         queue, slots = self._queue, self._slots
         while queue and (self._busy < slots or not slots):
             pull = queue.popleft()
             self._step(pull)
-            if pull.next < len(pull.recipe.layers):
+            if pull.next < len(pull.runtime_image.layers):
                 queue.append(pull)
 
     def abandon(self, pull: ImagePullRequest) -> None:
-        """Break off what only this pull needs; what others wait for goes on for them."""
-        for fetch in tuple(self.fetches.values()):
-            others = [waiter for waiter in fetch.waiters if waiter[0] is not pull]
-            self._busy -= len(fetch.waiters) - len(others)
-            fetch.waiters = others
-            if fetch.pull is not pull:
+        """Cancel the downloads that only this pull needs; other pulls keep those that they wait for."""
+        for download in tuple(self.downloads.values()):
+            others = [waiter for waiter in download.waiters if waiter[0] is not pull]
+            self._busy -= len(download.waiters) - len(others)
+            download.waiters = others
+            if download.pull is not pull:
                 continue
             if others:
-                fetch.pull = others[0][0]
-            elif fetch.headed and self._store.references(fetch.layer.digest) > 1:
-                # Another lazy pull counts on the head that is there; the rest follows all the same.
-                self._begin_tail(fetch, self._landed)
+                download.pull = others[0][0]
+            elif download.headed and self._store.references(download.layer.digest) > 1:
+                # Another lazy pull uses the head that is held, so the tail is still needed.
+                self._begin_tail(download, self._landed)
             else:
-                self._cancel(fetch)
+                self._cancel(download)
         pull.busy = 0
         if pull in self._queue:
             self._queue.remove(pull)
 
     def sweep(self) -> None:
-        """Break off what followed a lazy start for pulls that have all failed since."""
-        for fetch in tuple(self.fetches.values()):
-            if fetch.headed and not self._store.references(fetch.layer.digest):
-                self._cancel(fetch)
+        """Cancel tail downloads that no image or pull references any more, because their pulls failed."""
+        for download in tuple(self.downloads.values()):
+            if download.headed and not self._store.references(download.layer.digest):
+                self._cancel(download)
 
     def drain(self, pull: ImagePullRequest) -> None:
-        """Download what is left after a lazy start, with as many slots as an image has."""
+        """Download the tails of a lazy pull, with as many slots as an image has."""
         while pull.tails and (pull.busy < self._slots or not self._slots):
             pull.busy += 1
             self._begin_tail(pull.tails.pop(0), self._drained)
 
     def stop(self) -> None:
-        """Break everything off."""
-        for fetch in tuple(self.fetches.values()):
-            self._cancel(fetch)
+        """Cancel all downloads."""
+        for download in tuple(self.downloads.values()):
+            self._cancel(download)
         self._queue.clear()
         self._busy = 0
 
     # ----------------------------------------------------------------------------------------------------------------
 
     def _fill(self, pull: ImagePullRequest) -> None:
-        # A pull that fails at a step wants no more of them.
-        slots, total = self._slots, len(pull.recipe.layers)
+        # If a step fails, the pull's `next` is set to the end, which ends this loop.
+        slots, total = self._slots, len(pull.runtime_image.layers)
         while pull.next < total and (pull.busy < slots or not slots):
             self._step(pull)
 
     def _step(self, pull: ImagePullRequest) -> None:
-        """Give the pull's next layer its turn."""
-        index, recipe, store = pull.next, pull.recipe, self._store
-        layer = recipe.layers[index]
+        """Start or join the download of the pull's next layer, or report the layer if its blob is held."""
+        index, runtime_image, store = pull.next, pull.runtime_image, self._store
+        layer = runtime_image.layers[index]
         digest = layer.digest
         here = digest in store.blobs
-        fetch = None if here else self.fetches.get(digest)
-        room = recipe.unpacked[index] if here or fetch else recipe.unpacked[index] + layer.size
+        download = None if here else self.downloads.get(digest)
+        room = runtime_image.unpacked[index] if here or download else runtime_image.unpacked[index] + layer.size
         if not store.reserve(room):
             self.on_full(pull)
             return
         pull.next = index + 1
-        if here or (fetch is not None and fetch.headed):
+        if here or (download is not None and download.headed):
             self.on_there(pull, index)
             return
         pull.busy += 1
         self._busy += 1
-        if fetch is not None:
-            fetch.waiters.append((pull, index))
+        if download is not None:
+            download.waiters.append((pull, index))
             return
-        fetch = self.fetches[digest] = BlobDownload(layer, pull, index)
+        download = self.downloads[digest] = BlobDownload(layer, pull, index)
         size = layer.size if self._lazy is None else layer.size * self._lazy
-        fetch.transfer = self._network.start(self._path(layer), size, self._arrived, fetch)
+        download.transfer = self._network.start(self._path(layer), size, self._arrived, download)
 
     def _path(self, layer: Layer) -> tuple[Link, ...]:
         path = self._source.path(layer)
@@ -167,26 +168,26 @@ class LayerDownloader:
         idle = self._connections
         return (*path, idle.pop() if idle else self._network.link(self._connection_rate))
 
-    def _hang_up(self, fetch: BlobDownload) -> None:
-        """Let another download have the connection."""
-        if self._connection_rate and fetch.transfer is not None:
-            self._connections.append(fetch.transfer.path[-1])
-        # A transfer knows what it is for: without this, only the garbage collector would find that both are done.
-        fetch.transfer = None
+    def _hang_up(self, download: BlobDownload) -> None:
+        """Return the connection, so that another download can use it."""
+        if self._connection_rate and download.transfer is not None:
+            self._connections.append(download.transfer.path[-1])
+        # Breaks a reference cycle: the transfer refers to this download. Otherwise only Python's GC would free both.
+        download.transfer = None
 
-    def _arrived(self, fetch: BlobDownload) -> None:
+    def _arrived(self, download: BlobDownload) -> None:
         if self._lazy is None:
-            self._landed(fetch)
+            self._landed(download)
         else:
-            self._hang_up(fetch)
-            fetch.headed = True
-            fetch.pull.tails.append(fetch)
+            self._hang_up(download)
+            download.headed = True
+            download.pull.tails.append(download)
         now = self._environment.now
-        waiters, fetch.waiters = fetch.waiters, []
+        waiters, download.waiters = download.waiters, []
         for pull, index in waiters:
             pull.busy -= 1
             self._busy -= 1
-            pull.fetched_at = now
+            pull.downloaded_at = now
             self.on_there(pull, index)
         if self._per_node:
             self.deal()
@@ -194,33 +195,33 @@ class LayerDownloader:
             for pull, _ in waiters:
                 self._fill(pull)
 
-    def _begin_tail(self, fetch: BlobDownload, on_done: Callable[[BlobDownload], None]) -> None:
+    def _begin_tail(self, download: BlobDownload, on_done: Callable[[BlobDownload], None]) -> None:
         assert self._lazy is not None
-        size = fetch.layer.size - fetch.layer.size * self._lazy
-        fetch.transfer = self._network.start(self._path(fetch.layer), size, on_done, fetch)
+        size = download.layer.size - download.layer.size * self._lazy
+        download.transfer = self._network.start(self._path(download.layer), size, on_done, download)
 
-    def _drained(self, fetch: BlobDownload) -> None:
-        pull = fetch.pull
-        self._landed(fetch)
+    def _drained(self, download: BlobDownload) -> None:
+        pull = download.pull
+        self._landed(download)
         pull.busy -= 1
         self.drain(pull)
         if not pull.busy:
             self.on_drained(pull)
 
-    def _landed(self, fetch: BlobDownload) -> None:
-        layer = fetch.layer
-        self._hang_up(fetch)
-        del self.fetches[layer.digest]
+    def _landed(self, download: BlobDownload) -> None:
+        layer = download.layer
+        self._hang_up(download)
+        del self.downloads[layer.digest]
         if self._store.references(layer.digest):
             self._store.put_blob(layer)
-            fetch.pull.landed += layer.size
+            download.pull.landed += layer.size
             self.on_pulled(layer)
         else:
             self._store.unreserve(layer.size)
 
-    def _cancel(self, fetch: BlobDownload) -> None:
-        if fetch.transfer is not None:
-            self._network.cancel(fetch.transfer)
-            self._hang_up(fetch)
-        del self.fetches[fetch.layer.digest]
-        self._store.unreserve(fetch.layer.size)
+    def _cancel(self, download: BlobDownload) -> None:
+        if download.transfer is not None:
+            self._network.cancel(download.transfer)
+            self._hang_up(download)
+        del self.downloads[download.layer.digest]
+        self._store.unreserve(download.layer.size)

@@ -1,11 +1,11 @@
 """
-Memory in front of a node's disk: writers run ahead of the disk until it is full.
+Page cache of a node: unpacking threads write to memory until it is full, then at the rate of the disk.
 
-    bytes waiting for the disk < size: threads write as fast as they can
-    full:                              threads together write as fast as the disk
+    dirty bytes < size: each thread writes at its own rate
+    cache full:         all threads together write at the disk's rate
 
-What memory has taken in goes to the disk at the disk's rate, also while nobody writes. This is why a first gigabyte is
-unpacked several times as fast as the tenth on machines with much memory and a slow disk.
+The cache is written back at the disk's rate, also while no thread writes. This is why, with much memory and a slow
+disk, the first gigabyte is unpacked several times as fast as the tenth.
 """
 
 from lamina.simulator.engine import Environment, Link, Timer
@@ -13,12 +13,12 @@ from lamina.simulator.engine.environment import INFINITY
 
 
 class PageCache:
-    """Opens and narrows the link that stands for one node's disk."""
+    """Sets the rate of the link that models one node's disk."""
 
     __slots__ = ("_disk", "_environment", "_rate", "_read_at", "_size", "_thread", "_timer", "_waiting", "_writers")
 
     def __init__(self, environment: Environment, disk: Link, size: float, thread: float) -> None:
-        """Take in up to *size* bytes from threads that write *thread* bytes per second each."""
+        """Cache up to *size* bytes from threads that write *thread* bytes per second each."""
         self._environment = environment
         self._disk = disk
         self._rate = disk.rate
@@ -31,13 +31,13 @@ class PageCache:
         disk.set_rate(INFINITY)
 
     def writers(self, more: int) -> None:
-        """So many *more* threads write from now on, or fewer."""
+        """Change the number of writing threads by *more*, which may be negative."""
         self._read()
         self._writers += more
         self._aim()
 
     def _read(self) -> None:
-        """Bring up to date what waits for the disk."""
+        """Update the number of bytes that wait for the disk."""
         now = self._environment.now
         grown = (self._writers * self._thread - self._rate) * (now - self._read_at)
         self._waiting = min(self._size, max(0.0, self._waiting + grown))

@@ -1,13 +1,13 @@
-"""How long a kubelet rests after a pull that failed."""
+"""Back-off of the kubelet after a failed pull."""
 
 from typing import Final
 
 FIRST: Final = 10.0
-"""Seconds before a failed pull is tried again; doubled each time..."""
+"""Seconds before the first retry of a failed pull; doubled with every failure, up to LONGEST."""
 LONGEST: Final = 300.0
-"""...up to this. Both are kubelet's image back-off, which it keeps for each pod and image."""
+"""Longest back-off in seconds. Both values are the kubelet's, which keeps a back-off per pod and image."""
 
 
 def next_backoff(backoff: float) -> float:
-    """Say how long to rest after one more failure."""
+    """Return the back-off in seconds after one more failure."""
     return min(2.0 * backoff, LONGEST) if backoff else FIRST

@@ -1,4 +1,4 @@
-"""One request for one image, and who is told about it."""
+"""A pull of one image for one pod, and the protocol through which a puller reports its events."""
 
 from collections.abc import Callable
 from typing import Literal, Protocol
@@ -12,38 +12,38 @@ RemovalReason = Literal["collected", "pressure"]
 
 
 class BlobDownload:
-    """A blob on its way to a node."""
+    """A running download of one blob."""
 
     __slots__ = ("headed", "layer", "pull", "transfer", "waiters")
 
     def __init__(self, layer: Layer, pull: "ImagePullRequest", index: int) -> None:
-        """Download *layer* because it is this layer of *pull*."""
+        """Download *layer*, which is number *index* of *pull*."""
         self.layer = layer
         self.pull = pull
         self.transfer: Transfer | None = None
         self.headed = False
-        """Whether as much is there as a lazy start needs."""
+        """Whether the head is held: as much as a lazy start needs."""
         self.waiters: list[tuple[ImagePullRequest, int]] = [(pull, index)]
-        """Which layers of which pulls wait for it; each has a download slot, as a thread that waits for a lock has."""
+        """The pulls and layer indexes that wait for it. Each holds a download slot while it waits."""
 
 
 class ImagePullRequest:
     """
-    One request for one image.
+    A pull of one image, requested for one pod.
 
-    Whoever asked reads what has a docstring; the rest belongs to the puller. Times are None until they have come.
+    Callers read the attributes with a docstring; the rest is internal to the puller. Times are None until they are
+    known.
     """
 
     __slots__ = (
         "args",
-        "asked_at",
         "backoff",
         "began_at",
         "busy",
         "committed",
         "done_at",
+        "downloaded_at",
         "failures",
-        "fetched_at",
         "first",
         "image",
         "landed",
@@ -51,13 +51,14 @@ class ImagePullRequest:
         "on_ready",
         "plan",
         "queued",
-        "recipe",
+        "requested_at",
         "retry_at",
-        "stream",
+        "runtime_image",
         "tails",
         "there",
         "threads",
         "timer",
+        "transfer",
         "unpacked",
         "waiters",
         "work",
@@ -66,30 +67,30 @@ class ImagePullRequest:
     def __init__(
         self,
         image: Image,
-        recipe: RuntimeImage,
-        asked_at: float,
+        runtime_image: RuntimeImage,
+        requested_at: float,
         on_ready: Callable[..., object],
         args: tuple[object, ...] = (),
     ) -> None:
-        """Ask for *image*; *on_ready* is called with *args* when it is there."""
+        """Request *image*; the puller calls *on_ready* with *args* when the node holds it."""
         self.image = image
-        self.asked_at = asked_at
+        self.requested_at = requested_at
         self.began_at: float | None = None
-        """When its turn came; of several attempts, the last."""
-        self.fetched_at: float | None = None
-        """When the last byte was there that had to be."""
+        """Start of the last attempt."""
+        self.downloaded_at: float | None = None
+        """Time at which the last byte needed for the start had arrived."""
         self.done_at: float | None = None
-        """When everything was unpacked."""
+        """Time at which all layers were unpacked."""
         self.failures = 0
-        """How often it failed."""
+        """Number of failed attempts."""
         self.on_ready: Callable[..., object] | None = on_ready
         self.args = args
 
-        # Bytes of layers that arrived and are counted; while it is a stream, more may have.
+        # Bytes of the layers in the store. During a whole-image download more layers may have arrived: see `arrived`.
         self.landed = 0
         self.plan: PullPlan | None = None
-        self.stream: Transfer | None = None
-        self.recipe = recipe
+        self.transfer: Transfer | None = None
+        self.runtime_image = runtime_image
         self.queued = False
         self.timer: Timer | None = None
         self.backoff = 0.0
@@ -97,38 +98,38 @@ class ImagePullRequest:
 
     @property
     def downloaded(self) -> int:
-        """Bytes of the layers that arrived because of this request."""
-        return self.landed + sum([layer.size for layer in self.arrived]) if self.stream else self.landed
+        """Bytes of the layers that arrived because of this pull."""
+        return self.landed + sum([layer.size for layer in self.arrived]) if self.transfer else self.landed
 
     @property
     def arrived(self) -> tuple[Layer, ...]:
-        """The layers that are there of a stream that is under way."""
-        return () if self.plan is None or self.stream is None else self.plan.arrived(self.stream.moved)
+        """The layers of a running whole-image download that are complete."""
+        return () if self.plan is None or self.transfer is None else self.plan.arrived(self.transfer.moved)
 
     def begin(self) -> None:
-        """Get ready for an attempt that goes layer by layer."""
+        """Reset the state for an attempt that downloads layer by layer."""
         self.plan = None
-        # Index of the first layer that is this pull's to unpack, and of the next one to look at.
+        # Index of the first layer that this pull unpacks, and of the next layer to download.
         self.first = 0
         self.next = 0
         # Download slots it holds.
         self.busy = 0
-        # When each layer from the first is, or will be, committed; as far as that is known.
+        # Commit times, past or future, of the layers from *first* on, as far as known.
         self.committed: list[float] = []
-        # Layers whose blob is there and which are not committed; with several threads, when each will be unpacked.
+        # Layers whose blob is held but which are not committed; with several threads, the time each is unpacked.
         self.there: dict[int, float] = {}
-        # Layers being unpacked on a disk that is shared.
+        # Layers being unpacked on a shared disk.
         self.work: dict[int, Timer | Transfer] = {}
-        # Set by the unpackers that need it: when each thread is free; layers that are unpacked and wait for one below.
+        # Set by some unpackers: when each thread is free; unpacked layers that wait for a layer below them.
         self.threads: list[float]
         self.unpacked: set[int]
-        # Pulls that wait for a layer of this one, by its index.
+        # Pulls that wait for a layer of this one, by layer index.
         self.waiters: dict[int, list[ImagePullRequest]] = {}
-        # What is left to download after a lazy start.
+        # Downloads whose tail is missing after a lazy start.
         self.tails: list[BlobDownload] = []
 
     def retire(self) -> None:
-        """Keep what others read and nothing else: a run remembers all its pulls."""
+        """Drop all internal state to save memory: a run keeps all its pulls."""
         self.args = ()
         del self.committed
         if self.plan is None:
@@ -137,33 +138,33 @@ class ImagePullRequest:
 
 
 class PullWatcher(Protocol):
-    """Told by a puller what happens, when it happens. May be called from inside `Puller.ask`."""
+    """Receives the events of a puller, also from inside `Puller.request`."""
 
     def pull_began(self, pull: ImagePullRequest, missing: tuple[Layer, ...]) -> None:
-        """The turn of *pull* has come; *missing* is what will be downloaded, perhaps nothing."""
+        """Called when *pull* starts; *missing* is what it will download, perhaps nothing."""
         ...
 
     def layer_pulled(self, layer: Layer) -> None:
-        """The layer is on the node now."""
+        """Called when the node holds a new layer."""
         ...
 
     def pull_done(self, pull: ImagePullRequest, *, news: bool) -> None:
-        """The image is on the node now; *news* is false when it had come by an earlier pull."""
+        """Called when the node holds the image; *news* is False if an earlier pull had brought it."""
         ...
 
     def pull_failed(self, pull: ImagePullRequest, reason: str, retry_at: float) -> None:
-        """The pull has failed and what it brought is gone; it is tried again at *retry_at* at the earliest."""
+        """Called when a pull failed and its layers were dropped; it is retried at *retry_at* at the earliest."""
         ...
 
     def images_removed(self, images: tuple[Image, ...], freed: int, why: RemovalReason) -> None:
-        """These images are gone from the node, which has *freed* more bytes of room."""
+        """Called when images were removed from the node, which freed *freed* bytes."""
         ...
 
     def disk_pressure(self, on: bool) -> None:
         """
-        Say how it stands with the disk.
+        Called when disk pressure begins, continues or ends.
 
-        On: all unused images are gone and there still is too little room, so pods have to go; said again at every look
-        of the eviction manager at which that is so. Off: there is room again.
+        On: all unused images are removed and space is still short, so pods must be evicted. The eviction manager
+        repeats this call at every check. Off: there is space again.
         """
         ...

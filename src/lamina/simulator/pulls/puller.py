@@ -1,22 +1,23 @@
 """
-A node's image puller: the kubelet's queue in front, the runtime behind.
+Image puller of a node: the kubelet's queue of pulls, and the runtime that executes them.
 
-    ask --> queued --its turn--> resolving --> waiting for chains --> downloading, unpacking --> done --> on_ready
-               ^                                  of other pulls          |
-               +-----------back-off------------ failed <------------------+  no room; or too many pulls at its turn
+    request --> queued --its turn--> resolving --> waiting for chains --> downloading, unpacking --> done --> on_ready
+                   ^                                  of other pulls          |
+                   +-----------back-off------------ failed <------------------+  no space; or pull QPS exceeded
 
-Pulls have their turn first come, first served, one at a time or several (`RuntimeSpec.parallel_pulls`). A pull that is
-cancelled while it is queued or rests is gone; once it has begun the runtime carries it through.
+Pulls start in FIFO order, one or several at once (`RuntimeSpec.parallel_pulls`). A pull that is cancelled while it is
+queued or in back-off is dropped. Once it has started, the runtime completes it.
 
-A runtime looks from the bottom which layers are unpacked. Those that another pull is just unpacking it waits for; from the
-first that nobody has, everything is its own: it downloads the blobs that are not there and unpacks bottom up while later
-ones arrive. So no chain is ever unpacked twice at once, and no blob downloaded twice at once. Where images are pulled one
-at a time, nobody is ever waited for, and a pull is a single download (`streaming`) unless the disk has no room for all of it.
+The runtime checks the layers from the bottom. It skips unpacked layers and waits for layers that another pull is
+unpacking. From the first other layer on, it downloads the missing blobs and unpacks bottom up while later blobs arrive.
+So no chain is unpacked twice at once, and no blob is downloaded twice at once. If a node pulls one image at a time,
+pulls never wait for each other. Such a pull is modelled as one download (`whole_image_download`), unless the disk has
+no space for all of it.
 
-A pull that failed for lack of room while nothing else was under way fails again until an image comes, goes or falls out of
-use. A kubelet tries all the same; here such attempts are left out, so that a run in which nothing else happens has an end.
+A pull that failed for lack of space while no other pull was running fails again until an image arrives, is removed or
+becomes unused. A real kubelet retries anyway. The simulator skips these retries, so that a run can end.
 
-Called by the kubelet of `lamina.simulator.cluster`. Never decides what is pulled.
+The kubelet of `lamina.simulator.cluster` calls the puller and decides what is pulled.
 """
 
 from bisect import bisect_right
@@ -46,7 +47,7 @@ TOO_MANY: Final = "pull QPS exceeded"
 
 
 class Puller:
-    """Brings images to one node."""
+    """Pulls images to one node."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Puller:
         source: LayerSource,
         watcher: PullWatcher,
     ) -> None:
-        """Fill *store* from *source*, and keep it from filling up if it has a disk."""
+        """Pull from *source* into *store*; run image garbage collection if the store has a disk."""
         self._environment = environment
         self._store = store
         self._source = source
@@ -65,16 +66,16 @@ class Puller:
         self._resolve = spec.resolve
         self._most = spec.parallel_pulls
         self._starts = TokenBucket(spec.pull_qps, spec.pull_burst)
-        self._fetcher = LayerDownloader(environment, network, store, spec, source)
+        self._downloader = LayerDownloader(environment, network, store, spec, source)
         self._unpacker = unpacker(environment, network, spec, self._progressed)
-        self._fetcher.on_there = self._unpacker.arrived
-        self._fetcher.on_pulled = self._layer_pulled
-        self._fetcher.on_full = self._full
-        self._fetcher.on_drained = self._drained
-        self._streamer = WholeImageDownloader(environment, network, store, spec, source) if is_alone(spec) else None
-        if self._streamer is not None:
-            self._streamer.on_pulled = self._layers_pulled
-            self._streamer.on_there = self._streamed
+        self._downloader.on_there = self._unpacker.arrived
+        self._downloader.on_pulled = self._layer_pulled
+        self._downloader.on_full = self._full
+        self._downloader.on_drained = self._drained
+        self._whole_image = WholeImageDownloader(environment, network, store, spec, source) if is_alone(spec) else None
+        if self._whole_image is not None:
+            self._whole_image.on_pulled = self._layers_pulled
+            self._whole_image.on_there = self._whole_image_arrived
         self._collector = (
             None if store.disk is None else NodeImageGC(environment, store, store.disk, source.name, watcher)
         )
@@ -87,45 +88,45 @@ class Puller:
         self._resting: dict[ImagePullRequest, None] = {}
         self._parked: dict[ImagePullRequest, None] = {}
         self._draining: dict[ImagePullRequest, None] = {}
-        # Images for which there was no room although nothing else was under way, and the store's edition at that time.
+        # Images without enough space although no other pull was running, and the store's edition at that time.
         self._too_large: dict[Digest, int] = {}
-        # Which pull is going to commit a chain.
+        # The pull that will commit each chain.
         self._unpacking: dict[ChainId, ImagePullRequest] = {}
         self._landed = 0
         self.pulled_images = 0
-        """Images that were not on the node and came by a pull."""
+        """Number of pulls that brought an image the node did not hold."""
         self._serve()
 
     @property
     def pulled_bytes(self) -> int:
-        """Bytes of all layers that arrived."""
+        """Bytes of all layers that have arrived."""
         return self._landed + sum([layer.size for pull in self._active for layer in pull.arrived])
 
     @property
     def current(self) -> ImagePullRequest | None:
-        """The request that is being worked on; of several, the first."""
+        """The running pull that started first; None if there is none."""
         return next(iter(self._active), None)
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for their turn."""
+        """Number of queued pulls."""
         return len(self._waiting)
 
-    def ask(self, image: Image, on_ready: Callable[[*Arguments], object], *args: *Arguments) -> ImagePullRequest:
+    def request(self, image: Image, on_ready: Callable[[*Arguments], object], *args: *Arguments) -> ImagePullRequest:
         """
-        Queue a request.
+        Queue a pull of *image* and return it.
 
-        *on_ready* is called once with *args*, from an event of its own, and never from inside this method. Whether the image has
-        come in the meantime is looked at when the request's turn comes: then there is nothing left to download.
+        The puller calls *on_ready* with *args* once, by an event and never from inside this method. If the image
+        arrives while the pull is queued, the pull has nothing to download when it starts.
         """
-        pull = ImagePullRequest(image, self._store.recipe(image), self._environment.now, on_ready, args)
+        pull = ImagePullRequest(image, self._store.runtime_image(image), self._environment.now, on_ready, args)
         if not self._serving:
             self._serve()
         self._queue(pull)
         return pull
 
     def cancel(self, pull: ImagePullRequest) -> None:
-        """Lose interest in a request: it leaves the queue, but once it has begun the runtime carries it through."""
+        """Cancel a pull that is queued or in back-off; a running pull completes, but without calling *on_ready*."""
         pull.on_ready = None
         if pull.queued:
             self._waiting.remove(pull)
@@ -137,9 +138,9 @@ class Puller:
 
     def stop(self) -> None:
         """
-        Break off, because the node is gone; what was under way never arrives.
+        Cancel all pulls, because the node is gone.
 
-        If the node comes back, it has its images and nothing of what it was pulling, and may be asked again.
+        If the node comes back, it still has its images, but nothing of the cancelled pulls. `request` works again then.
         """
         active = tuple(self._active)
         for pull in active:
@@ -152,26 +153,26 @@ class Puller:
         for pending in (self._waiting, self._active, self._resting, self._parked):
             pending.clear()
         for pull in active:
-            self._let_go(pull)
-        self._fetcher.stop()
+            self._release(pull)
+        self._downloader.stop()
         for pull in self._draining:
-            self._store.drop(pull.recipe)
+            self._store.drop(pull.runtime_image)
         self._draining.clear()
         if self._collector is not None:
             self._collector.stop()
         if self._peers:
-            self._store.board = None
+            self._store.advertiser = None
             self._source.withdraw(self._store.blobs)
         self._serving = False
 
-    # -- turns -------------------------------------------------------------------------------------------------------
+    # -- queue -------------------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
         self._serving = True
         if self._collector is not None:
             self._collector.start()
         if self._peers:
-            self._store.board = self._source
+            self._store.advertiser = self._source
             self._source.offer(self._store.blobs)
 
     def _queue(self, pull: ImagePullRequest) -> None:
@@ -180,7 +181,7 @@ class Puller:
         self._begin_next()
 
     def _begin_next(self) -> None:
-        """Begin what may begin; one that fails at once makes room for the next, so this is a loop and never nested."""
+        """Start queued pulls up to the limit. A pull that fails at once calls this again; nested calls do nothing."""
         if self._beginning:
             return
         self._beginning = True
@@ -197,12 +198,12 @@ class Puller:
 
     def _begin(self, pull: ImagePullRequest) -> None:
         self._active[pull] = None
-        self._store.use(pull.recipe)
-        if self._streamer is None:
+        self._store.use(pull.runtime_image)
+        if self._whole_image is None:
             pull.begin()
             missing, step = self._missing(pull), self._walk
         else:
-            missing, step = self._streamer.plan(pull).missing, self._stream
+            missing, step = self._whole_image.plan(pull).missing, self._download_whole_image
         self._watcher.pull_began(pull, missing)
         if self._resolve:
             pull.timer = self._environment.after(self._resolve, step, pull)
@@ -210,38 +211,38 @@ class Puller:
             step(pull)
 
     def _missing(self, pull: ImagePullRequest) -> tuple[Layer, ...]:
-        """List what a pull will download if those before it succeed."""
-        store, coming, unpacking = self._store, self._fetcher.fetches, self._unpacking
-        first = store.prefix(pull.recipe)
+        """Return the layers that *pull* will download if all pulls before it succeed."""
+        store, coming, unpacking = self._store, self._downloader.downloads, self._unpacking
+        first = store.prefix(pull.runtime_image)
         if unpacking:
-            chains = pull.recipe.chains
+            chains = pull.runtime_image.chains
             while first < len(chains) and (chains[first] in unpacking or chains[first] in store.chains):
                 first += 1
         blobs = store.blobs
-        wanted = {layer.digest: layer for layer in pull.recipe.layers[first:]}
+        wanted = {layer.digest: layer for layer in pull.runtime_image.layers[first:]}
         return tuple([one for digest, one in wanted.items() if digest not in blobs and digest not in coming])
 
-    def _stream(self, pull: ImagePullRequest) -> None:
-        """Do all of a pull at once; layer by layer if there is no room for it, so that it fails where it would."""
+    def _download_whole_image(self, pull: ImagePullRequest) -> None:
+        """Download the whole image at once; layer by layer if space is short, so that it fails at the right layer."""
         plan, now = pull.plan, self._environment.now
-        assert plan is not None and self._streamer is not None, "a stream has a plan"
-        pull.timer, pull.fetched_at = None, now
-        if plan.first == len(pull.recipe.chains):
-            # By an event as well: whoever asked has to hear of the request before of its end.
+        assert plan is not None and self._whole_image is not None, "a whole-image download has a plan"
+        pull.timer, pull.downloaded_at = None, now
+        if plan.first == len(pull.runtime_image.chains):
+            # By an event: `request` must return the pull before it ends.
             pull.timer = self._environment.after(0.0, self._complete, pull)
-        elif not self._streamer.begin(pull, plan):
+        elif not self._whole_image.begin(pull, plan):
             pull.begin()
             self._walk(pull)
 
-    def _streamed(self, pull: ImagePullRequest) -> None:
+    def _whole_image_arrived(self, pull: ImagePullRequest) -> None:
         pull.timer = self._environment.at(max(self._environment.now, pull.committed[-1]), self._complete, pull)
 
-    # -- from the bottom up ------------------------------------------------------------------------------------------
+    # -- layers, bottom up -------------------------------------------------------------------------------------------
 
     def _walk(self, pull: ImagePullRequest) -> None:
-        """Pass over chains that are there, wait for those of others, and begin with the first that nobody has."""
+        """Skip chains the node holds, wait for chains of other pulls, and start with the first other chain."""
         pull.timer = None
-        chains, there, now = pull.recipe.chains, self._store.chains, self._environment.now
+        chains, there, now = pull.runtime_image.chains, self._store.chains, self._environment.now
         index = pull.first
         while index < len(chains):
             if chains[index] in there:
@@ -254,22 +255,22 @@ class Puller:
                 self._wait_for(owner, index, pull)
                 return
         pull.first = pull.next = index
-        pull.fetched_at = now
+        pull.downloaded_at = now
         if index == len(chains):
-            # By an event as well: whoever asked has to hear of the request before of its end.
+            # By an event: `request` must return the pull before it ends.
             pull.timer = self._environment.after(0.0, self._complete, pull)
             return
         for chain in chains[index:]:
             self._unpacking[chain] = pull
         self._unpacker.begin(pull)
-        self._fetcher.feed(pull)
+        self._downloader.feed(pull)
 
     def _wait_for(self, owner: ImagePullRequest, index: int, pull: ImagePullRequest) -> None:
-        """Let *pull* go on when *owner* has committed this layer and all above it that both have."""
-        chains, unpacking = pull.recipe.chains, self._unpacking
+        """Resume *pull* when *owner* has committed this layer and all layers above it that both images share."""
+        chains, unpacking = pull.runtime_image.chains, self._unpacking
         while index + 1 < len(chains) and unpacking.get(chains[index + 1]) is owner:
             index += 1
-        # A chain is at the same height in all images that have it.
+        # A chain has the same index in all images that contain it.
         height = index - owner.first
         if height < len(owner.committed):
             pull.timer = self._environment.at(owner.committed[height], self._walk, pull)
@@ -277,11 +278,11 @@ class Puller:
             owner.waiters.setdefault(index, []).append(pull)
 
     def _settle(self, pull: ImagePullRequest) -> int:
-        """Put the chains that a pull has committed by now into the store; return how many."""
+        """Add the chains that a pull has committed until now to the store; return how many."""
         committed, now = pull.committed, self._environment.now
         done = len(committed) if committed and committed[-1] <= now else bisect_right(committed, now)
         first, last = pull.first, pull.first + done
-        chains, unpacked = pull.recipe.chains[first:last], pull.recipe.unpacked[first:last]
+        chains, unpacked = pull.runtime_image.chains[first:last], pull.runtime_image.unpacked[first:last]
         if pull.plan is None:
             for chain in chains:
                 del self._unpacking[chain]
@@ -308,82 +309,82 @@ class Puller:
                 for waiter in pull.waiters.pop(index):
                     at = max(now, committed[index - first])
                     waiter.timer = self._environment.at(at, self._walk, waiter)
-        if height == len(pull.recipe.chains):
+        if height == len(pull.runtime_image.chains):
             pull.timer = self._environment.at(max(now, committed[-1]), self._complete, pull)
 
     def _complete(self, pull: ImagePullRequest) -> None:
-        recipe, store, now, args = pull.recipe, self._store, self._environment.now, pull.args
+        runtime_image, store, now, args = pull.runtime_image, self._store, self._environment.now, pull.args
         pull.timer, pull.done_at = None, now
         del self._active[pull]
         if pull.plan is not None:
             first = pull.first
-            store.put_chains(recipe.chains[first:], recipe.unpacked[first:])
-            news = store.finish(recipe, now)
+            store.put_chains(runtime_image.chains[first:], runtime_image.unpacked[first:])
+            news = store.finish(runtime_image, now)
             pull.retire()
         else:
             self._settle(pull)
             if pull.tails:
-                news = store.put_image(recipe, now)
+                news = store.put_image(runtime_image, now)
                 self._draining[pull] = None
-                self._fetcher.drain(pull)
+                self._downloader.drain(pull)
             else:
-                news = store.finish(recipe, now)
+                news = store.finish(runtime_image, now)
                 pull.retire()
         self.pulled_images += news
         self._watcher.pull_done(pull, news=news)
         if self._parked:
             self._unpark()
-        # The next in line first: whoever is told now may ask again, and has to wait behind those that were waiting.
+        # Before *on_ready*, which may queue another pull: pulls that are queued already go first.
         self._begin_next()
         if pull.on_ready is not None:
             pull.on_ready(*args)
 
     def _drained(self, pull: ImagePullRequest) -> None:
         del self._draining[pull]
-        self._store.drop(pull.recipe)
+        self._store.drop(pull.runtime_image)
         pull.retire()
 
-    # -- when it goes wrong ------------------------------------------------------------------------------------------
+    # -- failures ----------------------------------------------------------------------------------------------------
 
     def _full(self, pull: ImagePullRequest) -> None:
         del self._active[pull]
         self._clear_timer(pull)
-        self._let_go(pull)
-        if not self._active and not self._fetcher.fetches:
-            # Nobody was in its way.
+        self._release(pull)
+        if not self._active and not self._downloader.downloads:
+            # No other pull used space, so a retry would fail as well.
             self._too_large[pull.image.digest] = self._store.edition
         self._rest(pull, NO_SPACE)
         if self._collector is not None:
             self._collector.starved()
-        self._fetcher.deal()
+        self._downloader.deal()
         self._begin_next()
 
-    def _let_go(self, pull: ImagePullRequest) -> None:
-        """Give up what a pull has claimed; what it had unpacked stays if another pull counts on it."""
-        recipe, store, plan = pull.recipe, self._store, pull.plan
-        if plan is not None and self._streamer is not None:
+    def _release(self, pull: ImagePullRequest) -> None:
+        """Release a failed pull's references and reservations; chains that other pulls reference stay."""
+        runtime_image, store, plan = pull.runtime_image, self._store, pull.plan
+        if plan is not None and self._whole_image is not None:
             if pull.next:
                 self._settle(pull)
-                self._streamer.abandon(pull, plan)
-            store.drop(recipe)
+                self._whole_image.abandon(pull, plan)
+            store.drop(runtime_image)
             return
-        self._fetcher.abandon(pull)
+        self._downloader.abandon(pull)
         self._unpacker.abandon(pull)
         self._settle(pull)
-        for index in range(pull.first, len(recipe.chains)):
-            chain = recipe.chains[index]
+        for index in range(pull.first, len(runtime_image.chains)):
+            chain = runtime_image.chains[index]
             if self._unpacking.get(chain) is not pull:
                 break
             del self._unpacking[chain]
             if index < pull.next:
-                store.unreserve(recipe.unpacked[index])
-        store.drop(recipe)
-        self._fetcher.sweep()
+                store.unreserve(runtime_image.unpacked[index])
+        store.drop(runtime_image)
+        self._downloader.sweep()
         for waiters in pull.waiters.values():
             for waiter in waiters:
                 waiter.timer = self._environment.after(0.0, self._walk, waiter)
-        # Whoever is just giving it slots finds that it wants no more.
-        pull.next = len(recipe.layers)
+        # Ends the loop that may be giving slots to this pull.
+        pull.next = len(runtime_image.layers)
 
     def _rest(self, pull: ImagePullRequest, reason: str) -> None:
         pull.failures += 1
@@ -403,8 +404,8 @@ class Puller:
         if not self._store.holds(pull.image.digest):
             self._queue(pull)
             return
-        # Somebody else's pull has brought it, and a kubelet looks before it asks.
-        pull.began_at = pull.fetched_at = pull.done_at = self._environment.now
+        # Another pull has brought the image; the kubelet checks this before it pulls.
+        pull.began_at = pull.downloaded_at = pull.done_at = self._environment.now
         self._watcher.pull_done(pull, news=False)
         if pull.on_ready is not None:
             pull.on_ready(*pull.args)
@@ -415,12 +416,12 @@ class Puller:
     def _relieved(self) -> None:
         if self._parked:
             self._unpark()
-        # Asked here, because this is called whenever a pod ends.
+        # Checked here to save a call: the store calls this method whenever a pod ends.
         if self._collector is not None and self._collector.pressure:
             self._collector.relieved()
 
     def _unpark(self) -> None:
-        """Let those try again, when their back-off comes round, for whom something has changed."""
+        """Schedule the next retry of parked pulls for which the store has changed."""
         now = self._environment.now
         for pull in tuple(self._parked):
             if not self._is_too_large(pull):

@@ -1,8 +1,8 @@
 """
-What an image is to a runtime: blobs to download and chains to unpack, worked out once for all nodes.
+An image as a runtime sees it: blobs to download and chains to unpack, computed once for all nodes.
 
-A chain is a layer on top of exactly the layers below it. It is named by a running hash over diff ids, or over compressed
-digests where diff ids are not known, so that two images share unpacked layers as far as their chains agree.
+A chain is a layer together with all layers below it. Its ID is a running hash over diff IDs, or over compressed digests
+where the diff IDs are unknown. Two images share unpacked layers from the bottom up to their last common chain.
 """
 
 import hashlib
@@ -15,28 +15,33 @@ from lamina.simulator.pulls.pull_plan import PullPlan
 
 ChainId = NewType("ChainId", bytes)
 
-# More images than this are forgotten and worked out again; far more than a catalog has.
+# The cache is cleared when it has this many images, which is far more than a catalog has.
 MOST: Final = 100_000
 
 
 class RuntimeImage:
-    """How to get one image onto a node. Shared by all nodes and never changed."""
+    """Blobs, chains and sizes of one image. Immutable and shared by all nodes."""
 
     __slots__ = ("_plans", "blobs", "chains", "image", "layers", "size", "unpacked")
 
     def __init__(self, image: Image, ratio: float | None) -> None:
-        """Work it out; *ratio* unpacked bytes stand for a compressed one where a layer does not say, None: for none."""
+        """
+        Compute chains and sizes.
+
+        *ratio* is unpacked bytes per compressed byte, for layers of unknown unpacked size; None: all unpacked sizes are
+        0.
+        """
         self.image = image
         self.layers: tuple[Layer, ...] = image.layers
-        """Bottom first; the same layer may be listed twice."""
+        """All layers, bottom first; a layer may occur twice."""
         self.blobs: tuple[Digest, ...] = tuple({layer.digest: None for layer in image.layers})
         """Every distinct blob."""
         self.chains: tuple[ChainId, ...] = _chains(image.layers)
-        """One for each layer, all different."""
+        """One chain per layer, all different."""
         self.unpacked: tuple[int, ...] = tuple(_unpacked(layer, ratio) for layer in image.layers)
-        """Bytes of each layer once it is unpacked."""
+        """Unpacked size of each layer in bytes."""
         self.size = image.size
-        """What containerd's CRI calls the size of the image: compressed bytes."""
+        """Compressed bytes: the image size that containerd's CRI reports."""
         self._plans: dict[tuple[int, int], PullPlan] = {}
 
     def plan(self, first: int, blobs: Collection[Digest], slots: int) -> PullPlan:
@@ -48,7 +53,7 @@ class RuntimeImage:
         for layer in plan.missing:
             if layer.digest in blobs:
                 return PullPlan(self.layers, self.unpacked, first, blobs, slots)
-        # The usual case, and the same on every node: what is not unpacked is not there at all.
+        # The usual case, equal on all nodes: the node holds no blob of the layers that are not unpacked.
         return plan
 
 
@@ -56,16 +61,16 @@ _KNOWN: dict[tuple[Digest, float | None], RuntimeImage] = {}
 
 
 def runtime_image_of(image: Image, ratio: float | None) -> RuntimeImage:
-    """Return the recipe of an image, from memory where it can be."""
+    """Return the RuntimeImage of an image, cached by digest and ratio."""
     key = image.digest, ratio
     known = _KNOWN.get(key)
-    # A digest should mean one list of layers; whoever makes images up may use it twice.
+    # Generated images may use one digest for different layers.
     if known is not None and (known.layers is image.layers or known.layers == image.layers):
         return known
     if len(_KNOWN) >= MOST:
         _KNOWN.clear()
-    recipe = _KNOWN[key] = RuntimeImage(image, ratio)
-    return recipe
+    runtime_image = _KNOWN[key] = RuntimeImage(image, ratio)
+    return runtime_image
 
 
 def _unpacked(layer: Layer, ratio: float | None) -> int:

@@ -1,4 +1,4 @@
-"""How a node's kubelet and runtime pull images, and the disk they put them on: plain settings, no behaviour."""
+"""Settings of a node's kubelet and runtime for pulls, and of the disk that holds the images."""
 
 from typing import Literal
 
@@ -11,64 +11,63 @@ Accounting = Literal["reported", "real"]
 
 class RuntimeSpec(msgspec.Struct, frozen=True, kw_only=True):
     """
-    How images get onto a node.
+    Settings for image pulls on a node.
 
-    As it stands everything but the network is free: what takes time has to be said. `CONTAINERD` is what a scenario
-    gets that says nothing.
+    With the defaults only the network takes time. A scenario without settings gets `CONTAINERD` instead.
     """
 
     parallel_pulls: int = 1
-    """Images pulled at once; 1 is the kubelet's ``serializeImagePulls``, 0 means any number."""
+    """Images pulled at once; 1 is the kubelet's ``serializeImagePulls``; 0: no limit."""
     pull_qps: float = 0.0
-    """Pulls a kubelet begins per second on average (``registryPullQPS``); those beyond fail and back off. 0: any number."""
+    """Average rate limit of pull starts per second (``registryPullQPS``); pulls above it fail and back off; 0: none."""
     pull_burst: int = 10
     slots: int = 3
-    """Layers downloaded at once; 0 means any number."""
+    """Layers downloaded at once; 0: no limit."""
     slots_per: Per = "image"
-    """Whether each image has its own slots (containerd up to 2.0, CRI-O) or all share the node's (containerd from 2.1)."""
+    """``image``: slots per image (containerd up to 2.0, CRI-O); ``node``: shared by all images (containerd 2.1 on)."""
     connection_rate: float = 0.0
-    """Bytes per second that one download gets at most, however idle the links are; 0: as much as they give."""
+    """Largest rate of one download in bytes per second; 0: only the links limit it."""
     resolve: float = 0.0
-    """Seconds until the manifest is there, before anything is downloaded."""
+    """Seconds to fetch the manifest, before the first layer is downloaded."""
     unpack_rate: float = 0.0
     """Unpacked bytes per second that one thread writes; 0: unpacking takes no time."""
     unpack_threads: int = 1
-    """Layers of one image unpacked at once; they are committed in order all the same."""
+    """Layers of one image unpacked at once; they are still committed in order."""
     disk_rate: float = 0.0
-    """Unpacked bytes per second that all threads of the node write together; 0: the disk is not the limit."""
+    """Unpacked bytes per second that all threads of the node write together; 0: no limit."""
     write_cache: int = 0
-    """Bytes that memory takes in at the threads' own rate before they have to wait for the disk; needs both rates."""
+    """Page cache in bytes: threads write at their own rate until it is full. Needs `unpack_rate` and `disk_rate`."""
     layer_overhead: float = 0.0
-    """Seconds that each layer takes beside its bytes, in the unpacking thread."""
+    """Fixed seconds per layer in the unpacking thread, in addition to its bytes."""
     ratio: float = 2.3
-    """Unpacked bytes for each compressed byte, for layers that do not say it themselves."""
+    """Unpacked bytes per compressed byte, for layers of unknown unpacked size."""
     reuse: Reuse = "set"
-    """``set``: blobs are kept and no known blob is downloaded again. ``prefix``: blobs are discarded once unpacked."""
+    """``set``: blobs are kept and never downloaded again; ``prefix``: blobs are discarded once unpacked."""
     lazy: float | None = None
-    """Share of the bytes that has to be there before a container starts; the rest follows. None: no lazy pulling."""
+    """Share of the bytes needed before a container starts; the rest is downloaded later. None: no lazy pulling."""
     peers: bool = False
-    """Layers that another node holds come from there instead of from the registry."""
+    """Whether layers that another node holds are downloaded from that node instead of the registry."""
 
 
 class DiskSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The file system images are on, and when the kubelet clears it."""
+    """The image file system, and the thresholds of garbage collection and eviction."""
 
     capacity: int
-    """Bytes."""
+    """Capacity in bytes."""
     high: float = 0.85
-    """From this share on the collector removes images..."""
+    """Used share from which garbage collection removes images."""
     low: float = 0.80
-    """...until this share is reached, by its own accounting."""
+    """Used share at which garbage collection stops, by its own accounting."""
     every: float = 300.0
-    """Seconds between looks of the collector."""
+    """Seconds between runs of garbage collection."""
     min_age: float = 120.0
-    """Seconds for which a new image is left alone."""
+    """Age in seconds below which an image is not removed."""
     evict_below: float = 0.15
-    """Free share below which all unused images go at once, and then pods; 0: never."""
+    """Free share below which the kubelet removes all unused images and then evicts pods; 0: never."""
     evict_every: float = 10.0
-    """Seconds between looks of the eviction manager."""
+    """Seconds between checks of the eviction manager."""
     accounting: Accounting = "reported"
-    """What a removed image counts as: its whole compressed size, as kubelets count, or the bytes that really became free."""
+    """Bytes counted per removed image: ``reported``: its compressed size, as in the kubelet; ``real``: bytes freed."""
 
 
 CONTAINERD = RuntimeSpec(
@@ -77,4 +76,4 @@ CONTAINERD = RuntimeSpec(
     unpack_rate=100e6,
     layer_overhead=0.04,
 )
-"""A node as it comes: serial pulls, three downloads at once, one thread that unpacks."""
+"""containerd with default settings: serial pulls, three downloads at once, one unpacking thread."""

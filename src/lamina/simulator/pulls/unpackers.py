@@ -1,8 +1,8 @@
 """
-Unpacking: layers of an image bottom up, while layers above them are still being downloaded.
+Models of unpacking: the layers of an image bottom up, while layers above them are still being downloaded.
 
-Where threads do not get into each other's way, the end of a layer is known as soon as its blob is there, and no event is
-needed for it. Where they share a disk, each layer is a transfer over that disk. Either way layers are committed in order.
+If threads do not compete, a layer's commit time is known as soon as its blob has arrived, and no event is needed. If
+they share a disk, each layer is a transfer over the disk's link. In both cases layers are committed in order.
 """
 
 from collections.abc import Callable
@@ -15,27 +15,31 @@ from lamina.simulator.pulls.pull_request import ImagePullRequest
 from lamina.simulator.pulls.runtime_spec import RuntimeSpec
 
 UnpackCallback = Callable[[ImagePullRequest], None]
-"""Called when more layers have a time in `ImagePullRequest.committed`, at least if somebody waits for them or they are the last."""
+"""
+Called when `ImagePullRequest.committed` has more layers.
+
+An unpacker may skip the call if no other pull waits and the last layer is not among them.
+"""
 
 
 class Unpacker(Protocol):
-    """Turns blobs into chains."""
+    """Unpacks blobs into chains."""
 
     def begin(self, pull: ImagePullRequest) -> None:
-        """Get ready for the layers of a pull."""
+        """Prepare *pull* for unpacking."""
         ...
 
     def arrived(self, pull: ImagePullRequest, index: int) -> None:
-        """The blob of a layer is there."""
+        """Called when the blob of layer *index* has arrived."""
         ...
 
     def abandon(self, pull: ImagePullRequest) -> None:
-        """Stop what is under way for a pull."""
+        """Cancel the unpacking of a pull."""
         ...
 
 
 def unpacker(environment: Environment, network: Network, spec: RuntimeSpec, progress: UnpackCallback) -> Unpacker:
-    """Choose the simplest that does."""
+    """Return the simplest unpacker that can model *spec*."""
     if spec.disk_rate:
         return SharedUnpacker(environment, network, spec, progress)
     if spec.unpack_threads > 1:
@@ -44,22 +48,22 @@ def unpacker(environment: Environment, network: Network, spec: RuntimeSpec, prog
 
 
 class SingleUnpacker:
-    """One thread for each image."""
+    """Unpacker with one thread per image."""
 
     __slots__ = ("_environment", "_overhead", "_progress", "_rate")
 
     def __init__(self, environment: Environment, spec: RuntimeSpec, progress: UnpackCallback) -> None:
-        """Unpack as *spec* says."""
+        """Unpack with the rates and threads of *spec*; report commit times to *progress*."""
         self._environment = environment
         self._rate = spec.unpack_rate
         self._overhead = spec.layer_overhead
         self._progress = progress
 
     def begin(self, pull: ImagePullRequest) -> None:
-        """Nothing to get ready."""
+        """Do nothing: this unpacker has no state per pull."""
 
     def arrived(self, pull: ImagePullRequest, index: int) -> None:
-        """Commit what can be: this layer and those above it that waited for it."""
+        """Compute the commit times of this layer and of those above it that waited for it."""
         there, committed = pull.there, pull.committed
         cursor = pull.first + len(committed)
         if index != cursor:
@@ -68,7 +72,7 @@ class SingleUnpacker:
         end = self._environment.now
         if committed and committed[-1] > end:
             end = committed[-1]
-        unpacked, rate = pull.recipe.unpacked, self._rate
+        unpacked, rate = pull.runtime_image.unpacked, self._rate
         while True:
             end += self._overhead + unpacked[cursor] / rate if rate else self._overhead
             committed.append(end)
@@ -79,30 +83,30 @@ class SingleUnpacker:
             self._progress(pull)
 
     def abandon(self, pull: ImagePullRequest) -> None:
-        """Nothing is under way that would have to be stopped."""
+        """Do nothing: this unpacker schedules no events."""
 
     def _seconds(self, size: int) -> float:
         return self._overhead + size / self._rate if self._rate else self._overhead
 
 
 class ThreadedUnpacker(SingleUnpacker):
-    """Several threads for each image, which take blobs as they arrive."""
+    """Unpacker with several threads per image, which take blobs in the order of their arrival."""
 
     __slots__ = ("_threads",)
 
     def __init__(self, environment: Environment, spec: RuntimeSpec, progress: UnpackCallback) -> None:
-        """Unpack as *spec* says."""
+        """Unpack with the rates and threads of *spec*; report commit times to *progress*."""
         super().__init__(environment, spec, progress)
         self._threads = spec.unpack_threads
 
     def begin(self, pull: ImagePullRequest) -> None:
-        """Let all threads wait."""
+        """Mark all threads of the pull as free."""
         pull.threads = [0.0] * self._threads
 
     def arrived(self, pull: ImagePullRequest, index: int) -> None:
-        """Give the blob to the thread that is free first; commit what can be."""
+        """Give the blob to the thread that is free first, and compute the commit times known by now."""
         now = self._environment.now
-        end = max(now, pull.threads[0]) + self._seconds(pull.recipe.unpacked[index])
+        end = max(now, pull.threads[0]) + self._seconds(pull.runtime_image.unpacked[index])
         heapreplace(pull.threads, end)
         there, committed = pull.there, pull.committed
         there[index] = end
@@ -118,12 +122,12 @@ class ThreadedUnpacker(SingleUnpacker):
 
 
 class SharedUnpacker:
-    """Threads of all images share what the disk can write; none writes faster than a thread can."""
+    """Unpacker whose threads, of all images, share the rate of the node's disk."""
 
     __slots__ = ("_cache", "_disk", "_environment", "_idle", "_network", "_overhead", "_progress", "_rate", "_threads")
 
     def __init__(self, environment: Environment, network: Network, spec: RuntimeSpec, progress: UnpackCallback) -> None:
-        """Unpack as *spec* says."""
+        """Unpack with the rates and threads of *spec*; report commit times to *progress*."""
         self._environment = environment
         self._network = network
         self._disk = network.link(spec.disk_rate)
@@ -136,20 +140,20 @@ class SharedUnpacker:
         self._overhead = spec.layer_overhead
         self._threads = max(1, spec.unpack_threads)
         self._progress = progress
-        # A thread is a link that only one transfer is on.
+        # A thread is a link with at most one transfer.
         self._idle: list[Link] = []
 
     def begin(self, pull: ImagePullRequest) -> None:
-        """Nothing is unpacked yet."""
+        """Start with no unpacked layers."""
         pull.unpacked = set()
 
     def arrived(self, pull: ImagePullRequest, index: int) -> None:
-        """Unpack the layer as soon as a thread has time for it."""
+        """Unpack the layer as soon as a thread is free."""
         pull.there[index] = self._environment.now
         self._start(pull)
 
     def abandon(self, pull: ImagePullRequest) -> None:
-        """Take the pull's layers off the disk."""
+        """Cancel the pull's writes."""
         for work in pull.work.values():
             if isinstance(work, Transfer):
                 self._network.cancel(work)
@@ -166,7 +170,7 @@ class SharedUnpacker:
             pull.work[index] = self._environment.after(self._overhead, self._write, pull, index)
 
     def _next(self, pull: ImagePullRequest) -> int | None:
-        """Find the layer to unpack next: one thread goes bottom up, several take layers as they arrive."""
+        """Return the layer to unpack next: one thread works bottom up, several take layers in order of arrival."""
         if self._threads == 1:
             cursor = pull.first + len(pull.committed)
             return cursor if cursor in pull.there and cursor not in pull.work else None
@@ -178,7 +182,7 @@ class SharedUnpacker:
             self._cache.writers(1)
         thread = self._idle.pop() if self._idle else self._network.link(self._rate or float("inf"))
         path = (thread, self._disk)
-        pull.work[index] = self._network.start(path, pull.recipe.unpacked[index], self._written, pull, index)
+        pull.work[index] = self._network.start(path, pull.runtime_image.unpacked[index], self._written, pull, index)
 
     def _written(self, pull: ImagePullRequest, index: int) -> None:
         work = pull.work.pop(index)

@@ -1,13 +1,13 @@
 """
-Pulls that nobody on their node can get in the way of, each as one download of all that it lacks.
+Model of a pull that has the node's link to itself, as a single download of all its missing layers.
 
-Where a node pulls one image at a time, how far a layer has come follows from how far the pull has come: its slots share
-whatever the pull gets in equal parts, so a layer is there when the pull has moved so many bytes, at whatever rate. These
-numbers are worked out when the pull begins. When its last byte is there, the network says when each of them was reached,
-and from that follows when everything is unpacked: three events for a pull, however many layers it has.
+If a node pulls one image at a time, the download slots share the pull's rate equally. So a layer is complete when the
+pull has moved a fixed number of bytes (`pull_plan`), whatever its rate. These numbers are the marks of one transfer.
+When its last byte has arrived, the network reports the time of each mark, and the commit times follow. A pull costs
+three events, whatever its number of layers.
 
-On links that are full, pulls share fairly in this way, and not their layers. Called by the puller, which downloads layer by
-layer where this cannot be done (`fetching`).
+On a full link, max-min fairness then applies per pull and not per layer. The puller uses `layer_downloader` where this
+model does not apply.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,13 +22,13 @@ from lamina.simulator.pulls.runtime_spec import RuntimeSpec
 
 
 def is_alone(spec: RuntimeSpec) -> bool:
-    """Tell whether pulls of this runtime never meet: each has the node's link and its one thread for itself."""
+    """Return whether pulls on this runtime never overlap: each has the node's link and one thread to itself."""
     alone = spec.parallel_pulls == 1 and spec.unpack_threads <= 1 and not spec.disk_rate
     return alone and spec.lazy is None and not spec.peers and not spec.connection_rate
 
 
 class WholeImageDownloader:
-    """Downloads for one node, one image at a time."""
+    """Downloads the images of one node, one at a time."""
 
     __slots__ = (
         "_environment",
@@ -43,14 +43,14 @@ class WholeImageDownloader:
     )
 
     on_pulled: Callable[[Sequence[Layer], int], None]
-    """These blobs of so many bytes are there; said when all of a pull are, or when it is broken off."""
+    """Called with the downloaded blobs and their bytes, when a pull completes or is cancelled."""
     on_there: Callable[[ImagePullRequest], None]
-    """All of a pull's blobs are there, and when it is unpacked is known."""
+    """Called when all blobs of a pull are held and its commit times are known."""
 
     def __init__(
         self, environment: Environment, network: Network, store: NodeImageStore, spec: RuntimeSpec, source: LayerSource
     ) -> None:
-        """Download from *source* into *store*. Whoever makes it sets the two callbacks."""
+        """Download from *source* into *store*. The caller must set the two callbacks."""
         self._environment = environment
         self._network = network
         self._store = store
@@ -60,42 +60,42 @@ class WholeImageDownloader:
         self._overhead = spec.layer_overhead
 
     def plan(self, pull: ImagePullRequest) -> PullPlan:
-        """Look what a pull lacks; that stays so while it is the only one."""
-        store, recipe = self._store, pull.recipe
-        plan = pull.plan = recipe.plan(store.prefix(recipe), store.blobs, self._slots)
+        """Return the plan of a pull. It stays valid, because no other pull runs at the same time."""
+        store, runtime_image = self._store, pull.runtime_image
+        plan = pull.plan = runtime_image.plan(store.prefix(runtime_image), store.blobs, self._slots)
         pull.first, pull.next, pull.committed = plan.first, 0, []
         return plan
 
     def begin(self, pull: ImagePullRequest, plan: PullPlan) -> bool:
-        """Download what a pull lacks; false, and nothing is done, when there is no room for all of it."""
+        """Start the download; do nothing and return False if there is no space for the whole image."""
         if not self._store.reserve(plan.room):
             return False
-        pull.next = len(pull.recipe.layers)
+        pull.next = len(pull.runtime_image.layers)
         if plan.missing:
             path = self._source.path(plan.missing[0])
-            pull.stream = self._network.start(path, plan.size, self._arrived, pull, plan, marks=plan.marks)
+            pull.transfer = self._network.start(path, plan.size, self._arrived, pull, plan, marks=plan.marks)
         else:
             self._unpack(pull, plan, [self._environment.now] * len(plan.marks))
         return True
 
     def abandon(self, pull: ImagePullRequest, plan: PullPlan) -> None:
-        """Break a pull off. What is there by now has arrived, even if nobody keeps it; the rest of its room is free."""
-        if pull.stream is not None:
+        """Cancel a pull: report its complete layers as downloaded, and release the rest of its reserved space."""
+        if pull.transfer is not None:
             arrived = pull.arrived
-            self._network.cancel(pull.stream)
-            pull.stream = None
+            self._network.cancel(pull.transfer)
+            pull.transfer = None
             self._land(pull, arrived)
             self._store.unreserve(plan.size - sum([layer.size for layer in arrived]))
-        self._store.unreserve(sum(pull.recipe.unpacked[pull.first :]))
+        self._store.unreserve(sum(pull.runtime_image.unpacked[pull.first :]))
 
     def _arrived(self, pull: ImagePullRequest, plan: PullPlan) -> None:
-        stream = pull.stream
-        assert stream is not None, "what has arrived was under way"
-        # A transfer knows what it is for: without this, only the garbage collector would find that both are done.
-        pull.stream = None
-        pull.fetched_at = self._environment.now
+        transfer = pull.transfer
+        assert transfer is not None, "a download that has arrived was running"
+        # Breaks a reference cycle: the transfer refers to this pull. Otherwise only Python's GC would free both.
+        pull.transfer = None
+        pull.downloaded_at = self._environment.now
         self._land(pull, plan.missing)
-        self._unpack(pull, plan, stream.reached)
+        self._unpack(pull, plan, transfer.reached)
 
     def _land(self, pull: ImagePullRequest, layers: tuple[Layer, ...]) -> None:
         size = self._store.put_blobs(layers)
@@ -103,8 +103,8 @@ class WholeImageDownloader:
         self.on_pulled(layers, size)
 
     def _unpack(self, pull: ImagePullRequest, plan: PullPlan, there: list[float]) -> None:
-        """Work out when each layer is committed: bottom up, by one thread."""
-        unpacked, rate, overhead = pull.recipe.unpacked, self._rate, self._overhead
+        """Compute the commit time of each layer: bottom up, by one thread."""
+        unpacked, rate, overhead = pull.runtime_image.unpacked, self._rate, self._overhead
         index, end = plan.first, 0.0
         committed = pull.committed = []
         for at in there:

@@ -1,4 +1,4 @@
-"""Scenario in, trace and result out: a run in virtual time under the loop that also runs live."""
+"""Simulation runs: play a scenario in virtual time under the live scheduling loop; return result and trace."""
 
 from lamina.simulator.run.decider import Decider
 from lamina.simulator.run.latency import FREE, Latency

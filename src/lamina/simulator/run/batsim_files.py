@@ -1,15 +1,15 @@
 """
-What became of a run in Batsim's words: ``jobs.csv`` and ``schedule.csv``, as version 4 writes them.
+Results of a run in Batsim's formats: ``jobs.csv`` and ``schedule.csv``, as version 4 writes them.
 
-Tools that read Batsim's results (evalys, pybatsim's) read these. A job is one that a Batsim workload named, with all the
-pods that were made of it; every other pod is a job of its own. Times are seconds of the run.
+Tools for Batsim's results (evalys, pybatsim) can read these files. All pods of a job of an imported Batsim workload
+form one row; every other pod is a job of its own. Times are seconds of the run.
 
-    starting_time     when the last pod of the job ran      waiting_time     from submission to there: queue and pulls
-    finish_time       when its last pod ended               execution_time   in between
-    stretch           turnaround / execution                allocated        numbers of the nodes, in the order of the run
+    starting_time     start of the job's last pod           waiting_time     starting_time - submission: queue and pulls
+    finish_time       end of its last pod                   execution_time   finish_time - starting_time
+    stretch           turnaround / execution                allocated        node numbers, in the order of the run
 
-What has not happened (a job that never started) is left empty; energy is not simulated and -1. The time between binding
-and running counts as waiting, because the job's own program does not run yet.
+Values that do not exist (a job that never started) are empty. Energy is not simulated and is -1. The time between
+binding and running is waiting time, because the job's program does not run yet.
 """
 
 import csv
@@ -30,7 +30,7 @@ COLUMNS: Final = (
     *("stretch", "allocated_resources", "consumed_energy", "metadata"),
 )
 VERSION: Final = "4.2.0"
-"""The version of Batsim whose files these look like."""
+"""The version of Batsim whose formats are used."""
 
 SUCCESS: Final = "COMPLETED_SUCCESSFULLY"
 FAILED: Final = "COMPLETED_FAILED"
@@ -44,7 +44,7 @@ NO_ENERGY: Final = -1
 
 
 class BatsimJobRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row."""
+    """One row of ``jobs.csv``."""
 
     job: BatsimJob
     state: str
@@ -52,13 +52,13 @@ class BatsimJobRow(msgspec.Struct, frozen=True, kw_only=True):
     started: float | None
     ended: float | None
     nodes: tuple[int, ...]
-    """Numbers of the nodes it ran on, in order, each once."""
+    """Sorted numbers of the nodes it ran on, without duplicates."""
     seconds: float
-    """What its pods took of the nodes, all together."""
+    """Sum of the run times of its pods."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it ran to an end, good or bad."""
+        """Whether it started and ended, successfully or not."""
         return self.started is not None and self.ended is not None and self.state not in (REJECTED, RUNNING, SUBMITTED)
 
     @property
@@ -78,22 +78,22 @@ class BatsimJobRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stretch(self) -> float:
-        """Turnaround over execution; a job that took no time counts as one that waited for nothing."""
+        """Turnaround / execution; 1 if the execution took no time."""
         return self.turnaround / self.execution if self.execution > 0 else 1.0
 
     @property
     def _started(self) -> float:
-        assert self.started is not None, "asked for only when it is over"
+        assert self.started is not None, "only defined when the job is over"
         return self.started
 
     @property
     def _ended(self) -> float:
-        assert self.ended is not None, "asked for only when it is over"
+        assert self.ended is not None, "only defined when the job is over"
         return self.ended
 
 
 def jobs_csv(result: SimulationResult, scenario: Scenario | None = None) -> bytes:
-    """Write one row for each job, in the order they were submitted; without the *scenario*, for each pod."""
+    """Return one row per job, in order of submission; without *scenario*, one row per pod."""
     return _table(COLUMNS, (_row(job) for job in jobs(result, scenario)))
 
 
@@ -101,17 +101,17 @@ def schedule_csv(
     result: SimulationResult, scenario: Scenario | None = None, *, scheduling_seconds: float = 0.0
 ) -> bytes:
     """
-    Write the one row of figures about the whole run, keys in alphabetical order.
+    Return one row about the whole run, with keys in alphabetical order.
 
-    *scheduling_seconds* is what deciding took; it and the time of the whole program are 0 unless somebody measured
-    them, so that the same run gives the same bytes.
+    *scheduling_seconds* is the measured decision time. It is 0 by default, like ``simulation_time``, so that the same
+    run gives the same bytes.
     """
     figures = schedule(jobs(result, scenario), len(result.nodes), scheduling_seconds)
     return _table(tuple(figures), [tuple(figures.values())])
 
 
 def jobs(result: SimulationResult, scenario: Scenario | None = None) -> list[BatsimJobRow]:
-    """Put pods together to jobs, in the order they were submitted."""
+    """Group the pods of a run into jobs, in order of submission."""
     arrivals = () if scenario is None else scenario.arrivals
     known = {arrival.pod.key: job_of(arrival.pod.annotations) for arrival in arrivals}
     numbers = {node.node: number for number, node in enumerate(result.nodes)}
@@ -126,7 +126,7 @@ def jobs(result: SimulationResult, scenario: Scenario | None = None) -> list[Bat
 
 
 def schedule(found: Iterable[BatsimJobRow], machines: int, scheduling_seconds: float) -> dict[str, object]:
-    """Calculate the figures of ``schedule.csv``; means are over jobs that ran to an end."""
+    """Return the values of ``schedule.csv``; means are over jobs that started and ended."""
     found = list(found)
     over = [job for job in found if job.is_over]
     good = sum(job.state == SUCCESS for job in over)
@@ -153,7 +153,7 @@ def schedule(found: Iterable[BatsimJobRow], machines: int, scheduling_seconds: f
         "simulation_time": 0.0,
         "success_rate": good / len(found) if found else 0.0,
         "time_computing": computing,
-        # Pods share nodes here, so there may be more computing than machines have time: then nobody was idle.
+        # Pods share nodes, so the computing time can exceed the machines' time; idle time is then 0.
         "time_idle": max(0.0, machines * makespan - computing),
         "time_sleeping": 0.0,
         "time_switching_off": 0.0,
@@ -178,7 +178,7 @@ def _joined(job: BatsimJob, pods: list[PodOutcome], numbers: Mapping[str, int]) 
 
 
 def _state(pods: list[PodOutcome]) -> str:
-    """Say what Batsim would call the worst that happened to a pod of the job."""
+    """Return Batsim's state for the worst phase among the job's pods."""
     phases = {pod.phase for pod in pods}
     if "rejected" in phases:
         return REJECTED
@@ -216,7 +216,7 @@ def _row(job: BatsimJobRow) -> tuple[object, ...]:
 
 
 def intervals(numbers: Iterable[int]) -> str:
-    """Write a set of numbers as Batsim does: ``0-3 5``."""
+    """Return a set of numbers in Batsim's notation, such as ``0-3 5``."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][1] + 1:
@@ -239,7 +239,7 @@ def _table(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> byte
 
 
 def _written(value: object) -> str:
-    """Write a value as Batsim does: six decimals, nothing for what has not happened."""
+    """Return a value in Batsim's notation: floats with six decimals, None as an empty string."""
     if value is None:
         return ""
     return f"{value:.6f}" if isinstance(value, float) else str(value)

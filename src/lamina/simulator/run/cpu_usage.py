@@ -1,8 +1,8 @@
 """
-What pods really used, in cpu-seconds over a window.
+CPU usage of all pods, in cpu-seconds over a window.
 
-Looked up when the run is over: when a pod ran is written down anyway, and what it uses then is part of its life. Only
-the restarts of pods that have any are noted meanwhile.
+It is computed after the run from the pods' start and end times and their lifecycles. Only the times of restarts are
+recorded during the run.
 """
 
 import math
@@ -14,34 +14,34 @@ from lamina.trace.trace_records import PodRestarted
 
 
 class RestartTimes:
-    """When pods were started again."""
+    """Times of all restarts, by pod."""
 
     def __init__(self) -> None:
         self._times: dict[str, list[float]] = {}
 
-    def see(self, record: PodRestarted) -> None:
-        """Take note of one."""
+    def add(self, record: PodRestarted) -> None:
+        """Record one restart."""
         self._times.setdefault(record.pod, []).append(record.at)
 
     def runs(self, pod: VirtualPod, started: float) -> list[tuple[float, float]]:
-        """List from when to when the containers of a pod that has started ran."""
+        """Return the start and end times of all runs of a pod's containers."""
         end = math.inf if pod.ended is None else pod.ended
         length = pod.life.length
         if length is None:
             length = math.inf
         if not pod.restarts:
             return [(started, min(started + length, end))]
-        # A name may have belonged to another pod before.
+        # An earlier pod may have had the same name.
         again = [at for at in self._times.get(pod.key, ()) if started < at <= end]
         return [(begin, min(begin + length, end)) for begin in (started, *again)]
 
 
 def used_seconds(pods: Iterable[VirtualPod], restarts: RestartTimes, first: float, last: float) -> float:
-    """Add up what all pods used between *first* and *last*; of an instant, what they used then."""
+    """Return the cpu-seconds of all pods between *first* and *last*; if both are equal, the usage at that time."""
     total = 0.0
     for pod in pods:
         started, ended = pod.started, pod.ended
-        # Most pods of a long run are outside the window or simple, and this is done for every one.
+        # A shortcut: most pods of a long run are outside the window.
         if started is None or started > last or (ended is not None and ended <= first):
             continue
         for begin, end in restarts.runs(pod, started):
@@ -56,7 +56,7 @@ def _run_seconds(pod: VirtualPod, begin: float, end: float, first: float, last: 
         return _cpu(pod.pod.requests) * _overlap(begin, end, first, last)
     total = 0.0
     for number, stage in enumerate(stages, 1):
-        # The last stage of a pod that runs on goes on with it.
+        # The last stage lasts until the pod ends.
         stop = end if number == len(stages) else min(begin + stage.seconds, end)
         total += _cpu(stage.usage) * _overlap(begin, stop, first, last)
         begin = stop

@@ -1,11 +1,11 @@
 """
-Who decides in a run: anything that takes events and answers with commands.
+The scheduler of a run: receives events and returns commands.
 
-    Decider            the contract, one Protocol
-    LoopDecider        the loop that also runs live
+    Decider            the protocol
+    LoopDecider        the scheduling loop that also runs live
 
-A policy under study need not be a loop: it is enough to keep count of what the events say and to answer with `Bind`.
-Called by the host only, and never while it is still thinking about what it was fed before.
+A policy under study does not need to be a loop: it can track the events itself and return `Bind` commands. Only the
+host calls a decider, and never while the decision latency of the last feed is still running.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,63 +17,62 @@ from lamina.scheduling.loop.loop import Loop
 
 
 class Decider(Protocol):
-    """Decides where pods go."""
+    """Decides where pods are placed."""
 
     @property
     def names(self) -> Collection[str]:
-        """The schedulers it stands for, by the names pods ask for; pods that name none get the first."""
+        """Its scheduler names; pods that name no scheduler get the first."""
         ...
 
     @property
     def attempts(self) -> int:
-        """How many pods it tried to place at the last feed, whatever came of it."""
+        """Number of pods that the last feed tried to place, successful or not."""
         ...
 
     @property
     def trying(self) -> bool:
         """
-        Whether time alone will change something: a back-off ends, a permit wait expires, a plugin asked for a time.
+        Whether the passing of time alone has an effect: a back-off, a permit wait or a wake-up requested by a plugin.
 
-        A safety flush (pods that fit nowhere are tried again every few minutes, in case a change was missed) does not
-        count: otherwise a run with one such pod would never end.
+        The periodic flush of unschedulable pods does not count. Otherwise a run with one such pod would never end.
         """
         ...
 
     @property
     def asked_until(self) -> float | None:
         """
-        The latest time at which it must be woken because a plugin asked for it, or None.
+        The latest wake-up time that a plugin requested, or None.
 
-        The host asks once after something happened and does not end the run before that time.
+        The host reads it once after each event and does not end the run before that time.
         """
         ...
 
-    def feed(self, *happened: Event) -> Sequence[Command]:
-        """Take in what happened, in order, and say what is to be done, in order."""
+    def feed(self, *events: Event) -> Sequence[Command]:
+        """Process events in order; return the commands to perform, in order."""
         ...
 
 
 class LoopDecider:
-    """A loop, as the host of a run sees it."""
+    """Decider that runs the scheduling loop."""
 
     def __init__(self, loop: Loop) -> None:
-        """Let *loop* decide."""
+        """Wrap *loop*."""
         self._loop = loop
         self.names: Collection[str] = tuple(loop.profiles)
-        # Straight to the loop: a call in between would be paid for at every instant.
+        # The bound method itself: a wrapper would cost one call at every time step.
         self.feed = loop.feed
 
     @property
     def attempts(self) -> int:
-        """How many pods the last feed tried to place."""
+        """Number of pods that the last feed tried to place."""
         return len(self._loop.tried)
 
     @property
     def trying(self) -> bool:
-        """Whether a pod is ready to be tried, backs off, waits for a permit or a plugin's time, or is being bound."""
+        """Whether a pod is ready, in back-off, waiting for a permit or a plugin's time, or in a binding cycle."""
         return len(self._loop.bindings) > 0 or self._loop.queue.trying or self._loop.awaits_plugin
 
     @property
     def asked_until(self) -> float | None:
-        """When the last time comes that a plugin asked for: permit waits, retries, wake-ups."""
+        """The latest time that a plugin requested: permit wait, retry or wake-up."""
         return self._loop.asked_until

@@ -1,13 +1,13 @@
 """
-How long the scheduler of a run takes to decide.
+Decision latency: the virtual time that the scheduler of a run takes to decide.
 
-    free        nothing: the policy alone is looked at
-    modelled    so many seconds for each attempt to place a pod
-    measured    as long as it really took; a run under it cannot be repeated to the byte
+    free        0 seconds: only the placement policy matters
+    modelled    a number of seconds for each attempt to place a pod
+    measured    the real time of each decision; such a run is not reproducible
 
-While the scheduler thinks, time goes on in the cluster. What happens meanwhile waits, and is fed to it afterwards in
-its order. Attempts are made one after the other: what the third of a feed leads to happens when all three are over.
-That is how Batsim charges a decision process for its time.
+The cluster's time advances while the scheduler decides. Events of that time wait and are fed to the scheduler
+afterwards, in order. Attempts of one feed are made one after the other: the command of the third attempt takes effect
+after all three. Batsim charges its decision process in the same way.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,21 +22,21 @@ from lamina.simulator.cluster.lag import DrawLag, Lag
 from lamina.simulator.run.decider import Decider
 
 ReadClock = Callable[[], float]
-"""Seconds of a real clock that never goes back."""
+"""Returns the seconds of a monotonic clock."""
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """What deciding costs."""
+    """Decision latency of a run."""
 
     kind: Literal["free", "modelled", "measured"]
     lag: Lag = 0.0
-    """Seconds for each attempt, if modelled."""
+    """Seconds per attempt; used if modelled."""
     clock: ReadClock | None = None
-    """What is measured with, if it is."""
+    """The clock; used if measured."""
 
     @property
     def name(self) -> str:
-        """Say it in a summary: ``free``, ``measured``, ``0.005s`` or ``0.001s to 0.2s``."""
+        """Text for the summary: ``free``, ``measured``, ``0.005s`` or ``0.001s to 0.2s``."""
         if self.kind != "modelled":
             return self.kind
         if isinstance(self.lag, tuple):
@@ -48,17 +48,17 @@ FREE: Final = Latency("free")
 
 
 def modelled(lag: Lag) -> Latency:
-    """Charge each attempt *lag*; a list of values is drawn from."""
+    """Return a latency of *lag* seconds per attempt; from a list, one value is drawn per attempt."""
     return Latency("modelled", lag)
 
 
 def measured(clock: ReadClock) -> Latency:
-    """Charge what *clock* shows."""
+    """Return a latency that is measured with *clock*."""
     return Latency("measured", clock=clock)
 
 
 def read_latency(text: str, clock: ReadClock) -> Latency:
-    """Understand ``free``, ``measured`` and durations such as ``5ms``. Raises ValueError in words."""
+    """Parse ``free``, ``measured`` or a duration such as ``5ms``; raise ValueError with a message for the user."""
     if text == "free":
         return FREE
     if text == "measured":
@@ -70,58 +70,58 @@ def read_latency(text: str, clock: ReadClock) -> Latency:
 
 
 class TimedDecisions(msgspec.Struct, frozen=True):
-    """What came of one feed."""
+    """The commands of one feed and their times."""
 
     steps: tuple[tuple[float, float, Command], ...]
-    """Seconds since the feed at which each command's attempt began and was over, and the command."""
+    """Start and end of each command's attempt in seconds since the feed, and the command."""
     seconds: float
-    """How long all of it took."""
+    """Seconds of all attempts."""
 
 
 class DecisionTimer:
-    """Times a decider, feed by feed."""
+    """Feeds a decider and computes the latency of its commands."""
 
     def __init__(self, decider: Decider, latency: Latency, draw: DrawLag) -> None:
-        """Charge *decider*; lags that vary are drawn by *draw*."""
+        """Time *decider*; *draw* draws lags that vary."""
         self._decider = decider
         self._lag = latency.lag
         self._clock = latency.clock
         self._draw = draw
         self._again = 0
 
-    def feed(self, happened: Sequence[Event]) -> TimedDecisions:
-        """Let it decide, and say when which command is its answer."""
+    def feed(self, events: Sequence[Event]) -> TimedDecisions:
+        """Feed the decider; return its commands with their times."""
         began = self._clock() if self._clock is not None else 0.0
-        commands = self._decider.feed(*happened)
+        commands = self._decider.feed(*events)
         if self._clock is not None:
             return _evenly(commands, self._clock() - began)
         return self._charged(commands)
 
     def _charged(self, commands: Sequence[Command]) -> TimedDecisions:
-        steps, spent, told = [], 0.0, 0
+        steps, spent, reported = [], 0.0, 0
         for command in commands:
             before = spent
             if isinstance(command, Bind | ReportUnschedulable):
                 spent += self._draw(self._lag, "decision", command.pod.uid)
-                told += 1
+                reported += 1
             steps.append((before, spent, command))
-        # An attempt that ends as the one before is not told of, and takes its time all the same.
-        for _ in range(self._decider.attempts - told):
+        # An attempt with the same result as the previous one reports no command, but takes time as well.
+        for _ in range(self._decider.attempts - reported):
             self._again += 1
             spent += self._draw(self._lag, "decision again", str(self._again))
         return TimedDecisions(tuple(steps), spent)
 
 
 def _evenly(commands: Sequence[Command], took: float) -> TimedDecisions:
-    """Charge every attempt that was told of with the same share of the time that all of them took."""
+    """Split the measured time equally over the reported attempts."""
     took = max(0.0, took)
-    told = sum(isinstance(command, Bind | ReportUnschedulable) for command in commands)
-    return TimedDecisions(tuple(_shared(commands, took, told)), took)
+    reported = sum(isinstance(command, Bind | ReportUnschedulable) for command in commands)
+    return TimedDecisions(tuple(_shared(commands, took, reported)), took)
 
 
-def _shared(commands: Sequence[Command], took: float, told: int) -> Iterator[tuple[float, float, Command]]:
+def _shared(commands: Sequence[Command], took: float, reported: int) -> Iterator[tuple[float, float, Command]]:
     done = 0
     for command in commands:
-        before = took * done / told if told else took
+        before = took * done / reported if reported else took
         done += isinstance(command, Bind | ReportUnschedulable)
-        yield before, took * done / told if told else took, command
+        yield before, took * done / reported if reported else took, command

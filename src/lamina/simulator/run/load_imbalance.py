@@ -1,22 +1,21 @@
 """
-How evenly the requested cpu lies on the nodes, averaged over time.
+Peak load and imbalance: how evenly the requested cpu is distributed over the nodes, averaged over time.
 
-    heating    time average of: largest share / mean share                 1 when no node is hotter than the others
-    balance    time average of: standard deviation of shares / mean share  0 when all nodes are alike
-    requested  cpu-seconds asked for / cpu-seconds there were
+    peak load    time average of: largest share / mean share                 1 when all nodes have the same load
+    imbalance    time average of: standard deviation of shares / mean share  0 when all nodes have the same load
+    requested    requested cpu-seconds / allocatable cpu-seconds
 
-A node's share is the cpu that its pods ask for, divided by what the node can give; a pod counts from its binding until
-it ends. All nodes that are in the cluster count, empty, cordoned and failed ones too; a node without cpu has no share.
+A node's share is the cpu requested by its pods divided by its allocatable cpu. A pod counts from its binding until its
+end. All nodes of the cluster count, including empty, cordoned and failed ones. A node without cpu has no share.
 
-The window goes from the first arrival of the scenario to the last one before its end. It belongs to the scenario and
-not to the run, so every profile is judged over the same time: how a cluster looks while it drains says more about how
-long the pods run than about where they were placed. Where all pods come at once the window is that instant, as it looks
-when everything that happens in it has happened. The creation of a controller, and a change to it, count as arrivals; if
-nothing else arrives, the window goes on to the end the scenario sets. For heating and balance, time during which
-nothing was asked of any node does not count.
+The window goes from the first arrival of the scenario to the last arrival before its end. It depends only on the
+scenario, so every profile is measured over the same time. The time after it is left out, because a draining cluster
+shows how long pods run rather than where they were placed. If all pods arrive at once, the window is that time, after
+all its events. The creation and the changes of a controller are arrivals; if there is nothing else, the window ends
+with the scenario. Peak load and imbalance exclude time without any requests.
 
-Told records by the run. Keeps whole numbers, so the same run gives the same figures however many changes it had, and
-a change costs the same on a hundred nodes and on ten thousand.
+The run passes trace records to the meter. Sums are integers, so rounding does not depend on the number of changes. The
+cost of a change does not depend on the number of nodes.
 """
 
 import math
@@ -41,14 +40,14 @@ from lamina.trace.trace_records import (
 )
 
 WHOLE: Final = 2**48
-"""What a share of 1 is counted as. Sums of whole numbers do not drift as sums of fractions would."""
+"""Integer value of a share of 1. Sums of integers do not drift as sums of floats do."""
 
 
 PodEnding = PodEvicted | PodFailed | PodFinished | PodRejected | PodRemoved
 
 
 def arrival_window(scenario: Scenario) -> tuple[float, float]:
-    """Say when a scenario's first and last pod arrive, as far as it runs."""
+    """Return the times of the scenario's first and last arrival before its end."""
     until = math.inf if scenario.until is None else scenario.until
     times = [arrival.at for arrival in scenario.arrivals if arrival.at <= until]
     times += [one.at for one in scenario.controllers if one.at <= until]
@@ -60,35 +59,35 @@ def arrival_window(scenario: Scenario) -> tuple[float, float]:
 
 
 class LoadAverages(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured over the window."""
+    """Averages over the window."""
 
-    heating: float | None
-    balance: float | None
-    """None when nothing was asked of any node; so is heating."""
+    peak_load: float | None
+    imbalance: float | None
+    """Both are None if no pod requested cpu."""
     requested: float
-    """Cpu-seconds, in thousandths of a cpu, that were asked for..."""
+    """Requested cpu, in thousandths of a cpu times seconds."""
     capacity: float
-    """...and that there were."""
+    """Allocatable cpu, in the same unit."""
 
 
 class ImbalanceMeter:
-    """Watches one run."""
+    """Computes the averages of one run from its trace records."""
 
     def __init__(self, first: float, last: float) -> None:
         """Average from *first* to *last*."""
         self._first, self._last = first, last
         self._since = -math.inf
-        self._busy = self._heating = self._spread = 0.0
+        self._busy = self._peak_load = self._spread = 0.0
         self._requested_seconds = self._capacity_seconds = 0.0
         self._all_asked = self._all_capacity = 0
         self._capacity: dict[str, int] = {}
         self._asked: dict[str, int] = {}
         self._asks: dict[str, int] = {}
         self._share: dict[str, int] = {}
-        # The shares of all nodes: how many nodes have each, their sum, the sum of their squares and the largest.
+        # Shares of all nodes: number of nodes per share, sum, sum of squares and largest.
         self._shares: dict[int, int] = {}
         self._sum = self._squares = self._largest = 0
-        self.concerns: RecordHandlers = {
+        self.handlers: RecordHandlers = {
             NodeJoined: self._joined,
             NodeLeft: self._left,
             PodArrived: self._arrived,
@@ -100,23 +99,23 @@ class ImbalanceMeter:
             PodRemoved: self._ended,
         }
 
-    def see(self, record: TraceRecord) -> None:
-        """Take note of what happened; records come in the order of their times."""
-        concern = self.concerns.get(type(record))
-        if concern is not None:
-            concern(record)
+    def add(self, record: TraceRecord) -> None:
+        """Process a record; records must come in order of time."""
+        handler = self.handlers.get(type(record))
+        if handler is not None:
+            handler(record)
 
     def averages(self) -> LoadAverages:
-        """Return the figures of a run that is over."""
+        """Return the averages after the end of the run."""
         self._pass(math.inf)
         return LoadAverages(
-            heating=self._heating / self._busy if self._busy else None,
-            balance=self._spread / self._busy if self._busy else None,
+            peak_load=self._peak_load / self._busy if self._busy else None,
+            imbalance=self._spread / self._busy if self._busy else None,
             requested=self._requested_seconds,
             capacity=self._capacity_seconds,
         )
 
-    # -- what happens ------------------------------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------------------------------
 
     def _joined(self, record: NodeJoined) -> None:
         capacity = record.allocatable.get(CPU, 0)
@@ -146,12 +145,12 @@ class ImbalanceMeter:
 
     def _ended(self, record: PodEnding) -> None:
         asks = self._asks.pop(record.pod, 0)
-        # Without a node it was never bound.
+        # A pod without a node was never bound.
         if record.node:
             self._ask(record.at, record.node, -asks)
 
     def _ask(self, at: float, node: str, more: int) -> None:
-        """Count more, or less, on a node: twice for every pod, so that all of it stands here."""
+        """Change the requests on a node by *more*. It runs twice per pod, so it is inlined for speed."""
         capacity = self._capacity.get(node)
         if not more or capacity is None:
             return
@@ -170,17 +169,17 @@ class ImbalanceMeter:
             self._largest = after
 
     def _take_out(self, share: int) -> None:
-        """Count one node less with this share."""
+        """Decrement the number of nodes with this share."""
         if left := self._shares[share] - 1:
             self._shares[share] = left
         else:
-            # Otherwise every share that ever was would stay in the table.
+            # Keeps the dictionary bounded by the number of nodes.
             del self._shares[share]
 
     # -- time --------------------------------------------------------------------------------------------------------
 
     def _pass(self, now: float) -> None:
-        """Count the time until *now*, during which everything stayed as it was."""
+        """Add the time until *now*, during which no share changed, to the averages."""
         if now == self._since:
             return
         if self._first == self._last:
@@ -198,6 +197,6 @@ class ImbalanceMeter:
             self._largest = max(self._shares)
         nodes, total = len(self._capacity), self._sum
         self._busy += length
-        self._heating += length * (self._largest * nodes / total)
-        # Variance over the square of the mean; never negative, because nothing was rounded on the way.
+        self._peak_load += length * (self._largest * nodes / total)
+        # Variance / mean²; never negative, because integer sums are exact.
         self._spread += length * math.sqrt((nodes * self._squares - total * total) / (total * total))

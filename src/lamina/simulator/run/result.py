@@ -1,7 +1,7 @@
 """
-What a run was: each pod's way through it, what each node downloaded, and what the cluster did on its own.
+Result of a run: the outcome of each pod and node, and totals of the cluster.
 
-Written down once, when the run is over, from what the cluster remembers: nothing here costs anything while it runs.
+It is built once after the run from the state of the cluster, and costs nothing during the run.
 """
 
 import msgspec
@@ -12,48 +12,48 @@ from lamina.simulator.cluster import Phase
 
 class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
-    One pod. Times are seconds of the run; None means that it never came to that.
+    Outcome of one pod. Times are seconds of the run; None if the pod did not get that far.
 
         arrived --queue--> decided --decision--> bound --pull_queue, download, unpack--> --start--> started --> ended
 
-    The six parts add up to all the seconds from its arrival to its start.
+    The six parts add up to the seconds from its arrival to its start.
     """
 
     pod: str
     """``namespace/name``."""
     uid: str = ""
     phase: Phase
-    """How far it was at the end of the run."""
+    """Its phase at the end of the run."""
     node: str = ""
     arrived: float
     decided: float | None = None
-    """When the attempt began that found it its node."""
+    """Start of the attempt that placed it."""
     bound: float | None = None
     pull_began: float | None = None
-    """When the first pull for it began; None also when nothing had to be pulled."""
+    """Start of its first pull; None also if no pull was needed."""
     started: float | None = None
-    """When it ran for the first time."""
+    """First start of its containers."""
     ended: float | None = None
     pull_queue: float | None = None
-    """Seconds its pulls waited for their turn, failed attempts and back-off included; None until it has started."""
+    """Seconds its pulls were queued, including failed attempts and back-off; None if it never started."""
     download: float | None = None
-    """Seconds from the begin of a pull to its last byte, over all its pulls."""
+    """Seconds from the start of a pull to its last byte, summed over its pulls."""
     unpack: float | None = None
-    """Seconds from the last byte to the whole image, over all its pulls."""
+    """Seconds from the last byte to the unpacked image, summed over its pulls."""
     start: float | None = None
     """Seconds from the last image to running containers."""
     bytes_wanted: int = 0
     """Compressed bytes of its images, each distinct layer counted once."""
     bytes_pulled: int = 0
-    """Bytes that were downloaded because of it."""
+    """Bytes that its pulls downloaded."""
     pull_failures: int = 0
     restarts: int = 0
     deadline: float | None = None
-    """Seconds after which it would have been ended (``activeDeadlineSeconds``)."""
+    """``activeDeadlineSeconds``; None: no deadline."""
     reason: str = ""
-    """Why it ended, if not by itself and well."""
+    """Why it failed, was rejected or was evicted; empty otherwise."""
     message: str = ""
-    """Why it was not placed the last time it was tried; empty once it is bound."""
+    """Why its last attempt did not place it; empty once it is bound."""
 
     @property
     def queue(self) -> float | None:
@@ -62,7 +62,7 @@ class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def decision(self) -> float | None:
-        """Seconds from the begin of that attempt to the binding."""
+        """Seconds from the start of that attempt to the binding."""
         return None if self.decided is None or self.bound is None else self.bound - self.decided
 
     @property
@@ -72,7 +72,7 @@ class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def pulling(self) -> float | None:
-        """Seconds from binding to running: the puller's queue, the download, unpacking and the start."""
+        """Seconds from binding to running: pull queue, download, unpacking and start."""
         return None if self.started is None or self.bound is None else self.started - self.bound
 
     @property
@@ -83,10 +83,9 @@ class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def slowdown(self) -> float | None:
         """
-        How many times as long as it ran it was there, for a pod that finished.
+        Bounded slowdown of a finished pod: (end - arrival) / max(run time, 10 s), at least 1.
 
-        Bounded as usual in the literature on batch scheduling: what runs for less than ten seconds counts as ten, and
-        nothing is below 1, so that very short pods do not drown all others.
+        The bound is common in the literature on batch scheduling: very short pods would otherwise dominate the mean.
         """
         if self.phase != "finished" or self.started is None or self.ended is None:
             return None
@@ -94,71 +93,71 @@ class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 SHORTEST = 10.0
-"""Seconds below which a run time does not count in a slowdown."""
+"""Shortest run time, in seconds, used in a slowdown."""
 
 
 class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One node."""
+    """Outcome of one node."""
 
     node: str
     bytes_pulled: int
     pulls: int
-    """Images that were not on it and were pulled."""
+    """Images that it did not hold and pulled."""
     bytes_held: int
-    """Compressed bytes on it at the end."""
+    """Compressed bytes that it holds at the end."""
     pods: int
-    """How many pods started on it."""
+    """Number of pods that started on it."""
 
 
 class ImageRemovals(msgspec.Struct, frozen=True, kw_only=True):
-    """What nodes removed from their disks."""
+    """Images that garbage collection removed from all nodes."""
 
     images: int = 0
-    """Images, for whatever reason."""
+    """Removed images, for any reason."""
     bytes: int = 0
-    """What became free."""
+    """Bytes that became free."""
     pressure_images: int = 0
-    """Those that went because a disk was nearly full."""
+    """Images removed because of disk pressure."""
 
 
 class Utilisation(msgspec.Struct, frozen=True, kw_only=True):
-    """Share of all cpu-seconds of the cluster, over the window of `balance`; None when there were none."""
+    """Shares of the cluster's cpu-seconds, over the window of `load_imbalance`; None if it has no cpu."""
 
     requested: float | None = None
-    """Asked for by pods, from binding to end."""
+    """Requested by pods, from binding to end."""
     used: float | None = None
-    """Really used by pods while they ran."""
+    """Used by pods while they ran."""
 
 
 class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One run."""
+    """Result of one run."""
 
     scenario: str
     profile: str
     seed: int
     latency: str = "free"
-    """What deciding cost, see `latency`; a run with a measured one cannot be repeated to the byte."""
+    """Decision latency (`latency`); a run with measured latency is not reproducible."""
     seconds: float
-    """When the last thing happened."""
+    """Time of the last trace record."""
     attempts: int = 0
-    """How many decisions were told; an attempt that fails for the same reason as the one before is not told again."""
-    heating: float | None
-    """How much hotter the hottest node was than the mean, see `balance`; None when no cpu was asked for."""
-    balance: float | None
-    """How far apart the nodes' loads were, see `balance`; None when no cpu was asked for."""
+    """Number of reported decisions. An attempt that fails for the same reason as the previous one is not reported."""
+    peak_load: float | None
+    """Load of the fullest node / mean load, averaged over time (`load_imbalance`); None if no pod requested cpu."""
+    imbalance: float | None
+    """Coefficient of variation of the nodes' loads, averaged over time; None if no pod requested cpu."""
     utilisation: Utilisation = Utilisation()
     overload_seconds: float | None = None
-    """Seconds during which nodes used more than 90 % of their cpu or memory, over all nodes; None: nobody measured."""
+    """Seconds during which nodes used more than 90 % of cpu or memory, summed over nodes; None: not measured."""
     cleared: ImageRemovals = ImageRemovals()
     evictions: int = 0
-    """Pods that were ended because their node was short of something or failed."""
+    """Pods evicted because their node failed or was short of memory or disk."""
     failures: int = 0
-    """Pods that ended with a failure of their own."""
+    """Pods that failed by themselves."""
     pull_failures: int = 0
-    """Attempts to pull that failed."""
+    """Failed attempts to pull an image."""
     pods: tuple[PodOutcome, ...]
-    """In the order of their arrival."""
+    """Pods in the order of their arrival."""
     nodes: tuple[NodeOutcome, ...]
-    """In the order of the scenario, those that left included."""
+    """Nodes in the order of the scenario, including those that left."""
     decisions: tuple[Decision, ...] = ()
-    """Every decision that was told, after a run in full detail. Without it they are in the trace only: they weigh a lot."""
+    """All reported decisions, if the run has full detail; otherwise they are only in the trace, to save memory."""

@@ -1,4 +1,4 @@
-"""What is counted while a run goes on, because nothing remembers it afterwards: images cleared away, pods ended by force."""
+"""Counters that must be kept during a run: removed images, evictions, failures, failed pulls and restarts."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,11 +8,11 @@ from lamina.simulator.run.result import ImageRemovals
 from lamina.trace.trace_records import ImagesRemoved, PodEvicted, PodFailed, PodRestarted, PullFailed, TraceRecord
 
 RecordHandlers = Mapping[type[TraceRecord], Callable[[Any], object]]
-"""Who wants to see which kind of record. By kind, because most records are of no concern to most."""
+"""Handler for each type of record. Most handlers need few types, so this saves calls."""
 
 
 class RunCounters:
-    """Counts in one run."""
+    """Counters of one run."""
 
     def __init__(self) -> None:
         self.evictions = 0
@@ -20,17 +20,17 @@ class RunCounters:
         self.pull_failures = 0
         self.restarts = RestartTimes()
         self._images = self._bytes = self._pressure = 0
-        self.concerns: RecordHandlers = {
+        self.handlers: RecordHandlers = {
             ImagesRemoved: self._removed,
             PodEvicted: self._evicted,
             PodFailed: self._failed,
-            PodRestarted: self.restarts.see,
+            PodRestarted: self.restarts.add,
             PullFailed: self._pull_failed,
         }
 
     @property
     def cleared(self) -> ImageRemovals:
-        """What was removed from disks so far."""
+        """Images removed so far."""
         return ImageRemovals(images=self._images, bytes=self._bytes, pressure_images=self._pressure)
 
     def _removed(self, record: ImagesRemoved) -> None:
@@ -49,18 +49,18 @@ class RunCounters:
         self.pull_failures += 1
 
 
-def joined(*tables: RecordHandlers) -> RecordHandlers:
-    """Make one table of several: at most one call for a record."""
+def join_handlers(*tables: RecordHandlers) -> RecordHandlers:
+    """Merge several tables into one, so that a record needs one lookup."""
     whole: dict[type[TraceRecord], Callable[[Any], object]] = {}
     for table in tables:
-        for kind, concern in table.items():
-            whole[kind] = concern if kind not in whole else _both(whole[kind], concern)
+        for kind, handler in table.items():
+            whole[kind] = handler if kind not in whole else _both(whole[kind], handler)
     return whole
 
 
 def _both(one: Callable[[Any], object], other: Callable[[Any], object]) -> Callable[[Any], object]:
-    def concern(record: TraceRecord) -> None:
+    def handler(record: TraceRecord) -> None:
         one(record)
         other(record)
 
-    return concern
+    return handler

@@ -1,9 +1,12 @@
 """
-From a cluster that has been through a run to what is written down of it.
+Outcomes of pods and nodes, built from the cluster after a run.
 
-The seconds between binding and running are cut where its pulls were cut. A pod asks for one image after the other, so
-the pieces follow each other and leave no gap: what lies before a pull's turn is queue, up to its last byte download, up
-to the whole image unpacking, and what remains after the last is the start.
+The seconds between a pod's binding and its start are split by its pulls, which follow each other without gaps:
+
+    queue       until a pull starts
+    download    until its last byte
+    unpack      until the image is unpacked
+    start       after the last pull
 """
 
 from lamina.model.pod import PodUid
@@ -17,12 +20,12 @@ NO_PROFILE = "no profile of this configuration is called {!r}"
 
 
 def pod_outcomes(cluster: VirtualCluster, host: SimulationHost, served: frozenset[str]) -> tuple[PodOutcome, ...]:
-    """Write down what became of the pods; *served* are the schedulers that somebody runs."""
+    """Return the outcomes of all pods; *served* are the names of the run's schedulers."""
     return tuple([_pod_outcome(uid, pod, host, served) for uid, pod in cluster.pods.items()])
 
 
 def node_outcomes(cluster: VirtualCluster) -> tuple[NodeOutcome, ...]:
-    """Write down what became of the nodes."""
+    """Return the outcomes of all nodes, including those that left."""
     started: dict[str, int] = {}
     for pod in cluster.pods.values():
         if pod.started is not None:
@@ -36,14 +39,14 @@ def _pod_outcome(uid: PodUid, pod: VirtualPod, host: SimulationHost, served: fro
         name = pod.pod.scheduler_name
         message = host.messages.get(uid, "") if name in served else NO_PROFILE.format(name)
     pulls = pod.pulls
-    queue, download, unpack, start = cut(pod.bound, pod.started, pulls)
+    queue, download, unpack, start = split_startup(pod.bound, pod.started, pulls)
     return PodOutcome(
         pod=pod.key,
         uid=uid,
         phase=pod.phase,
         node=pod.node,
         arrived=pod.arrived,
-        decided=host.chosen.get(uid),
+        decided=host.placed_at.get(uid),
         bound=pod.bound,
         pull_began=pulls[0].began_at if pulls else None,
         started=pod.started,
@@ -62,11 +65,11 @@ def _pod_outcome(uid: PodUid, pod: VirtualPod, host: SimulationHost, served: fro
     )
 
 
-Pieces = tuple[float | None, float | None, float | None, float | None]
+StartupParts = tuple[float | None, float | None, float | None, float | None]
 
 
-def cut(bound: float | None, started: float | None, pulls: list[ImagePullRequest]) -> Pieces:
-    """Cut the seconds from binding to start into queue, download, unpacking and start; Nones for who never started."""
+def split_startup(bound: float | None, started: float | None, pulls: list[ImagePullRequest]) -> StartupParts:
+    """Split the seconds from binding to start into queue, download, unpack and start; None if never started."""
     if bound is None or started is None:
         return None, None, None, None
     if not pulls:
@@ -74,9 +77,9 @@ def cut(bound: float | None, started: float | None, pulls: list[ImagePullRequest
     queue = download = unpack = 0.0
     here = bound
     for pull in pulls:
-        # A lazy pull goes on after the start; what is after it is not waited for.
+        # A lazy pull continues after the start of the pod; that time does not count.
         turn = _between(here, pull.began_at, started)
-        last_byte = _between(turn, pull.fetched_at, started)
+        last_byte = _between(turn, pull.downloaded_at, started)
         there = _between(last_byte, pull.done_at, started)
         queue += turn - here
         download += last_byte - turn

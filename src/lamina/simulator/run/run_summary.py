@@ -1,8 +1,8 @@
 """
-A run in one page of figures, as plain data: what `summary.json` holds and what comparisons are made from.
+Summary of a run as plain data: the content of `summary.json` and the input of comparisons.
 
-Percentiles are by nearest rank: the value that at least so many percent of the pods do not exceed. No figure is made
-up between two pods, so the same run gives the same digits everywhere.
+Percentiles are by nearest rank: p95 is the smallest value that at least 95 % of the pods do not exceed. Without
+interpolation, the same run gives the same digits on every machine.
 """
 
 import math
@@ -16,22 +16,22 @@ from lamina.simulator.cluster import Phase
 from lamina.simulator.run.result import PodOutcome, SimulationResult
 
 PARTS: Final = ("queue", "decision", "pull_queue", "download", "unpack", "start")
-"""What the seconds from arrival to running consist of, in this order; they add up for every pod."""
+"""Parts of the seconds from arrival to running, in order. They add up for every pod."""
 
 NEVER_STARTED: Final[tuple[Phase, ...]] = (
     *("pending", "pulling", "starting"),
     *("stopping", "rejected", "failed", "removed"),
 )
-"""Phases in which a pod that never started can be at the end of a run."""
+"""Possible phases, at the end of a run, of a pod that never started."""
 
 SPANS: Final = (*PARTS, "waiting", "pulling", "total")
 
 
 def summary(result: SimulationResult) -> dict[str, Any]:
     """
-    Boil a result down; all keys are always there, figures without pods are None.
+    Return the summary of a result. All keys are always present; values without pods are None.
 
-    But for ``overload_seconds``, which only runs have in which the use of nodes was measured.
+    The exception is ``overload_seconds``, which is present only if usage was measured.
     """
     started = [pod for pod in result.pods if pod.started is not None]
     phases = Counter(pod.phase for pod in result.pods)
@@ -66,8 +66,11 @@ def summary(result: SimulationResult) -> dict[str, Any]:
         "evictions": result.evictions,
         "restarts": sum(pod.restarts for pod in result.pods),
         "failures": result.failures,
-        "heating": result.heating,
-        "balance": result.balance,
+        "peak_load": result.peak_load,
+        "imbalance": result.imbalance,
+        # The former names of the two, for one release.
+        "heating": result.peak_load,
+        "balance": result.imbalance,
         "utilisation": msgspec.structs.asdict(result.utilisation),
         **measured,
         "startup_seconds": {name: _spread(getattr(pod, name) for pod in started) for name in SPANS},
@@ -77,7 +80,7 @@ def summary(result: SimulationResult) -> dict[str, Any]:
 
 
 def _hit(pod: PodOutcome) -> int:
-    # A runtime that discards blobs may download a layer twice for one pod.
+    # Not negative: a runtime that discards blobs may download a layer twice for one pod.
     return max(0, pod.bytes_wanted - pod.bytes_pulled)
 
 

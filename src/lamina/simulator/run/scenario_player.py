@@ -1,9 +1,8 @@
 """
-What a scenario does to the cluster, each at its time: pods that arrive, and what happens from outside.
+Player of a scenario: submits its pods and applies its events to the cluster at their times.
 
-Of everything that is due at one instant arrivals come first, in their order, then what happens from outside, then what
-the cluster does on its own. Arrivals are handed over one by one: a million timers on the heap would make every other
-timer dearer.
+At the same time, arrivals come first, in their order, then the scenario's events, then the cluster's own events. Only
+the next arrival has a timer, because a million timers on the heap would slow down all others.
 """
 
 import copy
@@ -20,14 +19,14 @@ from lamina.simulator.workloads import Scenario, ScenarioEvent
 
 ARRIVE: Final = -20
 HAPPEN: Final = -10
-"""Priorities among what is due at one instant; the cluster's own is 0."""
+"""Event priorities of arrivals and scenario events; the cluster's own is 0."""
 
 
 class ScenarioPlayer:
-    """Plays one scenario."""
+    """Plays one scenario on a cluster."""
 
     def __init__(self, environment: Environment, cluster: VirtualCluster, scenario: Scenario, scheduler: str) -> None:
-        """Play on *cluster*; pods that name no scheduler get *scheduler*."""
+        """Prepare *scenario* for *cluster*; pods without a scheduler name get *scheduler*."""
         self._environment = environment
         self._cluster = cluster
         self._scenario = scenario
@@ -37,7 +36,7 @@ class ScenarioPlayer:
         self._controllers: ControllerManager | None = None
 
     def begin(self) -> None:
-        """Let everything come that is to come."""
+        """Add the controllers and schedule all events and the first arrival."""
         if self._scenario.controllers:
             self._controllers = ControllerManager(self._environment, self._cluster, scheduler=self._scheduler)
             for spec in self._scenario.controllers:
@@ -58,7 +57,7 @@ class ScenarioPlayer:
             number += 1
             pod = arrival.pod
             if not pod.scheduler_name:
-                # Not `replace`, which would work out the pod's images again.
+                # Not `replace`, which would compute the pod's images again.
                 pod = copy.copy(pod)
                 force_setattr(pod, "scheduler_name", self._scheduler)
             submit(pod, arrival.life)
@@ -71,12 +70,12 @@ class ScenarioPlayer:
             case "remove":
                 cluster.remove(PodUid(name), None)
             case "join":
-                assert happening.node is not None, "a scenario says which node joins"
+                assert happening.node is not None, "a join event names its node"
                 cluster.join(happening.node)
             case "scale":
-                self._at_work.scale(name, happening.count)
+                self._manager.scale(name, happening.count)
             case "update":
-                self._at_work.update(name, happening.image)
+                self._manager.update(name, happening.image)
             case "drop":
                 cluster.drop(name)
             case "cordon":
@@ -91,7 +90,7 @@ class ScenarioPlayer:
                 cluster.recover(name)
 
     @property
-    def _at_work(self) -> ControllerManager:
+    def _manager(self) -> ControllerManager:
         if self._controllers is None:
-            raise WiringError("a scenario without controllers scales or updates one")
+            raise WiringError("the scenario scales or updates a controller but has none")
         return self._controllers

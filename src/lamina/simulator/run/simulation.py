@@ -1,8 +1,9 @@
 """
-One run: a scenario under a configuration, in virtual time.
+One simulation run: a scenario under a configuration, in virtual time.
 
-The same scenario, configuration and seed give the same trace, byte for byte, unless the latency is measured. The images
-of the scenario are known to the scheduler from the start, as if every manifest had been resolved when its pod came in.
+The same scenario, configuration and seed give the same trace, byte for byte, unless the latency is measured. The
+scheduler knows all images of the scenario from the start, as if every manifest had been resolved before its pod
+arrived.
 """
 
 import gc
@@ -25,7 +26,7 @@ from lamina.simulator.run.decider import Decider, LoopDecider
 from lamina.simulator.run.latency import FREE, DecisionTimer, Latency
 from lamina.simulator.run.load_imbalance import ImbalanceMeter, arrival_window
 from lamina.simulator.run.result import SimulationResult, Utilisation
-from lamina.simulator.run.run_counters import RunCounters, joined
+from lamina.simulator.run.run_counters import RunCounters, join_handlers
 from lamina.simulator.run.run_outcomes import node_outcomes, pod_outcomes
 from lamina.simulator.run.scenario_player import ScenarioPlayer
 from lamina.simulator.run.simulation_host import SimulationHost
@@ -34,10 +35,10 @@ from lamina.trace.trace_records import TraceHeader, TraceRecord
 from lamina.trace.trace_writer import TraceSink
 
 RunObserver = Callable[[float, TraceRecord, VirtualCluster], object]
-"""Called after everything that is written down: when it happened, what, and the cluster as it is then."""
+"""Called after every trace record with its time, the record and the cluster."""
 
 OBJECTS: Final = 50_000
-"""New objects between two looks of the garbage collector; as Python comes, 700."""
+"""Threshold of Python's garbage collector during a run, in new objects; Python's default is 700."""
 
 
 def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
@@ -52,21 +53,21 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     decider: Decider | None = None,
 ) -> SimulationResult:
     """
-    Run *scenario* until nothing more happens in it, or until the end it sets.
+    Run *scenario* until no events are left, or until its end; return the result.
 
-    Pods that fit nowhere stay pending and are part of the result. *seed* decides between nodes of equal score, and
-    draws delays that vary. *trace* gets every record and is left open; *observer* may look at the cluster and must not
-    change it. *latency* is what deciding costs. A *decider* decides in place of the loop, and *configuration* is not
-    needed then. Decisions are kept in the result under full detail only.
+    Unschedulable pods stay pending in the result. *seed* breaks ties between nodes and draws random delays. *trace*
+    receives every record and is not closed. *observer* may read the cluster but must not change it. *latency* is the
+    decision latency. A *decider* replaces the scheduling loop; *configuration* is not needed then. The result contains
+    decisions only with full *detail*.
     """
     environment = Environment()
-    decides = decider or _loop(configuration, seed, detail)
+    scheduler = decider or _loop(configuration, seed, detail)
     draw = lag_sampler(seed)
     first, last = arrival_window(scenario)
-    meter, tally = ImbalanceMeter(first, last), RunCounters()
-    concerns = joined(meter.concerns, tally.concerns)
-    thinking = None if latency.kind == "free" else DecisionTimer(decides, latency, draw)
-    host = SimulationHost(environment, decides, concerns, scenario.delays.bind, thinking)
+    meter, counters = ImbalanceMeter(first, last), RunCounters()
+    handlers = join_handlers(meter.handlers, counters.handlers)
+    decision_timer = None if latency.kind == "free" else DecisionTimer(scheduler, latency, draw)
+    host = SimulationHost(environment, scheduler, handlers, scenario.delays.bind, decision_timer)
     if detail == "full":
         host.decisions = []
     cluster = VirtualCluster(
@@ -85,43 +86,45 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         host.watchers.append(trace.write)
     if observer is not None:
         host.watchers.append(lambda record: observer(record.at, record, cluster))
-    host.tell(ImagesLearned(scenario.images))
+    host.publish(ImagesLearned(scenario.images))
     for spec in scenario.nodes:
         cluster.join(spec)
-    ScenarioPlayer(environment, cluster, scenario, next(iter(decides.names))).begin()
-    with _seldom_collecting():
+    ScenarioPlayer(environment, cluster, scenario, next(iter(scheduler.names))).begin()
+    with _infrequent_gc():
         environment.run(scenario.until)
     averages = meter.averages()
-    used = used_seconds(cluster.pods.values(), tally.restarts, first, last)
-    there = averages.capacity
+    used = used_seconds(cluster.pods.values(), counters.restarts, first, last)
+    capacity = averages.capacity
     return SimulationResult(
         scenario=scenario.name,
         profile=scenario.profile,
         seed=seed,
         latency=latency.name,
         seconds=host.last_at,
-        attempts=host.told,
-        heating=averages.heating,
-        balance=averages.balance,
-        utilisation=Utilisation(requested=averages.requested / there, used=used / there) if there else Utilisation(),
+        attempts=host.attempts,
+        peak_load=averages.peak_load,
+        imbalance=averages.imbalance,
+        utilisation=Utilisation(requested=averages.requested / capacity, used=used / capacity)
+        if capacity
+        else Utilisation(),
         overload_seconds=_overload_seconds(cluster, host.last_at if scenario.until is None else environment.now),
-        cleared=tally.cleared,
-        evictions=tally.evictions,
-        failures=tally.failures,
-        pull_failures=tally.pull_failures,
-        pods=pod_outcomes(cluster, host, frozenset(decides.names)),
+        cleared=counters.cleared,
+        evictions=counters.evictions,
+        failures=counters.failures,
+        pull_failures=counters.pull_failures,
+        pods=pod_outcomes(cluster, host, frozenset(scheduler.names)),
         nodes=node_outcomes(cluster),
         decisions=tuple(host.decisions or ()),
     )
 
 
 def _overload_seconds(cluster: VirtualCluster, end: float) -> float | None:
-    return None if cluster.metering is None else cluster.metering.crowded_seconds(end)
+    return None if cluster.usage_sampler is None else cluster.usage_sampler.overloaded_seconds(end)
 
 
 @contextmanager
-def _seldom_collecting() -> Iterator[None]:
-    """Let the garbage collector look less often: a run makes many objects that stay, and hardly a cycle."""
+def _infrequent_gc() -> Iterator[None]:
+    """Run Python's garbage collector less often: a run creates many long-lived objects and hardly any cycles."""
     before = gc.get_threshold()
     gc.set_threshold(OBJECTS, *before[1:])
     try:

@@ -1,12 +1,12 @@
 """
-The host of a simulated run: feeds the scheduler what the cluster tells, and performs its commands in virtual time.
+Host of a simulation run: feeds the cluster's events to the scheduler and performs its commands in virtual time.
 
-Everything that happens at one instant is collected first and fed together; then the scheduler decides. What its commands
-cause at the same instant is fed in another round of that instant. While it thinks (see `latency`) what happens waits.
+All events of one time are collected and fed together. Events that the commands cause at the same time are fed in
+another round at that time. During the scheduler's decision latency (`latency`), events wait.
 
     cluster --record--> trace, observer, meters
-       |  --event---> inbox --end of the instant--> decider.feed --commands--> cluster
-       +<----------------------------------------------------------------------+
+       |  --event---> inbox --end of the time step--> decider.feed --commands--> cluster
+       +<------------------------------------------------------------------------+
 """
 
 from collections.abc import Callable
@@ -36,106 +36,106 @@ from lamina.simulator.run.run_counters import RecordHandlers
 from lamina.trace.trace_records import PodDecided, TraceRecord
 
 DECIDE: Final = 10
-"""Priority of the scheduler among what is due at one instant: after the cluster's own 0."""
+"""Event priority of the scheduler: after the cluster's events (0) of the same time."""
 
 STALL_SECONDS: Final = 3600.0
 """
-Seconds after which pods are given up that keep failing while nothing else happens.
+Seconds without a trace record after which the run ends although the scheduler still retries pods.
 
-A plugin that breaks at every attempt, or asks for another time whenever it is asked, would otherwise keep a run going for
-ever. A time that a plugin asked for before is waited for, however far it is: see `Decider.asked_until`.
+Otherwise a plugin that raises at every attempt, or always requests another wake-up, would keep a run alive for ever.
+The host still waits for a wake-up that was requested before, however late: see `Decider.asked_until`.
 """
 
 MOST_ERRORS: Final = 100
-"""Errors of plugins that are kept."""
+"""Number of plugin errors that are kept."""
 
-NO_WORKER: Final = "nobody does the work of plugin {} in a simulation"
+NO_WORKER: Final = "plugin {} requested background work, which a simulation does not perform"
 
 
 class SimulationHost:
-    """Stands between one decider and one cluster; `connect` them before anything happens."""
+    """Connects one decider with one cluster. The caller must call `connect` before the run."""
 
     def __init__(
         self,
         environment: Environment,
         decider: Decider,
-        concerns: RecordHandlers,
+        handlers: RecordHandlers,
         bind_delay: float,
-        thinking: DecisionTimer | None = None,
+        decision_timer: DecisionTimer | None = None,
     ) -> None:
-        """Feed *decider*, for whom deciding is free without *thinking*; *concerns* says who counts which records."""
+        """Feed *decider*; without *decision_timer* decisions take no time. *handlers* has the handlers of records."""
         self._environment = environment
         self._decider = decider
-        self._concern = concerns.get
+        self._handler_of = handlers.get
         self._bind_delay = bind_delay
-        self._thinking = thinking
+        self._decision_timer = decision_timer
         self._cluster: VirtualCluster | None = None
         self._inbox: list[Event] = []
         self._deciding: Timer | None = None
         self._wake: Timer | None = None
-        self._told = self._free_at = -INFINITY
-        self._promised = self._promised_at = -INFINITY
+        self._fed_at = self._free_at = -INFINITY
+        self._asked_until = self._asked_at = -INFINITY
         self.watchers: list[Callable[[TraceRecord], object]] = []
-        """Get every record, in this order; empty while nobody looks."""
+        """Receive every record, in this order."""
         self.decisions: list[Decision] | None = None
-        """Every decision it was told of, in order, if there is a list for them."""
-        self.told = 0
-        """How many attempts it was told of."""
-        self.chosen: dict[PodUid, float] = {}
-        """When the attempt began that found each pod a node."""
+        """All reported decisions, in order; None: they are not kept."""
+        self.attempts = 0
+        """Number of reported attempts."""
+        self.placed_at: dict[PodUid, float] = {}
+        """Start of the attempt that placed each pod."""
         self.messages: dict[PodUid, str] = {}
-        """Why each pod was not placed when it was last tried; those that were placed since are not here."""
+        """Why the last attempt did not place a pod; only pods that are not placed yet."""
         self.plugin_errors: list[str] = []
-        """What plugins raised where no attempt could fail for it; the first ones."""
+        """The first errors that plugins raised outside an attempt."""
         self.last_at = 0.0
-        """When something was last written down."""
+        """Time of the last trace record."""
 
     def connect(self, cluster: VirtualCluster) -> None:
-        """Perform commands on this cluster, which has this host as its witness."""
+        """Perform commands on *cluster*, whose recorder is this host."""
         self._cluster = cluster
 
-    # -- what the cluster says ---------------------------------------------------------------------------------------
+    # -- records and events ------------------------------------------------------------------------------------------
 
     def note(self, record: TraceRecord) -> None:
-        """Take a record."""
+        """Pass a record to its handler and to the watchers."""
         self.last_at = record.at
-        concern = self._concern(type(record))
-        if concern is not None:
-            concern(record)
+        handler = self._handler_of(type(record))
+        if handler is not None:
+            handler(record)
         for watcher in self.watchers:
             watcher(record)
 
-    def tell(self, event: Event) -> None:
-        """Keep an event for the end of this instant, or until the scheduler has thought."""
+    def publish(self, event: Event) -> None:
+        """Queue an event until the end of this time step, or of the current decision latency."""
         self._inbox.append(event)
         if self._deciding is None:
             environment = self._environment
             at = environment.now if self._free_at < environment.now else self._free_at
             self._deciding = environment.at(at, self._decide, priority=DECIDE)
             if at > environment.now:
-                # Whatever comes of it will happen then; that it will be heard is nothing that happens.
-                environment.excuse(self._deciding)
+                # The feed alone does not keep the run alive; the events that it causes do.
+                environment.ignore_when_idle(self._deciding)
 
-    # -- what the scheduler wants --------------------------------------------------------------------------------------
+    # -- commands ------------------------------------------------------------------------------------------------------
 
     def _decide(self) -> None:
         self._deciding = None
-        now, happened = self._environment.now, self._inbox
+        now, events = self._environment.now, self._inbox
         self._inbox = []
-        if now > self._told:
-            happened.insert(0, TimePassed(now))
-            self._told = now
-        if self._thinking is None:
-            for command in self._decider.feed(*happened):
+        if now > self._fed_at:
+            events.insert(0, TimePassed(now))
+            self._fed_at = now
+        if self._decision_timer is None:
+            for command in self._decider.feed(*events):
                 self._perform(command, now)
         else:
-            self._think(now, happened, self._thinking)
+            self._decide_timed(now, events, self._decision_timer)
 
-    def _think(self, now: float, happened: list[Event], thinking: DecisionTimer) -> None:
-        """Feed now, and let the answers come when they would."""
-        thought = thinking.feed(happened)
-        self._free_at = now + thought.seconds
-        for began, done, command in thought.steps:
+    def _decide_timed(self, now: float, events: list[Event], decision_timer: DecisionTimer) -> None:
+        """Feed the decider now, and schedule its commands after their latency."""
+        timed = decision_timer.feed(events)
+        self._free_at = now + timed.seconds
+        for began, done, command in timed.steps:
             if done > 0.0:
                 self._environment.at(now + done, self._perform, command, now + began, priority=DECIDE)
             else:
@@ -144,9 +144,9 @@ class SimulationHost:
     def _perform(self, command: Command, began: float) -> None:
         match command:
             case Bind(pod, node, decision):
-                # A pod that had to wait for permission was decided on at an earlier feed.
-                earlier = decision is not None and decision.at < self._told
-                self.chosen[pod.uid] = decision.at if decision is not None and earlier else began
+                # A pod that waited in Permit was decided in an earlier feed.
+                earlier = decision is not None and decision.at < self._fed_at
+                self.placed_at[pod.uid] = decision.at if decision is not None and earlier else began
                 self.messages.pop(pod.uid, None)
                 self._decided(decision)
                 if self._bind_delay:
@@ -154,37 +154,37 @@ class SimulationHost:
                 else:
                     self._bind(pod.uid, node)
             case ReportUnschedulable(pod, decision):
-                self.chosen.pop(pod.uid, None)
+                self.placed_at.pop(pod.uid, None)
                 self.messages[pod.uid] = decision.message
                 self._decided(decision)
             case WakeAt(at):
                 if self._wake is not None:
                     self._environment.cancel(self._wake)
                 self._wake = self._environment.at(max(at, self._environment.now), self._wake_up, priority=DECIDE)
-                self._environment.excuse(self._wake)
+                self._environment.ignore_when_idle(self._wake)
             case DoWork(pod, _, plugin, attempt, _):
-                self.tell(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
+                self.publish(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
             case Evict(pod, _, _):
-                self._at_work.remove(pod.uid, None)
+                self._connected.remove(pod.uid, None)
             case ReportPluginError(plugin, point, message, _):
                 if len(self.plugin_errors) < MOST_ERRORS:
                     self.plugin_errors.append(f"{plugin}.{point}: {message}")
             case Nominate(pod, node):
-                self.tell(PodSeen(msgspec.structs.replace(pod, nominated_node=node)))
+                self.publish(PodSeen(msgspec.structs.replace(pod, nominated_node=node)))
 
     def _bind(self, uid: PodUid, node: str) -> None:
-        refused = self._at_work.bind(uid, node)
-        self.tell(BindFailed(uid, refused) if refused else BindDone(uid))
+        reason = self._connected.bind(uid, node)
+        self.publish(BindFailed(uid, reason) if reason else BindDone(uid))
 
     def _decided(self, decision: Decision | None) -> None:
-        self.told += 1
+        self.attempts += 1
         if decision is not None:
             if self.decisions is not None:
                 self.decisions.append(decision)
             self.note(PodDecided(self._environment.now, decision))
 
     def _wake_up(self) -> None:
-        """Let time pass for the scheduler, unless that is all that is left and would change nothing."""
+        """Feed the current time to the scheduler, unless the run is over."""
         self._wake = None
         if self._environment.idle and self._over:
             return
@@ -197,15 +197,15 @@ class SimulationHost:
 
     @property
     def _over(self) -> bool:
-        """Whether an idle run has come to its end: time would change nothing more, or nothing but vain attempts."""
+        """Whether an idle run has ended: time has no effect any more, or causes failing attempts only."""
         if not self._decider.trying:
             return True
-        if self._promised_at != self.last_at:
-            # Once after something happened: what is asked for later comes of trying in vain.
-            self._promised_at, self._promised = self.last_at, self._decider.asked_until or -INFINITY
-        return self._environment.now > max(self.last_at + STALL_SECONDS, self._promised)
+        if self._asked_at != self.last_at:
+            # Read once after each record: later requests come from failing attempts.
+            self._asked_at, self._asked_until = self.last_at, self._decider.asked_until or -INFINITY
+        return self._environment.now > max(self.last_at + STALL_SECONDS, self._asked_until)
 
     @property
-    def _at_work(self) -> VirtualCluster:
-        assert self._cluster is not None, "a host is connected before anything happens"
+    def _connected(self) -> VirtualCluster:
+        assert self._cluster is not None, "connect must be called before the run"
         return self._cluster

@@ -68,8 +68,8 @@ def test_in_a_pipe_it_is_plain_text_of_two_tables(capsys):
 
     assert text.isascii()
     assert "story under 2 profiles and 5 seeds" in text
-    assert ["", "", "start", "start", "start", "start", "", ""] == rows[0]
-    assert ["", "downloaded", "mean", "p50", "p95", "p99", "heating", "balance"] == rows[1]
+    assert ["", "", "start", "start", "start", "start", "peak", ""] == rows[0]
+    assert ["", "downloaded", "mean", "p50", "p95", "p99", "load", "imbalance"] == rows[1]
     assert ["profile", "(bytes)", *["(s)"] * 4, "(max/mean)", "(sd/mean)"] == rows[2]
     assert ["base", "2.0 MB", *["2.00"] * 6] == rows[3]
     assert ["", "+-0 B", *["+-0.25"] * 6] == rows[4]
@@ -256,10 +256,10 @@ def test_csv_has_a_line_for_every_figure_of_every_profile():
 
 
 def test_csv_leaves_empty_what_there_is_not():
-    row = ComparisonRow("p", "heating", "times", None, Ratio(None, None, None, 0, 2))
+    row = ComparisonRow("p", "peak_load", "times", None, Ratio(None, None, None, 0, 2))
     text = as_csv(ProfileComparison(scenario="s", baseline="b", seeds=(1, 2), rows=(row,)))
 
-    assert "p,heating,times,,,0,,,,0,2,,,ratio,," == text.splitlines()[1]
+    assert "p,peak_load,times,,,0,,,,0,2,,,ratio,," == text.splitlines()[1]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def figures(**more: Any) -> dict[str, Any]:
         bytes_pulled=75,
     )
     node = NodeOutcome(node="n1", bytes_pulled=75, pulls=1, bytes_held=100, pods=1)
-    plain: dict[str, Any] = {"heating": None, "balance": None, "pods": (pod,), "nodes": (node,)}
+    plain: dict[str, Any] = {"peak_load": None, "imbalance": None, "pods": (pod,), "nodes": (node,)}
     return summary(SimulationResult(scenario="s", profile="x", seed=1, seconds=40.0, **{**plain, **more}))
 
 
@@ -38,7 +38,7 @@ def figures(**more: Any) -> dict[str, Any]:
         pytest.param({}, "75 B downloaded, 25 B found in place, 25% of what was wanted", id="bytes"),
         pytest.param({}, "bounded slowdown: 1.33 on average, 1.33 at p95", id="slowdown"),
         pytest.param({"overload_seconds": 1234.4}, "for 1,234 node-seconds", id="overload"),
-        pytest.param({"heating": 2.0, "balance": 1.0}, "the busiest node had 2.00 times the mean", id="heating"),
+        pytest.param({"peak_load": 2.0, "imbalance": 1.0}, "the busiest node had 2.00 times the mean", id="peak load"),
         pytest.param(
             {"utilisation": Utilisation(requested=0.5, used=0.25)}, "50% was asked for and 25% used", id="utilisation"
         ),
@@ -98,3 +98,10 @@ def test_a_run_without_pods_has_no_seconds(capsys):
     assert ["-"] * 5 == [
         cell.strip() for line in told.splitlines() if "arrival to" in line for cell in line.split("|")[2:7]
     ]
+
+
+def test_a_summary_of_an_older_release_is_read_under_the_former_keys(capsys):
+    present = figures(peak_load=2.0, imbalance=1.0)
+    print_summary({key: value for key, value in present.items() if key not in ("peak_load", "imbalance")}, None)
+
+    assert "2.00 times the mean, coefficient of variation 1.00" in capsys.readouterr().out

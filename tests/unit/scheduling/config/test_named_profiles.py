@@ -7,7 +7,7 @@ import pytest
 
 from lamina.model.errors import InputError
 from lamina.scheduling.config.merge import NOT_IN_TREE, PARTLY_IN_TREE
-from lamina.scheduling.config.named_profiles import DEFAULT, NAMED, named, unsupported
+from lamina.scheduling.config.named_profiles import DEFAULT, FORMER_NAMES, NAMED, current_name, named, unsupported
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.scheduling.plugins.locality.layer_locality import Barrier, LayerLocalityArgs
 from tests.unit.scheduling.bench import Bench
@@ -40,7 +40,7 @@ RANKS = {
     "lamina-images": [*DEFAULTS, ("LayerLocality", 5)],
     "kube-default": [*DEFAULTS, ("ImageLocality", 1)],
     "image-locality": [("ImageLocality", 1)],
-    "original": [*DEFAULTS, ("ImageLocality", 1), ("LayerLocality", 1)],
+    "ryax": [*DEFAULTS, ("ImageLocality", 1), ("LayerLocality", 1)],
     "hotedge": [("HotEdge", 1)],
     "lrscheduler": [("LRScheduler", 2), ("NodeResourcesBalancedAllocation", 1)],
     "random": [],
@@ -120,7 +120,7 @@ def test_the_balanced_one_is_the_default():
         pytest.param(
             "xyz",
             "choose from lamina-balanced, lamina-even, lamina-roomy, lamina-local, lamina-images, kube-default, "
-            "image-locality, original, hotedge, lrscheduler, random, least-allocated and 1 more",
+            "image-locality, ryax, hotedge, lrscheduler, random, least-allocated and 1 more",
             id="not at all",
         ),
     ],
@@ -166,3 +166,13 @@ def test_the_readme_counts_the_profiles_to_compare_with():
     )
 
     assert f"and {numbers[len(NAMED) - 4]} others to" in " ".join(readme.split())
+
+
+@pytest.mark.parametrize("former", FORMER_NAMES)
+def test_a_former_name_is_accepted_and_listed_nowhere(former):
+    assert former not in NAMED
+    assert named(current_name(former), KNOWN).config == named(former, KNOWN).config
+
+
+def test_a_name_that_never_changed_and_a_file_stay_what_they_are():
+    assert ["kube-default", "./original"] == [current_name("kube-default"), current_name("./original")]

@@ -50,6 +50,6 @@ def test_a_kubelet_refuses_what_does_not_belong_on_its_node(pod, reason):
 )
 def test_a_node_short_of_disk_takes_only_critical_pods(priority, reason):
     node = World().node("n1", WEB)
-    node.pressed = True
+    node.disk_pressure = True
 
     assert reason == refusal(node, a_pod("p", priority=priority))

@@ -102,7 +102,7 @@ def test_windows_that_move_on_forget_what_they_have_left_behind_and_nothing_else
     ],
 )
 def test_seconds_above_nine_tenths_are_counted(curve, seconds):
-    assert seconds == a_meter(curve)[0].crowded_seconds(100.0)
+    assert seconds == a_meter(curve)[0].overloaded_seconds(100.0)
 
 
 def test_only_what_differs_is_a_change():

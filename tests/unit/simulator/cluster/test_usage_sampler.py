@@ -54,7 +54,7 @@ def test_nobody_hears_of_use_unless_somebody_measures():
     world.env.run()
 
     assert [] == world.heard(UsageReported)
-    assert (None, None) == (world.cluster.metering, world.cluster.nodes["n1"].meter)
+    assert (None, None) == (world.cluster.usage_sampler, world.cluster.nodes["n1"].meter)
 
 
 def test_a_pod_without_stages_uses_what_it_asks_for_and_one_that_starts_again_nothing_in_between():
@@ -128,8 +128,8 @@ def test_reports_that_take_longer_than_the_interval_keep_no_run_going():
 def test_reports_that_arrive_when_another_is_made_keep_no_run_going(report):
     """Whoever hears them does something then: a scheduler decides."""
     world = a_world(window=60.0, report=report)
-    hear = world.tell
-    world.cluster.metering._tell = lambda event: (hear(event), world.env.after(0.0, lambda: None, priority=10))
+    hear = world.publish
+    world.cluster.usage_sampler._tell = lambda event: (hear(event), world.env.after(0.0, lambda: None, priority=10))
     world.run_on("n1", "p", "tool:1", cpu=1)
     world.env.run()
 
@@ -154,5 +154,5 @@ def test_seconds_of_overload_are_those_of_all_nodes_also_of_one_that_left():
     world.at(10.0, world.cluster.drop, "n2")
     world.env.run()
 
-    assert world.cluster.metering is not None
-    assert 19.5 == world.cluster.metering.crowded_seconds(world.env.now)
+    assert world.cluster.usage_sampler is not None
+    assert 19.5 == world.cluster.usage_sampler.overloaded_seconds(world.env.now)

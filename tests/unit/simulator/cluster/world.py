@@ -39,7 +39,7 @@ class World:
     def note(self, record: TraceRecord) -> None:
         self.records.append(record)
 
-    def tell(self, event: Event) -> None:
+    def publish(self, event: Event) -> None:
         self.told.append((self.env.now, event))
 
     def node(self, name: str = "n1", *holds: Image, pods: int = 10, **spec: Any) -> VirtualNode:

@@ -50,7 +50,7 @@ class World:
         if isinstance(record, trace_records.PodArrived):
             self._pending[PodUid(record.uid)] = None
 
-    def tell(self, event: Event) -> None:
+    def publish(self, event: Event) -> None:
         if not self._placing:
             self._placing = True
             self.env.after(0.0, self._place, priority=10)

@@ -96,5 +96,5 @@ def test_what_a_job_runs_cannot_be_changed():
     world = Script()
     world.add("Job")
 
-    with pytest.raises(WiringError, match="job 'app' cannot be updated to 'app:2'; make another one"):
+    with pytest.raises(WiringError, match="job 'app' cannot be updated to 'app:2'; create another job"):
         world.controllers.update("app", "app:2")

@@ -236,14 +236,14 @@ def test_peek_tells_the_next_live_time_or_infinity(env, note):
 def test_an_environment_is_idle_when_only_excused_timers_are_left(env, note):
     first, second = env.at(1.0, note, "a"), env.at(2.0, note, "b")
     seen = [env.idle]
-    env.excuse(first)
+    env.ignore_when_idle(first)
     seen.append(env.idle)
     env.cancel(second)
     seen.append(env.idle)
 
     assert [False, False, True] == seen
     env.run()
-    # An excused timer fires all the same.
+    # An ignored timer fires all the same.
     assert (1.0, True) == (env.now, env.idle)
 
 
@@ -252,13 +252,13 @@ def test_excused_timers_that_have_fired_are_forgotten(env):
 
     def again(left: int) -> None:
         if left:
-            env.excuse(env.after(1.0, again, left - 1))
+            env.ignore_when_idle(env.after(1.0, again, left - 1))
 
     again(1000)
     env.run()
 
     assert 1000.0 == env.now
-    assert len(env._excused) < 100
+    assert len(env._ignored) < 100
 
 
 def test_step_fires_exactly_one(env, log, note):

@@ -90,11 +90,11 @@ class Node:
         self.puller = Puller(self.env, self.network, self.store, spec, source, self.scribe)
 
     def ask(self, image: Image, who: str = "pod") -> ImagePullRequest:
-        return self.puller.ask(image, lambda: self.scribe.note("ready", who))
+        return self.puller.request(image, lambda: self.scribe.note("ready", who))
 
     def ask_and_use(self, image: Image) -> ImagePullRequest:
         """Ask as a pod that keeps the image in use from then on."""
-        return self.puller.ask(image, lambda: self.store.acquire(image, self.env.now))
+        return self.puller.request(image, lambda: self.store.acquire(image, self.env.now))
 
     @property
     def log(self) -> Log:

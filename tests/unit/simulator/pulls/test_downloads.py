@@ -152,7 +152,7 @@ def test_a_lazy_pull_is_done_when_its_share_is_there_and_the_rest_follows():
         ("layer", "a", 10.0),
         ("layer", "b", 10.0),
     ] == node.log
-    assert (1.0, 1.0, 1000) == (pull.fetched_at, pull.done_at, pull.downloaded)
+    assert (1.0, 1.0, 1000) == (pull.downloaded_at, pull.done_at, pull.downloaded)
 
 
 def test_what_follows_a_lazy_start_takes_its_part_of_the_link():

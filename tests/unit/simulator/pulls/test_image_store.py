@@ -80,7 +80,7 @@ def test_unpacked_layers_in_another_order_take_room_again():
 
 def test_an_image_is_not_there_before_its_layers_are():
     with pytest.raises(AssertionError, match="all its layers"):
-        NodeImageStore(SET).put_image(NodeImageStore(SET).recipe(APP), 0.0)
+        NodeImageStore(SET).put_image(NodeImageStore(SET).runtime_image(APP), 0.0)
 
 
 def test_room_is_promised_up_to_the_last_byte_and_not_beyond():
@@ -132,12 +132,12 @@ def test_an_image_in_use_cannot_be_removed():
 
 def test_what_a_pull_uses_outlives_its_image():
     store = NodeImageStore(SET, None, [OTHER])
-    recipe = store.recipe(APP)
-    store.use(recipe)
+    runtime_image = store.runtime_image(APP)
+    store.use(runtime_image)
     store.remove(OTHER.digest)
 
     assert [a_digest("base")] == list(store.blobs)
-    assert 60 + 120 == store.drop(recipe)
+    assert 60 + 120 == store.drop(runtime_image)
     assert (0, {}, {}) == (store.used, store.blobs, store.chains)
 
 
@@ -182,11 +182,11 @@ def test_an_image_is_in_use_until_the_last_pod_has_done_with_it():
 )
 def test_an_image_is_first_seen_by_a_scan(arrived, looked, first_seen):
     store = NodeImageStore(SET)
-    recipe = store.recipe(APP)
-    store.use(recipe)
-    store.reserve(sum(recipe.unpacked))
-    store.put_chains(recipe.chains, recipe.unpacked)
-    store.put_image(recipe, arrived)
+    runtime_image = store.runtime_image(APP)
+    store.use(runtime_image)
+    store.reserve(sum(runtime_image.unpacked))
+    store.put_chains(runtime_image.chains, runtime_image.unpacked)
+    store.put_image(runtime_image, arrived)
 
     assert [first_seen] == [record.first_seen for record in store.removable(looked)]
 
@@ -197,4 +197,4 @@ def test_images_go_in_the_order_of_their_last_use_and_then_of_their_arrival():
         store.acquire(image, 0.0)
         store.release(image, end)
 
-    assert [OTHER, TURNED, APP] == [record.recipe.image for record in store.removable(1000.0)]
+    assert [OTHER, TURNED, APP] == [record.runtime_image.image for record in store.removable(1000.0)]

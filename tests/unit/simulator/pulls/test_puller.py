@@ -131,7 +131,7 @@ def test_a_layer_that_an_image_repeats_is_downloaded_once(node):
 
 def test_whoever_asks_again_when_told_queues_behind_those_that_waited(node):
     """A pod with two images asks for the second when the first is there; another pod asked before that."""
-    node.puller.ask(API, lambda: node.ask(WEB, "a"))
+    node.puller.request(API, lambda: node.ask(WEB, "a"))
     node.ask(an_image("tiny:1", {"empty": 1}), "b")
     node.env.run()
 
@@ -206,7 +206,7 @@ def test_a_request_knows_when_it_was_made_and_when_its_turn_came(node):
     pull = node.ask(API, "b")
     node.env.run()
 
-    assert (0.0, 8.0, 9.0, 9.0) == (pull.asked_at, pull.began_at, pull.fetched_at, pull.done_at)
+    assert (0.0, 8.0, 9.0, 9.0) == (pull.requested_at, pull.began_at, pull.downloaded_at, pull.done_at)
 
 
 def test_resolving_comes_before_the_first_byte_even_if_there_is_none():

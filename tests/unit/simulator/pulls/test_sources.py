@@ -29,7 +29,7 @@ class Town:
         return puller
 
     def ask(self, name: str, image: Image = IMAGE) -> ImagePullRequest:
-        return self.pullers[name].ask(image, lambda: None)
+        return self.pullers[name].request(image, lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_two_nodes_that_pull_at_once_share_what_lies_between_them_and_the_regist
 
 
 def test_an_uplink_has_to_be_described():
-    with pytest.raises(WiringError, match="node 'n1' is behind an uplink 'edge' that nobody described"):
+    with pytest.raises(WiringError, match="node 'n1': there is no uplink 'edge'; add it to `uplinks`"):
         Town().join("n1", uplink="edge")
 
 

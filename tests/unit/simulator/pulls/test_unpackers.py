@@ -47,7 +47,7 @@ def test_an_image_is_there_when_its_last_layer_is_unpacked(runtime, layers, done
     pull = node.ask(stack("i:1", *layers))
     node.env.run()
 
-    assert (float(len(layers)), done) == (pull.fetched_at, pull.done_at)
+    assert (float(len(layers)), done) == (pull.downloaded_at, pull.done_at)
 
 
 def test_layers_that_arrive_early_wait_for_those_below():
@@ -56,7 +56,7 @@ def test_layers_that_arrive_early_wait_for_those_below():
     pull = node.ask(an_image("i:1", {"base": 500, "a": 100}))
     node.env.run()
 
-    assert pytest.approx((6.0, 7.2)) == (pull.fetched_at, pull.done_at)  # + (1000 + 200) / 1000
+    assert pytest.approx((6.0, 7.2)) == (pull.downloaded_at, pull.done_at)  # + (1000 + 200) / 1000
 
 
 def test_several_threads_unpack_a_layer_when_it_arrives_and_commit_it_when_its_turn_comes():
@@ -65,7 +65,7 @@ def test_several_threads_unpack_a_layer_when_it_arrives_and_commit_it_when_its_t
     pull = node.ask(an_image("i:1", {"base": 500, "a": 100}))
     node.env.run()
 
-    assert pytest.approx((6.0, 7.0)) == (pull.fetched_at, pull.done_at)
+    assert pytest.approx((6.0, 7.0)) == (pull.downloaded_at, pull.done_at)
 
 
 def test_a_layer_unpacks_to_what_it_says():
@@ -82,7 +82,7 @@ def test_a_blob_that_is_there_is_unpacked_at_once_where_it_is_needed_again():
     pull = node.ask(stack("j:1", "b"))
     node.env.run()
 
-    assert (0, 0.0, 2.0) == (pull.downloaded, pull.fetched_at, pull.done_at)
+    assert (0, 0.0, 2.0) == (pull.downloaded, pull.downloaded_at, pull.done_at)
 
 
 def test_a_serial_pull_holds_the_queue_while_it_unpacks():
@@ -102,7 +102,7 @@ def test_a_chain_that_another_pull_unpacks_is_waited_for(disk):
     second = node.ask(stack("j:1", "a", "b"))
     node.env.run()
 
-    assert (3.0, 4.0, 6.0) == (first.done_at, second.fetched_at, second.done_at)
+    assert (3.0, 4.0, 6.0) == (first.done_at, second.downloaded_at, second.done_at)
     assert (100, 100) == (first.downloaded, second.downloaded)
 
 

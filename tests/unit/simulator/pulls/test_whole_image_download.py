@@ -43,7 +43,7 @@ def test_a_full_registry_is_shared_by_pulls_where_each_is_one_download(parallel,
         spec = RuntimeSpec(parallel_pulls=parallel)
         source = sources.for_node(Described(name, spec))
         puller = Puller(env, network, NodeImageStore(spec), spec, source, Scribe(env))
-        pulls.append(puller.ask(image, len, ""))
+        pulls.append(puller.request(image, len, ""))
     env.run()
 
     assert pytest.approx([one, three]) == [pull.done_at for pull in pulls]
@@ -91,7 +91,7 @@ def test_what_unpacks_while_layers_arrive_is_done_as_early_as_if_they_came_one_b
     pull = node.ask(WEB)
     node.env.run()
 
-    assert (8.0, 10.0) == (pull.fetched_at, pull.done_at)
+    assert (8.0, 10.0) == (pull.downloaded_at, pull.done_at)
 
 
 def test_three_events_make_a_pull_however_many_layers_it_has():

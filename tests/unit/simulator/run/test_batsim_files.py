@@ -42,8 +42,8 @@ def a_result(*pods: PodOutcome, nodes: int = 4) -> SimulationResult:
         profile="p",
         seed=0,
         seconds=100.0,
-        heating=None,
-        balance=None,
+        peak_load=None,
+        imbalance=None,
         pods=pods,
         nodes=tuple(found),
     )

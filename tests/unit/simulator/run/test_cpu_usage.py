@@ -60,7 +60,7 @@ def test_between_two_runs_nothing_is_used():
     """It runs for 5 seconds, three times: from 10, 25 and 50; the last time it is removed after 2."""
     restarts = RestartTimes()
     for number, at in enumerate((25.0, 50.0), 1):
-        restarts.see(PodRestarted(at, "default/p", "n1", number))
+        restarts.add(PodRestarted(at, "default/p", "n1", number))
 
     assert 2000 * 12 == used_seconds([ran(PodLifecycle(seconds=5.0), ended=52.0, restarts=2)], restarts, 0.0, 100.0)
 
@@ -68,6 +68,6 @@ def test_between_two_runs_nothing_is_used():
 def test_restarts_of_an_earlier_pod_of_that_name_are_not_its_own():
     restarts = RestartTimes()
     for number, at in enumerate((3.0, 20.0, 90.0), 1):
-        restarts.see(PodRestarted(at, "default/p", "n1", number))
+        restarts.add(PodRestarted(at, "default/p", "n1", number))
 
     assert 2000 * 10 == used_seconds([ran(PodLifecycle(seconds=5.0), ended=60.0, restarts=1)], restarts, 0.0, 100.0)

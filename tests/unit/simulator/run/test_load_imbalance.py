@@ -1,7 +1,7 @@
 """
 How evenly nodes are loaded, on stories small enough to do in the head.
 
-Two nodes with 4 cpu unless a test says otherwise. With shares x and y, heating is max/mean and balance |x - y| / (x + y).
+Two nodes with 4 cpu unless a test says otherwise. With shares x and y, peak load is max/mean and imbalance |x - y| / (x + y).
 """
 
 from collections.abc import Sequence
@@ -42,16 +42,16 @@ def bound(at: float, pod: str, on: str, cpu: int = 2) -> list[TraceRecord]:
 def measured(story: Sequence[TraceRecord], first: float, last: float) -> Figures:
     meter = ImbalanceMeter(first, last)
     for record in story:
-        meter.see(record)
+        meter.add(record)
     averages = meter.averages()
-    return averages.heating, averages.balance
+    return averages.peak_load, averages.imbalance
 
 
 TWO = [node("n1"), node("n2")]
 
 
 @pytest.mark.parametrize(
-    ("story", "heating", "balance"),
+    ("story", "peak_load", "imbalance"),
     [
         pytest.param([*bound(0, "a", "n1"), *bound(0, "b", "n2")], 1.0, 0.0, id="alike"),
         pytest.param(bound(0, "a", "n1"), 2.0, 1.0, id="all on one of two nodes"),
@@ -110,8 +110,8 @@ TWO = [node("n1"), node("n2")]
         pytest.param([*bound(0, "a", "n1"), PodRemoved(3, "z")], 2.0, 1.0, id="somebody unplaced is removed"),
     ],
 )
-def test_loads_are_weighed_by_how_long_they_lasted(story, heating, balance):
-    assert pytest.approx((heating, balance)) == measured([*TWO, *story], 0.0, 10.0)
+def test_loads_are_weighed_by_how_long_they_lasted(story, peak_load, imbalance):
+    assert pytest.approx((peak_load, imbalance)) == measured([*TWO, *story], 0.0, 10.0)
 
 
 def test_shares_count_and_not_amounts():
@@ -130,7 +130,7 @@ def test_equal_shares_are_exactly_equal_also_where_no_number_says_them(thirds):
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "heating"),
+    ("first", "last", "peak_load"),
     [
         pytest.param(0.0, 10.0, 1.5, id="all of it"),
         pytest.param(5.0, 10.0, 1.0, id="what was before the window does not count"),
@@ -142,10 +142,10 @@ def test_equal_shares_are_exactly_equal_also_where_no_number_says_them(thirds):
         pytest.param(4.0, 4.0, 2.0, id="an instant at which nothing happened"),
     ],
 )
-def test_only_the_window_counts(first, last, heating):
+def test_only_the_window_counts(first, last, peak_load):
     story = [*TWO, *bound(0, "a", "n1"), *bound(5, "b", "n2")]
 
-    assert heating == pytest.approx(measured(story, first, last)[0])
+    assert peak_load == pytest.approx(measured(story, first, last)[0])
 
 
 def test_time_without_load_does_not_count():
@@ -183,7 +183,7 @@ def test_without_load_there_are_no_figures(story):
 def test_what_was_requested_is_counted_against_what_there_was(story, window, requested, capacity):
     meter = ImbalanceMeter(*window)
     for record in [*TWO, *story]:
-        meter.see(record)
+        meter.add(record)
     averages = meter.averages()
 
     assert (requested, capacity) == (averages.requested, averages.capacity)

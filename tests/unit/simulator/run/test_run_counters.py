@@ -1,7 +1,7 @@
 """What is counted while a run goes on."""
 
 from lamina.simulator.run.result import ImageRemovals
-from lamina.simulator.run.run_counters import RunCounters, joined
+from lamina.simulator.run.run_counters import RunCounters, join_handlers
 from lamina.trace.trace_records import ImagesRemoved, PodEvicted, PodFailed, PodStarted, PullFailed, TraceRecord
 
 
@@ -17,8 +17,8 @@ def test_cleared_images_and_forced_ends_are_counted():
         PodStarted(6.0, "default/r", "n1"),
     ]
     for record in story:
-        if (concern := tally.concerns.get(type(record))) is not None:
-            concern(record)
+        if (handler := tally.handlers.get(type(record))) is not None:
+            handler(record)
 
     assert ImageRemovals(images=3, bytes=400, pressure_images=1) == tally.cleared
     assert (1, 1, 2) == (tally.evictions, tally.failures, tally.pull_failures)
@@ -26,7 +26,7 @@ def test_cleared_images_and_forced_ends_are_counted():
 
 def test_of_two_who_want_the_same_kind_both_see_it_in_order():
     seen: list[str] = []
-    whole = joined(
+    whole = join_handlers(
         {PodFailed: lambda _: seen.append("first"), PodStarted: lambda _: seen.append("alone")},
         {PodFailed: lambda _: seen.append("second")},
     )

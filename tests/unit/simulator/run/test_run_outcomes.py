@@ -1,4 +1,4 @@
-"""How the seconds between binding and running are cut into queue, download, unpacking and start."""
+"""How the seconds between binding and running are split_startup into queue, download, unpacking and start."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from lamina.simulator.pulls import ImagePullRequest
 from lamina.simulator.pulls.runtime_image import runtime_image_of
 from lamina.simulator.run.result import PodOutcome
-from lamina.simulator.run.run_outcomes import cut
+from lamina.simulator.run.run_outcomes import split_startup
 from lamina.testing import an_image
 
 IMAGE = an_image("registry.example/a:1", {"base": 1})
@@ -16,7 +16,7 @@ IMAGE = an_image("registry.example/a:1", {"base": 1})
 def pulled(began: float | None, fetched: float | None, done: float | None) -> ImagePullRequest:
     """A pull that came so far."""
     pull = ImagePullRequest(IMAGE, runtime_image_of(IMAGE, None), 0.0, lambda: None)
-    pull.began_at, pull.fetched_at, pull.done_at = began, fetched, done
+    pull.began_at, pull.downloaded_at, pull.done_at = began, fetched, done
     return pull
 
 
@@ -33,7 +33,7 @@ def pulled(began: float | None, fetched: float | None, done: float | None) -> Im
     ],
 )
 def test_the_pieces_follow_each_other_without_a_gap(pulls, pieces):
-    found = cut(10.0, 30.0, [pulled(*times) for times in pulls])
+    found = split_startup(10.0, 30.0, [pulled(*times) for times in pulls])
 
     assert pieces == found
     assert 20.0 == math.fsum(found)
@@ -41,7 +41,7 @@ def test_the_pieces_follow_each_other_without_a_gap(pulls, pieces):
 
 @pytest.mark.parametrize(("bound", "started"), [(None, None), (10.0, None)])
 def test_who_never_started_has_no_pieces(bound, started):
-    assert (None, None, None, None) == cut(bound, started, [pulled(11.0, None, None)])
+    assert (None, None, None, None) == split_startup(bound, started, [pulled(11.0, None, None)])
 
 
 @pytest.mark.parametrize(

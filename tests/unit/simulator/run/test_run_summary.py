@@ -13,7 +13,7 @@ def a_result(*pods: tuple[Phase, float | None]) -> SimulationResult:
     """Pods that ended up so, and when they started."""
     outcomes = tuple(PodOutcome(pod="default/p", phase=phase, arrived=0.0, bound=0.0, started=at) for phase, at in pods)
     return SimulationResult(
-        scenario="s", profile="p", seed=0, seconds=9.0, heating=None, balance=None, pods=outcomes, nodes=()
+        scenario="s", profile="p", seed=0, seconds=9.0, peak_load=None, imbalance=None, pods=outcomes, nodes=()
     )
 
 
@@ -46,4 +46,4 @@ def test_a_summary_of_nothing_has_no_figures():
 
     assert {"p50": None, "p95": None, "p99": None, "mean": None, "max": None} == figures["startup_seconds"]["total"]
     assert (0, 0, 0.0) == (figures["bytes_pulled"], figures["pods"]["total"], figures["virtual_seconds"])
-    assert (None, None) == (figures["heating"], figures["balance"])
+    assert (None, None) == (figures["peak_load"], figures["imbalance"])

@@ -1,5 +1,5 @@
 """
-Laws of the balance figures: kept up to date change by change, they are what one gets by looking at every moment.
+Laws of the imbalance figures: kept up to date change by change, they are what one gets by looking at every moment.
 
 On the crowded little scenarios of `simulated_scenarios`, with nodes that leave and pods that are removed while pods come.
 """
@@ -42,7 +42,7 @@ def eventful(draw: st.DrawFn) -> Scenario:
 
 
 def looked_at(scenario: Scenario, drawn: Run) -> tuple[float | None, float | None]:
-    """Heating and balance the slow way: every node and every pod at every moment between two changes."""
+    """Peak load and imbalance the slow way: every node and every pod at every moment between two changes."""
     first, last = arrival_window(scenario)
     left = {record.node: record.at for record in drawn.trace if isinstance(record, NodeLeft)}
     asks = {arrival.pod.key: dict(arrival.pod.requests)[CPU] for arrival in scenario.arrivals}
@@ -75,20 +75,20 @@ def looked_at(scenario: Scenario, drawn: Run) -> tuple[float | None, float | Non
 @given(eventful(), PROFILES, st.integers(0, 3))
 def test_figures_kept_up_to_date_are_those_of_looking_at_every_moment(scenario, profile, seed):
     drawn = run(scenario, profile, seed)
-    heating, balance = looked_at(scenario, drawn)
+    peak_load, imbalance = looked_at(scenario, drawn)
 
-    assert pytest.approx((heating, balance), abs=1e-9) == (drawn.result.heating, drawn.result.balance)
+    assert pytest.approx((peak_load, imbalance), abs=1e-9) == (drawn.result.peak_load, drawn.result.imbalance)
 
 
 @FEWER
 @given(scenarios(), PROFILES)
-def test_heating_and_balance_stay_within_what_the_number_of_nodes_allows(scenario, profile):
+def test_peak_load_and_imbalance_stay_within_what_the_number_of_nodes_allows(scenario, profile):
     """All load on one of n nodes gives n and √(n - 1); nothing gives more."""
     result = run(scenario, profile).result
     nodes = len(scenario.nodes)
-    if result.heating is None or result.balance is None:
-        assert result.heating is result.balance
+    if result.peak_load is None or result.imbalance is None:
+        assert result.peak_load is result.imbalance
         return
 
-    assert 1.0 - 1e-9 <= result.heating <= nodes + 1e-9
-    assert 0.0 <= result.balance <= math.sqrt(nodes - 1) + 1e-9
+    assert 1.0 - 1e-9 <= result.peak_load <= nodes + 1e-9
+    assert 0.0 <= result.imbalance <= math.sqrt(nodes - 1) + 1e-9
