@@ -82,9 +82,9 @@ def beside(bed: Testbed, agents: str, log: Path, words: Sequence[str] = ()) -> I
         "--no-registries", *words,
     )  # fmt: skip
     with running(command, log) as process:
-        process.wait(lambda: bool(process.said("agents are served")), READY_WITHIN)
-        port = int(process.said("agents are served").split("at=http://")[1].split()[0].rpartition(":")[2])
-        process.wait(lambda: bool(process.said("everything was seen")), READY_WITHIN)
+        process.wait(lambda: bool(process.said("serving scheduling agents")), READY_WITHIN)
+        port = int(process.said("serving scheduling agents").split("at=http://")[1].split()[0].rpartition(":")[2])
+        process.wait(lambda: bool(process.said("caches synced")), READY_WITHIN)
         yield Beside(process, port)
 
 

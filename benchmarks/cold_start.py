@@ -38,7 +38,7 @@ def begin(nodes: int, pods: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name, serving(nodes, pods, nodes, Path(name)) as kubeconfig:
         command = lamina("scheduler", "--kubeconfig", str(kubeconfig), "--no-leader-elect", "--listen", "127.0.0.1:0")
         with running(command, Path(name) / "scheduler.log") as process:
-            process.wait(lambda: bool(process.said("everything was seen")), WITHIN)
+            process.wait(lambda: bool(process.said("caches synced")), WITHIN)
             ready_after, ready_cpu = time.monotonic() - process.began, process.cpu_seconds()
             process.wait(lambda: idle(process), WITHIN)
             found = {
@@ -62,7 +62,7 @@ def idle(process: Measured) -> bool:
 
 def check(process: Measured, expected: dict[str, int]) -> None:
     """Make sure that everything was taken in: a scheduler that leaves things out starts quickly."""
-    found = ADDRESS.search(process.said("pages are served"))
+    found = ADDRESS.search(process.said("serving endpoints"))
     assert found is not None, f"the scheduler does not say where its pages are:\n{process.end_of_log()}"
     with urllib.request.urlopen(f"{found[0]}/readyz", timeout=30) as page:  # noqa: S310 - our own process
         assert page.status == 200

@@ -222,7 +222,7 @@ def _serve(
     rules = RegistryConfig() if settings.registries is True else None
     if isinstance(settings.registries, str):
         rules = load_registry_config(Path(settings.registries))
-    apply_log_level(settings.loudness, "json" if log_format == "json" else "text")
+    apply_log_level(settings.log_level, "json" if log_format == "json" else "text")
     for complaint in settings.complaints:
         logging.getLogger("lamina").warning(complaint)
     options = ExtenderOptions(

@@ -1,1 +1,1 @@
-"""What we run: one process each, thin. They watch, feed the decision core, and perform what it asks for."""
+"""Services, one process each: they watch the cluster, feed the decision loop and perform its commands."""

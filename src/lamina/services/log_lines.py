@@ -1,8 +1,8 @@
 """
-What a service says while it runs: one line per message on standard error, for people or as JSON.
+Log output of the services: one line per message on standard error, as text or JSON.
 
-How much is said is a number, ``-v N``; what each number means is the service's own affair, except that from `DETAILS` on
-everything is said.
+The verbosity is a number, ``-v N``. Each service defines what its numbers mean; from `DETAILS` on, everything is
+logged.
 """
 
 import json
@@ -16,28 +16,28 @@ LogFormat = Literal["text", "json"]
 
 DETAILS: Final = 4
 USUAL: Final = frozenset([*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"])
-"""What every record has."""
+"""Attributes that every log record has."""
 LIBRARIES: Final = ("aiohttp", "asyncio", "grpc")
-"""Whose complaints are told in the same form."""
+"""Libraries whose warnings are logged in the same format."""
 LEVELS: Final = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
 
 
 class Verbosity:
-    """How much is said; shared by everybody who says something."""
+    """Verbosity of the process; shared by all modules that log."""
 
     level: int = 0
 
 
 def verbose(level: int) -> bool:
-    """Whether messages of this verbosity are wanted."""
+    """Return whether messages of this verbosity are logged."""
     return level <= Verbosity.level
 
 
 class TextFormatter(logging.Formatter):
-    """``12:01:02.345 I message key=value`` for people."""
+    """Formats ``12:01:02.345 I message key=value``, for people."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one line."""
+        """Format one line."""
         when = datetime.fromtimestamp(record.created, tz=UTC).strftime("%H:%M:%S.%f")[:-3]
         said = " ".join(f"{key}={_quoted(value)}" for key, value in _fields(record).items())
         text = f"{when} {record.levelname[0]} {record.getMessage()}"
@@ -47,10 +47,10 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line, for machines."""
+    """Formats one JSON object per line, for machines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one line."""
+        """Format one line."""
         entry: dict[str, object] = {
             "ts": round(record.created, 3),
             "level": LEVELS.get(record.levelno, record.levelname.lower()),
@@ -58,13 +58,13 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             entry["trace"] = self.formatException(record.exc_info)
-        # A field that has the name of one of ours is told under another.
+        # A field named like one of the fixed keys gets an underscore.
         entry |= {f"{key}_" if key in entry else key: _number(value) for key, value in _fields(record).items()}
         return json.dumps(entry, default=str)
 
 
 def set_up(verbosity: int, form: LogFormat, stream: IO[str] | None = None) -> None:
-    """Let everything be said to standard error from now on."""
+    """Send all log output of Lamina and its libraries to standard error."""
     Verbosity.level = verbosity
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
@@ -78,7 +78,7 @@ def set_up(verbosity: int, form: LogFormat, stream: IO[str] | None = None) -> No
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    """Everything that was said beside the message; "fields" is for names that logging keeps for itself."""
+    """Return the extra fields of a record; "fields" holds those whose names logging reserves."""
     said = {name: value for name, value in vars(record).items() if name not in USUAL}
     more = said.pop("fields", None)
     return {**said, **more} if isinstance(more, dict) else said
@@ -90,12 +90,12 @@ def _quoted(value: object) -> str:
 
 
 def _number(value: object) -> object:
-    """Say numbers that JSON does not have in words."""
+    """Convert numbers that JSON cannot represent to strings."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _line(text: str) -> str:
-    """Let nothing through that would begin another line or mean something to a terminal."""
+    """Escape newlines and control characters, so that one message stays one line."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

@@ -82,9 +82,9 @@ def test_a_runtime_and_its_registry_are_looked_at(bed_factory, containerd_factor
     verdicts = {subject: found[subject]["verdict"] for subject in ("runtime", "CRI", "reuse mode", "reports")}
     assert dict.fromkeys(("runtime", "CRI", "reuse mode", "reports"), "ok") == verdicts
     assert (f"at {runtime.socket}, 1 image") in found["runtime"]["told"]
-    assert "any layer that is here is reused" == found["reuse mode"]["told"]
+    assert "any layer held here is reused" == found["reuse mode"]["told"]
     registry = f"registry {registry_server.host}"
-    assert ("ok", f"told what {reference} consists of (2 layers)") == (
+    assert ("ok", f"returned the manifest of {reference} (2 layers)") == (
         found[registry]["verdict"],
         found[registry]["told"],
     )

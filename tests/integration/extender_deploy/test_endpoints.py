@@ -151,5 +151,5 @@ def test_an_address_that_is_taken_is_one_clear_line():
         ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=WITHIN)
 
     assert 2 == ended.returncode
-    assert f"127.0.0.1:{port}: cannot be listened at: " in ended.stderr.splitlines()[-1]
+    assert f"127.0.0.1:{port}: cannot listen: " in ended.stderr.splitlines()[-1]
     assert "Traceback" not in ended.stderr

@@ -152,12 +152,12 @@ def test_probes_look_at_the_pages_which_everybody_can_reach(variant):
         settings, named = settled(container, variant), {one["name"]: one["containerPort"] for one in container["ports"]}
         probes = {word: container[f"{word}Probe"]["httpGet"] for word in ("startup", "liveness", "readiness")}
 
-        assert f"0.0.0.0:{settings.address.port + 10}" == str(settings.pages)
+        assert f"0.0.0.0:{settings.address.port + 10}" == str(settings.endpoints)
         beside = "restartPolicy" in container
         assert {"startup": "/readyz" if beside else "/livez", "liveness": "/livez", "readiness": "/readyz"} == {
             word: one["path"] for word, one in probes.items()
         }
-        assert {settings.pages.port} == {named[one["port"]] for one in probes.values()}
+        assert {settings.endpoints.port} == {named[one["port"]] for one in probes.values()}
         assert {"HTTP"} == {one.get("scheme", "HTTP") for one in probes.values()}
 
 

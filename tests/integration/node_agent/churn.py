@@ -39,7 +39,7 @@ class Hearer:
         self.said: Told = {}
         self.reuse = ""
 
-    def tell(self, look: InventoryFrame, images: tuple[StoredImage, ...]) -> None:
+    def send(self, look: InventoryFrame, images: tuple[StoredImage, ...]) -> None:
         self.reuse = look.reuse
         self.said = {
             image.digest: (
@@ -50,7 +50,7 @@ class Hearer:
             for image in images
         }
 
-    def tell_trouble(self, problem: str) -> None:
+    def send_problem(self, problem: str) -> None:
         """Restarts are troubles; what was said before stays."""
 
 

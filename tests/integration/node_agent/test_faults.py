@@ -97,7 +97,7 @@ def test_a_publisher_that_hangs_does_not_hold_up_the_reader(agent):
     for number in range(8):
         agent.hold(images=100 + number, filling=20_000)
         time.sleep(1.1)
-    looks = agent.reader.said().count("looked")
+    looks = agent.reader.said().count("inventory read")
     agent.publisher.resume()
 
     assert looks >= 8

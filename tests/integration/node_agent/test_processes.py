@@ -56,7 +56,7 @@ def children(pid: int) -> list[int]:
 
 def test_a_reader_is_confined_before_it_looks_for_the_runtime(started, tmp_path):
     reader = started("--role", "reader", "--pipe", tmp_path / "pipe", "--socket", tmp_path / "none.sock")
-    until(lambda: "the runtime cannot be asked" in reader.said(), 20, "the trouble")
+    until(lambda: "runtime read failed, retrying" in reader.said(), 20, "the trouble")
 
     assert ("2", "1") == (proc(reader.pid, "Seccomp"), proc(reader.pid, "NoNewPrivs"))
     assert str(tmp_path / "none.sock") in reader.said()
@@ -79,7 +79,7 @@ def test_every_role_ends_within_two_seconds_of_being_asked(started, tmp_path, ac
 
 def test_an_agent_that_is_both_has_a_confined_child_that_dies_with_it(started, tmp_path, access):
     agent = started("--socket", tmp_path / "none.sock", "--kubeconfig", access, "--node", "n1", "--node-uid", "u1")
-    until(lambda: "the publisher is there" in agent.said(), 20, "the reader")
+    until(lambda: "publisher connected" in agent.said(), 20, "the reader")
     (reader,) = children(agent.pid)
 
     assert "2" == proc(reader, "Seccomp")
@@ -90,10 +90,10 @@ def test_an_agent_that_is_both_has_a_confined_child_that_dies_with_it(started, t
 
 def test_a_child_that_dies_is_started_again(started, tmp_path, access):
     agent = started("--socket", tmp_path / "none.sock", "--kubeconfig", access, "--node", "n1", "--node-uid", "u1")
-    until(lambda: "the publisher is there" in agent.said(), 20, "the reader")
+    until(lambda: "publisher connected" in agent.said(), 20, "the reader")
     (first,) = children(agent.pid)
     os.kill(first, signal.SIGKILL)
-    until(lambda: agent.said().count("the publisher is there") == 2, 20, "another reader")
+    until(lambda: agent.said().count("publisher connected") == 2, 20, "another reader")
 
     assert [first] != children(agent.pid)
 
@@ -115,7 +115,7 @@ def test_a_publisher_loads_neither_grpc_nor_aiohttp_and_a_reader_no_client_of_th
 
 def test_no_port_is_opened(started, tmp_path, access):
     agent = started("--socket", tmp_path / "none.sock", "--kubeconfig", access, "--node", "n1", "--node-uid", "u1")
-    until(lambda: "the publisher is there" in agent.said(), 20, "the reader")
+    until(lambda: "publisher connected" in agent.said(), 20, "the reader")
     listening = {line.split()[9] for name in ("tcp", "tcp6") for line in _table(name) if line.split()[3] == "0A"}
     mine = {
         str(one.readlink()) for pid in (agent.pid, *children(agent.pid)) for one in Path(f"/proc/{pid}/fd").iterdir()

@@ -118,13 +118,13 @@ def test_a_report_about_another_node_is_refused_and_said_once(bed, agent):
     agent.publisher = agent.a_publisher("--node", "somebody-else", "--node-uid", "x")
     agent.hold(images=1)
     agent.start()
-    until(lambda: "the report was not written" in agent.publisher.said(), 20, "the refusal")
+    until(lambda: "report failed, retrying" in agent.publisher.said(), 20, "the refusal")
     until(lambda: bool(image_layers(bed)), 20, "descriptions, which anybody may write")
 
     assert "may write the NodeLayers of that node only, not of somebody-else" in agent.publisher.said()
     assert {} == agent.stored()
     assert agent.publisher.running
-    assert 1 == agent.publisher.said().count("the report was not written")
+    assert 1 == agent.publisher.said().count("report failed, retrying")
 
 
 def test_a_publisher_that_starts_anew_goes_on_where_the_last_one_was(agent):

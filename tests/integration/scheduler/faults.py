@@ -34,7 +34,7 @@ def judged(bed: Testbed, witness: Witness, scheduler: Lamina, pods: int) -> dict
         "moved": len(witness.moved()),
         "overcommitted": overcommitted(bed),
         "differences": len(differences),
-        "failed_bindings": sum(one["msg"] == "Pod was not bound" for one in scheduler.said()),
+        "failed_bindings": sum(one["msg"] == "bind failed" for one in scheduler.said()),
         "relists": int(scheduler.metric("lamina_reflector_relists_total{")),
         "connects": int(scheduler.metric("lamina_reflector_connects_total{")),
         "cached_pods": int(scheduler.metric('scheduler_cache_size{type="pods"}')),
@@ -115,7 +115,7 @@ def half_deaf(bed: Testbed, *, room: int, pods: int, deaf_for: float, share: flo
             "moved": len(witness.moved()),
             "overcommitted": overcommitted(bed),
             "differences": len(differences),
-            "failed_bindings": sum(one["msg"] == "Pod was not bound" for one in scheduler.said()),
+            "failed_bindings": sum(one["msg"] == "bind failed" for one in scheduler.said()),
             "lost": proxy.lost,
             "settled_s": round(took, 1),
         }

@@ -76,7 +76,7 @@ def led(bed: Testbed, terms: Terms, *, paused_for: float, per_second: float) -> 
         "bound_by_second": len(theirs),
         "bound_by_both": len(twice),
         "bound_without_leading": len(unled),
-        "failed_bindings": sum(one["msg"] == "Pod was not bound" for one in (*first.said(), *second.said())),
+        "failed_bindings": sum(one["msg"] == "bind failed" for one in (*first.said(), *second.said())),
         "paused_s": paused_for,
         "handover_after_pause_s": round(takeover - before, 2),
         "taken_over_after_pause_began_s": round(takeover - paused_at, 2),

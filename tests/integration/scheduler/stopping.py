@@ -35,13 +35,13 @@ def stopped(bed: Testbed, *, pods: int, qps: int) -> dict[str, Any]:
             differences = second.differences()
             rss = second.rss()
             twice, took_twice = second.end(STOPS_WITHIN)
-    dumps = [one["msg"] for one in first.said() if one["msg"].startswith("dump of what is believed: ")]
+    dumps = [one["msg"] for one in first.said() if one["msg"].startswith("state dump: ")]
     believed = json.loads(dumps[0].partition(": ")[2])
     figures = {
         "pods": pods,
         "bound_by_first": bound,
         "told_by_first": told,
-        "not_finished": sum("were not finished" in one["msg"] for one in first.said()),
+        "not_finished": sum("bindings not finished" in one["msg"] for one in first.said()),
         "exit_codes": [code, twice],
         "stopped_s": [round(took, 2), round(took_twice, 2)],
         "dump": {key: believed[key] for key in ("nodes", "pods", "assumed", "queue")},
@@ -95,7 +95,7 @@ def stopped_with_a_queue(bed: Testbed) -> dict[str, Any]:
         with Lamina(bed, config=configuration(clientConnection={"qps": 1, "burst": 1})) as scheduler:
             until(lambda: len(scheduler.bindings()) >= 2, 30.0, "something is bound")
             code, took = scheduler.end(STOPS_WITHIN)
-        unfinished = [one["msg"] for one in scheduler.said() if "were not finished" in one["msg"]]
+        unfinished = [one["msg"] for one in scheduler.said() if "bindings not finished" in one["msg"]]
         time.sleep(1.0)
         bound, told = witness.bound(), len(scheduler.bindings())
     figures = {

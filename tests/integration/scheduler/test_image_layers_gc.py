@@ -56,21 +56,21 @@ def test_wrong_and_unused_objects_go_and_the_others_stay(bed, monkeypatch):
 
     async def story() -> None:
         client = KubeClient(load_access(access))
-        intake = InformerSet(client, EventQueue())
-        keeper = ImageLayersGC(client, intake, Inventory(), may_act=lambda: True, watch=tally)
-        task = asyncio.create_task(intake.run())
+        informers = InformerSet(client, EventQueue())
+        keeper = ImageLayersGC(client, informers, Inventory(), may_act=lambda: True, watch=tally)
+        task = asyncio.create_task(informers.run())
         try:
-            while not intake.synced:
+            while not informers.synced:
                 await asyncio.sleep(0.05)
             for _ in range(2):
-                await keeper.look_round()
+                await keeper.collect()
                 rounds.append(await asyncio.to_thread(names, bed))
                 await asyncio.sleep(1.0)
             # Reports that vanish all at once take nothing with them while their nodes are there.
             await asyncio.to_thread(bed.kubectl, "delete", "nodelayers", "n1")
             for _ in range(2):
                 await asyncio.sleep(1.0)
-                await keeper.look_round()
+                await keeper.collect()
             rounds.append(await asyncio.to_thread(names, bed))
         finally:
             task.cancel()

@@ -77,7 +77,7 @@ def scheduler(bed, registry, *words):
 def everything_said(bed, lamina):
     """All that anybody can read of a scheduler: its log, its pages, and every object but the secrets themselves."""
     lamina.signal(signal.SIGUSR2)
-    until("the dump is in the log", lambda: "dump of what" in lamina.log.read_text(encoding="utf-8") or None)
+    until("the dump is in the log", lambda: "state dump" in lamina.log.read_text(encoding="utf-8") or None)
     pages = ["/metrics", "/debug/dump", "/debug/cache", "/readyz"]
     pods = [one["metadata"] for one in bed.api("GET", "/api/v1/pods")["items"]]
     pages += [f"/debug/decisions/{one['namespace']}/{one['name']}" for one in pods]
@@ -127,9 +127,7 @@ def test_secrets_are_read_only_where_the_namespace_says_so_and_binds_the_role(be
         said = [one for one in lamina.said() if "pull secret" in one["msg"]]
 
     assert {f"Basic {forms(f'{PULL}-open-too')[-1]}"} == shop.credentials
-    assert {("unbound", "a pull secret cannot be read: 403 Forbidden")} == {
-        (one["namespace"], one["msg"]) for one in said
-    }
+    assert {("unbound", "pull secret not readable: 403 Forbidden")} == {(one["namespace"], one["msg"]) for one in said}
 
 
 def test_the_scheduler_may_read_no_secret_of_its_own_accord(bed):

@@ -116,7 +116,7 @@ async def test_usage_stands_on_nodes_is_written_once_and_can_be_taken_off(bed, a
     changes, remark = await run(account, "usage", settings=settings)
     found = annotations(bed, "n1")
     assert ["n1", "n2"] == sorted(one.node for one in changes)
-    assert "2 of 3 nodes are measured, not n3" == remark
+    assert "2 of 3 nodes are measured; no series for n3" == remark
     assert 2500 == pytest.approx(int(found["mean-free-cpu"]), abs=2)
     assert 1000 == pytest.approx(int(annotations(bed, "n2")["mean-free-cpu"]), abs=2)
     assert (str(16 * GIB - 4 * 10**9), "0") == (found["mean-free-memory"], found["std-free-memory"])
@@ -207,7 +207,7 @@ async def test_congestion_is_what_pressure_network_and_disk_say(bed, account, st
     assert 50 == pytest.approx(int(annotations(bed, "busy")["congestion-factor"]), abs=4)
     assert "0" == annotations(bed, "calm")["congestion-factor"]
     assert {} == annotations(bed, "mute")
-    assert "2 of 3 nodes are measured, not mute" == remark
+    assert "2 of 3 nodes are measured; no series for mute" == remark
 
 
 async def test_writes_come_no_faster_than_allowed_and_end_when_everything_stands(bed, account, starting):
@@ -322,4 +322,4 @@ def test_the_command_prints_a_table_writes_nothing_and_ends_when_asked_to(bed, a
     finally:
         service.kill()
     assert 0 == service.returncode
-    assert ["nodes are annotated"] == [msgspec.json.decode(line)["msg"] for line in said.splitlines()]
+    assert ["annotating nodes"] == [msgspec.json.decode(line)["msg"] for line in said.splitlines()]

@@ -142,7 +142,7 @@ async def test_a_node_is_not_known_while_a_counter_of_any_processor_cannot_be_ri
     assert dict.fromkeys(("busy", "leapt", "slips"), busy) == {
         name: (one.cpu.mean, one.cpu.deviation) for name, one in found.items()
     }
-    assert "3 of 5 nodes are measured, not begins-anew, leaps" in remark
+    assert "3 of 5 nodes are measured; no series for begins-anew, leaps" in remark
 
 
 async def test_a_forecast_follows_the_line_or_the_day_before(starting):
@@ -246,7 +246,7 @@ async def test_what_is_scraped_is_told_by_every_way_of_naming_a_node(live):
         name: one.cpu.mean for name, one in found.items()
     }
     assert [4e9] * 4 == [one.memory.mean for one in found.values()]
-    assert '4 of 5 nodes are measured, not n5; series of no node: instance="192.168.1.1:9100"' == remark
+    assert '4 of 5 nodes are measured; no series for n5; series without a node: instance="192.168.1.1:9100"' == remark
 
 
 async def test_a_machine_that_falls_silent_is_left_out_and_a_server_that_is_restarted_goes_on(live):

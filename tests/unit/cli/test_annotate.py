@@ -53,7 +53,7 @@ def annotate(*words: object) -> None:
         pytest.param(["usage", "--metrics-server", "--once"], "one look at it tells no deviation", id="one look"),
         pytest.param(
             ["usage", "--metrics-server", "--every", "450"],
-            "--every: is too seldom: 3 samples have to fit into the window of 900 s, so less than 409 s",
+            "--every: is too long: 3 samples must fit into the window of 900 s; use less than 409 s",
             id="never enough samples",
         ),
         pytest.param(["usage", "--config", "none.yaml"], "none.yaml: cannot be read", id="no such file"),
@@ -149,7 +149,7 @@ def test_a_dry_run_prints_a_table_that_others_cannot_draw_in(capsys):
         AnnotationWrite("n1", "u", {"mean-free-cpu": "2500", "std-free-cpu": "100"}, MOVED),
         AnnotationWrite("n2[red]\x1b[31m", "u", {"mean-free-cpu": None}, UNKNOWN),
     ]
-    command._show(changes, "1 of 2 nodes are measured, not n2")
+    command._show(changes, "1 of 2 nodes are measured; no series for n2")
     shown = capsys.readouterr().out
 
     assert "mean-free-cpu=2500" in shown

@@ -30,7 +30,7 @@ class InventoryPrinter:
         self.lines = False
         """Whether each answer is one line."""
 
-    def tell(self, look: InventoryFrame, images: tuple[StoredImage, ...]) -> None:
+    def send(self, look: InventoryFrame, images: tuple[StoredImage, ...]) -> None:
         """Print a look."""
         before, self._before = self._before, look
         if before is not None and msgspec.structs.replace(before, observed_at=look.observed_at) == look:
@@ -44,7 +44,7 @@ class InventoryPrinter:
 
         print_inventory(told)
 
-    def tell_trouble(self, problem: str) -> None:
+    def send_problem(self, problem: str) -> None:
         """The log says it; what was printed before stays true as far as anybody knows."""
 
 
@@ -95,7 +95,7 @@ async def look_once(open_source: "OpenSource", printer: InventoryPrinter) -> Non
                     await source.changed()
             except TimeoutError:
                 break
-        printer.tell(InventoryFrameBuilder().of(holdings, observed_at), holdings.images)
+        printer.send(InventoryFrameBuilder().of(holdings, observed_at), holdings.images)
     finally:
         await source.close()
 

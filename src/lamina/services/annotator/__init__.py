@@ -1,12 +1,12 @@
 """
-Writes what is known of nodes on the nodes themselves, as annotations that scheduling agents read.
+Annotators: write measured values of nodes as node annotations, which scheduling agents read.
 
-    cluster        nodes and pods, watched
-    values         the contract of whoever knows what should stand on a node
-    usage_values, allocation_values, congestion_values      the three who do
-    congestion     how congested a node is: the formula
-    planning       which nodes are worth a write
-    writing        a few writes a second, of annotations and nothing else
-    rounds         one round after the other
-    wiring         puts it together
+    watched_cluster      nodes and pods, watched
+    node_values          the interface of a source of annotation values
+    usage_values, allocation_values, congestion_values      the three sources
+    congestion_level     the formula for how congested a node is
+    annotation_plan      which nodes need a write
+    annotation_writer    rate-limited writes of annotations
+    annotation_loop      measures, plans and writes repeatedly
+    wiring               builds and runs an annotator
 """

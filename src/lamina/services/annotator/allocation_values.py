@@ -1,9 +1,9 @@
 """
-What pods have asked for on nodes, and what is left: the annotations that the agent `pigeon` reads.
+Requested and free resources of nodes: the annotations that the scheduling agent `pigeon` reads.
 
-Every pod that is bound to a node and has not ended counts, whether it runs already or not: a burst of pods that wait for
-their images takes room like any other. Only nodes that are ready are told of. Cpu is in thousandths of a core, memory and
-ephemeral storage in bytes; graphics processors are counted over all makes.
+Every pod that is bound to a node and has not ended is included, whether it runs already or not: a pod that waits for
+its images also holds its resources. Only ready nodes get values. CPU is in thousandths of a core, memory and ephemeral
+storage in bytes. GPUs of all vendors are added up.
 """
 
 from collections import Counter
@@ -24,39 +24,39 @@ FREE: Final = "free"
 KEYS: Final = tuple(f"{what}-{resource}" for what in (REQUESTED, FREE) for resource in RESOURCES)
 
 SHARE: Final = 0.01
-"""Of what a node can give: as much has to come or go to be worth a write; one pod, or one processor, always is."""
+"""Share of a node's allocatable amount that must change before a write; one pod or one GPU is always enough."""
 
 
 class AllocationValues:
-    """Adds up what pods asked for."""
+    """Adds up the requests of pods."""
 
     remark = ""
 
     def __init__(self, pods: Callable[[], Iterable[Pod]], ready: Callable[[], set[str]]) -> None:
-        """Add up *pods*, on the nodes that are *ready*."""
+        """Add up *pods* on the nodes that are *ready*."""
         self._pods = pods
         self._ready = ready
 
     async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, DesiredValues]:
-        """Add up once."""
+        """Compute the values once."""
         ready = self._ready()
         asked: dict[str, Counter[str]] = {name: Counter() for name in nodes if name in ready}
-        breath = TimeSlice()
+        time_slice = TimeSlice()
         for pod in list(self._pods()):
             total = asked.get(pod.node_name)
             if total is not None and not pod.finished:
                 total.update(counted(pod.requests))
                 total[PODS] += 1
-            if breath.due():
-                await breath.pause()
+            if time_slice.due():
+                await time_slice.pause()
         return {name: DesiredValues(_numbers(nodes[name], total), now) for name, total in asked.items()}
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is nothing to close."""
 
 
 def counted(amounts: Amounts) -> Counter[str]:
-    """Take the resources that are told of; those of several makes of graphics processors are one."""
+    """Return the annotated resources of *amounts*, with GPUs of all vendors added up."""
     found: Counter[str] = Counter()
     for name, value in amounts:
         if name in RESOURCES and name != GPU:

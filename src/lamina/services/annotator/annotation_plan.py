@@ -1,17 +1,17 @@
 """
-Which nodes are worth a write.
+Plan of annotation writes: which nodes need one.
 
-A Node object is watched by every kubelet's neighbour and every controller, so it is written seldom: when a number is a
-step away from the one that stands there, when what stands there is older than the refresh time, and when nothing has
-been known of the node for so long that an old number would mislead. Then all of a node's numbers are written together.
+Many controllers watch Node objects, so they are written seldom. A write is due when a value differs from its annotation
+by a step, or when the annotation is older than the refresh time. It is also due when a node has had no values for so
+long that its annotations would mislead. All values of a node are written together.
 
-The stamp says when all that stands there was so. While something of it is not known, the rest is written without a new
-stamp; once the stamp is too old, what is not known is taken off. A node without our stamp was written by somebody else, and
-nothing is taken off it unless asked to.
+The stamp is the time at which all annotations of a node were valid. While some of the values are unknown, the others
+are written without a new stamp. When the stamp is too old, the annotations of unknown values are removed. Annotations
+without our stamp were written by another program; they are only removed on request.
 
-A round may be too short for all. What misleads comes first; then what waited for twice the refresh time, so that everything
-gets its turn; then what is farthest from what stands there. A node that refused its last write has its turn after all others,
-until it waited as long.
+A round may be too short for all writes. The order is: misleading annotations; those that have waited for twice the
+refresh time, so that every node gets its turn; then the largest differences. A node whose last write was rejected comes
+after all others, until it has waited as long.
 
 Pure.
 """
@@ -32,9 +32,9 @@ from lamina.wire.timestamps import seconds
 REFRESH: Final = 600.0
 FORGET: Final = 1800.0
 LATE: Final = 2.0
-"""Refresh times after which a write waits no longer for others that are farther off."""
+"""Refresh times after which a write is due before larger differences of other nodes."""
 
-# Why a node is written.
+# Reasons for a write.
 MOVED: Final = "moved"
 OLD: Final = "old"
 UNKNOWN: Final = "unknown"
@@ -42,25 +42,25 @@ ASKED: Final = "asked"
 
 
 class WriteRules(msgspec.Struct, frozen=True, kw_only=True):
-    """When a node is worth a write."""
+    """When a node needs a write."""
 
     keys: tuple[str, ...]
     """Every annotation that may be ours."""
     stamp: str
-    """The one that says when."""
+    """The annotation with the time of the values."""
     refresh: float = REFRESH
-    """Seconds after which numbers that have not moved are written again, so that everybody sees they are still so."""
+    """Seconds after which unchanged values are written again, to show that they are still valid."""
     forget: float = FORGET
-    """Seconds after which the numbers of a node of which nothing is known are taken off."""
+    """Seconds after which the annotations of a node without values are removed."""
 
 
 class AnnotationWrite(msgspec.Struct, frozen=True):
-    """One write."""
+    """The write of one node's annotations."""
 
     node: str
     uid: str
     annotations: dict[str, str | None]
-    """None takes one off."""
+    """None removes an annotation."""
     why: str
 
 
@@ -71,7 +71,7 @@ def plan(
     rules: WriteRules,
     refused: Mapping[str, float] = MappingProxyType({}),
 ) -> list[AnnotationWrite]:
-    """List the writes that are worth it, the most urgent first; *refused* says when nodes refused their last one."""
+    """Return the writes that are needed, most urgent first; *refused* has when each node's last write was rejected."""
     late = LATE * rules.refresh
     due: list[tuple[tuple[int, float, str], AnnotationWrite]] = []
     for name in sorted(nodes):
@@ -86,20 +86,20 @@ def plan(
         elif change.why == UNKNOWN:
             turn = (0, -age)
         else:
-            # A write without a stamp leaves the age as it is, and would come first again and again.
+            # A write without a stamp keeps the age, so it would come first in every round.
             turn = (1, -age) if age >= late and rules.stamp in change.annotations else (2, -moved)
         due.append(((*turn, name), change))
     return [change for _, change in sorted(due, key=lambda one: one[0])]
 
 
 def removals(nodes: Mapping[str, Node], rules: WriteRules) -> list[AnnotationWrite]:
-    """List the writes that take everything off again."""
+    """Return the writes that remove all annotations."""
     found = ((node, _off(node.annotations, rules)) for _, node in sorted(nodes.items()))
     return [AnnotationWrite(node.name, node.uid, off, ASKED) for node, off in found if off]
 
 
 def distance(found: Mapping[str, str], numbers: Mapping[str, DesiredNumber]) -> float:
-    """Say how far the farthest number is from what should stand there, in steps; one that is missing is infinitely far."""
+    """Return the largest difference between annotations and values, in steps; infinity if an annotation is missing."""
     farthest = 0.0
     for key, number in numbers.items():
         before = number_in(found.get(key))
@@ -110,7 +110,7 @@ def distance(found: Mapping[str, str], numbers: Mapping[str, DesiredNumber]) -> 
 
 
 def number_in(text: str | None) -> float | None:
-    """Read an annotation; None when there is none, or no number in it."""
+    """Parse an annotation; None if it is missing or not a finite number."""
     try:
         value = float(text) if text is not None and len(text) <= 64 else math.nan
     except ValueError:
@@ -119,7 +119,7 @@ def number_in(text: str | None) -> float | None:
 
 
 def age_of(stamp: str | None, now: float) -> float:
-    """Say how old a stamp is; infinitely old when there is none, or one that cannot be."""
+    """Return the age of a stamp in seconds; infinity if it is missing, invalid or too far in the future."""
     try:
         at = seconds(stamp)
     except ValueError:
@@ -128,7 +128,7 @@ def age_of(stamp: str | None, now: float) -> float:
 
 
 def _renewed(node: Node, new: DesiredValues, age: float, rules: WriteRules) -> tuple[AnnotationWrite | None, float]:
-    """Say what is to be written on a node of which something is known, if that is worth it, and how far it has moved."""
+    """Return the write for a node with values, or None if it is not needed, and the difference in steps."""
     found, ours = node.annotations, rules.stamp in node.annotations
     kept = [key for key in new.unknown if key in found] if ours and age <= rules.forget else []
     there = [key for key in rules.keys if ours and key in found]
@@ -144,7 +144,7 @@ def _renewed(node: Node, new: DesiredValues, age: float, rules: WriteRules) -> t
 
 
 def _forgotten(node: Node, age: float, rules: WriteRules) -> tuple[AnnotationWrite | None, float]:
-    """Take everything off a node of which nothing has been known for too long."""
+    """Return the write that removes the annotations of a node without values, if they have expired."""
     if rules.stamp not in node.annotations or age <= rules.forget:
         return None, 0.0
     return AnnotationWrite(node.name, node.uid, _off(node.annotations, rules), UNKNOWN), 0.0

@@ -1,9 +1,10 @@
 """
-A few writes a second, each of annotations of one node and of nothing else.
+Rate-limited writer of node annotations.
 
-Every write names the node's uid, so that a node of the same name that came later is not touched. A node that is gone is no
-failure, and one that refuses its write (its annotations are too long, or a webhook does not let us) stands for itself. What
-would befall everybody who comes after ends the round: nobody answers, we are not known or too fast, or everybody refuses alike.
+Every write has the node's uid, so a recreated node of the same name is not changed. A deleted node is not a failure. A
+rejected write (annotations too long, or denied by a webhook) concerns that node only. A failure that would repeat for
+every node ends the round: the API server is unreachable, rejects the credentials, limits the rate, or rejects many
+nodes in a row for the same reason.
 """
 
 import asyncio
@@ -22,46 +23,46 @@ from lamina.services.annotator.annotation_plan import AnnotationWrite
 
 MERGE: Final = "application/merge-patch+json"
 JITTER: Final = 0.5
-"""By how much of itself the pause between two writes may be longer, so that several annotators do not keep step."""
+"""Jitter added to the pause between two writes, as a share of it, so that several annotators do not write together."""
 ALIKE: Final = 20
-"""As many nodes that refuse in a row, for the same reason, are taken for all."""
+"""Consecutive rejections for the same reason after which the round ends."""
 ANOTHER_NODE: Final = ("metadata.uid: ", "UID in precondition")
-"""How a server says that a node is not the one that was meant."""
+"""Texts with which the API server reports a uid conflict."""
 
 FOR_ALL: Final = (401, 429)
-"""Not known, or too fast: the next node would hear the same."""
+"""Status codes that would repeat for the next node: unauthorized, or rate limited."""
 
-# What became of writes that were none.
+# Outcomes other than a successful write.
 GONE: Final = "gone"
 REFUSED: Final = "refused"
 
 
 class WritesRejectedError(LaminaError):
-    """Nodes were not written because the server refused each of them."""
+    """Raised when the API server rejected the writes of nodes."""
 
     exit_code: ClassVar[int] = 1
 
 
 class WriteOutcome(msgspec.Struct):
-    """What became of some writes."""
+    """Outcome counts of one round of writes."""
 
     written: list[str] = msgspec.field(default_factory=list)
-    """Nodes."""
+    """Nodes that were written."""
     refused: dict[str, ApiError] = msgspec.field(default_factory=dict)
-    """What the server said, by node."""
+    """The API server's error, by node."""
     ended: LaminaError | None = None
-    """Why the rest was not tried."""
+    """Why the remaining writes were not tried."""
     stuck: str = ""
-    """The node at which it ended: what looks like everybody's trouble may be that of one node's webhook."""
+    """The node at which the round ended: the cause may be a webhook for that node only."""
 
     @property
     def retry_after(self) -> float:
-        """Seconds for which the server wants to be left alone."""
+        """Seconds that the API server asked to wait."""
         return (self.ended.retry_after or 0.0) if isinstance(self.ended, ApiError) else 0.0
 
 
 class AnnotationWriter:
-    """Writes annotations, never faster than told."""
+    """Writes annotations within a rate limit."""
 
     def __init__(self, client: WriteClient, per_second: float, rng: random.Random) -> None:
         """Write through *client*, at most *per_second* times a second."""
@@ -70,10 +71,10 @@ class AnnotationWriter:
         self._rng = rng
         self._next = 0.0
         self.counts: Counter[str] = Counter()
-        """Writes, by why; and what became of others."""
+        """Successful writes by reason, and other outcomes."""
 
     async def write(self, changes: Iterable[AnnotationWrite]) -> WriteOutcome:
-        """Write one after the other, until something ends it for all."""
+        """Write one node after the other, until a failure that would repeat for all."""
         outcome = WriteOutcome()
         last, in_a_row = "", 0
         for change in changes:
@@ -92,7 +93,7 @@ class AnnotationWriter:
                 said = f"{error.status} {error.reason}".rstrip()
                 last, in_a_row = said, in_a_row + 1 if said == last else 1
                 if in_a_row == ALIKE:
-                    outcome.ended = WritesRejectedError(f"{ALIKE} nodes in a row refuse their annotations: {said}")
+                    outcome.ended = WritesRejectedError(f"{ALIKE} annotation writes in a row rejected: {said}")
                     break
             else:
                 self.counts[change.why] += 1
@@ -117,6 +118,6 @@ class AnnotationWriter:
 
 
 def _gone(error: ApiError) -> bool:
-    """Say whether the node that was meant is no longer there."""
+    """Return whether the node of a write does not exist any more."""
     another = error.status in (409, 422) and any(words in error.message for words in ANOTHER_NODE)
     return error.status == 404 or another

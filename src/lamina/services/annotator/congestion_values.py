@@ -1,8 +1,8 @@
 """
-How congested nodes are, by what node-exporter counts: the annotation that the agent `congestion_level` reads.
+Congestion of nodes from node-exporter's metrics: the annotation that the scheduling agent `congestion` reads.
 
-Asks a Prometheus server for the shares that `congestion_level` weighs. A level goes on where this process left it or, after a
-restart, where the annotation stands if it is not old.
+Queries a Prometheus server for the shares that `congestion_level` combines. After a restart, a level continues from the
+annotation if that is not too old.
 """
 
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ from lamina.services.informers.usage.usage_source import SKEW
 KEY: Final = "congestion-factor"
 STAMP: Final = "lamina.dev/congestion-observed-at"
 STEP: Final = 5.0
-"""Points that the level has to move to be worth a write."""
+"""Points by which the level must change before a write."""
 GOES_ON: Final = 600.0
-"""Seconds for which an annotation counts after a restart."""
+"""Seconds for which an annotation is used after a restart."""
 
-# Cards of the machine's own, whose speed means something, by the names that kernel, systemd and udev give them. A network of
-# containers calls its devices as it likes (EKS eni…, AKS azv…, GKE gke…, Antrea after the pod), and the kernel says of most of
-# them that they have 10 Gbit/s; so what is not known to be a card is none.
+# Physical network devices, whose reported speed is meaningful, by the names that the kernel, systemd and udev give
+# them. Container networks name their devices freely (EKS eni…, AKS azv…, GKE gke…, Antrea after the pod), and the
+# kernel reports 10 Gbit/s for most of them. So only known names are used.
 NAMES: Final = (
     "eth[0-9].*",
     "en[abcdopsuvPX][0-9].*",
@@ -45,10 +45,10 @@ PRESSURE: Final = {"cpu": "cpu_waiting", "memory": "memory_waiting", "io": "io_w
 
 
 class CongestionValues:
-    """Tells how congested nodes are."""
+    """Computes the congestion of nodes."""
 
     def __init__(self, client: QueryClient, queries: Queries | None = None) -> None:
-        """Ask through *client*; of *queries* the speed of counters and the choice of series count."""
+        """Query through *client*; *queries* gives the rate window and the label matchers."""
         self._client = client
         self._queries = queries or Queries()
         self._levels: dict[tuple[str, str], CongestionLevel] = {}
@@ -56,7 +56,7 @@ class CongestionValues:
         self.remark = ""
 
     async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, DesiredValues]:
-        """Look once. Raises PrometheusError."""
+        """Measure once. Raises PrometheusError."""
         parts: list[tuple[str, Numbers]] = []
         warnings: list[str] = []
         at: float | None = None
@@ -74,7 +74,7 @@ class CongestionValues:
         self.remark = remark(merge_matches(matches), nodes, set(shares), warnings)
         if at is None or abs(at - now) > SKEW:
             if at is not None:
-                self.remark = f"the clock of Prometheus is more than {SKEW:g} s from ours"
+                self.remark = f"the clock of Prometheus differs from ours by more than {SKEW:g} s"
             return {}
         raw = {name: congestion_level.current_congestion(each) for name, each in sorted(shares.items())}
         self._levels = {
@@ -88,7 +88,7 @@ class CongestionValues:
         }
 
     async def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         await self._client.close()
 
     def _level(self, node: Node, now: float, target: float) -> CongestionLevel:
@@ -103,7 +103,7 @@ class CongestionValues:
 
 
 def expressions(queries: Queries) -> list[tuple[str, str]]:
-    """Write what is asked, with the part each answer belongs to."""
+    """Return the queries, each with the part that it measures."""
     span = f"[{promql(queries.rate)}]"
     asked = [
         (part, f"rate(node_pressure_{metric}_seconds_total{queries.among()}{span})")

@@ -1,7 +1,7 @@
 """
-How much an annotator says.
+Verbosity of an annotator.
 
-``-v 0`` says what somebody should know: starts, ends, troubles and their ends. 1 adds a line for every round.
+``-v 0`` logs what an operator should know: starts, stops, problems and recoveries. 1 adds a line for every round.
 """
 
 from typing import Final

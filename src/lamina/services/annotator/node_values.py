@@ -1,7 +1,7 @@
 """
-The contract of whoever knows what should stand on nodes.
+Interface of a source of annotation values.
 
-Called by `rounds`, one round at a time.
+Called by `annotation_loop`, one round at a time.
 """
 
 from collections.abc import Mapping
@@ -13,35 +13,35 @@ from lamina.model.node import Node
 
 
 class DesiredNumber(msgspec.Struct, frozen=True, gc=False):
-    """What should stand in one annotation, and how far it has to be from what stands there to be worth a write."""
+    """Value of one annotation, and by how much it must differ from the current one before a write."""
 
     value: int
     step: float
 
 
 class DesiredValues(msgspec.Struct, frozen=True, gc=False):
-    """What should stand on one node."""
+    """Values of one node's annotations."""
 
     numbers: dict[str, DesiredNumber]
-    """By annotation; those of the same kind that are neither here nor unknown are taken off."""
+    """By annotation; annotations of this source that are neither here nor in `unknown` are removed."""
     observed_at: float
-    """When that was so, in seconds since 1970."""
+    """When the values were measured, in seconds since 1970."""
     unknown: frozenset[str] = frozenset()
-    """Annotations of which nothing is known for the moment; they stay as they are until they are too old."""
+    """Annotations whose value is currently unknown; they stay until they expire."""
 
 
 class NodeValues(Protocol):
-    """Knows what should stand on nodes."""
+    """Computes the annotation values of nodes."""
 
     @property
     def remark(self) -> str:
-        """What was lacking the last time, in one line; empty when nothing was."""
+        """What was missing in the last round, in one line; empty if nothing was."""
         ...
 
     async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, DesiredValues]:
-        """Say what should stand on nodes now; a node that is left out is one of which nothing is known."""
+        """Return the current values of nodes; leave out nodes without data."""
         ...
 
     async def close(self) -> None:
-        """End what is open."""
+        """Close all connections."""
         ...

@@ -1,8 +1,8 @@
 """
-What is free of nodes, measured: the annotations that the agent `safe` reads.
+Free resources of nodes from measured usage: the annotations that the scheduling agent `safe` reads.
 
-Free is what a node can give to pods (allocatable) less what is used, and never below nothing. Cpu is in thousandths of a
-core, memory in bytes. The spelling ``forcasted`` is the one that its readers know.
+Free is allocatable minus used, and at least 0. CPU is in thousandths of a core, memory in bytes. The annotation names
+keep the spelling ``forcasted``, because existing readers use it.
 """
 
 from collections.abc import Mapping
@@ -22,23 +22,25 @@ FORECAST: Final = "forcasted-free"
 KEYS: Final = tuple(f"{what}-{resource}" for what in (MEAN, DEVIATION, FORECAST) for resource in (CPU, MEMORY))
 
 SHARE: Final = 0.02
-"""Of what a node can give: as much has to come or go to be worth a write."""
+"""Share of a node's allocatable amount that must change before a write."""
 LEAST: Final = {CPU: 10.0, MEMORY: 16.0 * 1024**2}
-"""But never less than this."""
+"""Smallest change that is written, whatever the share."""
 
 
 class UsageValues:
-    """Tells what is free, as somebody measured it."""
+    """Computes free resources from measured usage."""
 
     def __init__(self, source: UsageSource) -> None:
-        """Ask *source*."""
+        """Measure with *source*."""
         self._source = source
         self.remark = ""
 
     async def values(self, nodes: Mapping[str, Node], now: float) -> dict[str, DesiredValues]:
-        """Look once. Raises what the source raises."""
+        """Measure once. Raises the source's errors."""
         usages, strange = of_known_age(await self._source.look(nodes), now)
-        skewed = f"{plural(strange, 'node was', 'nodes were')} measured by a clock too far from ours" if strange else ""
+        skewed = (
+            f"{plural(strange, 'node has', 'nodes have')} a clock that differs too much from ours" if strange else ""
+        )
         self.remark = "; ".join(one for one in (skewed, self._source.remark) if one)
         wanted = {}
         for usage in usages:
@@ -48,7 +50,7 @@ class UsageValues:
         return wanted
 
     async def close(self) -> None:
-        """End what is open."""
+        """Close the source."""
         await self._source.close()
 
 

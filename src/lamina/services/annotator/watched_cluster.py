@@ -1,8 +1,7 @@
 """
-Nodes, and pods where they are needed, kept up to date by watches.
+Watched nodes, and pods if an annotator needs them.
 
-A node that says it is not ready, or has said nothing yet, is told apart here and nowhere else: who places pods goes by
-taints.
+Only this module distinguishes nodes that are not ready from ready ones; schedulers use taints for that.
 """
 
 import asyncio
@@ -24,18 +23,18 @@ from lamina.wire.kube.node_ready import decode_ready
 
 BETWEEN_LOOKS: Final = 0.05
 SYNC_TIMEOUT: Final = 30.0
-"""Seconds until everything was seen, or somebody is told why not."""
+"""Seconds to wait for the initial sync before it fails."""
 
 
 class NodeReadiness(msgspec.Struct, frozen=True):
-    """A node, and whether it is ready for pods."""
+    """A node, and whether it is ready."""
 
     node: Node
     ready: bool
 
 
 def decode_node_readiness(data: bytes | msgspec.Raw) -> NodeReadiness:
-    """Read a v1 Node. Raises WireError."""
+    """Decode a v1 Node. Raises WireError."""
     node = decode_node(bytes(data))
     return NodeReadiness(node, decode_ready(data, node.name))
 
@@ -50,58 +49,58 @@ NODE_READINESS: Final = WatchedResource[NodeReadiness](
 
 
 class _DiscardedEvents:
-    """Nobody decides here; what is watched is looked up."""
+    """Discards events: the annotator reads the reflectors' stores instead."""
 
     def put(self, event: Event, /) -> None:
-        """Let it go."""
+        """Discard the event."""
 
-    def ring(self) -> None:
-        """Wake nobody."""
+    def wake(self) -> None:
+        """Do nothing."""
 
 
 class WatchedCluster:
-    """What is there."""
+    """Nodes and pods of the cluster, kept up to date by watches."""
 
     def __init__(self, client: KubeClient, *, pods: bool) -> None:
-        """Watch nodes through *client*, and *pods* if they are wanted."""
-        self._intake = InformerSet(client, _DiscardedEvents(), [NODE_READINESS, PODS] if pods else [NODE_READINESS])
+        """Watch nodes through *client*; also pods if *pods* is true."""
+        self._informers = InformerSet(client, _DiscardedEvents(), [NODE_READINESS, PODS] if pods else [NODE_READINESS])
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        await self._intake.run()
+        await self._informers.run()
 
     async def seen(self, patience: float = SYNC_TIMEOUT) -> None:
-        """Wait until everything was seen. Raises Unreachable when that takes too long."""
+        """Wait until the caches are synced. Raises Unreachable after *patience* seconds."""
         loop = asyncio.get_running_loop()
         end = loop.time() + patience
-        while not self._intake.synced:
+        while not self._informers.synced:
             if loop.time() > end:
-                raise UnreachableError("the cluster", self.problem or "nodes could not be listed in time")
+                raise UnreachableError("the cluster", self.problem or "the caches did not sync in time")
             await asyncio.sleep(BETWEEN_LOOKS)
 
     @property
     def problem(self) -> str:
-        """Why something cannot be seen now; empty when everything can."""
-        return next((one.problem for one in self._intake.reflectors.values() if one.problem), "")
+        """Why a resource cannot be watched now; empty if all can."""
+        return next((one.problem for one in self._informers.reflectors.values() if one.problem), "")
 
     @property
     def follows(self) -> bool:
-        """Whether everything was seen and nothing can have escaped us since."""
-        return all(one.synced and one.stale_since is None for one in self._intake.reflectors.values())
+        """Whether the caches are synced and all watches are up."""
+        return all(one.synced and one.stale_since is None for one in self._informers.reflectors.values())
 
     def nodes(self) -> dict[str, Node]:
-        """Nodes by name."""
+        """Return nodes by name."""
         return {machine.node.name: machine.node for machine in self._machines()}
 
     def ready(self) -> set[str]:
-        """Nodes that say they are ready."""
+        """Return the names of ready nodes."""
         return {machine.node.name for machine in self._machines() if machine.ready}
 
     def pods(self) -> Iterable[Pod]:
-        """Pods that have not ended."""
-        pods: Iterable[Pod] = self._intake.reflectors[PODS.resource.kind].store.items()
+        """Return the pods that have not ended."""
+        pods: Iterable[Pod] = self._informers.reflectors[PODS.resource.kind].store.items()
         return pods
 
     def _machines(self) -> Iterable[NodeReadiness]:
-        machines: Iterable[NodeReadiness] = self._intake.reflectors[NODE_READINESS.resource.kind].store.items()
+        machines: Iterable[NodeReadiness] = self._informers.reflectors[NODE_READINESS.resource.kind].store.items()
         return machines

@@ -1,8 +1,8 @@
 """
-Puts an annotator together, and runs it once or until somebody asks for an end.
+Assembly of an annotator: builds its parts and runs them, once or until a signal.
 
-On SIGTERM or SIGINT it ends at once: a write is a whole one or none, and the next round says everything again. Work that has an
-end of its own and was not done by then has failed.
+On SIGTERM or SIGINT it stops at once: a write is complete or not made, and the next round repeats everything. If a one-
+time task was not complete by then, the command fails.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ NAMES: Final[dict[AnnotationKind, tuple[tuple[str, ...], str]]] = {
     "allocation": (allocation_values.KEYS, allocation_values.STAMP),
     "congestion": ((congestion_values.KEY,), congestion_values.STAMP),
 }
-"""Every annotation of each kind, and the one that says when."""
+"""All annotations of each kind, and the annotation with the time."""
 
 log = logging.getLogger(__name__)
 
 
 class AnnotatorOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line said, checked."""
+    """Checked options of the command line."""
 
     what: AnnotationKind
     access: ApiAccess
@@ -58,20 +58,20 @@ class AnnotatorOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoppedError(LaminaError):
-    """Somebody asked for an end before everything was done."""
+    """Raised when a signal arrives before a one-time task is complete."""
 
     exit_code: ClassVar[int] = 1
 
 
 ShowPlan = Callable[[Sequence[AnnotationWrite], str], None]
-"""Told the changes there would be, and what was lacking."""
+"""Receives the planned writes, and what was missing."""
 
 
 async def annotate(options: AnnotatorOptions, show: ShowPlan) -> None:
     """
-    Do what was asked for; *show* is told of what one round, or a removal, finds.
+    Run the annotator; pass the plan of a single round or of a removal to *show*.
 
-    Raises a LaminaError when that could not be done, or not for every node.
+    Raises a LaminaError if this failed, for all or some nodes.
     """
     client = KubeClient(options.access, connections=4, user_agent=USER_AGENT)
     rng = random.Random()
@@ -89,7 +89,7 @@ async def annotate(options: AnnotatorOptions, show: ShowPlan) -> None:
             work = _keep(options, cluster, writer, rounds, show)
         finished = await _until_stopped(work, cluster)
         if not finished and (options.once or options.dry_run or options.remove):
-            raise StoppedError("stopped before everything was done; start it again")
+            raise StoppedError("stopped before all nodes were written; run it again")
     finally:
         if values is not None:
             await values.close()
@@ -111,7 +111,7 @@ async def _keep(
         changes, remark = await rounds.changes()
         await _finish(options, writer, changes, remark, show)
         return
-    log.info("nodes are annotated", extra={"fields": {"with": options.what, "nodes": len(cluster.nodes())}})
+    log.info("annotating nodes", extra={"fields": {"with": options.what, "nodes": len(cluster.nodes())}})
     await rounds.run(options.every, options.per_second)
 
 
@@ -131,17 +131,17 @@ async def _finish(
     show(changes, remark)
     if not options.dry_run:
         outcome = await writer.write(changes)
-        log.info("written", extra={"fields": {"nodes": len(outcome.written), "of": len(changes)}})
+        log.info("annotations written", extra={"fields": {"nodes": len(outcome.written), "of": len(changes)}})
         if outcome.refused:
             name, error = next(iter(outcome.refused.items()))
-            refused = f"{len(outcome.refused)} of {plural(len(changes), 'node refuses its annotations', 'nodes refuse their annotations')}"
+            refused = f"{len(outcome.refused)} of {plural(len(changes), 'annotation write was', 'annotation writes were')} rejected"
             raise WritesRejectedError(f"{outcome.ended or refused}; {name}: {error}")
         if outcome.ended is not None:
             raise outcome.ended
 
 
 async def _until_stopped(work: Coroutine[Any, Any, None], cluster: WatchedCluster) -> bool:
-    """Work while the cluster is watched, until a signal comes; say whether the work is done. What it raises is raised."""
+    """Run *work* and the watches until a signal arrives; return whether the work is complete. Raises its errors."""
     loop = asyncio.get_running_loop()
     tasks = [loop.create_task(work), loop.create_task(cluster.run())]
     for number in (signal.SIGTERM, signal.SIGINT):

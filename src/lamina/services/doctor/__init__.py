@@ -1,1 +1,1 @@
-"""Looks whether everything is as Lamina needs it, and says what to do where it is not."""
+"""Checks of an installation: what is wrong, and what to do about it."""

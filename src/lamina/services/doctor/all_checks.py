@@ -1,7 +1,8 @@
 """
-Everything that can be looked at from where one stands, in the order a person would ask.
+All checks of `lamina doctor`, in the options in which it prints them.
 
-Nothing is changed anywhere: reviews and lists only. What cannot be reached is a finding, not the end.
+The checks change nothing: they send reviews, gets and lists only. A component that cannot be reached is a finding; the
+other checks still run.
 """
 
 import time
@@ -28,7 +29,7 @@ from lamina.services.doctor.registry_checks import RegistrySample
 
 
 class DoctorOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look at."""
+    """What `lamina doctor` checks, and how it connects."""
 
     runtime: str = "auto"
     socket: Path | None = None
@@ -41,57 +42,57 @@ class DoctorOptions(msgspec.Struct, frozen=True, kw_only=True):
     ask_registries: bool = True
 
 
-async def run_checks(order: DoctorOptions, tell: Callable[[Finding], None]) -> None:
-    """Look at everything; *tell* is called with each finding as it is made."""
-    for finding in await runtime_checks.check_runtime(order.runtime, order.socket, order.storage):
-        tell(finding)
-    images = await _cluster(order, tell) if order.cluster else {}
-    if order.ask_registries:
-        for finding in await registry_checks.check_registries(order.rules, order.keyring, images):
-            tell(finding)
+async def run_checks(options: DoctorOptions, report: Callable[[Finding], None]) -> None:
+    """Run every check; call *report* with each finding as soon as it is made."""
+    for finding in await runtime_checks.check_runtime(options.runtime, options.socket, options.storage):
+        report(finding)
+    images = await _cluster(options, report) if options.cluster else {}
+    if options.ask_registries:
+        for finding in await registry_checks.check_registries(options.rules, options.keyring, images):
+            report(finding)
 
 
-async def _cluster(order: DoctorOptions, tell: Callable[[Finding], None]) -> dict[str, RegistrySample]:
-    """Look at the cluster; return an image of each registry that its nodes pulled from."""
+async def _cluster(options: DoctorOptions, report: Callable[[Finding], None]) -> dict[str, RegistrySample]:
+    """Check the cluster; return one sample image for each registry that its nodes pulled from."""
     try:
-        access = load_access(order.kubeconfig, order.context)
+        access = load_access(options.kubeconfig, options.context)
     except InputError as error:
-        if order.kubeconfig is not None or order.context:
+        if options.kubeconfig is not None or options.context:
             raise
-        tell(unseen("API server", f"{error}".splitlines()[0], "name one with --kubeconfig"))
+        report(unseen("API server", f"{error}".splitlines()[0], "name one with --kubeconfig"))
         return {}
     client = KubeClient(access, connections=2, user_agent="lamina-doctor")
     images: dict[str, RegistrySample] = {}
 
-    async def clocks_and_reports() -> list[Finding]:
+    async def clock_and_reports() -> list[Finding]:
         finding, ahead = await cluster_checks.check_clock(client)
         found, held = await node_report_checks.check_node_reports(client, time.time() + (ahead or 0.0))
         images.update(held)
         return [finding, *found]
 
-    async def kinds_and_policy() -> list[Finding]:
+    async def resources_and_policy() -> list[Finding]:
         return [await cluster_checks.check_custom_resources(client), await cluster_checks.check_policy(client)]
 
     async def version() -> list[Finding]:
         return [await cluster_checks.check_version(client)]
 
-    questions: tuple[tuple[str, Callable[[], Awaitable[list[Finding]]]], ...] = (
+    checks: tuple[tuple[str, Callable[[], Awaitable[list[Finding]]]], ...] = (
         ("API server", version),
-        ("installation", kinds_and_policy),
+        ("installation", resources_and_policy),
         ("rights", lambda: permission_checks.check_permissions(client)),
-        ("reports", clocks_and_reports),
+        ("reports", clock_and_reports),
     )
     try:
-        for subject, question in questions:
+        for subject, check in checks:
             try:
-                for finding in await question():
-                    tell(finding)
+                for finding in await check():
+                    report(finding)
             except UnreachableError as error:
-                tell(broken(subject, f"{error}", "is the address in the kubeconfig right, and the server up?"))
+                report(broken(subject, f"{error}", "is the address in the kubeconfig right, and the server up?"))
                 break
             except (LaminaError, ValueError, RecursionError) as error:
-                # Also what is no JSON, no text, no time: something else answers in the server's place.
-                tell(broken(subject, f"{error}", "is this a Kubernetes API server? See what its log says"))
+                # The reply is not valid JSON, text or time: another server may answer at this address.
+                report(broken(subject, f"{error}", "is this a Kubernetes API server? See what its log says"))
     finally:
         await client.close()
     return images

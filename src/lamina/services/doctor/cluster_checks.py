@@ -1,8 +1,7 @@
 """
-Whether the API server has what Lamina needs: a version that is new enough, the two kinds of object, the admission policy.
+Checks of the API server: its version, the custom resources, the admission policy and the clock.
 
-The server's clock is read from an object that it makes for whoever asks who they are (SelfSubjectReview): it carries the
-time of its making, and everybody may ask.
+The server's time comes from the creation timestamp of a SelfSubjectReview, which every user has permission to create.
 """
 
 import time
@@ -23,7 +22,7 @@ from lamina.wire.kube.server_info import (
 from lamina.wire.timestamps import seconds
 
 OLDEST: Final = (1, 30)
-"""From this version on, tokens say on which node their pod is."""
+"""From this version on, service account tokens name the node of their pod."""
 CUSTOM_RESOURCES: Final = ("nodelayers.lamina.dev", "imagelayers.lamina.dev")
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
@@ -31,11 +30,11 @@ BINDINGS: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpoli
 POLICY: Final = "lamina-nodelayers"
 WHO_AM_I: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 SKEW_LIMIT: Final = 5.0
-"""Seconds that clocks may differ; leases and the age of reports bear more, but something is wrong then."""
+"""Seconds that clocks may differ. Leases and report ages tolerate more, but a larger difference needs attention."""
 
 
 async def check_version(client: KubeClient) -> Finding:
-    """Look whether the server is there and new enough."""
+    """Check that the API server answers and is new enough."""
     found = decode_version(await client.request("GET", "/version", timeout=10.0))
     told = f"Kubernetes {found.git_version:.40}"
     if found.number == (0, 0):
@@ -46,7 +45,7 @@ async def check_version(client: KubeClient) -> Finding:
 
 
 async def check_custom_resources(client: KubeClient) -> Finding:
-    """Look whether NodeLayers and ImageLayers can be written."""
+    """Check that the custom resources NodeLayers and ImageLayers are installed."""
     missing: list[str] = []
     for name in CUSTOM_RESOURCES:
         answer = await _get(client, f"{DEFINITIONS}/{name}")
@@ -61,7 +60,7 @@ async def check_custom_resources(client: KubeClient) -> Finding:
 
 
 async def check_policy(client: KubeClient) -> Finding:
-    """Look whether an agent is kept from writing about other nodes."""
+    """Check that the admission policy keeps a node agent from writing reports of other nodes."""
     advice = "kubectl apply --server-side -f deploy/policy"
     binding = b""
     for path in (f"{POLICIES}/{POLICY}", f"{BINDINGS}/{POLICY}"):
@@ -69,17 +68,17 @@ async def check_policy(client: KubeClient) -> Finding:
         if isinstance(answer, Finding):
             return msgspec.structs.replace(answer, subject="policy")
         if not answer:
-            told = f"there is no {path.split('/')[-2]} {POLICY}: whoever takes one node can write about all of them"
+            told = f"there is no {path.split('/')[-2]} {POLICY}: an attacker on one node can write all reports"
             return broken("policy", told, advice)
         binding = answer
     actions = decode_validation_actions(binding)
     if "Deny" not in actions:
         return broken("policy", f"it is there and denies nothing ({', '.join(actions) or 'no action'})", advice)
-    return fine("policy", "an agent can write about its own node only")
+    return fine("policy", "a node agent can write the report of its own node only")
 
 
 async def check_clock(client: KubeClient, now: Callable[[], float] = time.time) -> tuple[Finding, float | None]:
-    """Compare this machine's clock with the server's; also say by how many seconds the server is ahead."""
+    """Compare this machine's clock with the server's; also return by how many seconds the server is ahead."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     before = now()
     try:
@@ -87,12 +86,12 @@ async def check_clock(client: KubeClient, now: Callable[[], float] = time.time) 
     except ApiError as error:
         if error.status not in (403, 404):
             raise
-        return unseen("clock", "the API server does not say who asks, and so not when"), None
+        return unseen("clock", "the API server does not serve SelfSubjectReview, so its time is unknown"), None
     after = now()
     stamp = decode_creation_timestamp(answer)
     if not stamp:
-        return unseen("clock", "the API server did not say what time it is"), None
-    # The stamp has whole seconds: it stands for any moment of its second.
+        return unseen("clock", "the API server's reply has no creation timestamp"), None
+    # The timestamp has whole seconds, so the true time is anywhere within that second.
     low, high = seconds(stamp) - after, seconds(stamp) + 1.0 - before
     ahead = 0.0 if low <= 0.0 <= high else (low if low > 0 else high)
     if abs(ahead) <= SKEW_LIMIT:
@@ -102,12 +101,12 @@ async def check_clock(client: KubeClient, now: Callable[[], float] = time.time) 
 
 
 async def _get(client: KubeClient, path: str) -> bytes | Finding | None:
-    """Return the object; None where there is none; a finding when one may not look."""
+    """Return the object; None if it does not exist; a finding if reading it is forbidden."""
     try:
         return await client.request("GET", path)
     except ApiError as error:
         if error.status == 404:
             return None
         if error.status == 403:
-            return unseen("", f"you may not look: {error}", "run this as somebody who may read cluster objects")
+            return unseen("", f"permission denied: {error}", "run this as a user who can read cluster objects")
         raise

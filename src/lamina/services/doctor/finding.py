@@ -1,4 +1,4 @@
-"""What a look at an installation finds: one line each, and what to do about it."""
+"""Result of one check: a verdict, one line of text, and what to do about it."""
 
 from collections.abc import Iterable
 from typing import Final, Literal
@@ -11,37 +11,37 @@ WORST_FIRST: Final[tuple[CheckVerdict, ...]] = ("fix", "warn", "skip", "ok")
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that was looked at."""
+    """Result of one check."""
 
     subject: str
-    """What it is about, in a word or two."""
+    """What was checked, in one or two words."""
     verdict: CheckVerdict
     told: str
-    """What was found, on one line."""
+    """What the check found, on one line."""
     advice: str = ""
-    """What to do; empty where there is nothing to do."""
+    """What to do; empty if there is nothing to do."""
 
 
 def fine(subject: str, told: str) -> Finding:
-    """All is well."""
+    """Return a finding with the verdict ok."""
     return Finding(subject, "ok", told)
 
 
 def warned(subject: str, told: str, advice: str) -> Finding:
-    """It works, and could be better."""
+    """Return a finding with the verdict warn: it works, but could be better."""
     return Finding(subject, "warn", told, advice)
 
 
 def broken(subject: str, told: str, advice: str) -> Finding:
-    """It does not work like this."""
+    """Return a finding with the verdict fix: it does not work."""
     return Finding(subject, "fix", told, advice)
 
 
 def unseen(subject: str, told: str, advice: str = "") -> Finding:
-    """It could not be looked at from here, which says nothing about it."""
+    """Return a finding with the verdict skip: the check could not run, so the state is unknown."""
     return Finding(subject, "skip", told, advice)
 
 
 def anything_broken(findings: Iterable[Finding]) -> bool:
-    """Whether something has to be done."""
+    """Return whether any finding needs a fix."""
     return any(finding.verdict == "fix" for finding in findings)

@@ -1,4 +1,4 @@
-"""Whether nodes report what they hold: who does, who does not, and whose report is old or says that it is incomplete."""
+"""Checks of NodeLayers reports: which nodes report, and which reports are old or incomplete."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -20,13 +20,13 @@ NODE_LAYERS: Final = "/apis/lamina.dev/v1alpha1/nodelayers"
 NODES: Final = "/api/v1/nodes"
 PAGE: Final = 250
 SHOWN: Final = 3
-"""Nodes that a line names."""
+"""Most node names in one line."""
 SKEW_LIMIT: Final = 60.0
-"""Seconds that a report may be from the future."""
+"""Seconds that a report's time may be ahead of the server's."""
 
 
 async def check_node_reports(client: KubeClient, server_time: float) -> tuple[list[Finding], dict[str, RegistrySample]]:
-    """Look at all reports; also return, for each registry that nodes have pulled from, an image they hold of it."""
+    """Check all reports; also return one sample image for each registry that nodes have pulled from."""
     try:
         nodes = [meta.name async for meta in paged_list.list_objects(client, NODES, decode_meta, size=PAGE)]
         refused: list[WireError] = []
@@ -34,9 +34,9 @@ async def check_node_reports(client: KubeClient, server_time: float) -> tuple[li
         reports = [report async for report in found]
     except ApiError as error:
         if error.status == 404:
-            return [unseen("reports", "the kinds are not installed, so nobody reports")], {}
+            return [unseen("reports", "the custom resources are not installed, so no node reports")], {}
         if error.status == 403:
-            return [unseen("reports", f"you may not look: {error}", "kubectl apply -f deploy/rbac/viewer.yaml")], {}
+            return [unseen("reports", f"permission denied: {error}", "kubectl apply -f deploy/rbac/viewer.yaml")], {}
         raise
     findings = [_coverage(nodes, reports, refused), *_ages(reports, server_time), *_troubles(reports)]
     return findings, _an_image_of_each(reports)
@@ -61,7 +61,7 @@ def _ages(reports: list[LayerReport], server_time: float) -> Iterable[Finding]:
     old = [one.node for one in reports if 0 < 2 * one.renews_within < server_time - one.observed_at]
     if old:
         yield warned(
-            "age", f"old reports, believed less and less: {_some(old)}", "look at the agent's log on that node"
+            "age", f"old reports, trusted less over time: {_some(old)}", "read the log of the node agent on that node"
         )
     early = [one.node for one in reports if one.observed_at > server_time + SKEW_LIMIT]
     if early:
@@ -71,7 +71,7 @@ def _ages(reports: list[LayerReport], server_time: float) -> Iterable[Finding]:
 def _troubles(reports: list[LayerReport]) -> Iterable[Finding]:
     unknown = [one.node for one in reports if one.platform is None or not one.runtime.name]
     if unknown:
-        told = f"runtime or platform not told: {_some(unknown)}"
+        told = f"runtime or platform not reported: {_some(unknown)}"
         yield warned("runtimes", told, "run `lamina doctor` on that node")
     if reports:
         told = ", ".join(
@@ -82,7 +82,7 @@ def _troubles(reports: list[LayerReport]) -> Iterable[Finding]:
 
 
 def _an_image_of_each(reports: list[LayerReport]) -> dict[str, RegistrySample]:
-    """For each registry the first name with a tag, or any."""
+    """Return for each registry the first name with a tag; without one, the first name with a digest."""
     found: dict[str, RegistrySample] = {}
     pinned: dict[str, RegistrySample] = {}
     for report in reports:

@@ -1,8 +1,8 @@
 """
-Whether the accounts of an installation may do what they must, and no more than they should.
+Checks of the permissions of Lamina's service accounts: each has what it needs, and nothing dangerous beyond.
 
-The API server is asked on behalf of each account (SubjectAccessReview). Who may not ask that asks about itself only, and
-is told that this is all that was learned.
+Each check is a SubjectAccessReview on behalf of the account. If the user lacks permission to create these reviews, the
+check is skipped and the finding says so.
 """
 
 from collections.abc import Iterator
@@ -32,10 +32,10 @@ class Permission(msgspec.Struct, frozen=True):
 
 
 class ServiceAccountPermissions(msgspec.Struct, frozen=True):
-    """A service account that an installation has."""
+    """A service account of an installation: the permissions it needs, and those it must not have."""
 
     subject: str
-    """What the finding is called."""
+    """Subject of the finding."""
     namespace: str
     name: str
     manifest: str
@@ -75,7 +75,7 @@ ACCOUNTS: Final = (
             Permission("delete", "imagelayers", LAMINA),
             Permission("create", "leases", "coordination.k8s.io", "lamina-system"),
         ),
-        # Pull secrets are for single namespaces to open, by a RoleBinding.
+        # Access to pull secrets is granted per namespace, with a RoleBinding.
         (
             Permission("get", "secrets"),
             Permission("list", "secrets"),
@@ -87,54 +87,58 @@ ACCOUNTS: Final = (
 
 
 async def check_permissions(client: KubeClient) -> list[Finding]:
-    """Look at the rights of every account."""
+    """Check the permissions of every service account."""
     return [await _account(client, account) for account in ACCOUNTS]
 
 
 async def _account(client: KubeClient, account: ServiceAccountPermissions) -> Finding:
-    who = f"{account.namespace}/{account.name}"
+    account_name = f"{account.namespace}/{account.name}"
     try:
-        lacking = [right for right in account.needs if not await _allowed(client, account, right)]
-        surplus = [right for right in account.forbidden if await _allowed(client, account, right)]
+        missing = [permission for permission in account.needs if not await _allowed(client, account, permission)]
+        surplus = [permission for permission in account.forbidden if await _allowed(client, account, permission)]
     except ApiError as error:
         if error.status == 403:
-            told = f"you may not ask what {who} may do"
-            return unseen(account.subject, told, "run this as somebody who may create subjectaccessreviews")
+            told = f"you have no permission to review what {account_name} may do"
+            return unseen(account.subject, told, "run this as a user with permission to create subjectaccessreviews")
         raise
-    if lacking:
-        told = f"{who} may not {_listed(lacking)}"
+    if missing:
+        told = f"{account_name} may not {_listed(missing)}"
         return broken(account.subject, told, f"kubectl apply --server-side -f {account.manifest}")
     if surplus:
-        told = f"{who} may {_listed(surplus)}, which it never needs"
-        return warned(account.subject, told, "see who gave it that: kubectl get clusterrolebindings -o wide")
-    return fine(account.subject, f"{who} may do what it must, and not what it should not")
+        told = f"{account_name} may {_listed(surplus)}, which it never needs"
+        return warned(account.subject, told, "find the binding that grants it: kubectl get clusterrolebindings -o wide")
+    return fine(account.subject, f"{account_name} has the permissions it needs and none that it must not have")
 
 
-async def _allowed(client: KubeClient, account: ServiceAccountPermissions, right: Permission) -> bool:
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": _spec(account, right)}
+async def _allowed(client: KubeClient, account: ServiceAccountPermissions, permission: Permission) -> bool:
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": _spec(account, permission),
+    }
     answer = await client.request("POST", REVIEWS, body=msgspec.json.encode(review))
     return decode_allowed(answer)
 
 
-def _spec(account: ServiceAccountPermissions, right: Permission) -> dict[str, Any]:
-    resource, _, part = right.resource.partition("/")
+def _spec(account: ServiceAccountPermissions, permission: Permission) -> dict[str, Any]:
+    resource, _, part = permission.resource.partition("/")
     return {
         "user": f"system:serviceaccount:{account.namespace}:{account.name}",
         "groups": [*GROUPS, f"system:serviceaccounts:{account.namespace}"],
         "resourceAttributes": {
-            "verb": right.verb,
-            "group": right.group,
+            "verb": permission.verb,
+            "group": permission.group,
             "resource": resource,
             "subresource": part,
-            "namespace": right.namespace,
+            "namespace": permission.namespace,
         },
     }
 
 
-def _listed(rights: list[Permission]) -> str:
+def _listed(permissions: list[Permission]) -> str:
     def told() -> Iterator[str]:
-        yield from map(str, rights[:3])
-        if len(rights) > 3:
-            yield f"{len(rights) - 3} more things"
+        yield from map(str, permissions[:3])
+        if len(permissions) > 3:
+            yield f"{len(permissions) - 3} more things"
 
     return ", ".join(told())

@@ -1,4 +1,4 @@
-"""Whether registries answer: each that is configured or that nodes pulled from is asked for one image that it should have."""
+"""Checks of registries: request one image from each registry that is configured or that nodes pulled from."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,7 +13,7 @@ from lamina.model.plain import plural
 from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
 
 MOST: Final = 8
-"""Registries that are asked."""
+"""Most registries that are queried."""
 
 
 class RegistrySample(msgspec.Struct, frozen=True):
@@ -21,19 +21,19 @@ class RegistrySample(msgspec.Struct, frozen=True):
 
     name: str
     platform: Platform = Platform()
-    """The node's."""
+    """Platform of that node."""
 
 
 async def check_registries(
     rules: RegistryConfig, keyring: Keyring | None, images: Mapping[str, RegistrySample]
 ) -> list[Finding]:
-    """Ask; *images* has for each registry an image that nodes hold of it."""
+    """Query registries; *images* maps each registry to an image of it that nodes hold."""
     configured = {registry.host for registry in rules.registries}
     silent = [
         unseen(f"registry {host}", "no node holds an image of it, so there is nothing to ask for")
         for host in sorted(configured - set(images))
     ]
-    # Those somebody took the trouble to configure first.
+    # Configured registries first: the operator cares about these.
     hosts = sorted(images, key=lambda host: (host not in configured, host))
     resolver = RegistryResolver(rules, keyring)
     resolver.seen_on_nodes(list(images))
@@ -51,12 +51,10 @@ async def _ask(resolver: RegistryResolver, host: str, image: RegistrySample) -> 
     match await resolver.find(image.name, [image.platform]):
         case ResolvedImages(images):
             layers = sum(len(one.layers) for one in images)
-            return fine(subject, f"told what {image.name} consists of ({plural(layers, 'layer')})")
+            return fine(subject, f"returned the manifest of {image.name} ({plural(layers, 'layer')})")
         case ImageNotFound(reason, detail):
             told = f"{image.name}: {detail or reason}"
             if reason == NO_SUCH_IMAGE:
-                # It answers; nodes keep images longer than some registries do.
-                return warned(
-                    subject, told, "look for another image of it, or whether it wants a login to show this one"
-                )
-            return broken(subject, told, "pods are scheduled all the same; see docs/registries.md for the rules")
+                # The registry answers. Nodes may keep an image for longer than its registry does.
+                return warned(subject, told, "try another image of it, or check whether this one needs a login")
+            return broken(subject, told, "pods are still scheduled; see docs/registries.md for the rules")

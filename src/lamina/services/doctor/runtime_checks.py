@@ -1,4 +1,4 @@
-"""Whether a runtime is found on this machine, what it is, and how it reuses layers."""
+"""Checks of the container runtime on this machine: which one it is, and how it reuses layers."""
 
 from pathlib import Path
 from typing import Final
@@ -10,20 +10,20 @@ from lamina.model.plain import plural
 from lamina.services.doctor.finding import Finding, broken, fine, unseen, warned
 
 REUSE_WORDS: Final = {
-    "set": "any layer that is here is reused",
-    "prefix": "only layers on top of the same base are reused (blobs are dropped after unpacking, or nothing is here yet)",
+    "set": "any layer held here is reused",
+    "prefix": "only layers on top of the same base are reused (blobs are dropped after unpacking, or no image is here)",
 }
 
 
 async def check_runtime(wanted: str, socket: Path | None, storage: Path | None) -> list[Finding]:
-    """Look at the runtime; where none is to be expected, say so."""
+    """Check the runtime; without options, skip the check if no runtime is found."""
     asked = wanted != "auto" or socket is not None or storage is not None
     try:
         source = await find_source(wanted, socket=socket, storage=storage, disk=None)
     except RuntimeSourceError as error:
         if asked:
             return [broken("runtime", error.problem, "name it: --runtime containerd --socket PATH, as root")]
-        return [unseen("runtime", "none was found here", "run this on a node, as root, to look at its runtime")]
+        return [unseen("runtime", "no runtime was found here", "run this on a node, as root, to look at its runtime")]
     try:
         found = await source.look()
     except RuntimeSourceError as error:
@@ -39,16 +39,16 @@ def _facts(source: RuntimeSource, found: Holdings) -> Finding:
 
 
 async def _cri(place: Path) -> Finding:
-    """Look whether the runtime also speaks to kubelets, as it must on a node."""
+    """Check that the runtime also serves CRI to kubelets, as every node needs."""
     if not place.is_socket():
-        return unseen("CRI", "its files are read, so its socket was not asked")
+        return unseen("CRI", "skipped: storage files were read, not the socket")
     from lamina.clients.cri.plain.cri_client import CriClient
 
     calls = CriClient(place)
     try:
         told = await calls.version()
     except RuntimeSourceError as error:
-        return warned("CRI", error.problem, "switch the runtime's CRI plugin on: kubelets need it")
+        return warned("CRI", error.problem, "enable the runtime's CRI plugin: kubelets need it")
     finally:
         await calls.close()
     return fine("CRI", f"{told.runtime_api_version:.20} by {told.runtime_name:.40} {told.runtime_version:.40}")
@@ -60,9 +60,9 @@ def _reuse(found: Holdings) -> Finding:
 
 def _disk(found: Holdings) -> Finding:
     if not found.disk:
-        advice = "give the agent a read-only view of the image folder: --disk PATH"
-        return warned("disk", "how large the disk for images is cannot be seen", advice)
+        advice = "give the node agent read-only access to the image folder: --disk PATH"
+        return warned("disk", "the size of the image disk is unknown", advice)
     share = 100 * found.disk_free // found.disk
     if share < 15:
-        return warned("disk", f"{share} % free", "kubelets drop unused images below 15 %; make room")
+        return warned("disk", f"{share} % free", "kubelets delete unused images below 15 %: free some space")
     return fine("disk", f"{share} % free")

@@ -1,1 +1,1 @@
-"""Answer the stock scheduler: which nodes may take a pod, and which are better."""
+"""Scheduler extender: filters and scores nodes for kube-scheduler over HTTP."""

@@ -1,4 +1,4 @@
-"""Where the extender listens, and whom it asks: addresses as people write them."""
+"""Addresses of the extender, as ADDRESS:PORT."""
 
 from typing import Final
 
@@ -12,18 +12,18 @@ __all__ = ["HIGHEST_PORT", "LOOPBACK", "PORT", "ListenAddress", "parse_address",
 HIGHEST_PORT: Final = 65_535
 LOOPBACK: Final = "127.0.0.1"
 PORT: Final = 5401
-"""The port of the first extender wherever there are samples with two."""
+"""Port of the first extender in all samples that run two."""
 
 
 class ListenAddress(msgspec.Struct, frozen=True):
-    """A host, or an address of one, and a port; port 0 takes any that is free."""
+    """A host name or IP address, and a port; port 0 means any free port."""
 
     host: str = LOOPBACK
     port: int = PORT
 
     @property
     def is_loopback(self) -> bool:
-        """Whether nobody outside of this machine, or of this pod, can reach it."""
+        """Whether the address can be reached only from this machine or pod."""
         return is_loopback(self.host)
 
     def __str__(self) -> str:
@@ -31,10 +31,10 @@ class ListenAddress(msgspec.Struct, frozen=True):
 
 
 def parse_address(text: str) -> ListenAddress:
-    """Read ADDRESS:PORT. Raises ValueError in words for the person who wrote it."""
+    """Parse ADDRESS:PORT. Raises ValueError with a message for the user."""
     host, _, port = text.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    # Six digits at most: Python refuses to read very long numbers, and nobody needs them.
+    # Six digits at most: Python rejects very long numbers with an error of its own.
     if not bare or not (port.isascii() and port.isdigit()) or len(port) > 6 or int(port) > HIGHEST_PORT:
         raise ValueError(f"{shown(text)} is not ADDRESS:PORT, for example {ListenAddress()}")
     if ":" in bare and host == bare:
@@ -43,8 +43,8 @@ def parse_address(text: str) -> ListenAddress:
 
 
 def parse_port(text: str) -> int:
-    """Read a port. Raises ValueError in words for the person who wrote it."""
+    """Parse a port. Raises ValueError with a message for the user."""
     digits = text.strip()
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 6 or not 1 <= int(digits) <= HIGHEST_PORT:
-        raise ValueError(f"{shown(text)} is no port; write a number from 1 to {HIGHEST_PORT}")
+        raise ValueError(f"{shown(text)} is not a port; write a number from 1 to {HIGHEST_PORT}")
     return int(digits)

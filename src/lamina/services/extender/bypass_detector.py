@@ -1,9 +1,9 @@
 """
-Which pods were placed with our answer, and which without.
+Detector of pods that kube-scheduler placed without the extender's answer.
 
-kube-scheduler swallows what goes wrong with an extender: a time-out, a refused connection or an answer it cannot read
-cost a line at a verbosity nobody runs with, and the pod is placed as if there were no extender. From here it can be seen: a
-pod of a scheduler that asks us waited, was bound, and nobody had asked about it.
+kube-scheduler hides failures of an ignorable extender: a timeout, a refused connection or an unreadable answer is
+logged only at a high verbosity, and the pod is placed without the extender. The detector finds such pods: a pod waited,
+its scheduler uses this extender, and it was bound without a request about it.
 """
 
 import time
@@ -14,29 +14,31 @@ from typing import Final, Protocol
 from lamina.model.pod import Pod, PodUid
 
 MOST: Final = 50_000
-"""Pods that are remembered, of those that wait and of those that were asked about."""
+"""Most waiting pods, and most answered pods, that are remembered."""
 LASTS: Final = 600.0
-"""Seconds that an answer is good for. A binding may take that long, waiting for volumes; a pod that waits for longer was
-tried again, and whoever bound it then has asked again or has not."""
+"""
+Seconds that an answer is valid. A binding can take that long while it waits for volumes. A pod that waits longer was
+retried, and the retry sends a new request.
+"""
 MOST_SCHEDULERS: Final = 64
 LONGEST: Final = 253
-"""No API server gives a pod a longer uid, or takes a longer name of a scheduler; who says otherwise is not remembered."""
+"""Longest pod uid and scheduler name that the API server accepts; longer ones are not remembered."""
 
 
 class BypassMetrics(Protocol):
-    """Whoever wants to know how pods were bound."""
+    """Receives how each pod was bound; the metrics implement it."""
 
     def bound(self, *, answered: bool) -> None:
-        """A pod of a scheduler that asks us was bound, with our answer or without."""
+        """Record that a pod of a scheduler that uses this extender was bound, with or without an answer."""
 
 
 class BypassDetector:
-    """Remembers who waits and who was asked about."""
+    """Remembers waiting pods and answered pods."""
 
     def __init__(
         self, watch: BypassMetrics, schedulers: Iterable[str] = (), now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Tell *watch*; *schedulers* ask us, and so does every other one that once has."""
+        """Report to *watch*. *schedulers* use this extender; a scheduler that sends a request is added."""
         self._watch = watch
         self._now = now
         self._schedulers: dict[str, None] = dict.fromkeys(schedulers)
@@ -44,22 +46,22 @@ class BypassDetector:
         self._answered: OrderedDict[PodUid, float] = OrderedDict()
 
     def expects(self, pod: Pod) -> bool:
-        """Say whether this pod's scheduler is one that asks us."""
+        """Return whether this pod's scheduler uses this extender."""
         return pod.scheduler_name in self._schedulers
 
     def answered(self, pod: Pod) -> None:
-        """Somebody asked about a pod and has our answer."""
+        """Record that a request about a pod was answered."""
         known = pod.scheduler_name in self._schedulers or len(pod.scheduler_name) > LONGEST
         if not known and len(self._schedulers) < MOST_SCHEDULERS:
             self._schedulers[pod.scheduler_name] = None
         _remember(self._answered, pod.uid, self._now())
 
     def unanswered(self, uid: PodUid) -> None:
-        """Whoever asked was gone before the answer was."""
+        """Record that the client disconnected before it got the answer."""
         self._answered.pop(uid, None)
 
     def seen(self, pod: Pod) -> None:
-        """A pod appeared or changed."""
+        """Record a pod that appeared or changed."""
         if not pod.node_name:
             if not pod.finished and not pod.deleting and not pod.gates:
                 _remember(self._waiting, pod.uid, 0.0)
@@ -72,7 +74,7 @@ class BypassDetector:
             self._watch.bound(answered=at is not None and self._now() - at <= LASTS)
 
     def gone(self, uid: PodUid) -> None:
-        """A pod was deleted."""
+        """Forget a deleted pod."""
         self._waiting.pop(uid, None)
         self._answered.pop(uid, None)
 

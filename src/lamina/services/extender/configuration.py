@@ -1,5 +1,5 @@
 """
-The extender's own configuration file, read as a whole: what it may say, and every mistake in it with its line.
+The extender's configuration file: its fields, and all mistakes in it with their lines.
 
     apiVersion: lamina.dev/v1alpha1
     kind: ExtenderConfiguration
@@ -11,8 +11,8 @@ The extender's own configuration file, read as a whole: what it may say, and eve
     usage:
       prometheus: {url: http://prometheus.example:9090}
 
-Everything may be left out. What the file says is one voice among three: flags and environment variables are stronger,
-which `lamina.services.extender.settings` sees to. Nothing here looks at either.
+Every field is optional. Flags and environment variables override the file (`lamina.services.extender.settings`). This
+module reads neither of them.
 """
 
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ KIND: Final = "ExtenderConfiguration"
 
 def _level(text: str) -> None:
     if level_named(text) is None:
-        raise ValueError(f"{plain.shown(text)} is no level; {suggest(text, LEVELS)}")
+        raise ValueError(f"{plain.shown(text)} is not a log level; {suggest(text, LEVELS)}")
 
 
 AddressText = Annotated[str, msgspec.Meta(extra={"reads": parse_address})]
@@ -68,44 +68,44 @@ StateSource = Literal["watch", "body"]
 
 
 class _Camel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What all parts have in common."""
+    """Base of all parts: camelCase names in YAML."""
 
 
 class AgentEntry(_Camel, frozen=True, kw_only=True):
-    """An agent that is served, and arguments for its plugins."""
+    """A scheduling agent to serve, with arguments for its plugins."""
 
     name: str
-    plugins: dict[str, dict[str, Any]] = {}  # Any: every plugin has arguments of its own, checked in a second step
+    plugins: dict[str, dict[str, Any]] = {}  # Any: every plugin has its own arguments, checked in a second step
 
 
 class TlsEntry(_Camel, frozen=True, kw_only=True):
-    """Who we are to those who ask, and whom we believe; files lie beside the configuration."""
+    """Certificates of the server, and which clients it accepts; files are relative to the configuration."""
 
     cert_file: str = ""
     key_file: str = ""
     client_ca_file: str = msgspec.field(default="", name="clientCAFile")
-    """Who asks must have a certificate of this authority."""
+    """Clients must have a certificate of this authority."""
     client_names: tuple[NameText, ...] = ()
-    """Whose certificate it must be: its common name, or one of the other names in it."""
+    """Accepted names of clients: the certificate's common name, or one of its DNS names."""
 
 
 class PartialExtenderSettings(_Camel, frozen=True, kw_only=True):
-    """What a file, or flags, say about an extender; None where they say nothing."""
+    """Settings of an extender from a file or from flags; None where a field is not set."""
 
     listen: AddressText | None = None
     pages: AddressText | None = None
-    """Where the pages are served as well, without TLS: for probes and for whoever reads metrics."""
+    """Second address for the endpoints, without TLS: for probes and for Prometheus."""
     agents: tuple[AgentEntry, ...] | None = None
     reply: ReplyMode | None = None
     """Whether nodes of the lowest level are left out of an answer."""
     state: StateSource | None = None
-    """Whether the cluster is watched, or known only from what each request brings along."""
+    """Whether the extender watches the cluster, or takes all data from the requests."""
     tls: TlsEntry | None = None
     insecure_http: bool | None = msgspec.field(default=None, name="insecureHTTP")
-    """Whether strangers may ask without showing who they are."""
+    """Whether clients without a certificate are accepted."""
     usage: UsageEntry | None = None
     registries: str | bool | None = None
-    """A file that says which registries may be asked, or whether any may be asked at all."""
+    """File with registry rules, or whether registries are queried at all."""
     scheduler_names: tuple[NameText, ...] | None = None
     log_level: LevelText | None = None
 
@@ -118,15 +118,15 @@ class ExtenderConfiguration(PartialExtenderSettings, frozen=True, kw_only=True):
 
 
 def load_configuration(path: Path, agents: SchedulingAgentRegistry) -> ExtenderConfiguration:
-    """Read a configuration; names of files in it begin where it lies. Raises InputError with every mistake in it."""
+    """Read a configuration file; file names in it are relative to it. Raises InputError with every mistake in it."""
     return _beside(path, read_configuration(read_text(path), str(path), agents))
 
 
 def read_configuration(text: str, source: str, agents: SchedulingAgentRegistry) -> ExtenderConfiguration:
-    """Read the text of a configuration. Raises InputError with every mistake in it."""
+    """Parse the text of a configuration. Raises InputError with every mistake in it."""
     document = read_yaml(text, source)
     mistakes = mistakes_in(document, ExtenderConfiguration)
-    # By the document and not by what is made of it: a misspelt field must not hide a wrong name elsewhere.
+    # Check the document, not the converted struct: a misspelt field must not hide a wrong name elsewhere.
     mistakes += _ExtenderConfigurationChecker(document, agents).check()
     if mistakes:
         raise InputError(sorted(mistakes, key=lambda mistake: mistake.line))
@@ -134,17 +134,17 @@ def read_configuration(text: str, source: str, agents: SchedulingAgentRegistry) 
 
 
 def tls_gaps(tls: TlsEntry) -> Iterator[tuple[str, str]]:
-    """List what lacks something else, by field and in words."""
+    """Return the fields that need another field, each with a message."""
     if tls.cert_file and not tls.key_file:
-        yield "certFile", "has no key; name it in keyFile"
+        yield "certFile", "has no key; set keyFile"
     if tls.key_file and not tls.cert_file:
-        yield "keyFile", "has no certificate; name it in certFile"
+        yield "keyFile", "has no certificate; set certFile"
     if tls.cert_file and not tls.client_ca_file:
-        yield "certFile", "whoever knows the address could ask; name the authority of those who may in clientCAFile"
+        yield "certFile", "without clientCAFile any client could send requests; set clientCAFile"
     if tls.client_ca_file and not tls.cert_file:
-        yield "clientCAFile", "clients show who they are only to a server that does; name certFile and keyFile"
+        yield "clientCAFile", "client certificates need a server certificate; set certFile and keyFile"
     if tls.client_names and not tls.client_ca_file:
-        yield "clientNames", "a name counts only if somebody vouches for it; name clientCAFile"
+        yield "clientNames", "client names need an authority that verifies them; set clientCAFile"
 
 
 def args_of(plugin: PluginClass) -> type[PluginArgs]:
@@ -154,7 +154,7 @@ def args_of(plugin: PluginClass) -> type[PluginArgs]:
 
 
 class _ExtenderConfigurationChecker:
-    """Looks for what the shape alone does not show."""
+    """Finds mistakes that the types of the fields do not show."""
 
     def __init__(self, document: YamlDocument, agents: SchedulingAgentRegistry) -> None:
         self.document = document
@@ -168,12 +168,12 @@ class _ExtenderConfigurationChecker:
             self.usage(root.get("usage"))
             self.tls(root.get("tls"))
             if root.get("schedulerNames") == []:
-                self.mistake(("schedulerNames",), "at least one name is needed; leave the field out for the usual one")
+                self.mistake(("schedulerNames",), "needs at least one name; leave the field out for the default")
         return self.mistakes
 
     def entries(self, entries: object) -> None:
         if entries == []:
-            self.mistake(("agents",), f"at least one agent is needed; choose from {', '.join(self.agents)}")
+            self.mistake(("agents",), f"needs at least one agent; choose from {', '.join(self.agents)}")
         seen: dict[object, int] = {}
         for position, entry in enumerate(entries if isinstance(entries, list) else ()):
             name = entry.get("name") if isinstance(entry, dict) else None
@@ -183,7 +183,7 @@ class _ExtenderConfigurationChecker:
             if name not in self.agents:
                 self.mistake((*here, "name"), self.agents.why_not(name))
             elif seen.setdefault(name, position) != position:
-                message = f"agent {name!r} has an entry already, agents[{seen[name]}]; make them one"
+                message = f"agent {name!r} has an entry already, agents[{seen[name]}]; merge them"
                 self.mistake((*here, "name"), message)
             else:
                 self.plugins(name, entry.get("plugins"), (*here, "plugins"))
@@ -198,7 +198,7 @@ class _ExtenderConfigurationChecker:
                 self.mistakes.extend(self.arguments(args_of(known[name]), (*path, name)))
 
     def arguments(self, kind: type[PluginArgs], path: plain.Path) -> list[Mistake]:
-        """List what is wrong with arguments; if each is right, what is wrong with them together."""
+        """Return the mistakes in arguments; if each is valid, the mistakes in their combination."""
         found = mistakes_in(self.document, kind, path)
         if not found and not self.document.mistakes:
             try:
@@ -208,7 +208,7 @@ class _ExtenderConfigurationChecker:
         return found
 
     def usage(self, usage: object) -> None:
-        """Look as whoever reads a file of its own about usage does."""
+        """Apply the checks of a separate usage settings file."""
         if isinstance(usage, dict) and not mistakes_in(self.document, UsageEntry, ("usage",)):
             part = YamlDocument(self.document.source, self.document.at(("usage",)))
             for one in settings_problems(part, convert(part, UsageEntry)):
@@ -225,7 +225,7 @@ class _ExtenderConfigurationChecker:
 
 
 def _beside(path: Path, configuration: ExtenderConfiguration) -> ExtenderConfiguration:
-    """Let the names of files begin where the configuration lies."""
+    """Make file names relative to the folder of the configuration."""
 
     def beside(name: str) -> str:
         return str(path.parent / name) if name else ""

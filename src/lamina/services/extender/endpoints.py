@@ -1,4 +1,4 @@
-"""The pages beside the questions: who this is, whether it lives, whether it knows enough, and what it counted."""
+"""Endpoints for probes and operators: /version, /livez, /readyz and /metrics."""
 
 import json
 from collections.abc import Callable
@@ -10,16 +10,16 @@ from lamina.services.extender.http.response import HttpResponse, text_response
 
 
 class ExtenderEndpoints:
-    """What can be looked at."""
+    """Handlers of the GET endpoints."""
 
-    def __init__(self, lacking: Callable[[], list[str]], exposition: Callable[[], bytes], agents: list[str]) -> None:
-        """Tell of these; *lacking* names what was not seen yet."""
-        self._lacking = lacking
+    def __init__(self, unsynced: Callable[[], list[str]], exposition: Callable[[], bytes], agents: list[str]) -> None:
+        """Serve these; *unsynced* returns the resources that are not synced."""
+        self._unsynced = unsynced
         self._exposition = exposition
         self._agents = agents
 
     def gets(self) -> dict[str, Callable[[], HttpResponse]]:
-        """List them by address."""
+        """Return the handlers by path."""
         return {
             "/version": self.version,
             "/livez": self.livez,
@@ -28,19 +28,19 @@ class ExtenderEndpoints:
         }
 
     def version(self) -> HttpResponse:
-        """Say which version this is, and which agents it serves."""
+        """Return the version and the scheduling agents that are served."""
         said = {"version": version("lamina"), "agents": self._agents}
         return HttpResponse(pieces=(json.dumps(said).encode() + b"\n",))
 
     def livez(self) -> HttpResponse:
-        """Whoever can answer lives."""
+        """Return 200: a process that answers is alive."""
         return text_response(200, "ok")
 
     def readyz(self) -> HttpResponse:
-        """Say whether answers are made from all there is to know."""
-        lacking = self._lacking()
-        return text_response(503, f"not seen yet: {', '.join(lacking)}") if lacking else text_response(200, "ok")
+        """Return 200 if the caches are synced, else 503 with the missing resources."""
+        unsynced = self._unsynced()
+        return text_response(503, f"not seen yet: {', '.join(unsynced)}") if unsynced else text_response(200, "ok")
 
     def metrics(self) -> HttpResponse:
-        """Tell what was counted."""
+        """Return the metrics in Prometheus' text format."""
         return HttpResponse(pieces=(self._exposition(),), content_type=CONTENT_TYPE_LATEST)

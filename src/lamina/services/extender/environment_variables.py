@@ -1,10 +1,10 @@
 """
-The environment variables of an extender: those of the server, and those that an agent had before it had arguments.
+Environment variables of an extender: those of the server, and old ones of scheduling agents.
 
-    HTTP_PORT    the port; on which address is the business of flags and file
-    LOG_LEVEL    TRACE, DEBUG, INFO, WARNING, ERROR or ALERT, in any case; anything else is complained about and is INFO
+    HTTP_PORT    the port; the address comes from flags or the file
+    LOG_LEVEL    TRACE, DEBUG, INFO, WARNING, ERROR or ALERT, in any case; other values give a warning and INFO
 
-What they say is told as data. Nothing here looks at the process's own environment: who calls hands it over.
+This module does not read the process's environment: the caller passes the variables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,40 +21,40 @@ LOG_LEVEL: Final = "LOG_LEVEL"
 
 
 class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the environment says; None where it says nothing."""
+    """Settings from the environment; None where a variable is not set."""
 
     port: str | None = None
-    """As it stands there: where a flag says more it does not matter, and need be no port."""
-    loudness: LogLevel | None = None
+    """The raw text: it need not be a valid port if a flag overrides it."""
+    log_level: LogLevel | None = None
     arguments: dict[str, dict[str, object]] = {}
-    """By plugin, named as in a configuration."""
+    """Arguments by plugin, named as in a configuration."""
     complaints: tuple[str, ...] = ()
-    """What was passed over, in words."""
+    """Warnings about values that were ignored."""
 
 
 def read_environment(variables: Mapping[str, str], agents: Sequence[SchedulingAgent]) -> EnvironmentSettings:
-    """Read what concerns the server and these agents."""
+    """Return the settings of the server and of these scheduling agents."""
     arguments: dict[str, dict[str, object]] = {}
     complaints: list[str] = []
-    loudness = _loudness(variables, complaints)
+    log_level = _log_level(variables, complaints)
     for agent in agents:
         if agent.environment is not None:
             found, wrong = agent.environment(variables)
             for plugin, values in found.items():
                 arguments.setdefault(plugin, {}).update(values)
             complaints.extend(f"agent {agent.name}: {one}" for one in wrong)
-    # Set to nothing is how a manifest says "not set".
+    # Manifests often set a variable to the empty string instead of removing it.
     port = variables.get(HTTP_PORT, "").strip() or None
-    return EnvironmentSettings(port=port, loudness=loudness, arguments=arguments, complaints=tuple(complaints))
+    return EnvironmentSettings(port=port, log_level=log_level, arguments=arguments, complaints=tuple(complaints))
 
 
-def _loudness(variables: Mapping[str, str], complaints: list[str]) -> LogLevel | None:
+def _log_level(variables: Mapping[str, str], complaints: list[str]) -> LogLevel | None:
     text = variables.get(LOG_LEVEL)
     if text is None:
         return None
     found = level_named(text)
     if found is None:
-        what = f"{shown(text)} is no level" if text.strip() else "is empty"
-        complaints.append(f"{LOG_LEVEL}: {what}, so it is INFO; choose from {', '.join(LEVELS)}")
+        what = f"{shown(text)} is not a log level" if text.strip() else "is empty"
+        complaints.append(f"{LOG_LEVEL}: {what}; using INFO; choose from {', '.join(LEVELS)}")
         return LogLevel()
     return found

@@ -1,9 +1,8 @@
 """
-From the body of a question to the body of an answer: what each address does.
+Handlers of extender requests: from request body to response body, for each path.
 
-Nothing here waits. While not everything was seen that answers are made from, and when an agent breaks, the answer is one
-that changes nothing: every node passes, and none is better than another. Only what cannot be understood is answered with
-an error.
+No handler blocks. Before the caches are synced, and when a scheduling agent fails, the answer is neutral: every node
+passes and all have the same score. Only an invalid request gets an error.
 """
 
 import logging
@@ -34,16 +33,16 @@ from lamina.wire.extender.results import (
 )
 
 ANSWERS: Final = 2
-"""The verbosity from which on every answer is told."""
+"""Verbosity from which on every answer is logged."""
 LEVELS: Final = 10
-"""The verbosity from which on every level is told."""
+"""Verbosity from which on the score of every node is logged."""
 MOST_NODES: Final = 40_000
-"""Nodes that are known from questions; beyond that those are forgotten that were not asked about for longest."""
+"""Most nodes known from requests; beyond that, the least recently requested ones are forgotten."""
 MOST_NAMED: Final = 100
-"""Nodes in an answer that names only the best; fewer kube-scheduler itself never compares."""
-NO_BINDING: Final = "this extender does not bind pods; leave bindVerb out of the scheduler's configuration"
-NOTHING: Final = "without an opinion"
-"""What is told of an answer that changes nothing."""
+"""Nodes in an answer that names only the best; kube-scheduler never compares fewer."""
+NO_BINDING: Final = "this extender does not bind pods; remove bindVerb from the scheduler's configuration"
+NOTHING: Final = "neutral"
+"""Logged for a neutral answer."""
 PREDICATES: Final = "/scheduler/predicates/"
 PRIORITIES: Final = "/scheduler/priorities/"
 PREEMPTION: Final = "/scheduler/preemption/"
@@ -52,53 +51,53 @@ log = logging.getLogger(__name__)
 
 
 class HandlerMetrics(Protocol):
-    """Whoever counts questions."""
+    """Receives the outcome of each request; the metrics implement it."""
 
     def answered(self, verb: str, result: str) -> None:
-        """A question came to this."""
+        """Record the outcome of one request."""
 
     def unknown(self, nodes: int) -> None:
-        """So many nodes were not known."""
+        """Record that *nodes* nodes of a request were not known."""
 
     def full_nodes(self) -> None:
-        """Whole nodes were sent instead of names."""
+        """Record a request with whole nodes instead of names."""
 
 
 class Handlers:
-    """Answers for a panel."""
+    """Handles requests with an `ExtenderCore`."""
 
     def __init__(
         self,
-        panel: ExtenderCore,
-        tally: HandlerMetrics,
-        attendance: BypassDetector,
+        core: ExtenderCore,
+        metrics: HandlerMetrics,
+        bypass_detector: BypassDetector,
         ready: Callable[[], bool],
         *,
         reply: How = "sparse",
         from_bodies: bool = False,
     ) -> None:
-        """Answer from *panel* once it is *ready*; *from_bodies*: nodes are known only from the questions themselves."""
-        self._panel = panel
-        self._tally = tally
-        self._attendance = attendance
+        """Answer from *core* once *ready* returns true; with *from_bodies*, all nodes come from the requests."""
+        self._core = core
+        self._metrics = metrics
+        self._bypass_detector = bypass_detector
         self._ready = ready
         self._sparse = reply != "full"
         self._most = MOST_NAMED if reply == "best" else 0
         self._from_bodies = from_bodies
         self._warned = False
-        self._told: OrderedDict[str, None] = OrderedDict()
-        """The nodes that questions told of, longest not asked about first."""
-        self._broken: dict[str, type[BaseException] | None] = {}
-        """The addresses whose agent broke last time, and how."""
+        self._known_nodes: OrderedDict[str, None] = OrderedDict()
+        """Nodes known from requests, least recently requested first."""
+        self._failures: dict[str, type[BaseException] | None] = {}
+        """Handlers whose scheduling agent failed at the last request, with the exception type."""
 
     def routes(self, gets: dict[str, Callable[[], HttpResponse]]) -> Routes:
-        """List who answers what; *gets* are the pages beside."""
+        """Return all routes; *gets* are the other endpoints."""
         posts: dict[str, Callable[[Body], HttpResponse]] = {"/scheduler/bind": self.bind}
-        for verb in self._panel.predicates:
+        for verb in self._core.predicates:
             posts[PREDICATES + verb] = self._about(self.predicate, verb)
-        for verb in self._panel.priorities:
+        for verb in self._core.priorities:
             posts[PRIORITIES + verb] = self._about(self.priority, verb)
-        for verb in (*self._panel.predicates, *self._panel.priorities):
+        for verb in (*self._core.predicates, *self._core.priorities):
             posts[PREEMPTION + verb] = self._about(self.preemption, verb)
         return Routes(posts=posts, gets=gets)
 
@@ -106,47 +105,47 @@ class Handlers:
     def _about(answer: Callable[[str, Body], HttpResponse], verb: str) -> Callable[[Body], HttpResponse]:
         return lambda body: answer(verb, body)
 
-    # -- the verbs ---------------------------------------------------------------------------------------------------
+    # -- handlers ----------------------------------------------------------------------------------------------------
 
     def predicate(self, verb: str, body: Body) -> HttpResponse:
-        """Say which nodes cannot have the pod, each with a reason."""
+        """Return the nodes that cannot run the pod, each with a reason."""
         name = f"predicates/{verb}"
         try:
             asked = decode_extender_args(body)
         except WireError as error:
             return self._malformed(name, error, encode_filter_error(str(error)))
-        self._look(asked)
+        self._use_whole_nodes(asked)
         failed: dict[str, str] = {}
         final: dict[str, str] = {}
         unread: Callable[[], None] | None = None
         if self._may_answer(name):
             try:
-                for place, refusal in self._panel.filter(verb, asked.pod, asked.names):
+                for place, refusal in self._core.filter(verb, asked.pod, asked.names):
                     (final if refusal.final else failed)[asked.names[place]] = ", ".join(refusal.reasons)
                 unread = self._answered(name, asked.pod)
             except AgentError as error:
-                self._broke(name, error)
-        self._tell(name, asked, NOTHING if unread is None else f"refused={len(failed) + len(final)}")
+                self._agent_failed(name, error)
+        self._log_answer(name, asked, NOTHING if unread is None else f"refused={len(failed) + len(final)}")
         return HttpResponse(pieces=tuple(encode_filter_result(asked, failed, final)), unread=unread)
 
     def priority(self, verb: str, body: Body) -> HttpResponse:
-        """Give each node a level."""
+        """Return a score for each node."""
         name = f"priorities/{verb}"
         try:
             asked = decode_extender_args(body)
         except WireError as error:
             return self._malformed(name, error)
-        self._look(asked)
+        self._use_whole_nodes(asked)
         levels: list[int] = []
         unread: Callable[[], None] | None = None
         if self._may_answer(name):
             try:
-                levels = self._panel.prioritize(verb, asked.pod, asked.names)
+                levels = self._core.prioritize(verb, asked.pod, asked.names)
                 unread = self._answered(name, asked.pod)
             except AgentError as error:
-                self._broke(name, error)
+                self._agent_failed(name, error)
         if verbose(ANSWERS):
-            self._tell_levels(name, asked, levels)
+            self._log_scores(name, asked, levels)
         text = encode_priority_list(
             asked.names,
             levels or [0] * len(asked.names),
@@ -157,7 +156,7 @@ class Handlers:
         return HttpResponse(pieces=(text,), unread=unread)
 
     def preemption(self, verb: str, body: Body) -> HttpResponse:
-        """Say which nodes are worth evicting somebody from."""
+        """Return the nodes on which a preemption would help the pod."""
         name = f"preemption/{verb}"
         try:
             asked = decode_preemption_args(body)
@@ -167,88 +166,88 @@ class Handlers:
         if self._may_answer(name):
             try:
                 candidates = [Candidate(node, victims.uids) for node, victims in asked.victims.items()]
-                stay = self._panel.preempt(verb, asked.pod, candidates)
+                stay = self._core.preempt(verb, asked.pod, candidates)
                 kept = {node: asked.victims[node] for node in stay}
                 self._counted(name)
             except AgentError as error:
-                self._broke(name, error)
+                self._agent_failed(name, error)
         if verbose(ANSWERS):
             fields = {"pod": asked.pod.key, "candidates": len(asked.victims), "kept": len(kept)}
             log.info("answered %s", name, extra={"fields": fields})
         return HttpResponse(pieces=(encode_preemption_result(kept),))
 
     def bind(self, _: Body) -> HttpResponse:
-        """Refuse: whoever binds is the scheduler."""
-        self._tally.answered("bind", "refused")
+        """Reject: kube-scheduler binds pods itself."""
+        self._metrics.answered("bind", "refused")
         return HttpResponse(pieces=(encode_bind_error(NO_BINDING),))
 
-    # -- parts -------------------------------------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------------------------------
 
-    def _look(self, asked: ExtenderArgs) -> None:
-        """Notice whole nodes, and take them in if there is no other source."""
+    def _use_whole_nodes(self, asked: ExtenderArgs) -> None:
+        """Count requests with whole nodes; use these nodes if there is no other source."""
         if asked.items is None:
             return
-        self._tally.full_nodes()
+        self._metrics.full_nodes()
         if self._from_bodies:
             unread: list[WireError] = []
-            self._take_in(read_nodes(asked, unread))
+            self._add_nodes(read_nodes(asked, unread))
             if unread:
-                log.warning("%d nodes of a question cannot be read; of the first: %s", len(unread), unread[0])
+                log.warning("%d nodes of a request cannot be read; the first: %s", len(unread), unread[0])
         elif not self._warned:
             self._warned = True
-            log.warning("whole nodes are sent with every question; set nodeCacheCapable: true, names are enough here")
+            log.warning("requests contain whole nodes; set nodeCacheCapable: true to send names only")
 
-    def _take_in(self, nodes: list[Node]) -> None:
-        self._panel.take(*[NodeSeen(node) for node in nodes])
+    def _add_nodes(self, nodes: list[Node]) -> None:
+        self._core.take(*[NodeSeen(node) for node in nodes])
         for node in nodes:
-            self._told[node.name] = None
-            self._told.move_to_end(node.name)
-        # Nobody tells that a node is gone.
-        while len(self._told) > MOST_NODES:
-            self._panel.take(NodeGone(self._told.popitem(last=False)[0]))
+            self._known_nodes[node.name] = None
+            self._known_nodes.move_to_end(node.name)
+        # No request reports a deleted node, so old ones are dropped by count.
+        while len(self._known_nodes) > MOST_NODES:
+            self._core.take(NodeGone(self._known_nodes.popitem(last=False)[0]))
 
     def _may_answer(self, name: str) -> bool:
         if self._ready():
             return True
-        self._tally.answered(name, "neutral")
+        self._metrics.answered(name, "neutral")
         return False
 
     def _answered(self, name: str, pod: Pod) -> Callable[[], None]:
-        """Count an answer; return what takes it back if nobody is there to read it."""
+        """Count an answer; return the function that revokes it if the client has disconnected."""
         self._counted(name)
-        if self._panel.unknown:
-            self._tally.unknown(self._panel.unknown)
-        self._attendance.answered(pod)
-        return partial(self._attendance.unanswered, pod.uid)
+        if self._core.unknown:
+            self._metrics.unknown(self._core.unknown)
+        self._bypass_detector.answered(pod)
+        return partial(self._bypass_detector.unanswered, pod.uid)
 
     def _counted(self, name: str) -> None:
-        self._tally.answered(name, "answered")
-        if self._broken:
-            self._broken.pop(name, None)
+        self._metrics.answered(name, "answered")
+        if self._failures:
+            self._failures.pop(name, None)
 
     def _malformed(self, name: str, error: WireError, body: bytes = b"") -> HttpResponse:
-        """Say what is wrong; for a filter in the words of the protocol, which has some."""
-        self._tally.answered(name, "malformed")
+        """Return the error; a filter response has a field for it."""
+        self._metrics.answered(name, "malformed")
         log.warning("%s: %s", name, error)
         return HttpResponse(status=400, pieces=(body,)) if body else text_response(400, str(error))
 
-    def _broke(self, name: str, error: AgentError) -> None:
-        """Count it; where it broke is told when it begins to, not for every pod."""
-        self._tally.answered(name, "failed")
+    def _agent_failed(self, name: str, error: AgentError) -> None:
+        """Count the failure; log the traceback only at the first of several equal failures."""
+        self._metrics.answered(name, "failed")
         how = type(error.__cause__) if error.__cause__ is not None else None
-        known = name in self._broken and self._broken[name] is how
-        self._broken[name] = how
-        log.error("%s; the answer changes nothing", error, exc_info=None if known else error.__cause__)
+        known = name in self._failures and self._failures[name] is how
+        self._failures[name] = how
+        log.error("%s; the answer is neutral", error, exc_info=None if known else error.__cause__)
 
-    def _tell(self, name: str, asked: ExtenderArgs, result: str) -> None:
+    def _log_answer(self, name: str, asked: ExtenderArgs, result: str) -> None:
         if verbose(ANSWERS):
             log.info(
                 "answered %s %s", name, result, extra={"fields": {"pod": asked.pod.key, "nodes": len(asked.names)}}
             )
 
-    def _tell_levels(self, name: str, asked: ExtenderArgs, levels: list[int]) -> None:
+    def _log_scores(self, name: str, asked: ExtenderArgs, levels: list[int]) -> None:
         if not levels:
-            self._tell(name, asked, NOTHING)
+            self._log_answer(name, asked, NOTHING)
             return
         best = max(levels)
         said = {"pod": asked.pod.key, "nodes": len(asked.names), "best": best, "at_best": levels.count(best)}
@@ -257,4 +256,4 @@ class Handlers:
         log.info("answered %s", name, extra={"fields": said})
         if verbose(LEVELS):
             for node, level in zip(asked.names, levels, strict=False):
-                log.info("level of %s", name, extra={"fields": {"pod": asked.pod.key, "node": node, "score": level}})
+                log.info("score of %s", name, extra={"fields": {"pod": asked.pod.key, "node": node, "score": level}})

@@ -1,8 +1,8 @@
 """
-The configuration that the stock scheduler needs to ask an extender, written out with the reasons beside it.
+KubeSchedulerConfiguration for a stock scheduler that uses this extender, with comments on each choice.
 
-``lamina extender --print-config`` prints it; the manifests under deploy/extender/ carry it word for word. The same choices
-give the same text. What a person should decide has a comment that says what it costs.
+``lamina extender --print-config`` prints it; the manifests under deploy/extender/ contain the same text. Equal options
+give equal text. Each setting that the operator should decide has a comment with its cost.
 """
 
 import json
@@ -22,13 +22,13 @@ NAMESPACE: Final = "lamina-system"
 LAYERS: Final = "layers"
 
 WEIGHTS: Final = {LAYERS: 5}
-"""What a verb weighs wherever it stands; for layers as in the profile lamina-balanced."""
+"""Weights of verbs in every configuration; for layers as in the profile lamina-balanced."""
 WEIGHTS_ALONE: Final = {"safe-balance": 10, "pigeon-holing": 10, "congestion": 10, "foo": 10}
-"""What a verb weighs if its agent is the only one, which then may outvote the scheduler's own plugins."""
+"""Weights of verbs if their scheduling agent is the only one. It can then outvote the scheduler's own plugins."""
 USUAL_WEIGHT: Final = 1
 
 INSTEAD: Final = {"low-risk-overcommitment": "safe-overload", "target-load-packing": "safe-balance"}
-"""Verbs that are another answer to the same question: one of both is asked."""
+"""Verbs that replace each other: only one of each pair is used."""
 
 FILTER_TIMEOUT: Final = "2s"
 SCORE_TIMEOUT: Final = "1s"
@@ -37,62 +37,62 @@ BATCHING: Final = """\
 # Asking any extender makes kube-scheduler place pods one by one: opportunistic batching is off for every profile.
 """
 SAMPLED: Final = """\
-# An extender is told of the nodes that kube-scheduler looks at, which is max(5, 50 - nodes/125) % of them and 100 at
+# kube-scheduler sends an extender the nodes that it samples: max(5, 50 - nodes/125) % of all nodes, and 100 at
 # least: 420 of 1000, 500 of 5000.
 """
 EVERY_NODE: Final = (
     SAMPLED
     + """\
-# Layers on the others would not be seen, so all are looked at. That costs time for every pod: where there are thousands
-# of nodes and many pods a second, take less than 100, or 0 for the share above.
+# Layers on other nodes would not be considered, so this samples all nodes. That costs time for every pod: with
+# thousands of nodes and many pods a second, use less than 100, or 0 for the share above.
 percentageOfNodesToScore: 100
 """
 )
 SOME_NODES: Final = (
     SAMPLED
     + """\
-# That is enough for what is asked here. To have every node looked at, at the price of time for every pod:
+# That is enough for the agents used here. To consider every node, at the cost of time for every pod:
 # percentageOfNodesToScore: 100
 """
 )
 NAMES_ONLY: Final = """\
-# - nodeCacheCapable: names of nodes are sent, not whole nodes, which are some hundred times as long. From Kubernetes 1.33
-#   on it must not be false beside a filterVerb either: nodes come back without their pods, and the scheduler's own
-#   plugins then take every node for empty.
-# - weight: an extender gives 0 to 10, which counts for 10 times that: at weight 1 for 100 points, as much as a plugin.
+# - nodeCacheCapable: kube-scheduler sends node names, not whole nodes, which are some hundred times as long. From
+#   Kubernetes 1.33 on it must be true if there is a filterVerb: otherwise nodes come back without their pods, and the
+#   scheduler's own plugins see every node as empty.
+# - weight: an extender scores 0 to 10, multiplied by 10 and the weight: at weight 1 up to 100 points, as a plugin.
 """
 NOWHERE: Final = """\
-  # Where it listens is no address to ask at. Name that of its Service with --asked-at: by number if this scheduler is a
-  # static pod, which does not know the cluster's names.
+  # The listen address cannot be called. Give the address of its Service with --asked-at: as an IP if this scheduler is
+  # a static pod, which cannot resolve cluster names.
 """
 GUARDED: Final = """\
-  # Not to be passed over: while nobody answers, pods wait. An extender that has just started and not seen the cluster yet
-  # does answer, and lets all nodes pass.
+  # Not ignorable: while the extender is down, pods wait. An extender that has just started and is not synced yet does
+  # answer, and lets all nodes pass.
   ignorable: false
 """
 LEASE: Final = """\
-# A lease of its own: with the usual one it would wait for the cluster's own scheduler to end. It leads only where a Role of
-# this namespace has the lease under `resourceNames`; that of deploy/extender/rbac.yaml has my-scheduler in lamina-system.
+# A lease of its own: with the default one it would wait for the cluster's own scheduler to stop. It needs a Role in
+# this namespace with the lease under `resourceNames`; deploy/extender/rbac.yaml has my-scheduler in lamina-system.
 """
 PASSED_OVER: Final = """\
-  # While nobody answers, pods are placed without it.
+  # While the extender is down, pods are placed without it.
   ignorable: true
 """
 _PLAIN: Final = re.compile(r"[A-Za-z/][-A-Za-z0-9._/]*(://[-A-Za-z0-9._/:]+)?")
 
 
 class SchedulerTlsFiles(msgspec.Struct, frozen=True):
-    """Who the scheduler is to the extender, and by whom the extender is known; files as the scheduler sees them."""
+    """Client certificate of the scheduler, and the authority of the extender; paths as the scheduler sees them."""
 
     ca: str
     cert: str = ""
     key: str = ""
     server_name: str = ""
-    """What the extender's certificate says, if it is not the host in its address."""
+    """Name in the extender's certificate, if it is not the host in its address."""
 
 
 class ExtenderTarget(msgspec.Struct, frozen=True):
-    """One extender process: which agents it serves, and where."""
+    """One extender process: its scheduling agents and its address."""
 
     agents: tuple[SchedulingAgent, ...]
     address: str = str(ListenAddress())
@@ -105,15 +105,15 @@ def kube_configuration(
     served: Sequence[ExtenderTarget], scheduler_names: Sequence[str] = SCHEDULER_NAMES, *, namespace: str = NAMESPACE
 ) -> str:
     """
-    Write the configuration for a scheduler that asks these, with a profile for each of its names.
+    Return the configuration of a scheduler that uses these extenders, with a profile for each of its names.
 
-    Raises InputError for HTTPS without an authority, and where no port is named.
+    Raises InputError for HTTPS without an authority, and for port 0.
     """
     for one in served:
         if one.address.endswith(":0"):
-            raise InputError.one(one.address, "port 0 is any that is free; name the one that is to be asked")
+            raise InputError.one(one.address, "port 0 means any free port; give the port that the scheduler calls")
         if one.https and (one.certificates is None or not one.certificates.ca):
-            message = "without an authority kube-scheduler would believe whoever answers; name the one that signed it"
+            message = "without an authority kube-scheduler cannot verify the extender; give the one that signed it"
             raise InputError.one(f"https://{one.address}", message)
     agents = [agent for one in served for agent in one.agents]
     seen = any(LAYERS in agent.priorities for agent in agents)
@@ -133,7 +133,7 @@ def kube_configuration(
 
 
 def weight_of(verb: str, *, alone: bool) -> int:
-    """Say what a verb weighs unless somebody decides otherwise."""
+    """Return the default weight of a verb."""
     return WEIGHTS.get(verb) or (WEIGHTS_ALONE.get(verb, USUAL_WEIGHT) if alone else USUAL_WEIGHT)
 
 
@@ -155,18 +155,18 @@ def _profile(scheduler_name: str, *, without_images: bool) -> str:
   plugins:
     score:
       disabled:
-      # Layers tell more than whole images do; both together would count the same bytes twice.
+      # Layers are more precise than whole images; both together would count the same bytes twice.
       - name: ImageLocality
 """
     return text
 
 
 def _entries(served: ExtenderTarget, agent: SchedulingAgent, *, alone: bool) -> Iterator[str]:
-    """Write one entry for each verb; what a verb filters and what it scores is asked by one entry."""
+    """Yield one entry for each verb; a verb that filters and scores has one entry for both."""
     for verb in dict.fromkeys((*agent.predicates, *agent.priorities)):
         entry = _entry(served, agent, verb, alone=alone)
         if INSTEAD.get(verb) in agent.priorities:
-            entry = f"# Another answer to what {INSTEAD[verb]} is asked; take the priority of one of them:\n" + "".join(
+            entry = f"# An alternative to {INSTEAD[verb]}; use the priority of only one of them:\n" + "".join(
                 f"# {line}" for line in entry.splitlines(keepends=True)
             )
         yield entry
@@ -199,5 +199,5 @@ def _tls(certificates: SchedulerTlsFiles) -> str:
 
 
 def _text(value: str) -> str:
-    """Write text so that YAML reads it as text and nothing else."""
+    """Quote a value if YAML would not read it as the same text."""
     return value if _PLAIN.fullmatch(value) and isinstance(plain.scalar(value), str) else json.dumps(value)

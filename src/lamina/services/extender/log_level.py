@@ -1,11 +1,11 @@
 """
-How much the extender says: the names that ``LOG_LEVEL`` and ``logLevel`` know, and the numbers of ``-v``.
+Log levels of the extender: the names for ``LOG_LEVEL`` and ``logLevel``, and the numbers of ``-v``.
 
-    TRACE     -v 10    everything, also every level of every node
-    DEBUG     -v 4     for who looks for a mistake
-    INFO      -v 0     what somebody should know; the default
-    WARNING            only what is not as it should be
-    ERROR, ALERT       only what failed
+    TRACE     -v 10    everything, also the score of every node
+    DEBUG     -v 4     details for debugging
+    INFO      -v 0     events an operator should know; the default
+    WARNING            only problems
+    ERROR, ALERT       only failures
 """
 
 import logging
@@ -19,12 +19,12 @@ MOST: Final = 10
 
 
 class LogLevel(msgspec.Struct, frozen=True):
-    """How much is said."""
+    """How much is logged."""
 
     verbosity: int = 0
-    """As ``-v`` has it."""
+    """The number of ``-v``."""
     least: int = logging.INFO
-    """The lowest of logging's levels that is told."""
+    """The lowest level of Python's logging that is written."""
 
 
 LEVELS: Final = {
@@ -38,16 +38,16 @@ LEVELS: Final = {
 
 
 def level_named(name: str) -> LogLevel | None:
-    """Find what a name stands for, in whichever case it is written; None if there is no such name."""
+    """Return the level with this name, in any case; None if there is none."""
     return LEVELS.get(name.strip().upper())
 
 
 def level_numbered(verbosity: int) -> LogLevel:
-    """Say what a number of ``-v`` stands for."""
+    """Return the level for a number of ``-v``."""
     return LogLevel(verbosity, logging.DEBUG if verbosity >= DETAILS else logging.INFO)
 
 
-def apply_log_level(loudness: LogLevel, form: LogFormat) -> None:
-    """Let as much be said to standard error from now on."""
-    set_up(loudness.verbosity, form)
-    logging.getLogger("lamina").setLevel(loudness.least)
+def apply_log_level(level: LogLevel, form: LogFormat) -> None:
+    """Log to standard error at this level from now on."""
+    set_up(level.verbosity, form)
+    logging.getLogger("lamina").setLevel(level.least)

@@ -1,10 +1,10 @@
 """
-How one extender is to run: flags, environment variables, a file and defaults, the first that says something having it.
+Merged settings of one extender, from flags, environment variables, file and defaults.
 
     flags  >  environment  >  file  >  defaults
 
-Each field is settled by itself: a port from the environment goes with an address from the file, and an argument from the
-environment leaves the file's other arguments of that plugin alone. Pure; the command hands in what it was told.
+Each field is merged by itself: a port from the environment is combined with an address from the file. An argument from
+the environment keeps the file's other arguments of that plugin. Pure; the command passes all input.
 """
 
 from collections.abc import Iterable
@@ -40,49 +40,49 @@ FLAGS: Final = {
     "clientCAFile": "--tls-client-ca",
     "clientNames": CLIENT_NAME,
 }
-"""What the fields of `TlsEntry` are called on a command line."""
-ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - not to listen there, but to know who does
+"""The flag for each field of `TlsEntry`."""
+ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - not to listen there, but to recognise it
 LONGEST_NAME: Final = 253
 
 T = TypeVar("T")
 
 
 class ExtenderFlags(PartialExtenderSettings, frozen=True, kw_only=True):
-    """What the command line says."""
+    """Settings from the command line."""
 
     verbosity: int | None = None
-    """``-v``; stands for a level of its own."""
+    """``-v``; an alternative to a level name."""
 
 
 class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Everything settled and checked."""
+    """All settings, merged and checked."""
 
     agents: tuple[SchedulingAgent, ...]
     arguments: dict[str, PluginArgs]
-    """For each plugin of these agents."""
+    """Arguments of each plugin of these scheduling agents."""
     address: ListenAddress = ListenAddress()
-    pages: ListenAddress | None = None
-    """Where the pages are served as well, to anybody."""
+    endpoints: ListenAddress | None = None
+    """Second address for the endpoints, without TLS."""
     reply: ReplyMode = "sparse"
     state: StateSource = "watch"
     tls: TlsEntry | None = None
     usage: UsageEntry | None = None
     registries: str | bool = True
-    """A file of rules; True: the usual rules; False: no registry is asked, ever."""
+    """A file with registry rules; True: default rules; False: registries are never queried."""
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
-    loudness: LogLevel = LogLevel()
+    log_level: LogLevel = LogLevel()
     complaints: tuple[str, ...] = ()
-    """What to warn about before anything else is said."""
+    """Warnings to log first."""
 
 
 def chosen_agents(
     flags: PartialExtenderSettings, file: PartialExtenderSettings, agents: SchedulingAgentRegistry
 ) -> tuple[SchedulingAgent, ...]:
-    """Find the agents that are served; flags name all of them or none. Raises InputError."""
+    """Return the scheduling agents to serve; flags replace the file's list. Raises InputError."""
     names = [entry.name for entry in (flags.agents or file.agents or ())]
     source = "--agents" if flags.agents else COMMAND
     if not names:
-        raise InputError.one(COMMAND, f"no agent is chosen; name some with --agents, from {', '.join(agents)}")
+        raise InputError.one(COMMAND, f"no agent is chosen; set --agents to some of {', '.join(agents)}")
     wrong = [agents.why_not(name) for name in names if name not in agents]
     wrong += [f"agent {shown(name)} is named twice" for name in dict.fromkeys(names) if names.count(name) > 1]
     if wrong:
@@ -96,7 +96,7 @@ def merge_settings(
     file: PartialExtenderSettings,
     agents: SchedulingAgentRegistry,
 ) -> ExtenderSettings:
-    """Let the strongest voice have each setting. Raises InputError with everything that does not go together."""
+    """Merge all sources by precedence. Raises InputError with every conflict."""
     served = chosen_agents(flags, file, agents)
     check_names("--scheduler-name", flags.scheduler_names or ())
     check_names(CLIENT_NAME, flags.tls.client_names if flags.tls is not None else ())
@@ -104,32 +104,32 @@ def merge_settings(
         agents=served,
         arguments=_arguments(served, file.agents or (), environment),
         address=_address(flags, environment, file),
-        pages=_pages(flags, file),
+        endpoints=_endpoints(flags, file),
         reply=flags.reply or file.reply or "sparse",
         state=flags.state or file.state or "watch",
         tls=_tls(flags.tls, file.tls),
         usage=_usage(flags.usage, file.usage),
         registries=_first(flags.registries, file.registries, USUAL),
         scheduler_names=flags.scheduler_names or file.scheduler_names or SCHEDULER_NAMES,
-        loudness=_loudness(flags, environment, file),
+        log_level=_log_level(flags, environment, file),
     )
-    if settings.pages is not None and _meet(settings.pages, settings.address):
-        raise InputError.one("--pages", "is where --listen is; choose another port")
-    # Who names certificates on the command line does not mean what the file says of going without.
+    if settings.endpoints is not None and _meet(settings.endpoints, settings.address):
+        raise InputError.one("--pages", "is the same address as --listen; choose another port")
+    # Certificates on the command line override the file's insecureHTTP.
     without = None if flags.tls is not None else file.insecure_http
     exposed = _exposed(settings, insecure=_first(flags.insecure_http, without, False))
     return msgspec.structs.replace(settings, complaints=(*agents.broken.values(), *environment.complaints, *exposed))
 
 
 def check_names(flag: str, names: Iterable[str]) -> None:
-    """Refuse names on a command line that a file could not have either. Raises InputError."""
+    """Apply the length limits of a file to names on the command line. Raises InputError."""
     for name in names:
         if not 1 <= len(name) <= LONGEST_NAME:
-            raise InputError.one(flag, f"{shown(name)} is no name; write 1 to {LONGEST_NAME} characters")
+            raise InputError.one(flag, f"{shown(name)} is not a valid name; write 1 to {LONGEST_NAME} characters")
 
 
 def _meet(one: ListenAddress, other: ListenAddress) -> bool:
-    """Whether only one of both can be listened at."""
+    """Return whether both addresses cannot be used at the same time."""
     hosts = {one.host, other.host}
     return one.port == other.port != 0 and (len(hosts) == 1 or not hosts.isdisjoint(ANYWHERE))
 
@@ -155,7 +155,7 @@ def _address(
         raise InputError.one(HTTP_PORT, str(error)) from None
 
 
-def _pages(flags: PartialExtenderSettings, file: PartialExtenderSettings) -> ListenAddress | None:
+def _endpoints(flags: PartialExtenderSettings, file: PartialExtenderSettings) -> ListenAddress | None:
     if flags.pages is not None:
         try:
             return parse_address(flags.pages)
@@ -164,18 +164,18 @@ def _pages(flags: PartialExtenderSettings, file: PartialExtenderSettings) -> Lis
     return None if file.pages is None else parse_address(file.pages)
 
 
-def _loudness(flags: ExtenderFlags, environment: EnvironmentSettings, file: PartialExtenderSettings) -> LogLevel:
+def _log_level(flags: ExtenderFlags, environment: EnvironmentSettings, file: PartialExtenderSettings) -> LogLevel:
     if flags.verbosity is not None:
         return level_numbered(flags.verbosity)
-    if environment.loudness is not None:
-        return environment.loudness
+    if environment.log_level is not None:
+        return environment.log_level
     return level_named(file.log_level or "") or LogLevel()
 
 
 def _arguments(
     agents: tuple[SchedulingAgent, ...], entries: tuple[AgentEntry, ...], environment: EnvironmentSettings
 ) -> dict[str, PluginArgs]:
-    """Join what file and environment say to each plugin, argument by argument."""
+    """Merge the arguments of each plugin from file and environment, argument by argument."""
     written = {entry.name: entry.plugins for entry in entries}
     settled: dict[str, PluginArgs] = {}
     mistakes: list[Mistake] = []
@@ -185,7 +185,7 @@ def _arguments(
             try:
                 settled[plugin.name] = msgspec.convert(said, args_of(plugin))
             except msgspec.ValidationError as error:
-                message = f"arguments of {plugin.name} do not go together: {error}; see the file and the environment"
+                message = f"arguments of {plugin.name} are in conflict: {error}; check the file and the environment"
                 mistakes.append(Mistake(f"agent {agent.name}", message))
     if mistakes:
         raise InputError(mistakes)
@@ -193,7 +193,7 @@ def _arguments(
 
 
 def _tls(flags: TlsEntry | None, file: TlsEntry | None) -> TlsEntry | None:
-    """Join both, field by field; certificate and key come from the same place."""
+    """Merge both, field by field; certificate and key come from the same source."""
     if flags is None:
         return file if file is not None and file.cert_file else None
     joined = msgspec.structs.asdict(file) if file is not None else {}
@@ -207,18 +207,18 @@ def _tls(flags: TlsEntry | None, file: TlsEntry | None) -> TlsEntry | None:
 
 
 def _by_flags(message: str) -> str:
-    """Say the same to somebody who writes flags."""
+    """Replace field names with flags in a message."""
     for field, flag in FLAGS.items():
         message = message.replace(field, flag)
     return message
 
 
 def _usage(flags: UsageEntry | None, file: UsageEntry | None) -> UsageEntry | None:
-    """Take the source that flags name, with what the file says about it."""
+    """Return the source that the flags choose, with the file's other settings of it."""
     if flags is None:
         return file
     if flags.prometheus is not None and flags.metrics_server:
-        raise InputError.one("--metrics-server", "not together with --prometheus; one source is enough")
+        raise InputError.one("--metrics-server", "cannot be combined with --prometheus; choose one source")
     told = file or UsageEntry()
     if flags.prometheus is None:
         return msgspec.structs.replace(told, prometheus=None, metrics_server=True)
@@ -227,20 +227,20 @@ def _usage(flags: UsageEntry | None, file: UsageEntry | None) -> UsageEntry | No
 
 
 def _exposed(settings: ExtenderSettings, *, insecure: bool) -> list[str]:
-    """Refuse to be asked by strangers; say what is only unwise."""
+    """Reject an address that is open to clients without certificates; return warnings about risky settings."""
     address, tls = settings.address, settings.tls or TlsEntry()
     if insecure and tls.cert_file:
-        raise InputError.one("--insecure-http", "not together with certificates; leave one of them out")
-    anybody = f"whoever has a certificate of {tls.client_ca_file} may ask; name those who should"
+        raise InputError.one("--insecure-http", "cannot be combined with certificates; remove one of them")
+    open_to_all = f"every client with a certificate of {tls.client_ca_file} is accepted; list the accepted names"
     if address.is_loopback:
-        return [f"{anybody} with {CLIENT_NAME}"] if tls.cert_file and not tls.client_names else []
+        return [f"{open_to_all} with {CLIENT_NAME}"] if tls.cert_file and not tls.client_names else []
     if insecure:
-        return [f"anybody who reaches {address} may ask, and nobody can tell who answers; let a NetworkPolicy decide"]
+        return [f"{address} serves plain HTTP to every client; restrict it with a NetworkPolicy"]
     if not tls.cert_file:
-        message = f"{address} can be reached from elsewhere; name {', '.join(FLAGS.values())}"
+        message = f"{address} is not a loopback address; set {', '.join(FLAGS.values())}"
         raise InputError.one(
-            "--listen", f"{message}; or listen on {ListenAddress(port=address.port)}; or say --insecure-http"
+            "--listen", f"{message}; or listen on {ListenAddress(port=address.port)}; or set --insecure-http"
         )
     if not tls.client_names:
-        raise InputError.one(CLIENT_NAME, anybody)
+        raise InputError.one(CLIENT_NAME, open_to_all)
     return []

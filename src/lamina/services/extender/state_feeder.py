@@ -1,8 +1,8 @@
 """
-Keeps what the agents know up to date: takes in what was seen, in slices, between the questions.
+Feeder of the extender core: processes queued events in time slices, between requests.
 
-Nobody who asks waits for anything to be read: a question is answered from what has been taken in so far. A slice is short,
-because a question may come while it lasts.
+Requests never wait for events: each is answered from the events processed so far. A slice is short, because a request
+may arrive meanwhile.
 """
 
 import asyncio
@@ -16,75 +16,75 @@ from lamina.services.informers.clock import SteadyClock
 from lamina.services.informers.event_queue import EventQueue
 
 SLICE: Final = 0.003
-"""Seconds of taking in before questions get their turn."""
+"""Seconds of event processing before requests get their turn."""
 PORTION: Final = 20
-"""Events taken in between two looks at the clock."""
+"""Events processed between two readings of the clock."""
 TICK: Final = 1.0
-"""However little happens, time passes for the agents this often."""
+"""Seconds between two updates of the core's time, at least."""
 STALL: Final = 0.5
-"""Being woken later than this after the time means that the process did not run, or did nothing else."""
+"""Seconds of delay beyond which the process counts as stalled."""
 
 
 class StallMetrics(Protocol):
-    """Whoever wants to know that the process stood still."""
+    """Receives stalls of the process; the metrics implement it."""
 
     def stalled(self, seconds: float) -> None:
-        """Nothing was done for so long."""
+        """Record that the process did not run for *seconds*."""
 
 
 class StateFeeder:
-    """Feeds a panel."""
+    """Feeds events to an `ExtenderCore`."""
 
     def __init__(
         self,
-        panel: ExtenderCore,
-        inbox: EventQueue,
+        core: ExtenderCore,
+        queue: EventQueue,
         clock: SteadyClock,
-        attendance: BypassDetector,
+        bypass_detector: BypassDetector,
         watch: StallMetrics,
     ) -> None:
-        """Take in from *inbox*; *attendance* hears of every pod, *watch* of every time nothing ran."""
-        self._panel = panel
-        self._inbox = inbox
+        """Process events from *queue*; *bypass_detector* receives every pod, *watch* every stall."""
+        self._core = core
+        self._queue = queue
         self._clock = clock
-        self._attendance = attendance
+        self._bypass_detector = bypass_detector
         self._watch = watch
         self._seen_at = time.monotonic()
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that was seen has been taken in."""
-        return len(self._inbox) == 0
+        """Whether all queued events are processed."""
+        return len(self._queue) == 0
 
     async def run(self) -> None:
-        """Feed the panel until cancelled."""
+        """Feed the core until cancelled."""
         while True:
-            self._look_at_the_clock()
-            await self._inbox.wait(TICK)
+            self._check_stall()
+            await self._queue.wait(TICK)
             self.step()
             await asyncio.sleep(0)
 
     def step(self) -> None:
-        """Take in a portion of what was seen."""
-        self._panel.take(TimePassed(self._clock.now()))
+        """Process queued events for one time slice."""
+        self._core.take(TimePassed(self._clock.now()))
         until = time.perf_counter() + SLICE
         while True:
-            # Once at least: who rang without bringing anything is heard, too, or the bell would ring for ever.
-            events = self._inbox.take(PORTION)
-            self._panel.take(*events)
+            # Take even when empty: `take` clears the wake flag.
+            events = self._queue.take(PORTION)
+            self._core.take(*events)
             for event in events:
-                self._tell(event)
+                self._observe(event)
             if self.caught_up or time.perf_counter() >= until:
                 return
 
-    def _tell(self, event: Event) -> None:
+    def _observe(self, event: Event) -> None:
         if isinstance(event, PodSeen):
-            self._attendance.seen(event.pod)
+            self._bypass_detector.seen(event.pod)
         elif isinstance(event, PodGone):
-            self._attendance.gone(event.uid)
+            self._bypass_detector.gone(event.uid)
 
-    def _look_at_the_clock(self) -> None:
-        """Notice when this was not called for much longer than it can take: somebody stopped the process, or held it up."""
+    def _check_stall(self) -> None:
+        """Report a stall if the last call was much longer ago than `TICK`: the process was stopped or blocked."""
         now = time.monotonic()
         late = now - self._seen_at - TICK
         if late > STALL:

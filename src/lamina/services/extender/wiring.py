@@ -1,9 +1,9 @@
 """
-Puts an extender together, runs it, and takes it apart again.
+Assembly of an extender process: builds its parts, runs them and closes them.
 
-    watches ──> inbox ──> keeper ──> panel <── answering <── http ── kube-scheduler
+    informers ──> event queue ──> state feeder ──> extender core <── handlers <── HTTP server ── kube-scheduler
 
-On SIGTERM or SIGINT no new connection is accepted and questions under way are answered.
+On SIGTERM or SIGINT the server accepts no new connection and answers pending requests.
 """
 
 import asyncio
@@ -51,31 +51,31 @@ from lamina.services.informers.usage.usage_settings import open_source
 from lamina.services.informers.usage.usage_source import UsageSource
 
 LAST_ANSWERS: Final = 2.0
-"""Seconds for questions under way once the process is asked to stop."""
+"""Seconds for pending requests after the process is asked to stop."""
 AGENTS: Final = "agents"
 LAYERS: Final = frozenset({Facet.LAYERS, Facet.CATALOG})
 ENDPOINT_LIMITS: Final = ServerLimits(
     small_body=1024, large_body=1024, large_at_once=1, connections=16, newcomers_first=True, idle_seconds=5.0
 )
-"""Whoever reads pages is not asked who they are, has nothing to send, and keeps no probe from its page by staying."""
+"""For clients without certificates: they send no bodies, and an idle one cannot block a probe."""
 
 log = logging.getLogger(__name__)
 
 
 class ExtenderOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What the command line said, checked."""
+    """Checked options of the command line."""
 
     settings: ExtenderSettings
     access: ApiAccess | None = None
-    """How to reach the cluster; None: nodes are known only from the questions."""
+    """How to reach the cluster; None: all nodes come from the requests."""
     rules: RegistryConfig | None = None
-    """Which registries may be asked what an image consists of; None: none, ever."""
+    """Which registries may be queried for images; None: none."""
     keyring: Keyring | None = None
     limits: ServerLimits = ServerLimits()
 
 
 def reads_layers(agent: SchedulingAgent) -> bool:
-    """Say whether an agent says that it goes by what nodes hold; for others no registry is asked anything."""
+    """Return whether a scheduling agent declares that it reads layers; without such an agent no registry is queried."""
     return any(not LAYERS.isdisjoint(reads.rows | reads.others | reads.whole) for reads in map(_reads, agent.plugins))
 
 
@@ -88,88 +88,96 @@ class ExtenderService:
     """One extender process."""
 
     def __init__(self, options: ExtenderOptions) -> None:
-        """Put everything together; nothing runs and nothing is connected yet."""
+        """Build all parts; nothing runs or connects yet."""
         self.options = options
         settings = options.settings
         self._stop = asyncio.Event()
         self.clock = SteadyClock()
         self.metrics = ExtenderMetrics()
-        self.panel = ExtenderCore(settings.agents, settings.arguments)
-        self.inbox = EventQueue()
-        self.attendance = BypassDetector(self.metrics, settings.scheduler_names)
-        self.keeper = StateFeeder(self.panel, self.inbox, self.clock, self.attendance, self.metrics)
+        self.core = ExtenderCore(settings.agents, settings.arguments)
+        self.event_queue = EventQueue()
+        self.bypass_detector = BypassDetector(self.metrics, settings.scheduler_names)
+        self.feeder = StateFeeder(self.core, self.event_queue, self.clock, self.bypass_detector, self.metrics)
         self.client: KubeClient | None = None
-        self.intake: InformerSet | None = None
-        self.door: ImageGate | None = None
+        self.informers: InformerSet | None = None
+        self.image_gate: ImageGate | None = None
         self._resolver: RegistryResolver | None = None
-        self._resolving: PodImageResolver | None = None
+        self._image_resolver: PodImageResolver | None = None
         self._source: UsageSource | None = None
         if options.access is not None:
             self._watch_cluster(options.access)
-        self.metrics.watch(self.panel, lambda: not self.lacking(), self.stale)
-        self.answering = Handlers(
-            self.panel,
+        self.metrics.watch(self.core, lambda: not self.unsynced(), self.stale)
+        self.handlers = Handlers(
+            self.core,
             self.metrics,
-            self.attendance,
-            lambda: self._seen,
+            self.bypass_detector,
+            lambda: self._synced,
             reply=settings.reply,
             from_bodies=options.access is None,
         )
-        pages = ExtenderEndpoints(self.lacking, self.metrics.exposition, [agent.name for agent in settings.agents])
-        self.listener = HttpServer(self.answering.routes(pages.gets()), options.limits, self.metrics)
-        self.pages = HttpServer(Routes(posts={}, gets=pages.gets()), ENDPOINT_LIMITS, EndpointMetrics(self.metrics))
-        """The pages once more, for those who cannot reach the other address or have no certificate."""
-        self.usage = self._measurements()
-        self._seen = options.access is None
-        """Whether everything was seen once; from then on answers are made, whatever happens to the watches."""
+        endpoints = ExtenderEndpoints(self.unsynced, self.metrics.exposition, [agent.name for agent in settings.agents])
+        self.listener = HttpServer(self.handlers.routes(endpoints.gets()), options.limits, self.metrics)
+        self.endpoints = HttpServer(
+            Routes(posts={}, gets=endpoints.gets()), ENDPOINT_LIMITS, EndpointMetrics(self.metrics)
+        )
+        """
+        Second server with the same endpoints, for clients that cannot reach the other address or have no certificate.
+        """
+        self.usage = self._make_usage_poller()
+        self._synced = options.access is None
+        """Whether the caches were synced once; from then on requests are answered, even if a watch fails."""
 
     def _watch_cluster(self, access: ApiAccess) -> None:
         self.client = client = KubeClient(access, user_agent="lamina-extender")
-        entrance: EventSink = self.inbox
+        sink: EventSink = self.event_queue
         if self.options.rules is not None and any(map(reads_layers, self.options.settings.agents)):
             self._resolver = RegistryResolver(self.options.rules, self.options.keyring)
-            find = self.panel.cluster.inventory.catalog.find
-            self._resolving = PodImageResolver(find, self._resolver, PullSecrets(client))
-            # Nobody is held: whoever places the pod does not wait for us either. What is learned helps the next one.
-            self.door = ImageGate(self.inbox, self._resolving, ours=self.attendance.expects, deadline=0.0)
-            self.door.may_open = lambda: self.intake is not None and self.intake.synced and self.keeper.caught_up
-            entrance = self.door
-        self.intake = InformerSet(client, entrance)
+            find = self.core.cluster.inventory.catalog.find
+            self._image_resolver = PodImageResolver(find, self._resolver, PullSecrets(client))
+            # No pod is held: kube-scheduler does not wait for this extender. Resolved images help the next pods.
+            self.image_gate = ImageGate(
+                self.event_queue, self._image_resolver, ours=self.bypass_detector.expects, deadline=0.0
+            )
+            self.image_gate.may_open = lambda: (
+                self.informers is not None and self.informers.synced and self.feeder.caught_up
+            )
+            sink = self.image_gate
+        self.informers = InformerSet(client, sink)
 
-    def _measurements(self) -> UsagePoller | None:
-        """Ask again and again what nodes are used for, if somebody is named who knows."""
+    def _make_usage_poller(self) -> UsagePoller | None:
+        """Return the usage poller, if a source is configured."""
         settings = self.options.settings.usage
         if settings is None:
             return None
         if self.client is None:
-            log.warning("nobody is asked what nodes are used for: that takes --state watch")
+            log.warning("usage source ignored: it needs --state watch")
             return None
         client = self.client
         self._source = open_source(settings, lambda: client, "lamina-extender")
-        return UsagePoller(self._source, seconds(settings.every), self.inbox, self.nodes, self.clock)
+        return UsagePoller(self._source, seconds(settings.every), self.event_queue, self.nodes, self.clock)
 
-    def lacking(self) -> list[str]:
-        """Name what has not been seen in full, or not taken in."""
-        if self.intake is None or self._seen:
+    def unsynced(self) -> list[str]:
+        """Return the resources that are not synced or not processed yet."""
+        if self.informers is None or self._synced:
             return []
-        return self.intake.lacking or [AGENTS]
+        return self.informers.unsynced or [AGENTS]
 
     def stale(self) -> dict[str, float]:
-        """Say for how many seconds changes of each kind may have been missed; 0 while it is watched."""
-        if self.intake is None:
+        """Return for how many seconds changes of each resource may have been missed; 0 while its watch is up."""
+        if self.informers is None:
             return {}
-        now, seen = time.monotonic(), self.intake.reflectors.items()
+        now, seen = time.monotonic(), self.informers.reflectors.items()
         since = {kind: reflector.stale_since for kind, reflector in seen if reflector.synced}
         return {kind: 0.0 if began is None else now - began for kind, began in since.items()}
 
     def nodes(self) -> dict[str, Node]:
-        """Return the nodes there are, by name."""
-        return {node.name: node for node in self.panel.cluster.columns.nodes if node is not None}
+        """Return the known nodes by name."""
+        return {node.name: node for node in self.core.cluster.columns.nodes if node is not None}
 
     # -- running -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Answer until asked to stop."""
+        """Serve until asked to stop."""
         with gc_paused():
             await self._run()
 
@@ -177,7 +185,7 @@ class ExtenderService:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close)
             await self._listen(stack)
-            self._heed_signals(stack)
+            self._handle_signals(stack)
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(part, name=name) for name, part in self._parts()]
                 await self._stop.wait()
@@ -187,19 +195,19 @@ class ExtenderService:
 
     def _parts(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         parts: list[tuple[str, Coroutine[Any, Any, None]]] = [
-            ("listener", self.listener.run()),
-            ("keeper", self.keeper.run()),
-            ("settling in", self._settle_in()),
-            ("annotation log", AnnotationLog(self.panel.cluster.columns.annotations).run()),
+            ("http-server", self.listener.run()),
+            ("state-feeder", self.feeder.run()),
+            ("initial-sync", self._wait_synced()),
+            ("annotation-log", AnnotationLog(self.core.cluster.columns.annotations).run()),
         ]
-        if self.intake is not None:
-            parts.append(("intake", self.intake.run()))
-        if self.door is not None:
-            parts.append(("door", self.door.run()))
+        if self.informers is not None:
+            parts.append(("informers", self.informers.run()))
+        if self.image_gate is not None:
+            parts.append(("image-gate", self.image_gate.run()))
         if self.usage is not None:
             parts.append(("usage", self.usage.run()))
-        if self.options.settings.pages is not None:
-            parts.append(("pages", self.pages.run()))
+        if self.options.settings.endpoints is not None:
+            parts.append(("endpoints", self.endpoints.run()))
         return parts
 
     async def _listen(self, stack: AsyncExitStack) -> None:
@@ -211,44 +219,44 @@ class ExtenderService:
             )
         await self.listener.start(address.host, address.port, certificates)
         stack.push_async_callback(self.listener.stop, LAST_ANSWERS)
-        beside = self.options.settings.pages
+        beside = self.options.settings.endpoints
         if beside is not None:
-            await self.pages.start(beside.host, beside.port)
-            stack.push_async_callback(self.pages.stop, 0.0)
-            where = f"http://{beside.host}:{self.pages.port}"
-            log.info("pages are served as well", extra={"fields": {"at": where}})
+            await self.endpoints.start(beside.host, beside.port)
+            stack.push_async_callback(self.endpoints.stop, 0.0)
+            where = f"http://{beside.host}:{self.endpoints.port}"
+            log.info("serving endpoints", extra={"fields": {"at": where}})
         names = ", ".join(agent.name for agent in self.options.settings.agents)
         scheme = "https" if certificates else "http"
         log.info(
-            "agents are served",
+            "serving scheduling agents",
             extra={"fields": {"at": f"{scheme}://{address.host}:{self.listener.port}", "agents": names}},
         )
 
-    async def _settle_in(self) -> None:
-        """Say when everything was seen."""
-        intake = self.intake
-        await wait_synced(lambda: intake is None or (intake.synced and self.keeper.caught_up))
-        self._seen = True
-        state = self.panel.cluster
-        if self.intake is not None:
-            log.info("everything was seen", extra={"fields": {"nodes": state.columns.count, "pods": len(state.cache)}})
+    async def _wait_synced(self) -> None:
+        """Wait until the caches are synced, and log it."""
+        informers = self.informers
+        await wait_synced(lambda: informers is None or (informers.synced and self.feeder.caught_up))
+        self._synced = True
+        state = self.core.cluster
+        if self.informers is not None:
+            log.info("caches synced", extra={"fields": {"nodes": state.columns.count, "pods": len(state.cache)}})
 
     def stop(self) -> None:
-        """Ask to stop."""
+        """Ask the process to stop."""
         log.info("stopping")
         self._stop.set()
 
     async def _close(self) -> None:
         if self._source is not None:
             await self._source.close()
-        if self._resolving is not None:
-            await self._resolving.close()
+        if self._image_resolver is not None:
+            await self._image_resolver.close()
         if self._resolver is not None:
             await self._resolver.close()
         if self.client is not None:
             await self.client.close()
 
-    def _heed_signals(self, stack: AsyncExitStack) -> None:
+    def _handle_signals(self, stack: AsyncExitStack) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -257,9 +265,9 @@ class ExtenderService:
 
 class EndpointMetrics:
     """
-    Counts whom the server of the pages turns away, for themselves, and nothing else.
+    Metrics of the second server: counts its rejections separately, and nothing else.
 
-    Anybody may reach it: what happens there is not to be taken for something about those who ask.
+    Every client can reach that server, so its traffic must not affect the metrics of extender requests.
     """
 
     def __init__(self, metrics: ExtenderMetrics) -> None:
@@ -267,20 +275,20 @@ class EndpointMetrics:
         self._metrics = metrics
 
     def served(self, path: str, status: int, seconds: float, bytes_in: int, bytes_out: int) -> None:
-        """Count nothing."""
+        """Ignore: not counted for this server."""
 
     def abandoned(self, path: str) -> None:
-        """Count nothing."""
+        """Ignore: not counted for this server."""
 
     def refused(self, why: str) -> None:
-        """Count it apart from what is refused to those who ask."""
+        """Count a rejection separately from those of extender requests."""
         self._metrics.reader_refused(why)
 
     def connections(self, count: int) -> None:
-        """Count nothing."""
+        """Ignore: not counted for this server."""
 
     def reload(self, ok: bool) -> None:
-        """Count nothing."""
+        """Ignore: not counted for this server."""
 
 
 async def serve(options: ExtenderOptions) -> None:

@@ -1,1 +1,1 @@
-"""From watched objects to events of the decision core; shared by every service that decides."""
+"""Watched objects as events of the decision loop; shared by every service that decides."""

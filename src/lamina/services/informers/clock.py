@@ -1,24 +1,24 @@
 """
-The time the decision core is told.
+Clock that the services pass to the decision loop.
 
-Seconds since 1970 at the start, and from there on as many more as really passed: somebody who sets the machine's clock
-ends no back-off and makes nobody wait.
+It starts at the machine's seconds since 1970 and then advances with the monotonic clock. Setting the machine's clock
+therefore neither ends nor prolongs a back-off.
 """
 
 import time
 
 
 class SteadyClock:
-    """Tells the time, which never goes back."""
+    """Clock that never goes back."""
 
     def __init__(self) -> None:
-        """Start from what the machine believes now."""
+        """Start from the machine's current time."""
         self._ahead = time.time() - time.monotonic()
 
     def now(self) -> float:
-        """Seconds since 1970, by a clock nobody sets."""
+        """Return seconds since 1970 at the start plus the monotonic time since; not affected by clock changes."""
         return self._ahead + time.monotonic()
 
     def wall(self) -> float:
-        """Seconds since 1970, as the machine believes right now: what times of others are compared with."""
+        """Return the machine's current seconds since 1970; compare timestamps of other machines with this one."""
         return time.time()

@@ -1,8 +1,8 @@
 """
-What has been seen and not been taken in yet, in order.
+Queue of events between the informers and the decision loop.
 
-Watches put events in as they come; whoever feeds the core takes them out in portions, so that a relist of a large
-cluster does not hold everything else up.
+The informers add events as they arrive. The service takes them out in batches, so that a relist of a large cluster does
+not delay everything else.
 """
 
 import asyncio
@@ -14,57 +14,57 @@ from lamina.model.events import Event, ImagesLearned
 
 
 class EventSink(Protocol):
-    """Where events go in: the inbox itself, or whoever stands in front of it."""
+    """Receives events: the queue itself, or the image gate in front of it."""
 
     def put(self, event: Event, /) -> None:
-        """Take an event."""
+        """Accept an event."""
 
-    def ring(self) -> None:
-        """Wake whoever waits inside, although nothing came."""
+    def wake(self) -> None:
+        """Wake the reader of the queue, although there is no new event."""
 
 
 class EventQueue:
-    """Events in order, and a bell."""
+    """FIFO queue of events with a wake flag."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._events: deque[Event] = deque()
-        self._bell = asyncio.Event()
+        self._wake_flag = asyncio.Event()
 
     def __len__(self) -> int:
-        """Count what waits."""
+        """Return the number of events in the queue."""
         return len(self._events)
 
     def put(self, event: Event) -> None:
         """Add an event."""
         self._events.append(event)
-        self._bell.set()
+        self._wake_flag.set()
 
-    def ring(self) -> None:
-        """Wake whoever waits, although nothing came."""
-        self._bell.set()
+    def wake(self) -> None:
+        """Wake the reader, although there is no new event."""
+        self._wake_flag.set()
 
     def take(self, most: int) -> list[Event]:
-        """Take up to *most* events out."""
+        """Remove and return up to *most* events; clear the wake flag when the queue is empty."""
         events = self._events
         taken = [events.popleft() for _ in range(min(most, len(events)))]
         if not events:
-            self._bell.clear()
+            self._wake_flag.clear()
         return list(_joined(taken))
 
     async def wait(self, timeout: float | None) -> None:
-        """Wait until something comes, but no longer than *timeout* seconds (None: as long as it takes)."""
-        if self._bell.is_set() or (timeout is not None and timeout <= 0):
+        """Wait until an event or a wake-up arrives, for *timeout* seconds at most (None: without limit)."""
+        if self._wake_flag.is_set() or (timeout is not None and timeout <= 0):
             return
         try:
             async with asyncio.timeout(timeout):
-                await self._bell.wait()
+                await self._wake_flag.wait()
         except TimeoutError:
             return
 
 
 def _joined(events: Iterable[Event]) -> Iterable[Event]:
-    """Join images that were learned one after the other: everything that waits for images is looked at once for all."""
+    """Merge consecutive `ImagesLearned` events, so that waiting pods are checked once for all of them."""
     images: list[ImagesLearned] = []
     for event in events:
         if isinstance(event, ImagesLearned) and event.good_for == 0:

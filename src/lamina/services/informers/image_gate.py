@@ -1,18 +1,19 @@
 """
-Stands between the watches and the inbox, and lets a pod in when it is known what its images consist of.
+Hold new pods until the layers of their images are known, or a deadline passes.
 
-                     +------- all images known, or nothing can be found out -------+
-                     |                                                             v
-    watched --> at the door --unknown--> held --answered, or the deadline has passed--> inbox
-                     |                     |
-                     +--- not open yet ----+--- bound, gated, deleted: not held any longer
+                     +--- all images known, or no registry can be queried ---+
+                     |                                                       v
+    watched --> image gate --unknown--> held --answered or past deadline--> queue
+                     |                    |
+                     +-- not open yet ----+--- bound, gated or deleted: no longer held
 
-Only a pod that waits for us to place it is ever held, never longer than the deadline, and never twice for the same
-images. While it is held, its newest version replaces the one before. What is found out later helps the next pods. Before
-everything was seen, and while another instance leads, nothing is decided here: then pods whose images are not known
-wait until that changes, nobody is asked meanwhile, and their time begins when it does.
+The gate holds only pods that this scheduler places, never past the deadline, and never twice for the same images. A
+newer version of a held pod replaces the older one. Answers after the deadline help later pods.
 
-Everything else passes at once and in order. Beyond `MOST_HELD` pods nobody is held.
+Before the caches are synced, and while another instance leads, no pod is placed here. Pods with unknown images then
+wait, no registry is queried, and their deadline starts when that changes.
+
+All other events pass at once and in order. With `MOST_HELD` pods held, further pods pass at once.
 """
 
 import asyncio
@@ -41,160 +42,160 @@ DEADLINE: Final = 2.0
 """Seconds that a pod waits for its images to become known."""
 MOST_HELD: Final = 10_000
 MOST_REMEMBERED: Final = 100_000
-"""Pods that wait inside, and which images they were let in with."""
+"""Pods that have passed the gate and are not placed yet, with the images they had then."""
 BETWEEN_LOOKS: Final = 0.02
 
 Images = tuple[str, ...]
 
 
 class GatedPod(msgspec.Struct, eq=False):
-    """A pod at the door."""
+    """A pod that the gate holds."""
 
     pod: Pod
     since: float
     due: float | None = None
-    """None: nobody was asked yet."""
+    """When the pod is released regardless, in event loop time; None until the resolver has been queried."""
     questions: set[ImageQuery] = msgspec.field(default_factory=set)
 
 
 class GateMetrics(Protocol):
-    """Whoever wants to know how long pods are held."""
+    """Receives how long each pod was held; the metrics implement it."""
 
     def held(self, seconds: float) -> None:
-        """A pod was held for so long."""
+        """Record that a pod was held for *seconds*."""
 
 
 class ImageGate:
-    """Lets events in, some pods a little later."""
+    """Passes events on; delays pods whose images are unknown."""
 
     def __init__(
         self,
-        inside: EventSink,
-        resolving: PodImageResolver,
+        sink: EventSink,
+        resolver: PodImageResolver,
         *,
         ours: Callable[[Pod], bool],
         deadline: float = DEADLINE,
         watch: GateMetrics | None = None,
     ) -> None:
-        """Let events in to *inside*; *ours* says which pods are placed here. A *deadline* of 0 holds nobody."""
-        self._inside = inside
-        self._resolving = resolving
+        """Pass events to *sink*; *ours* returns whether this process places a pod. *deadline* 0: no pod is held."""
+        self._sink = sink
+        self._resolver = resolver
         self._ours = ours
         self._deadline = deadline
         self._watch = watch
         self._held: dict[PodUid, GatedPod] = {}
         self._due: deque[tuple[float, GatedPod]] = deque()
-        """In the order in which their time is up: all have the same."""
+        """Held pods by deadline. All have the same delay, so appending keeps the order."""
         self._waiting: dict[ImageQuery, dict[PodUid, None]] = {}
-        self._let_in: OrderedDict[PodUid, Images] = OrderedDict()
+        self._passed: OrderedDict[PodUid, Images] = OrderedDict()
         self._opened = False
-        self._unsorted = asyncio.Event()
+        self._unqueried = asyncio.Event()
         self.may_open: Callable[[], bool] = lambda: True
-        """Whether everything was seen, and what was seen is known inside."""
+        """Return whether the caches are synced and the decision loop has processed their events."""
         self.may_ask: Callable[[], bool] = lambda: True
-        """Whether it is for this instance to decide, and so to ask."""
+        """Return whether this instance leads, and so queries registries."""
         self._handlers: dict[type, Callable[..., None]] = {
             PodSeen: self._pod_seen,
             PodGone: self._pod_gone,
-            NodeSeen: lambda event: resolving.nodes.node(event.node),
-            NodeGone: lambda event: resolving.nodes.gone(event.name),
-            LayersReported: lambda event: resolving.nodes.reported(event.report),
-            LayersWithdrawn: lambda event: resolving.nodes.withdrawn(event.node),
-            NamespaceSeen: lambda event: resolving.namespace(event.name, event.annotations, event.labels),
-            NamespaceGone: lambda event: resolving.namespace(event.name, {}, {}),
+            NodeSeen: lambda event: resolver.nodes.node(event.node),
+            NodeGone: lambda event: resolver.nodes.gone(event.name),
+            LayersReported: lambda event: resolver.nodes.reported(event.report),
+            LayersWithdrawn: lambda event: resolver.nodes.withdrawn(event.node),
+            NamespaceSeen: lambda event: resolver.namespace(event.name, event.annotations, event.labels),
+            NamespaceGone: lambda event: resolver.namespace(event.name, {}, {}),
         }
-        resolving.tell(self._answered, inside.put)
+        resolver.set_callbacks(self._answered, sink.put)
 
     def __len__(self) -> int:
-        """Count the pods that are held."""
+        """Return the number of held pods."""
         return len(self._held)
 
     def held(self) -> Iterable[PodUid]:
-        """Name the pods that are held."""
+        """Return the uids of held pods."""
         return self._held.keys()
 
     @property
     def opened(self) -> bool:
-        """Whether those who came before everything was seen have been looked at."""
+        """Whether the gate has opened, and so has checked the pods that arrived before the caches were synced."""
         return self._opened
 
-    # -- what was seen -----------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def put(self, event: Event) -> None:
-        """Take an event, and let it in at once or later."""
+        """Accept an event, and pass it on at once or later."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event)
         if type(event) is not PodSeen:
-            self._inside.put(event)
+            self._sink.put(event)
 
-    def ring(self) -> None:
-        """Wake whoever waits inside."""
-        self._inside.ring()
+    def wake(self) -> None:
+        """Wake the reader of the queue."""
+        self._sink.wake()
 
     def _pod_gone(self, event: PodGone) -> None:
         self._held.pop(event.uid, None)
-        self._let_in.pop(event.uid, None)
+        self._passed.pop(event.uid, None)
 
     def _pod_seen(self, event: PodSeen) -> None:
         pod = event.pod
         if pod.node_name or pod.finished or pod.deleting:
             self._held.pop(pod.uid, None)
-            self._let_in.pop(pod.uid, None)
-            self._inside.put(event)
+            self._passed.pop(pod.uid, None)
+            self._sink.put(event)
         elif pod.gates or pod.unmet or not self._ours(pod):
             self._held.pop(pod.uid, None)
-            self._inside.put(event)
+            self._sink.put(event)
         elif (held := self._held.get(pod.uid)) is not None:
             self._replace(held, pod)
-        elif self._let_in.get(pod.uid) == pod.images:
-            self._inside.put(event)
+        elif self._passed.get(pod.uid) == pod.images:
+            self._sink.put(event)
         else:
             self._arrive(pod, event)
 
     def _arrive(self, pod: Pod, event: PodSeen) -> None:
         if self._opened and self.may_ask():
-            questions = self._resolving.questions(pod)
+            questions = self._resolver.questions(pod)
             if not questions or self._deadline <= 0 or len(self._held) >= MOST_HELD:
-                self._resolving.ask(pod, questions)
+                self._resolver.ask(pod, questions)
                 self._remember(pod)
-                self._inside.put(event)
+                self._sink.put(event)
             else:
                 self._hold(GatedPod(pod, _now()), questions)
-        elif len(self._held) >= MOST_HELD or self._deadline <= 0 or (self._opened and self._resolving.knows(pod)):
+        elif len(self._held) >= MOST_HELD or self._deadline <= 0 or (self._opened and self._resolver.knows(pod)):
             self._remember(pod)
-            self._inside.put(event)
+            self._sink.put(event)
         else:
             self._held[pod.uid] = GatedPod(pod, _now())
-            self._unsorted.set()
+            self._unqueried.set()
 
     def _replace(self, held: GatedPod, pod: Pod) -> None:
         other = pod.images != held.pod.images
         held.pod = pod
         if other and held.due is not None:
-            # Its time goes on: who changes a pod every second must not keep it out for ever.
+            # The deadline stays: otherwise a user could delay a pod forever by changing it every second.
             held.questions.clear()
-            self._ask(held, self._resolving.questions(pod))
+            self._ask(held, self._resolver.questions(pod))
 
-    # -- holding and letting in ----------------------------------------------------------------------------------------
+    # -- holding and releasing -----------------------------------------------------------------------------------------
 
     def _hold(self, held: GatedPod, questions: Iterable[ImageQuery]) -> None:
-        """Ask, and hold a pod until there are answers."""
+        """Query the images of a pod, and hold the pod until all are answered."""
         self._held[held.pod.uid] = held
         held.due = _now() + self._deadline
         if not self._due:
-            asyncio.get_running_loop().call_at(held.due, self._time_is_up)
+            asyncio.get_running_loop().call_at(held.due, self._release_due)
         self._due.append((held.due, held))
         self._ask(held, questions)
 
     def _ask(self, held: GatedPod, questions: Iterable[ImageQuery]) -> None:
-        # All are noted before the first is asked, for it may be answered on the spot.
+        # Register all queries before the first is sent, because it may be answered at once.
         asked = list(questions)
         held.questions.update(asked)
         for question in asked:
             self._waiting.setdefault(question, {})[held.pod.uid] = None
         if asked:
-            self._resolving.ask(held.pod, asked)
+            self._resolver.ask(held.pod, asked)
         else:
             self._release(held)
 
@@ -206,14 +207,14 @@ class ImageGate:
                 if not held.questions:
                     self._release(held)
 
-    def _time_is_up(self) -> None:
+    def _release_due(self) -> None:
         now = _now()
         while self._due and self._due[0][0] <= now:
             _, held = self._due.popleft()
             if self._held.get(held.pod.uid) is held:
                 self._release(held)
         if self._due:
-            asyncio.get_running_loop().call_at(self._due[0][0], self._time_is_up)
+            asyncio.get_running_loop().call_at(self._due[0][0], self._release_due)
 
     def _release(self, held: GatedPod) -> None:
         del self._held[held.pod.uid]
@@ -221,36 +222,36 @@ class ImageGate:
         self._remember(held.pod)
         if self._watch is not None and held.due is not None:
             self._watch.held(_now() - held.since)
-        self._inside.put(PodSeen(held.pod))
+        self._sink.put(PodSeen(held.pod))
 
     def _remember(self, pod: Pod) -> None:
-        self._let_in[pod.uid] = pod.images
-        if len(self._let_in) > MOST_REMEMBERED:
-            self._let_in.popitem(last=False)
+        self._passed[pod.uid] = pod.images
+        if len(self._passed) > MOST_REMEMBERED:
+            self._passed.popitem(last=False)
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Open when everything was seen, and again whenever it becomes ours to ask; until cancelled."""
+        """Open when the caches are synced; then query for waiting pods whenever this instance leads."""
         while not self.may_open():
             await asyncio.sleep(BETWEEN_LOOKS)
         self._opened = True
-        for held in [one for one in self._held.values() if one.due is None and self._resolving.knows(one.pod)]:
+        for held in [one for one in self._held.values() if one.due is None and self._resolver.knows(one.pod)]:
             self._release(held)
         while True:
-            if self._unsorted.is_set() and self.may_ask():
-                self._unsorted.clear()
-                self._sort()
-            elif self._unsorted.is_set():
+            if self._unqueried.is_set() and self.may_ask():
+                self._unqueried.clear()
+                self._query_waiting()
+            elif self._unqueried.is_set():
                 await asyncio.sleep(BETWEEN_LOOKS)
             else:
-                await self._unsorted.wait()
+                await self._unqueried.wait()
 
-    def _sort(self) -> None:
-        """Look at the pods that came while nobody could be asked, in the order they came."""
+    def _query_waiting(self) -> None:
+        """Query the images of pods that arrived while queries were not permitted, in order of arrival."""
         for held in [one for one in self._held.values() if one.due is None]:
             held.since = _now()
-            self._hold(held, self._resolving.questions(held.pod))
+            self._hold(held, self._resolver.questions(held.pod))
 
 
 def _now() -> float:

@@ -1,9 +1,9 @@
 """
-Watches everything there is to watch, and tells when enough has been seen to decide.
+Reflectors of a service, and whether their caches are synced.
 
-Nodes and pods must have been seen in full before anything is decided: half a cluster would look like an empty one.
-Layers are waited for a little, so that the first decisions after a start know them, and then no longer: without them
-scheduling goes on as it would without Lamina.
+No decision is made before nodes and pods are listed completely, because half a cluster looks like an empty one. The
+service waits up to `LAYERS_WITHIN` seconds for layer data, so that the first decisions after a start use it. After
+that, scheduling goes on without layer data.
 """
 
 import asyncio
@@ -20,57 +20,55 @@ from lamina.services.informers.watched_resources import ALL_RESOURCES, WatchedRe
 T = TypeVar("T")
 
 LAYERS_WITHIN: Final = 10.0
-"""Seconds after everything else was seen, after which nothing waits for layers any more."""
+"""Seconds to wait for layer data after all required resources are synced."""
 BETWEEN_LOOKS: Final = 0.1
 NOT_THERE: Final = re.compile(r": 404\b")
-"""How a reflector says that the server does not know its kind."""
+"""Matches a reflector's problem when the API server does not serve the resource."""
 
 log = logging.getLogger(__name__)
 
 
 class ResourceEventHandler(Generic[T]):
-    """Turns what one reflector says into events."""
+    """Converts the changes of one reflector to events."""
 
-    def __init__(self, watched: WatchedResource[T], inbox: EventSink) -> None:
-        """Put events in *inbox*."""
+    def __init__(self, watched: WatchedResource[T], sink: EventSink) -> None:
+        """Put events into *sink*."""
         self._watched = watched
-        self._inbox = inbox
+        self._sink = sink
 
     def put(self, seen: T) -> None:
-        """An object appeared or changed."""
-        self._inbox.put(self._watched.seen(seen))
+        """Report an object that appeared or changed."""
+        self._sink.put(self._watched.seen(seen))
 
     def remove(self, key: str, last: T) -> None:
-        """An object is gone."""
+        """Report an object that was deleted."""
         event = self._watched.gone(last)
         if event is not None:
-            self._inbox.put(event)
+            self._sink.put(event)
 
     def synced(self) -> None:
-        """All there are have been told."""
-        self._inbox.ring()
+        """Wake the reader: the initial list is complete."""
+        self._sink.wake()
 
 
 class InformerSet:
     """The reflectors of a service that decides."""
 
     def __init__(
-        self, client: KubeClient, inbox: EventSink, watched: Iterable[WatchedResource[Any]] = ALL_RESOURCES
+        self, client: KubeClient, sink: EventSink, watched: Iterable[WatchedResource[Any]] = ALL_RESOURCES
     ) -> None:
-        """Watch through *client*; what is seen lands in *inbox*."""
-        self._inbox = inbox
+        """Watch through *client*; put events into *sink*."""
+        self._sink = sink
         self.watched: dict[str, WatchedResource[Any]] = {one.resource.kind: one for one in watched}
         self.reflectors: dict[str, Reflector[Any]] = {
-            kind: Reflector(
-                client, one.resource, one.decode, one.key, ResourceEventHandler(one, inbox), ended=one.ended
-            )
+            kind: Reflector(client, one.resource, one.decode, one.key, ResourceEventHandler(one, sink), ended=one.ended)
             for kind, one in self.watched.items()
         }
         self._waits_for_layers = True
 
     @property
-    def lacking(self) -> list[str]:
-        """Name the kinds that must be seen in full before anything is decided, and have not been."""
+    def unsynced(self) -> list[str]:
+        """Return the resources that decisions wait for and that are not synced."""
         return [
             kind
             for kind, reflector in self.reflectors.items()
@@ -79,8 +77,8 @@ class InformerSet:
 
     @property
     def synced(self) -> bool:
-        """Whether enough has been seen to decide; what was seen may still wait in the inbox."""
-        return not self.lacking
+        """Whether the caches are synced; their events may still wait in the queue."""
+        return not self.unsynced
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -89,13 +87,13 @@ class InformerSet:
                 tasks.create_task(reflector.run(), name=f"watch {kind}")
             while any(not self.reflectors[kind].synced for kind, one in self.watched.items() if one.required):
                 await asyncio.sleep(BETWEEN_LOOKS)
-            # Where nobody installed the kinds, there is nothing to wait for.
+            # If the custom resources are not installed (404), there is nothing to wait for.
             wait = LAYERS_WITHIN
-            while wait > 0 and any(not NOT_THERE.search(self.reflectors[kind].problem) for kind in self.lacking):
+            while wait > 0 and any(not NOT_THERE.search(self.reflectors[kind].problem) for kind in self.unsynced):
                 await asyncio.sleep(BETWEEN_LOOKS)
                 wait -= BETWEEN_LOOKS
-            late = [kind for kind in self.lacking if not self.watched[kind].required]
+            late = [kind for kind in self.unsynced if not self.watched[kind].required]
             if late:
-                log.warning("deciding without %s, which could not be listed so far", " and ".join(late))
+                log.warning("caches not synced, deciding without %s", " and ".join(late))
             self._waits_for_layers = False
-            self._inbox.ring()
+            self._sink.wake()

@@ -1,9 +1,9 @@
 """
-What images have to fit, and where they come from: the platforms of nodes, and the registries nodes have pulled from.
+Platforms of the nodes, and the registries that nodes have pulled from.
 
-A registry that some node pulls from is one that this cluster uses, so asking it about an image is no news to anybody.
-Nodes say which those are by the names of the images they hold. One node may be broken or taken over, so it can name only
-so many; and if there are too many in all, those that most nodes name are kept.
+If some node pulls from a registry, the cluster already uses it, so querying it reveals nothing new. The registries come
+from the names of images in the nodes' reports. A node may be compromised, so each node can name `MOST_OF_A_NODE`
+registries at most. Of all registries, those that most nodes name are kept.
 """
 
 import functools
@@ -17,19 +17,19 @@ from lamina.model.reference import ReferenceFormatError, parse_reference
 
 MOST_PLATFORMS: Final = 8
 MOST_OF_A_NODE: Final = 32
-"""Registries that one node can name."""
+"""Most registries that one node can name."""
 MOST_REGISTRIES: Final = 256
 
 
 class NodeImageFacts:
-    """The platforms and registries of the nodes that are there."""
+    """The platforms and registries of all current nodes."""
 
     def __init__(self) -> None:
         """Start without nodes."""
         self.platforms: tuple[Platform, ...] = ()
-        """Those of most nodes first."""
+        """Most common platform first."""
         self.version = 0
-        """Grows whenever the registries change."""
+        """Increases whenever the registries change."""
         self._platform_of: dict[str, Platform] = {}
         self._platforms: Counter[Platform] = Counter()
         self._registries_of: dict[str, frozenset[str]] = {}
@@ -37,12 +37,12 @@ class NodeImageFacts:
 
     @property
     def registries(self) -> tuple[str, ...]:
-        """The registries that nodes have pulled from, those of most nodes first."""
+        """The registries that nodes have pulled from, most common first."""
         ranked = sorted(self._registries.items(), key=lambda one: (-one[1], one[0]))
         return tuple(host for host, _ in ranked[:MOST_REGISTRIES])
 
     def node(self, node: Node) -> None:
-        """A node appeared or changed."""
+        """Record a node that appeared or changed."""
         before = self._platform_of.get(node.name)
         if before == node.platform:
             return
@@ -51,7 +51,7 @@ class NodeImageFacts:
         self._rank_platforms()
 
     def gone(self, name: str) -> None:
-        """A node is gone, and what it said with it."""
+        """Forget a node and its report."""
         before = self._platform_of.pop(name, None)
         if before is not None:
             _move(self._platforms, before, None)
@@ -59,7 +59,7 @@ class NodeImageFacts:
         self.withdrawn(name)
 
     def reported(self, report: LayerReport) -> None:
-        """A node told what it holds."""
+        """Record the registries that a node's report names."""
         found: set[str] = set()
         for image in report.images:
             for name in image.names:
@@ -71,7 +71,7 @@ class NodeImageFacts:
         self._name(report.node, frozenset(sorted(found)[:MOST_OF_A_NODE]))
 
     def withdrawn(self, node: str) -> None:
-        """A node's report is gone."""
+        """Forget a node's report."""
         self._name(node, frozenset())
 
     def _name(self, node: str, registries: frozenset[str]) -> None:
@@ -95,7 +95,7 @@ class NodeImageFacts:
 
 @functools.lru_cache(maxsize=65_536)
 def registry_of(name: str) -> str:
-    """Return the registry that a name means; empty when it is the name of no image."""
+    """Return the registry of an image name; empty if the name is invalid."""
     try:
         return parse_reference(name).registry
     except ReferenceFormatError:
@@ -103,7 +103,7 @@ def registry_of(name: str) -> str:
 
 
 def _move(counts: Counter[str] | Counter[Platform], before: object, after: object) -> None:
-    """Count one less there and one more here; nothing is kept of what nobody has."""
+    """Move one count from *before* to *after*; drop entries that reach zero."""
     tallies: Counter[object] = counts  # type: ignore[assignment]  # one rule for both
     if before is not None:
         tallies[before] -= 1

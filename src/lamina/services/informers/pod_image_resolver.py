@@ -1,12 +1,12 @@
 """
-Finds out what the images of pods consist of: from what is known inside, else from their registry.
+Resolver of pod images to layers: from the catalog, else from the image's registry.
 
-What nodes and objects tell is asked first and costs no request. A registry is asked once for each image however many
-pods want it, in the background, and what it answers goes in as `ImagesLearned`. Which registries may be asked is for the
-client's rules to say (`lamina.clients.oci`); it also keeps what was answered, and gives up on one that does not answer.
+The catalog has the images that nodes and ImageLayers objects report, and costs no request. A registry is queried in the
+background, once for each image however many pods use it; its answer becomes an `ImagesLearned` event. The registry
+client (`lamina.clients.oci`) decides which registries may be queried, caches answers, and stops querying a registry
+that fails.
 
-Used by the doorkeeper. Never waits itself, and never lets an error out: an image of which nothing can be found out is one
-that is not known.
+Used by the image gate. No method blocks or raises: an image that cannot be resolved is an unknown image.
 """
 
 import asyncio
@@ -27,18 +27,18 @@ from lamina.services.informers.node_image_facts import NodeImageFacts, registry_
 from lamina.services.informers.pull_secrets import PullSecrets
 
 MOST_IMAGES: Final = 64
-"""Images of one pod that are looked at."""
+"""Most images of one pod that are resolved."""
 MOST_ASKED: Final = 2000
-"""Images that are asked for at a time; beyond that they count as not known."""
+"""Most queries at a time; further images stay unknown."""
 SHORTEST: Final = 1.0
-"""Seconds for which an answer counts at least."""
+"""Shortest time in seconds for which an answer is used."""
 LONGEST: Final = 86_400.0
-"""And at most: a digest means the same for ever, but whoever may create pods can name it in ways without end."""
+"""Longest time in seconds. A digest never changes, but pod authors can name it in unlimited ways, so entries expire."""
 REFUSED_FOR: Final = 60.0
-"""Seconds for which an image that pull secrets did not open is not asked for again."""
+"""Seconds before an image is queried again after its pull secrets did not give access."""
 MOST_REFUSED: Final = 10_000
 
-# Where an answer came from.
+# Where an answer came from, and its outcome: the labels of the metric.
 CATALOG: Final = "catalog"
 CACHE: Final = "cache"
 REGISTRY: Final = "registry"
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 class ImageQuery(msgspec.Struct, frozen=True, gc=False):
-    """What an image is, asked for a namespace, with its pull secrets if it lets us use them."""
+    """Query for one image on behalf of a namespace, with pull secrets if the namespace permits their use."""
 
     namespace: str
     name: str
@@ -59,13 +59,13 @@ class ImageQuery(msgspec.Struct, frozen=True, gc=False):
 
 
 class ImageFinder(Protocol):
-    """What is needed of `lamina.clients.oci.resolver.RegistryResolver`."""
+    """The methods used of `lamina.clients.oci.resolver.RegistryResolver`."""
 
     def seen_on_nodes(self, hosts: Collection[str], /) -> None:
-        """Take these for the registries nodes have pulled from."""
+        """Set the registries that nodes have pulled from."""
 
     def known(self, reference: str, platforms: Collection[Platform], /) -> ResolvedImages | ImageNotFound | None:
-        """Answer from what is remembered; None when a registry would have to be asked."""
+        """Return the cached answer; None if a registry would have to be queried."""
 
     async def find(
         self,
@@ -76,44 +76,44 @@ class ImageFinder(Protocol):
         keyring: Keyring | None = None,
         namespace: str = "",
     ) -> ResolvedImages | ImageNotFound:
-        """Ask."""
+        """Query the registry."""
 
 
 CatalogLookup = Callable[[str, Platform], Image | None]
 
 
 class PodImageResolver:
-    """Knows what is known of images, and whom to ask about the others."""
+    """Resolves images from the catalog, else queries their registries."""
 
     def __init__(self, find: CatalogLookup, finder: ImageFinder | None, secrets: PullSecrets | None = None) -> None:
-        """Look images up with *find*; ask *finder* about others, or nobody."""
+        """Look images up with *find*; query *finder* for other images, if there is one."""
         self._find = find
         self._finder = finder
         self._secrets = secrets
-        self._underway: dict[ImageQuery, asyncio.Task[None]] = {}
+        self._in_flight: dict[ImageQuery, asyncio.Task[None]] = {}
         self._refused: dict[ImageQuery, float] = {}
-        """Until when not to ask again."""
-        self._nodes_told = -1
+        """When each query may be sent again, in event loop time."""
+        self._nodes_version = -1
         self._answered: Callable[[ImageQuery], None] = lambda _: None
         self._learned: Callable[[Event], None] = lambda _: None
         self.nodes = NodeImageFacts()
         self.counts: Counter[tuple[str, str]] = Counter()
-        """Images looked at, by who knew (or did not) and what came of it."""
+        """Images looked up, by source and outcome."""
 
-    def tell(self, answered: Callable[[ImageQuery], None], learned: Callable[[Event], None]) -> None:
-        """Tell *answered* of each question that was asked, after *learned* was told what came of it."""
+    def set_callbacks(self, answered: Callable[[ImageQuery], None], learned: Callable[[Event], None]) -> None:
+        """Set callbacks: *learned* receives each answer as an event, then *answered* receives the query."""
         self._answered = answered
         self._learned = learned
 
     def namespace(self, name: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """A namespace appeared or changed."""
+        """Record a namespace that appeared or changed."""
         if self._secrets is not None:
             self._secrets.namespace(name, annotations, labels)
 
-    # -- what is known -----------------------------------------------------------------------------------------------
+    # -- lookups -----------------------------------------------------------------------------------------------------
 
     def knows(self, pod: Pod) -> bool:
-        """Whether it is known inside what all images of a pod are, on every platform that nodes have."""
+        """Return whether the catalog has all images of a pod, on every platform that nodes have."""
         return all(map(self._is_known, pod.images))
 
     def _is_known(self, name: str) -> bool:
@@ -121,7 +121,7 @@ class PodImageResolver:
         return all(find(name, platform) is not None for platform in self.nodes.platforms)
 
     def questions(self, pod: Pod) -> list[ImageQuery]:
-        """List what would have to be asked about a pod's images; what is remembered of them goes in on the way."""
+        """Return the queries that a pod's images need; report images from the registry client's cache on the way."""
         if self.knows(pod):
             self.counts[CATALOG, FOUND] += len(pod.images)
             return []
@@ -129,22 +129,22 @@ class PodImageResolver:
             return []
         try:
             return self._unknown(pod)
-        except Exception as error:  # noqa: BLE001 - whatever is written in a pod, it goes its way
+        except Exception as error:  # noqa: BLE001 - no text in a pod may stop its scheduling
             self._failed(error)
             return []
 
     def _unknown(self, pod: Pod) -> list[ImageQuery]:
-        assert self._finder is not None, "nobody would be asked"
-        if self._nodes_told != self.nodes.version:
-            self._nodes_told = self.nodes.version
+        assert self._finder is not None, "no registry client"
+        if self._nodes_version != self.nodes.version:
+            self._nodes_version = self.nodes.version
             self._finder.seen_on_nodes(self.nodes.registries)
         secrets = () if self._secrets is None else self._secrets.of(pod)
         names = list(dict.fromkeys(pod.images))[:MOST_IMAGES]
         return [question for name in names if (question := self._question(pod, name, secrets)) is not None]
 
     def _question(self, pod: Pod, name: str, secrets: tuple[str, ...]) -> ImageQuery | None:
-        """Return what is to be asked about an image; None when there is nothing to gain."""
-        assert self._finder is not None, "nobody would be asked"
+        """Return the query for an image; None if a query would not help."""
+        assert self._finder is not None, "no registry client"
         if self._is_known(name):
             self.counts[CATALOG, FOUND] += 1
             return None
@@ -152,7 +152,7 @@ class PodImageResolver:
             self.counts[CATALOG, NO_REFERENCE] += 1
             return None
         question = ImageQuery(pod.namespace, name, secrets)
-        if question in self._underway:
+        if question in self._in_flight:
             return question
         answer = self._finder.known(name, self.nodes.platforms)
         if isinstance(answer, ResolvedImages):
@@ -160,44 +160,44 @@ class PodImageResolver:
             self.counts[CACHE, FOUND] += 1
             return None
         if answer is not None and (not secrets or answer.reason == NOT_ALLOWED):
-            # Where nobody may go, secrets are of no use, and so not even read.
+            # The registry may not be queried at all, so the secrets need not be read.
             self.counts[CACHE, answer.reason] += 1
             return None
         if self._refused.get(question, -math.inf) > _now():
             return None
-        if len(self._underway) >= MOST_ASKED:
+        if len(self._in_flight) >= MOST_ASKED:
             self.counts[REGISTRY, NOT_ASKED] += 1
             return None
         return question
 
     def _learn(self, name: str, found: ResolvedImages) -> None:
-        """Let in what is not known inside; an image that exists for some platforms only never is for the others."""
+        """Report images that the catalog does not have. An image may exist for some platforms only."""
         new = [image for image in found.images if self._find(name, image.platform) is None]
         if new:
-            # What is no longer good at all is good for this one pod.
+            # An answer that has expired already is still used for this pod.
             self._learned(ImagesLearned(found.images, min(max(found.good_for, SHORTEST), LONGEST)))
 
-    # -- asking ------------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def ask(self, pod: Pod, questions: Iterable[ImageQuery]) -> None:
-        """Ask whatever of this is not being asked already."""
+        """Send the queries that are not in flight yet."""
         for question in questions:
-            if question not in self._underway:
-                self._underway[question] = asyncio.create_task(self._ask(question), name="image")
+            if question not in self._in_flight:
+                self._in_flight[question] = asyncio.create_task(self._ask(question), name="image")
 
     async def _ask(self, question: ImageQuery) -> None:
         try:
-            # It may have become known since the question came up: what was seen is taken in between.
+            # The image may have become known meanwhile: events were processed in between.
             if not self._is_known(question.name):
                 await self._ask_registry(question)
-        except Exception as error:  # noqa: BLE001 - whatever a registry does, the pod goes its way
+        except Exception as error:  # noqa: BLE001 - no reply of a registry may stop the scheduling of a pod
             self._failed(error)
         finally:
-            del self._underway[question]
+            del self._in_flight[question]
             self._answered(question)
 
     async def _ask_registry(self, question: ImageQuery) -> None:
-        assert self._finder is not None, "nobody would be asked"
+        assert self._finder is not None, "no registry client"
         keyring = None
         if self._secrets is not None and question.secrets:
             keyring = await self._secrets.keyring(question.namespace, question.secrets)
@@ -210,7 +210,7 @@ class PodImageResolver:
             return
         self.counts[REGISTRY, answer.reason] += 1
         log.debug(
-            "not known what an image is",
+            "image not resolved",
             extra={"fields": {"namespace": question.namespace, "image": question.name[:200], "why": answer.reason}},
         )
         if question.secrets and answer.reason != BUSY:
@@ -219,13 +219,13 @@ class PodImageResolver:
                 del self._refused[next(iter(self._refused))]
 
     def _failed(self, error: Exception) -> None:
-        # None of its words: they may be anybody's.
+        # Log the type only: the message may contain text from a registry or a pod.
         self.counts[REGISTRY, FAILED] += 1
-        log.warning("cannot find out what an image is: %s", type(error).__name__)
+        log.warning("image resolution failed: %s", type(error).__name__)
 
     async def close(self) -> None:
-        """Give up what is being asked."""
-        tasks = list(self._underway.values())
+        """Cancel all queries in flight."""
+        tasks = list(self._in_flight.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

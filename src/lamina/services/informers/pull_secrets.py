@@ -1,11 +1,11 @@
 """
-Pull secrets of pods, where their namespace lets us use them.
+Pull secrets of pods, in namespaces that permit their use.
 
-A namespace lets us by a label or annotation ``lamina.dev/pull-secrets: use``, and by a RoleBinding to the role
-`lamina-pull-secrets`: both are needed, and there is no right to secrets beyond. Read are the secrets a pod names in
-``imagePullSecrets`` and no others. (Where the pod names none, the API server has written those of its service account
-there.) Each is read and looked through once a minute, however many images wait for it. What it says is told to nobody but
-the registry it is for.
+A namespace permits it with a label or annotation ``lamina.dev/pull-secrets: use`` and a RoleBinding to the role
+`lamina-pull-secrets`. Both are needed; Lamina has no other permission to read secrets. It reads only the secrets that a
+pod names in ``imagePullSecrets``. (If the pod names none, the API server has filled in those of its service account.)
+Each secret is read at most once a minute, however many images wait for it. Its credentials are sent only to the
+registry they are for.
 """
 
 import asyncio
@@ -28,41 +28,44 @@ KEPT_FOR: Final = 60.0
 MOST_KEPT: Final = 1000
 MOST_OF_A_POD: Final = 8
 NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
-"""The API server does not look at what pods write here, and the name becomes part of a path."""
+"""The API server does not validate these names in pods, and the name becomes part of a URL path."""
 LARGEST: Final = 128 * 1024
-"""Bytes that a secret says about registries. Kubernetes allows eight times as many, and everybody would wait for them."""
+"""
+Most bytes of registry credentials in a secret. Kubernetes permits eight times as many, which would block the event
+loop.
+"""
 ANSWER_LIMIT: Final = 2 * 1024 * 1024
-"""In base64, and perhaps twice, because of a note by whoever applied it."""
+"""Bytes of the reply: base64, and perhaps twice, because kubectl apply keeps a copy in an annotation."""
 REQUEST_TIMEOUT: Final = 5.0
 AT_ONCE: Final = 4
 """Secrets that are read at a time: the lease is renewed over the same few connections."""
 KINDS: Final = {"kubernetes.io/dockerconfigjson": ".dockerconfigjson", "kubernetes.io/dockercfg": ".dockercfg"}
-"""Types of secrets that are looked at, and the key under which each has what we need."""
+"""Secret types that are read, and the data key of each."""
 
 log = logging.getLogger(__name__)
 
 
 class SecretsClient(Protocol):
-    """What is needed of the client."""
+    """The method used of the Kubernetes client."""
 
     async def request(self, method: str, path: str, *, timeout: float = 30.0, limit: int = 0) -> bytes:
-        """Ask once; return the body or raise."""
+        """Send one request; return the body or raise."""
 
 
 class PullSecrets:
-    """Reads the pull secrets of namespaces that allow it."""
+    """Reads the pull secrets of namespaces that permit it."""
 
     def __init__(self, client: SecretsClient) -> None:
-        """Ask the API server through *client*."""
+        """Read secrets through *client*."""
         self._client = client
         self._open: set[str] = set()
         self._kept: OrderedDict[tuple[str, str], tuple[float, Keyring | None]] = OrderedDict()
-        """What each secret opens, and until when that is believed, the oldest first; None: nothing."""
+        """Keyring of each secret and when it expires, oldest first; None: the secret has no usable credentials."""
         self._reading: dict[tuple[str, str], asyncio.Task[Keyring | None]] = {}
         self._free = asyncio.Semaphore(AT_ONCE)
 
     def namespace(self, name: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """A namespace appeared or changed; one that is gone has neither annotations nor labels."""
+        """Record a namespace that appeared or changed; a deleted one is passed without annotations and labels."""
         if USE in (annotations.get(OPT_IN), labels.get(OPT_IN)):
             self._open.add(name)
         elif name in self._open:
@@ -71,13 +74,13 @@ class PullSecrets:
                 del self._kept[key]
 
     def of(self, pod: Pod) -> tuple[str, ...]:
-        """Name the secrets that may be read for a pod; what no secret can be called names none."""
+        """Return the names of secrets to read for a pod; invalid names are left out."""
         if not pod.pull_secrets or pod.namespace not in self._open:
             return ()
         return tuple([name for name in pod.pull_secrets[:MOST_OF_A_POD] if NAME.fullmatch(name)])
 
     async def keyring(self, namespace: str, names: tuple[str, ...]) -> Keyring | None:
-        """Return what these secrets open; None when they open nothing."""
+        """Return the credentials of these secrets; None if there are none."""
         said = [await self._read(namespace, name) for name in names if namespace in self._open]
         usable = [one for one in said if one is not None]
         if not usable or namespace not in self._open:
@@ -93,7 +96,7 @@ class PullSecrets:
         if (task := self._reading.get(key)) is None:
             task = self._reading[key] = asyncio.create_task(self._fetch(key), name="pull secret")
             task.add_done_callback(lambda _: self._reading.pop(key, None))
-        # Others wait for the same: one of them being cancelled must not end it.
+        # Several callers may wait for this task: cancelling one of them must not cancel it.
         return await asyncio.shield(task)
 
     async def _fetch(self, key: tuple[str, str]) -> Keyring | None:
@@ -102,7 +105,7 @@ class PullSecrets:
             said = await self._ask(namespace, name)
         ring = None if said is None else Keyring.from_secrets([said])
         if ring is not None and ring.unreadable:
-            self._complain(namespace, "pull secrets cannot be read in part: they are no Docker configurations")
+            self._complain(namespace, "pull secret not fully readable: not a Docker configuration")
         if namespace in self._open:
             self._kept[key] = (asyncio.get_running_loop().time() + KEPT_FOR, ring)
             self._kept.move_to_end(key)
@@ -111,7 +114,7 @@ class PullSecrets:
         return ring
 
     async def close(self) -> None:
-        """Give up what is being read."""
+        """Cancel all reads in flight."""
         tasks = list(self._reading.values())
         for task in tasks:
             task.cancel()
@@ -123,11 +126,11 @@ class PullSecrets:
             body = await self._client.request("GET", path, timeout=REQUEST_TIMEOUT, limit=ANSWER_LIMIT)
             secret = decode_secret(body)
         except ApiError as error:
-            self._complain(namespace, f"a pull secret cannot be read: {error.status} {error.reason}")
+            self._complain(namespace, f"pull secret not readable: {error.status} {error.reason}")
         except UnreachableError as error:
-            self._complain(namespace, f"a pull secret cannot be read: {error.problem}")
+            self._complain(namespace, f"pull secret not readable: {error.problem}")
         except WireError:
-            self._complain(namespace, "a pull secret cannot be read: it is no secret")
+            self._complain(namespace, "pull secret not readable: the reply is not a Secret")
         else:
             return _usable(secret)
         return None
@@ -137,7 +140,7 @@ class PullSecrets:
 
 
 def _usable(secret: Secret) -> bytes | None:
-    """Return what a secret says about registries; None when it is of another kind, or too large."""
+    """Return the registry credentials of a secret; None if its type is another one, or it is too large."""
     key = KINDS.get(secret.type)
     said = (secret.data or {}).get(key, b"") if key is not None else b""
     return said if 0 < len(said) <= LARGEST else None

@@ -1,12 +1,12 @@
 """
-What is watched, and which events it becomes.
+Watched resources, and the events that their objects become.
 
-Pods that have ended count nowhere, so the API server is asked to leave them out. It then reports a pod that ends as deleted,
-with the pod's previous version, and how the pod ended is not known. Where plugins follow the life cycles of pods,
-`pods(endings=True)` watches all of them: a pod that has ended is seen once more, with its outcome, and not held.
+Ended pods use no resources, so the API server is asked to leave them out. It then reports a pod that ends as deleted,
+with the pod's previous version, so the outcome is unknown. `pods(endings=True)` watches all pods, for plugins that
+follow pod life cycles: an ended pod is reported once more, with its outcome, and is not kept.
 
-A pod is known by its uid: one that was deleted and made again under the same name is another pod, also when both happened
-between two looks.
+A pod is identified by its uid: a pod that is deleted and recreated under the same name is another pod, also when both
+happen between two lists.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class WatchedResource(msgspec.Struct, Generic[T], frozen=True):
-    """One kind of object."""
+    """One watched resource, and how its objects become events."""
 
     resource: ReflectedResource
     decode: Callable[[bytes | Raw], T]
@@ -52,16 +52,16 @@ class WatchedResource(msgspec.Struct, Generic[T], frozen=True):
     seen: Callable[[T], Event]
     gone: Callable[[T], Event | None]
     required: bool = True
-    """Whether nothing may be decided before all of them were seen; layers are welcome, not needed."""
+    """Whether decisions wait until the resource is synced; layer data is optional."""
     ended: Callable[[T], bool] | None = None
-    """Which objects have ended and need not be held; None where none ends."""
+    """Returns whether an object has ended and need not be kept; None if objects of this resource never end."""
 
 
 def pods(*, endings: bool = False) -> WatchedResource[Pod]:
     """
-    Return how pods are watched; with *endings*, also how they ended.
+    Return how pods are watched; with *endings*, also their outcome.
 
-    Endings cost the reading of every pod that has ended and still exists, at the first look and at every list.
+    With *endings*, every list reads all ended pods that still exist.
     """
     return WatchedResource[Pod](
         ReflectedResource(path="/api/v1/pods", kind="Pod", field_selector="" if endings else UNFINISHED),
@@ -101,7 +101,7 @@ IMAGE_LAYERS: Final = WatchedResource[Image](
     decode_image_layers,
     lambda image: image.digest,
     lambda image: ImagesLearned((image,)),
-    # What an image consists of stays true when nobody writes it down any more.
+    # The layers of an image stay valid after its ImageLayers object is deleted.
     lambda image: None,
     required=False,
 )

@@ -1,1 +1,1 @@
-"""The node agent: what a runtime holds, written down for the cluster."""
+"""Node agent: reports the images and layers that a node's runtime holds."""

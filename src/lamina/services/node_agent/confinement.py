@@ -1,21 +1,20 @@
 """
-Takes from this process what a reader of a runtime never needs: networks, other processes, other programs.
+Seccomp filter of the reader: removes network access, other processes and other programs from it.
 
-The runtime's socket is as good as root on the node. Whoever finds a hole in the reader shall not be able to carry anything
-away from there, so before the runtime is opened the kernel is told, for this process and all its threads, once and for all:
+Access to the runtime's socket is equivalent to root on the node. An attacker who exploits the reader must not be able
+to send data anywhere. So before the reader opens the runtime, it installs this filter for all its threads, permanently:
 
     socket, socketpair               only of the family AF_UNIX
-    ptrace, process_vm_*,            not at all: other processes, and what they have open, are none of our business
+    ptrace, process_vm_*,            denied: no access to other processes and their open files
     pidfd_getfd
-    execve, execveat                 not at all: no other program is started
-    io_uring_*                       not at all: it would open sockets past this filter
-    calls of other machines (i386, x32, arm)    end the process: numbers mean something else there
+    execve, execveat                 denied: no other program can be started
+    io_uring_*                       denied: it would open sockets past this filter
+    other architectures (i386, x32, arm)    end the process: call numbers differ there
 
-It is no wall around the files of the same user, of which the memory of a process is one (/proc/PID/mem): what the reader
-must not see must not be there to be seen, as in a container of its own. And whoever runs code here has the runtime's socket.
+The filter does not protect files of the same user, which include process memory (/proc/PID/mem). Keep such files out of
+reach, with a separate container. An attacker in the reader still has the runtime's socket.
 
-What is refused answers EPERM. The filter is classic BPF, as seccomp(2) has it, and needs no right: only the promise never
-to gain any (no_new_privs).
+A denied call returns EPERM. The filter is classic BPF, see seccomp(2). It needs no privilege, only no_new_privs.
 """
 
 import ctypes
@@ -34,36 +33,38 @@ AF_UNIX: Final = 1
 PR_SET_NO_NEW_PRIVS: Final = 38
 SECCOMP_SET_MODE_FILTER: Final = 1
 SECCOMP_FILTER_FLAG_TSYNC: Final = 1
-"""All threads at once; a library may have started some."""
+"""Apply to all threads; a library may have started some."""
 
 ALLOW: Final = 0x7FFF0000
 REFUSE: Final = 0x00050000 | errno.EPERM
 KILL: Final = 0x80000000
 
-# Classic BPF: load a word, compare (jump over so many instructions if so, so many if not), return.
+# Classic BPF: load a word; compare (with the number of instructions to skip if true, and if false); return.
 LOAD: Final = 0x20
 IF_EQUAL: Final = 0x15
 IF_AT_LEAST: Final = 0x35
 RETURN: Final = 0x06
 
-# Offsets in struct seccomp_data; both machines are little-endian, so the low half of an argument comes first.
+# Offsets in struct seccomp_data. Both architectures are little-endian, so the low half of an argument comes first.
 NUMBER_AT: Final = 0
 MACHINE_AT: Final = 4
 FAMILY_AT: Final = 16
 
 X32: Final = 0x40000000
-"""The bit that numbers of the x32 calls have."""
+"""The bit that marks x32 system calls."""
 
 
 class SeccompArchitecture(msgspec.Struct, frozen=True):
-    """The numbers of one kind of processor (asm/unistd.h, linux/audit.h)."""
+    """System call numbers of one architecture (asm/unistd.h, linux/audit.h)."""
 
     audit: int
     seccomp: int
     families: tuple[int, ...]
     """socket, socketpair."""
     forbidden: tuple[int, ...]
-    """ptrace, process_vm_readv, process_vm_writev, execve, execveat; the rest is the same everywhere."""
+    """
+    ptrace, process_vm_readv, process_vm_writev, execve, execveat; other numbers are the same on all architectures.
+    """
 
 
 EVERYWHERE: Final = (425, 426, 427, 438)
@@ -75,7 +76,7 @@ SECCOMP_ARCHITECTURES: Final = {
 
 
 class ConfinementError(LaminaError):
-    """The kernel did not take the filter."""
+    """Raised when the kernel rejects the filter."""
 
     exit_code = 1
 
@@ -84,7 +85,7 @@ class ConfinementError(LaminaError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"the reader cannot be confined: {self.problem}"
+        return f"the seccomp filter cannot be installed: {self.problem}"
 
 
 class _Program(ctypes.Structure):
@@ -92,14 +93,14 @@ class _Program(ctypes.Structure):
 
 
 def confine() -> bool:
-    """Confine this process; False on a machine whose numbers are not known here. Raises `ConfinementError`."""
+    """Confine this process; return False on an unknown architecture. Raises `ConfinementError`."""
     machine = SECCOMP_ARCHITECTURES.get(platform.machine())
     if machine is None:
         return False
     instructions = program(machine)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0))):
-        raise ConfinementError(f"no_new_privs was refused ({os.strerror(ctypes.get_errno())})")
+        raise ConfinementError(f"no_new_privs was rejected ({os.strerror(ctypes.get_errno())})")
     filter_ = _Program(len(instructions) // 8, instructions)
     done = libc.syscall(
         ctypes.c_long(machine.seccomp),
@@ -109,12 +110,12 @@ def confine() -> bool:
     )
     if done:
         why = os.strerror(ctypes.get_errno()) if done < 0 else f"thread {done} did not follow"
-        raise ConfinementError(f"seccomp was refused ({why}); does the kernel have it, and the pod's profile allow it?")
+        raise ConfinementError(f"seccomp was rejected ({why}); check the kernel's support and the pod's profile")
     return True
 
 
 def program(machine: SeccompArchitecture) -> bytes:
-    """Write the filter for one kind of processor."""
+    """Return the filter program of one architecture."""
     lines = [
         (LOAD, 0, 0, MACHINE_AT),
         (IF_EQUAL, 1, 0, machine.audit),
@@ -126,7 +127,7 @@ def program(machine: SeccompArchitecture) -> bytes:
     for number in (*machine.forbidden, *EVERYWHERE):
         lines += [(IF_EQUAL, 0, 1, number), (RETURN, 0, 0, REFUSE)]
     for number in machine.families:
-        # The kernel takes a family for an int, so only its low half counts.
+        # The kernel reads the family as an int, so only the low half matters.
         lines += [
             (IF_EQUAL, 0, 4, number),
             (LOAD, 0, 0, FAMILY_AT),

@@ -1,16 +1,16 @@
 """
-Writes down what images consist of: one ImageLayers for each, once in the life of a cluster.
+Writer of ImageLayers objects: one for each image, once in the life of a cluster.
 
-    offered --asked for--> there                                          nothing to do, for a day
-                 |
-                 +-------> missing --sizes known, or waited--> posted --> there
-                                                                 |
-                                                                 +------> refused    not tried again for an hour
+    offered --GET--> exists                                             nothing to do, for a day
+               |
+               +---> missing --sizes known, or waited--> POST --> exists
+                                                           |
+                                                           +----> rejected    not retried for an hour
 
-What is posted is never changed, so an image that was just unpacked waits a little until the sizes of its layers are known.
-At most one request in `BETWEEN_WRITES` seconds is made, and none while the API server asks for a rest or does not know us. `AT_ONCE`
-images are taken up, and `PER_HOUR` more every hour: no node comes by more. What waits is bounded in bytes; what is turned
-away is offered again by the reader.
+An object is never changed, so a newly unpacked image waits a little until the sizes of its layers are known. At most
+one request is sent in `BETWEEN_WRITES` seconds, and none while the API server asks to wait or rejects the credentials.
+`AT_ONCE` images are processed at first, and `PER_HOUR` more every hour; no node gets more new images. The waiting
+images are bounded in bytes. The reader offers rejected ones again.
 """
 
 import asyncio
@@ -36,18 +36,18 @@ PATH: Final = f"/apis/{API_VERSION}/{PLURAL}"
 BETWEEN_WRITES: Final = 0.2
 """Seconds between two requests."""
 SIZES_WITHIN: Final = 60.0
-"""Seconds an image waits for the sizes of its layers."""
+"""Seconds that an image waits for the sizes of its layers."""
 THERE_FOR: Final = 24 * 3600.0
-"""Seconds until it is worth asking again whether an object is still there, give or take a tenth."""
+"""Seconds until the writer checks again that an object exists, plus or minus a tenth."""
 REFUSED_FOR: Final = 3600.0
 AT_ONCE: Final = 1000
 PER_HOUR: Final = 200
 WAITING_BYTES: Final = 4 * 1024**2
-"""Of what waits, in memory."""
+"""Most memory of waiting images."""
 DIFF_ID_BYTES: Final = 150
 SIZE_BYTES: Final = 40
 KNOWN_LIMIT: Final = 10_000
-"""Images about which it is remembered what became of them."""
+"""Most images whose outcome is remembered."""
 ANSWER_LIMIT: Final = 256 * 1024
 TIMEOUT: Final = 20.0
 
@@ -58,33 +58,33 @@ class _PendingImage(msgspec.Struct):
     describe: ImageFrame
     since: float
     missing: bool = False
-    """Whether the server has said that it has none."""
+    """Whether the API server has reported that the object does not exist."""
 
 
 class ImageLayersWriter:
-    """Creates the ImageLayers that are missing."""
+    """Creates the ImageLayers objects that are missing."""
 
     def __init__(self, api: NodeLayersApi, rng: random.Random) -> None:
-        """Ask *api*; throw *rng*'s dice."""
+        """Send requests to *api*; *rng* gives jitter."""
         self._api, self._rng = api, rng
-        self._patience = ReportBackoff(rng)
+        self._backoff = ReportBackoff(rng)
         self._waiting: dict[Digest, _PendingImage] = {}
         self._bytes = 0
         self._questions = TokenBucket(PER_HOUR / 3600, AT_ONCE)
         self._settled: dict[Digest, float] = {}
-        """Until when an image needs no further thought."""
+        """Until when no request about an image is needed."""
         self._held: frozenset[Digest] | None = None
         self._wake = asyncio.Event()
         self._problem = ""
 
     def hold(self, held: Collection[Digest]) -> None:
-        """Hear which images the node holds; of others nothing is written."""
+        """Set the images that the node holds; drop the others."""
         self._held = frozenset(held)
         for digest in [digest for digest in self._waiting if digest not in self._held]:
             self._drop(digest)
 
     def offer(self, describe: ImageFrame) -> None:
-        """Hear what an image consists of, or hear it again with sizes."""
+        """Accept the layers of an image, or the same with sizes."""
         digest = digest_of(describe.manifest)
         now = asyncio.get_running_loop().time()
         if self._held is None or digest not in self._held or self._settled.get(digest, 0.0) > now:
@@ -99,7 +99,7 @@ class ImageLayersWriter:
         self._wake.set()
 
     async def run(self) -> None:
-        """Write for ever."""
+        """Write until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
@@ -114,7 +114,7 @@ class ImageLayersWriter:
             await asyncio.sleep(await self._go_on(digest))
 
     def _next(self, now: float) -> Digest | None:
-        """Choose the first about which something can be done: in the order in which they were offered."""
+        """Return the first image that can be processed, in the order in which they were offered."""
         may_ask = self._questions.has(now)
         for digest, waiting in self._waiting.items():
             known = waiting.describe.unpacked or now - waiting.since >= SIZES_WITHIN
@@ -123,23 +123,23 @@ class ImageLayersWriter:
         return None
 
     async def _go_on(self, digest: Digest) -> float:
-        """Take an image one step further; return how many seconds to rest."""
+        """Process one step of an image; return the seconds to wait."""
         waiting = self._waiting[digest]
         try:
             await (self._post(digest, waiting) if waiting.missing else self._ask(digest, waiting))
         except WireError as error:
             self._settle(digest, REFUSED_FOR, f"refused: {error.problem}")
         except ApiError as error:
-            # Who may not even ask is not known, or has no right yet; that is no matter of this image.
+            # A 403 to a GET means that permissions are not set up yet; it does not concern this image.
             unknown = error.status == 401 or (error.status == 403 and not waiting.missing)
             if unknown or error.status == 429 or error.status >= 500:
                 return self._rest(error, error.retry_after)
             self._settle(digest, REFUSED_FOR, f"refused: {error.status} {error.message}")
         except UnreachableError as error:
             return self._rest(error, None)
-        self._patience.went_well()
+        self._backoff.went_well()
         if self._problem:
-            log.info("images are described again")
+            log.info("ImageLayers writes recovered")
             self._problem = ""
         return BETWEEN_WRITES
 
@@ -173,9 +173,9 @@ class ImageLayersWriter:
         self._settle(digest, self._a_day(), words)
 
     def _rest(self, error: ApiError | UnreachableError, asked: float | None) -> float:
-        wait = self._patience.after_failure(asked)
+        wait = self._backoff.after_failure(asked)
         if str(error) != self._problem:
-            log.warning("images are not described", extra={"problem": str(error), "again_in": round(wait, 1)})
+            log.warning("ImageLayers write failed, retrying", extra={"problem": str(error), "again_in": round(wait, 1)})
         self._problem = str(error)
         return wait
 
@@ -185,9 +185,9 @@ class ImageLayersWriter:
             del self._settled[next(iter(self._settled))]
         self._settled[digest] = asyncio.get_running_loop().time() + seconds
         if words.startswith("refused"):
-            log.warning("an image is not described", extra={"digest": digest, "problem": words})
+            log.warning("ImageLayers rejected", extra={"digest": digest, "problem": words})
         elif logs.verbose(logs.IMAGES):
-            log.info("an image is described", extra={"digest": digest, "how": words})
+            log.info("ImageLayers exists", extra={"digest": digest, "how": words})
 
     def _drop(self, digest: Digest) -> None:
         waiting = self._waiting.pop(digest, None)
@@ -199,5 +199,5 @@ class ImageLayersWriter:
 
 
 def _weight(describe: ImageFrame) -> int:
-    """Bytes it takes while it waits, about."""
+    """Return the approximate memory of a waiting image in bytes."""
     return len(describe.manifest) + DIFF_ID_BYTES * len(describe.diff_ids) + SIZE_BYTES * len(describe.unpacked)

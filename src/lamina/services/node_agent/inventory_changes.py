@@ -1,7 +1,8 @@
 """
-What came and what went, one line each in the reader's log.
+Log of images that appear on a node and disappear, one line each.
 
-With ``--watch`` the log of a DaemonSet tells what is on a node. The first look tells everything that is there. An image whose names changed has come under its new ones.
+With ``--watch``, the log of a DaemonSet shows the images of each node. The first inventory logs all images. An image
+whose names changed is logged again with the new names.
 """
 
 import logging
@@ -13,38 +14,38 @@ from lamina.services.node_agent.runtime_reader import InventorySink
 from lamina.wire.node_agent_frames import InventoryFrame
 
 SHOWN: Final = 4
-"""Names of an image that a line has."""
+"""Most names of an image in one line."""
 
 log = logging.getLogger(__name__)
 
 
 class InventoryChangeLog:
-    """Says what changed, and hands everything on."""
+    """Logs changes, and passes everything on."""
 
-    def __init__(self, hearer: InventorySink) -> None:
-        """Hand on to *hearer*."""
-        self._hearer = hearer
+    def __init__(self, sink: InventorySink) -> None:
+        """Pass everything on to *sink*."""
+        self._sink = sink
         self._known: dict[Digest, tuple[str, ...]] = {}
 
-    def tell(self, look: InventoryFrame, images: tuple[StoredImage, ...]) -> None:
-        """Say what is here now and was not, and what is not any more."""
+    def send(self, look: InventoryFrame, images: tuple[StoredImage, ...]) -> None:
+        """Log new and deleted images, and pass the inventory on."""
         held = {image.digest: image.names for image in images}
         for image in images:
             if self._known.get(image.digest) != image.names:
                 known = {"bytes": image.size, "layers": len(image.layers)}
-                log.info("image is here", extra={**_named(image.digest, image.names), **known})
+                log.info("image present", extra={**_named(image.digest, image.names), **known})
         for digest, names in self._known.items():
             if digest not in held:
-                log.info("image is gone", extra=_named(digest, names))
+                log.info("image deleted", extra=_named(digest, names))
         self._known = held
-        self._hearer.tell(look, images)
+        self._sink.send(look, images)
 
-    def tell_trouble(self, problem: str) -> None:
-        """The reader says it by itself."""
-        self._hearer.tell_trouble(problem)
+    def send_problem(self, problem: str) -> None:
+        """Pass the problem on; the reader logs it."""
+        self._sink.send_problem(problem)
 
 
 def _named(digest: Digest, names: tuple[str, ...]) -> dict[str, object]:
-    # A name that only repeats the digest says nothing more.
+    # A name that only repeats the digest adds nothing.
     told = [name for name in names if not name.endswith(f"@{digest}")]
     return {"image": " ".join(told[:SHOWN]), "digest": digest}

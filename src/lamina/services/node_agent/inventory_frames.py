@@ -1,4 +1,4 @@
-"""What a runtime holds, in the words of the pipe: a `InventoryFrame` of everything, and a `ImageFrame` for each image."""
+"""Conversion of a runtime's images to frames of the pipe: an `InventoryFrame` of all, and an `ImageFrame` for each."""
 
 from lamina.model.digest import Digest
 from lamina.model.holdings import Holdings, StoredImage
@@ -11,14 +11,14 @@ from lamina.wire.oci.manifest import LAYER_LIMIT
 
 
 class InventoryFrameBuilder:
-    """Writes looks; remembers what is costly and seldom changes."""
+    """Builds inventory frames; caches the part that is costly and seldom changes."""
 
     def __init__(self) -> None:
         self._images: tuple[StoredImage, ...] | None = None
         self._told = InventoryFrame(observed_at=0.0)
 
     def of(self, holdings: Holdings, observed_at: float) -> InventoryFrame:
-        """Put what a runtime holds in words; everything is cut to what a frame may hold."""
+        """Return the frame of an inventory, with every field cut to the limits of a frame."""
         if holdings.images != self._images:
             self._told = _inventory(holdings.images)
             self._images = holdings.images
@@ -42,7 +42,7 @@ class InventoryFrameBuilder:
 
 
 def describe_image(image: StoredImage) -> ImageFrame | None:
-    """Put in words what an image consists of; None where the runtime does not tell, or it is too much for an object."""
+    """Return the frame of an image; None without a manifest, or if it exceeds the limits of an object."""
     if not 2 <= len(image.manifest) <= MANIFEST_LIMIT or len(image.media_type) > TEXT_LENGTH:
         return None
     layers = image.layers[: LAYER_LIMIT + 1]
@@ -59,7 +59,7 @@ def describe_image(image: StoredImage) -> ImageFrame | None:
 
 
 def is_measured(image: StoredImage) -> bool:
-    """Whether it is known what every layer unpacks to, or that nobody will ever tell."""
+    """Return whether the unpacked size of every layer is known, or the runtime reports no layers."""
     return not image.layers or _unpacked(image.layers) is not None
 
 
@@ -74,7 +74,7 @@ def _inventory(images: tuple[StoredImage, ...]) -> InventoryFrame:
     for image in images:
         for layer in image.layers:
             layers[layer.digest] = layer.size if layer.unpacked is None else layer.unpacked
-    # Where a runtime tells nothing of layers, what it calls the size of an image is all there is.
+    # If a runtime reports no layers, the size of the image is all there is.
     size = sum(layers.values()) + sum(image.size for image in images if not image.layers)
     return InventoryFrame(observed_at=0.0, images=held, layers=len(layers), size=_count(size), left_out=left_out)
 

@@ -1,8 +1,8 @@
 """
-How much an agent says.
+Verbosity of a node agent.
 
-``-v 0`` says what somebody should know: starts, ends, troubles and their ends. 1 adds a line for every report that was
-written, 2 for every image that was described, 3 for every look at the runtime.
+``-v 0`` logs what an operator should know: starts, stops, problems and recoveries. 1 adds a line for every report, 2
+for every ImageLayers object, 3 for every inventory of the runtime.
 """
 
 from typing import Final

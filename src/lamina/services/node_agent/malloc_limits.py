@@ -1,9 +1,8 @@
 """
-Keeps a process small that starts with much work and then has little.
+Memory limits of a process that needs much memory at its start and little later.
 
-Threads of libraries each get a heap of their own from the C library, and what the first look needed stays with the process
-although nobody needs it again. So there is one heap, and what is free at its end is given back. Where the C library is
-another than glibc there is nothing to be done, and nothing is.
+glibc gives each thread a heap of its own, and memory of the first inventory would stay with the process. So there is
+one heap, and free memory at its end is returned. With another C library nothing is changed.
 """
 
 import ctypes
@@ -12,10 +11,10 @@ from typing import Final
 M_TRIM_THRESHOLD: Final = -1
 M_ARENA_MAX: Final = -8
 KEPT: Final = 64 * 1024
-"""Bytes at the end of the heap that need not be given back."""
+"""Bytes at the end of the heap that are kept."""
 
 
 def limit_malloc() -> bool:
-    """Have one heap for all threads, before there are any; whether the C library knows how."""
+    """Use one heap for all threads; call before any thread starts. Return whether the C library supports it."""
     choose = getattr(ctypes.CDLL(None), "mallopt", None)
     return choose is not None and all([choose(M_ARENA_MAX, 1), choose(M_TRIM_THRESHOLD, KEPT)])

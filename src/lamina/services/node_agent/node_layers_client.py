@@ -1,12 +1,12 @@
 """
-The NodeLayers of this node, as far as its agent has to do with it: there, owned by the right node, and up to date.
+Client of this node's NodeLayers object.
 
-    find        what is stored, or None
-    create      the object, without a status
-    adopt       make it belong to the node as it is now: garbage collection deletes what belongs to an earlier one
-    patch       its status
+    find        return what is stored, or None
+    create      create the object, without a status
+    adopt       set the current node as its owner: garbage collection deletes objects of an earlier one
+    patch       write its status
 
-Nothing is tried again here. What is stored tells where the sequence goes on and since when conditions hold.
+Nothing is retried here. The stored object gives the next sequence number and the times of its conditions.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ from lamina.wire.errors import WireError
 PATH: Final = f"/apis/{API_VERSION}/{PLURAL}"
 MERGE: Final = "application/merge-patch+json"
 ANSWER_LIMIT: Final = 1024 * 1024
-"""Bytes of an answer: an object of 256 KiB, and what the server adds."""
+"""Bytes of a reply: an object of 256 KiB, and what the API server adds."""
 TIMEOUT: Final = 20.0
 
 
 class NodeLayersApi(Protocol):
-    """What an agent needs of `lamina.clients.kube.transport.KubeClient`."""
+    """The method used of `lamina.clients.kube.transport.KubeClient`."""
 
     async def request(  # noqa: PLR0913 - the parts of an HTTP request
         self,
@@ -42,19 +42,19 @@ class NodeLayersApi(Protocol):
         timeout: float = 30.0,
         limit: int = 0,
     ) -> bytes:
-        """Send a request and give the body of a 2xx answer."""
+        """Send a request; return the body of a 2xx reply."""
         ...
 
 
 class NodeLayersClient:
-    """The NodeLayers of one node."""
+    """The NodeLayers object of one node."""
 
     def __init__(self, api: NodeLayersApi) -> None:
-        """Ask *api*."""
+        """Send requests to *api*."""
         self._api = api
 
     async def find(self, who: NodeIdentity) -> StoredNodeLayers | None:
-        """Read it; None when it is not there."""
+        """Return the stored object; None if it does not exist."""
         try:
             return _stored(await self._ask("GET", _path(who)))
         except ApiError as error:
@@ -63,7 +63,7 @@ class NodeLayersClient:
             raise
 
     async def create(self, who: NodeIdentity) -> StoredNodeLayers:
-        """Create it; somebody else may have been first."""
+        """Create the object; return the existing one if it was created meanwhile."""
         try:
             return _stored(await self._ask("POST", PATH, encode_node_layers(who.name, who.uid)))
         except ApiError as error:
@@ -72,11 +72,11 @@ class NodeLayersClient:
         return await self.find(who) or StoredNodeLayers()
 
     async def adopt(self, who: NodeIdentity) -> StoredNodeLayers:
-        """Let it belong to this node and no other."""
+        """Set this node as the only owner."""
         return _stored(await self._ask("PATCH", _path(who), encode_owners(who.name, who.uid), MERGE))
 
     async def patch(self, who: NodeIdentity, body: bytes) -> StoredNodeLayers:
-        """Change its status; 404 when it is gone."""
+        """Write the status. Raises ApiError with status 404 if the object was deleted."""
         return _stored(await self._ask("PATCH", f"{_path(who)}/status", body, MERGE))
 
     async def _ask(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
@@ -84,7 +84,7 @@ class NodeLayersClient:
 
 
 def next_sequence(stored: int, wall: float) -> int:
-    """Number a report: above the last one, also of an agent that ran before this one and of one whose clock was ahead."""
+    """Return a sequence number above the stored one, also after a restart or a clock that was ahead."""
     return min(max(stored + 1, int(wall * 1000)), LARGEST)
 
 
@@ -93,7 +93,7 @@ def _path(who: NodeIdentity) -> str:
 
 
 def _stored(data: bytes) -> StoredNodeLayers:
-    """Read what the server has; what cannot be read is as good as nothing, for it is written anew."""
+    """Decode a stored object; return an empty one if it is invalid, because it is written again anyway."""
     try:
         return decode_stored_node_layers(data)
     except WireError:

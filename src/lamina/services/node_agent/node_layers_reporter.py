@@ -1,9 +1,9 @@
 """
-Writes what the node holds: one object, whenever something worth telling changed, and now and then when nothing did.
+Reporter of this node's NodeLayers object: writes it after relevant changes, and periodically without a change.
 
-Told by the pipe (`listening`), it keeps the newest look and whether there is a trouble, and writes when the timetable says
-so. A trouble changes conditions and nothing else: the images stay those of the last good look, and so does the time of
-it, so that everybody sees how old they are.
+It gets inventories and problems from the pipe (`pipe_receiver`), and writes when the schedule says so. A problem
+changes the conditions only: images and their time stay those of the last good inventory, so that readers see how old
+they are.
 """
 
 import asyncio
@@ -29,35 +29,35 @@ from lamina.wire.custom_resources.stored_node_layers import StoredNodeLayers
 from lamina.wire.node_agent_frames import InventoryFrame
 
 FREE_SHARE: Final = 0.02
-"""Of the disk: as much has to come or go before that alone is worth a report."""
+"""Share of the disk: a smaller change of free space is not worth a report by itself."""
 RATE_SHARE: Final = 0.25
 WAVERING: Final = frozenset({"observed_at", "disk_free", "download_rate", "unpack_rate"})
 FOR_PEOPLE: Final = frozenset({"pulling", "layers", "size"})
-"""Fields of a look that nobody places pods by."""
+"""Fields of an inventory that do not affect scheduling."""
 NOTHING, PROGRESS, CHANGE = 0, 1, 2
-"""How much two looks differ: not worth a report, worth one by and by, worth one at once."""
+"""How much two inventories differ: not worth a report, worth a delayed one, worth one at once."""
 LONGEST_WAIT: Final = 300.0
-"""Seconds between two attempts at most, when the API server says no or nothing."""
+"""Longest wait in seconds between two attempts, while the API server rejects writes or does not answer."""
 
 ReportedState: TypeAlias = tuple[InventoryFrame | None, str]
-"""The last good look, and the trouble if there is one."""
+"""The last good inventory, and the current problem if there is one."""
 
 log = logging.getLogger(__name__)
 
 
 class NodeLayersReporter:
-    """Keeps the NodeLayers of this node up to date."""
+    """Keeps the NodeLayers object of this node up to date."""
 
     def __init__(
         self,
         node: NodeLayersClient,
-        whoami: NodeIdentityReader,
+        identity: NodeIdentityReader,
         heartbeat: float,
         rng: random.Random,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Write to *node*, which is whatever *whoami* says; *wall* tells seconds since 1970."""
-        self._node, self._whoami, self._wall = node, whoami, wall
+        """Write to *node*, as the node that *identity* returns; *wall* returns seconds since 1970."""
+        self._node, self._identity, self._wall = node, identity, wall
         self._times = ReportSchedule(heartbeat, rng, ReportBackoff(rng, longest=LONGEST_WAIT))
         self._wake = asyncio.Event()
         self._look: InventoryFrame | None = None
@@ -67,27 +67,27 @@ class NodeLayersReporter:
         self._stored: StoredNodeLayers | None = None
         self._problem = ""
 
-    # -- the pipe calls these ----------------------------------------------------------------------------------------
+    # -- callbacks of the pipe ---------------------------------------------------------------------------------------
 
     def look(self, look: InventoryFrame) -> None:
-        """Hear of a look that went well."""
+        """Accept a new inventory."""
         self._look, self._trouble = self._sober(look), ""
         self._consider()
 
     def alive(self, observed_at: float) -> None:
-        """Hear that the last look is as good as one at *observed_at*, 0 if there was none; the clock may have gone back."""
+        """Set the time of the last inventory to *observed_at*; 0 if there was none. The clock may have gone back."""
         if self._look is not None and observed_at:
             self._look = self._sober(msgspec.structs.replace(self._look, observed_at=observed_at))
 
     def trouble(self, problem: str) -> None:
-        """Hear that the runtime cannot be asked, or its reader not be heard; empty: it can again."""
+        """Accept a problem of the runtime or its reader; empty: it is resolved."""
         self._trouble = problem
         self._consider()
 
     # -- running -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Write for ever."""
+        """Write until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             wait = self._times.due - loop.time()
@@ -109,23 +109,23 @@ class NodeLayersReporter:
         except (ApiError, UnreachableError, InputError) as error:
             asked = error.retry_after if isinstance(error, ApiError) else None
             wait = self._times.failed(loop.time(), asked)
-            # Whatever is stored may have changed meanwhile.
+            # The stored object may have changed meanwhile.
             self._stored = None
             if str(error) != self._problem:
-                log.warning("the report was not written", extra={"problem": str(error), "again_in": round(wait, 1)})
+                log.warning("report failed, retrying", extra={"problem": str(error), "again_in": round(wait, 1)})
             self._problem = str(error)
             return
         if self._problem:
-            log.info("reports are written again")
+            log.info("reports recovered")
         self._problem = ""
         told, self._told = self._told, telling
         self._times.written(loop.time(), at_leisure=_worth(told, telling) != CHANGE)
         self._consider()
 
     async def _write(self, look: InventoryFrame | None, trouble: str) -> None:
-        who = await self._whoami.now()
+        who = await self._identity.now()
         if who != self._who:
-            log.info("this node", extra={"node": who.name, "uid": who.uid})
+            log.info("node identity", extra={"node": who.name, "uid": who.uid})
             self._who, self._stored = who, None
         stored = self._stored or await self._node.find(who) or await self._node.create(who)
         if who.uid not in stored.owners:
@@ -139,21 +139,21 @@ class NodeLayersReporter:
         except ApiError as error:
             if error.status != 404:
                 raise
-            # Deleted by somebody, or by garbage collection when its node was: what is written next is a new one.
+            # The object was deleted, perhaps by garbage collection with its node: create a new one.
             stored = await self._node.create(who)
             body = self._body(who, look, trouble, stored)
             self._stored = await self._node.patch(who, body) if body is not None else stored
         if logs.verbose(logs.REPORTS):
             count = 0 if look is None else len(look.images)
-            log.info("reported", extra={"images": count, "bytes": len(body or b""), "trouble": trouble})
+            log.info("report written", extra={"images": count, "bytes": len(body or b""), "trouble": trouble})
 
     def _body(
         self, who: NodeIdentity, look: InventoryFrame | None, trouble: str, stored: StoredNodeLayers
     ) -> bytes | None:
-        """Write the patch; None when there is nothing that could be said."""
+        """Return the patch; None if there is nothing to report."""
         sequence = next_sequence(stored.sequence, self._wall())
         renews = self._times.renews_within
-        # What an agent before this one reported still stands, but not what another node did.
+        # A report of an earlier agent process stays valid, but not one of another node.
         standing = stored.node_uid == who.uid and (look is None or look is self._told[0])
         if trouble and standing:
             return encode_trouble(stored.conditions, trouble, self._wall(), sequence, renews)
@@ -174,7 +174,7 @@ class NodeLayersReporter:
             self._wake.set()
 
     def _sober(self, look: InventoryFrame) -> InventoryFrame:
-        """Believe no look that is yet to come."""
+        """Limit the inventory's time to now."""
         return look if look.observed_at <= self._wall() else msgspec.structs.replace(look, observed_at=self._wall())
 
 
@@ -183,7 +183,7 @@ def _worth(before: ReportedState, now: ReportedState) -> int:
 
 
 def difference(before: InventoryFrame | None, now: InventoryFrame | None) -> int:
-    """Judge whether two looks differ in more than what wavers all the while."""
+    """Return how much two inventories differ, ignoring small variations."""
     if before is None or now is None:
         return NOTHING if before is now else CHANGE
     fields = [name for name in InventoryFrame.__struct_fields__ if getattr(before, name) != getattr(now, name)]
@@ -196,7 +196,7 @@ def difference(before: InventoryFrame | None, now: InventoryFrame | None) -> int
 
 
 def report_of(look: InventoryFrame, who: NodeIdentity, sequence: int, renews_within: float) -> LayerReport:
-    """Put a look in the words of a report."""
+    """Convert an inventory to a report."""
     return LayerReport(
         node=who.name,
         node_uid=who.uid,

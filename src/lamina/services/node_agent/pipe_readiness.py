@@ -1,10 +1,10 @@
-"""Waits until a pipe can be read or written without waiting."""
+"""Waits for a non-blocking pipe."""
 
 import asyncio
 
 
 async def wait_readable(pipe: int) -> None:
-    """Wait until there is something to read, or whoever wrote has hung up."""
+    """Wait until there is data to read, or the writer has closed the pipe."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(pipe, ready.set)
@@ -15,7 +15,7 @@ async def wait_readable(pipe: int) -> None:
 
 
 async def wait_writable(pipe: int) -> None:
-    """Wait until there is room, or nobody reads any more."""
+    """Wait until there is room to write, or the reader has closed the pipe."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_writer(pipe, ready.set)

@@ -1,14 +1,13 @@
 """
-The reader's end of the pipe: keeps what is newest until it can be sent, and never makes the reader wait.
+The reader's end of the pipe: keeps the newest frames until they are sent, and never blocks the reader.
 
-    nobody there --the publisher opens the pipe--> sending --the publisher is gone--> nobody there
+    disconnected --the publisher opens the pipe--> sending --the publisher is gone--> disconnected
 
-A publisher that opens the pipe knows nothing yet, so it is told everything: the last look, the trouble if there is one, and
-what every image consists of. From then on it is told what changes. Where it reads more slowly than the runtime changes,
-only the newest look waits for it.
+A new publisher gets everything: the last inventory, the current problem if there is one, and the layers of every image.
+After that it gets changes. If it reads more slowly than the runtime changes, only the newest inventory waits for it.
 
-What an image consists of is offered again every hour: the publisher may have had no room for it, and somebody may have
-deleted what was written down.
+The layers of all images are offered again every hour: the publisher may have had no room for them, or their objects may
+have been deleted.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ from lamina.wire.node_agent_frames import (
 )
 
 RETRY: Final = 0.5
-"""Seconds between two looks whether somebody has opened the pipe."""
+"""Seconds between two attempts to open the pipe."""
 ALIVE_EVERY: Final = 15.0
 OFFER_EVERY: Final = 3600.0
 
@@ -44,38 +43,38 @@ log = logging.getLogger(__name__)
 
 
 class PipeSender:
-    """What the publisher is to be told."""
+    """Frames for the publisher."""
 
     def __init__(self, open_pipe: Callable[[], int | None]) -> None:
-        """Send into what *open_pipe* opens; None means that nobody reads there yet."""
+        """Send into the pipe that *open_pipe* opens; None means that no publisher reads it yet."""
         self._open = open_pipe
         self._wake = asyncio.Event()
         self._look: InventoryFrame | None = None
         self._trouble = ""
         self._images: dict[Digest, StoredImage] = {}
-        # What the publisher that is there now has yet to be told.
+        # Frames that the current publisher has not received yet.
         self._waiting: list[Frame] = []
         self._offers: dict[Digest, None] = {}
         self._offered: dict[Digest, bool] = {}
-        """By digest: whether the sizes were told as well."""
+        """By digest: whether the sizes were sent as well."""
         self._gone = False
 
-    # -- the reader calls these --------------------------------------------------------------------------------------
+    # -- callbacks of the reader -------------------------------------------------------------------------------------
 
-    def tell(self, look: InventoryFrame, images: tuple[StoredImage, ...]) -> None:
-        """Hear of a look that went well."""
-        # A look that still waits was never heard; and one that ends a trouble says something even if it is the same.
+    def send(self, look: InventoryFrame, images: tuple[StoredImage, ...]) -> None:
+        """Accept a new inventory."""
+        # An inventory that still waits was never sent; one that ends a problem is news even if it is unchanged.
         unheard = bool(self._trouble) or any(isinstance(frame, InventoryFrame) for frame in self._waiting)
         same = self._look is not None and not unheard and _same(self._look, look)
         self._waiting = [HeartbeatFrame(look.observed_at) if same else look]
         self._look, self._trouble = look, ""
-        # Large images first: knowing them is worth most.
+        # Large images first: they matter most.
         self._images = {image.digest: image for image in sorted(images, key=lambda one: (-one.size, one.digest))}
         self._offer()
         self._wake.set()
 
-    def tell_trouble(self, problem: str) -> None:
-        """Hear of a runtime that cannot be asked."""
+    def send_problem(self, problem: str) -> None:
+        """Accept a problem of the runtime."""
         if problem == self._trouble:
             return
         self._trouble = problem
@@ -86,15 +85,15 @@ class PipeSender:
     # -- running -----------------------------------------------------------------------------------------------------
 
     async def run(self, *, once: bool = False) -> None:
-        """Send for ever; with *once*, until the first publisher is gone, because there will be no other."""
+        """Send until cancelled; with *once*, until the first publisher disconnects."""
         while True:
             pipe = await self._connect()
             self._begin()
-            log.info("the publisher is there")
+            log.info("publisher connected")
             try:
                 await self._send(pipe)
             except BrokenPipeError:
-                log.info("the publisher is gone")
+                log.info("publisher disconnected")
             finally:
                 asyncio.get_running_loop().remove_reader(pipe)
                 os.close(pipe)
@@ -108,7 +107,7 @@ class PipeSender:
         while pipe is None:
             await asyncio.sleep(RETRY)
             pipe = self._open()
-        # A pipe that is written to has nothing to read, ever; this is heard when nobody reads it any more.
+        # The writing end of a pipe becomes readable only when its reader is gone.
         asyncio.get_running_loop().add_reader(pipe, self._lost, pipe)
         return pipe
 
@@ -164,7 +163,7 @@ class PipeSender:
         return None
 
     def _offer(self) -> None:
-        """Queue what the publisher was not told of an image, or only without sizes."""
+        """Queue images whose layers were not sent, or only without sizes."""
         self._offers = {digest: None for digest in self._offers if digest in self._images}
         self._offered = {digest: told for digest, told in self._offered.items() if digest in self._images}
         for digest, image in self._images.items():
@@ -172,23 +171,23 @@ class PipeSender:
                 self._offers[digest] = None
 
     def _lost(self, pipe: int) -> None:
-        # Once is enough; it would be called again and again until the pipe is closed.
+        # Once is enough: it would be called repeatedly until the pipe is closed.
         asyncio.get_running_loop().remove_reader(pipe)
         self._gone = True
         self._wake.set()
 
 
 def open_fifo(path: Path) -> int | None:
-    """Open a named pipe to write into it; None while nobody reads it. Raises InputError for what is no pipe."""
+    """Open a named pipe for writing; None while it has no reader. Raises InputError if it is not a pipe."""
     try:
         pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        # Not there yet, nobody reads it, or somebody who may write here has put something else in its place.
+        # The pipe does not exist yet, has no reader, or was replaced by another file.
         return None
     if stat.S_ISFIFO(os.fstat(pipe).st_mode):
         return pipe
     os.close(pipe)
-    raise InputError.one(str(path), "is no pipe; remove it, and let the publisher make one")
+    raise InputError.one(str(path), "is not a pipe; remove it, and let the publisher create one")
 
 
 def _same(before: InventoryFrame, now: InventoryFrame) -> bool:

@@ -1,12 +1,12 @@
 """
-Where a reader comes in.
+Connections from readers to the publisher.
 
-    NamedPipe    for a reader in another container; each opening makes a new pipe under the same name
-    Child        for a reader that is started here, and again whenever it has ended
+    NamedPipeChannel       for a reader in another container; each `open` creates a new pipe under the same name
+    ChildProcessChannel    for a reader that this process starts, and restarts when it has ended
 
-A pipe is opened for one reader and one hearing. So whatever is left in it when one of both ends is never mistaken for the
-beginning of what comes next, and a reader that opens it knows that everything has yet to be told. It goes in one
-direction: who has the network cannot say anything to who has the runtime.
+Each pipe is used by one reader and one receiver. So data left in it is never mistaken for new data, and a reader that
+opens it must send everything. Data flows in one direction: the half with network access cannot send anything to the
+half with access to the runtime.
 """
 
 import asyncio
@@ -20,25 +20,25 @@ from typing import Final
 from lamina.model.errors import InputError
 
 MODE: Final = 0o620
-"""Read by its maker, written by a reader of the same group; the pod's fsGroup is one."""
+"""Read by its creator, written by a reader of the same group; the pod's fsGroup is one."""
 ENDS_WITHIN: Final = 1.0
-"""Seconds a child has to end before it is killed."""
+"""Seconds that a child has to end before it is killed."""
 PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV")
-"""What a child gets of the environment; the rest may hold secrets."""
+"""Environment variables that a child gets; others may contain secrets."""
 
 
 class NamedPipeChannel:
-    """A pipe in a folder that both containers have."""
+    """A named pipe in a folder that both containers share."""
 
     def __init__(self, path: Path) -> None:
-        """Make it at *path*. Raises InputError when that cannot be."""
+        """Use a pipe at *path*. Raises InputError if that is not possible."""
         self._path = path
         if not path.parent.is_dir():
-            raise InputError.one("--pipe", f"{path.parent} is no folder; name a pipe in a folder that both sides have")
+            raise InputError.one("--pipe", f"{path.parent} is not a folder; use a folder that both containers share")
         self._check()
 
     async def open(self) -> int:
-        """Make a pipe, open it, and only then put it where readers look. Raises OSError."""
+        """Create and open a pipe, then move it to the path that readers use. Raises OSError."""
         self._check()
         new = self._path.with_name(f".{self._path.name}.new")
         new.unlink(missing_ok=True)
@@ -49,7 +49,7 @@ class NamedPipeChannel:
         return pipe
 
     async def close(self) -> None:
-        """The reader notices by itself."""
+        """Do nothing: the reader notices the closed pipe."""
 
     def _check(self) -> None:
         try:
@@ -59,19 +59,19 @@ class NamedPipeChannel:
         except OSError as error:
             raise InputError.one("--pipe", f"{self._path}: {error.strerror}") from None
         if not is_pipe:
-            raise InputError.one("--pipe", f"{self._path} is there and is no pipe; name another, or remove it")
+            raise InputError.one("--pipe", f"{self._path} exists and is not a pipe; use another path, or remove it")
 
 
 class ChildProcessChannel:
     """A reader that is a child of this process."""
 
     def __init__(self, command: Callable[[int], Sequence[str]]) -> None:
-        """Start what *command* says for the number of a pipe that the child finds open."""
+        """Start the command that *command* returns for the file descriptor of an open pipe."""
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
 
     async def open(self) -> int:
-        """Start it; raises OSError."""
+        """Start the child. Raises OSError."""
         reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         try:
@@ -86,7 +86,7 @@ class ChildProcessChannel:
         return reading
 
     async def close(self) -> None:
-        """End it."""
+        """End the child."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -1,13 +1,13 @@
 """
-When a node's report is written.
+Schedule of a node's reports.
 
-    something changed     at once, if nothing changed for `GAP` seconds; else then, with what is newest by then
-    by and by             what only people look at, as the progress of a pull: `LEISURE` seconds later, and never sooner
-                          than `GAP` seconds after any other report. It holds up no change: the end of a pull is told at once
-    nothing changed       every heartbeat, give or take a fifth of it
-    it went wrong         again after a while, longer each time
+    a change            at once, if there was no report for `GAP` seconds; else after that, with the newest data
+    minor progress      data for people only, as the progress of a pull: after `LEISURE` seconds, and at least `GAP`
+                        seconds after any other report. It does not delay a change: the end of a pull is reported at once
+    no change           every heartbeat, plus or minus a fifth
+    a failure           retried with back-off
 
-Times are seconds by a clock that never goes back; nobody waits here.
+Times are monotonic seconds; the caller passes `now`.
 """
 
 import random
@@ -16,32 +16,32 @@ from typing import Final
 from lamina.services.node_agent.report_backoff import ReportBackoff
 
 GAP: Final = 10.0
-"""Seconds between two changes, and up to `JITTER` more, so that nodes that pull together do not write together."""
+"""Seconds between two changes, plus up to `JITTER`, so that nodes that pull together do not write together."""
 JITTER: Final = 2.0
 LEISURE: Final = 20.0
 SWING: Final = 0.2
-"""By how much of itself a heartbeat may be shorter or longer."""
+"""Jitter of the heartbeat, as a share of it."""
 SLACK: Final = 1.25
-"""What a reader of reports is promised, in heartbeats: the longest one, and a moment to write it."""
+"""Promised time until the next report, in heartbeats: the longest heartbeat, and time for the write."""
 NEVER: Final = float("inf")
 ALWAYS: Final = float("-inf")
 
 
 class ReportSchedule:
-    """The next time to write."""
+    """Computes when to write the next report."""
 
-    def __init__(self, heartbeat: float, rng: random.Random, patience: ReportBackoff) -> None:
-        """Begin with nothing written and nothing to write."""
+    def __init__(self, heartbeat: float, rng: random.Random, backoff: ReportBackoff) -> None:
+        """Start with nothing written and nothing to write."""
         self.heartbeat = heartbeat
         self._rng = rng
-        self._patience = patience
+        self._backoff = backoff
         self._change_at = self._leisure_at = self._beat_at = NEVER
-        """From when on there is something to write, for each of three reasons."""
+        """When a report is due, for each of three reasons."""
         self._no_change_before = self._nothing_before = ALWAYS
 
     @property
     def renews_within(self) -> float:
-        """Seconds within which another report is promised."""
+        """Promised seconds until the next report."""
         return float(round(self.heartbeat * SLACK))
 
     @property
@@ -51,19 +51,19 @@ class ReportSchedule:
         return min(change, max(min(self._leisure_at, self._beat_at), self._nothing_before))
 
     def changed(self, now: float, *, at_leisure: bool = False) -> None:
-        """There is something to tell, at once or by and by."""
+        """Record that there is something to report, at once or with a delay."""
         if at_leisure:
             self._leisure_at = min(self._leisure_at, now + LEISURE)
         else:
             self._change_at = min(self._change_at, now)
 
     def unchanged(self) -> None:
-        """There is nothing to tell any more: what had changed is as it was."""
+        """Record that there is nothing to report any more: the change was undone."""
         self._change_at = self._leisure_at = NEVER
 
     def written(self, now: float, *, at_leisure: bool = False) -> None:
-        """A report was written, with all there was to tell when it was begun; *at_leisure* if no change was in it."""
-        self._patience.went_well()
+        """Record a written report; *at_leisure* if it had no change."""
+        self._backoff.went_well()
         self.unchanged()
         self._nothing_before = now + GAP + JITTER * self._rng.random()
         if not at_leisure:
@@ -71,8 +71,8 @@ class ReportSchedule:
         self._beat_at = now + self.heartbeat * (1 + SWING * (2 * self._rng.random() - 1))
 
     def failed(self, now: float, asked: float | None = None) -> float:
-        """A report was not written; return after how many seconds it will be tried again."""
-        wait = self._patience.after_failure(asked)
+        """Record a failed report; return the seconds until the retry."""
+        wait = self._backoff.after_failure(asked)
         self._change_at = now
         self._no_change_before = self._nothing_before = now + wait
         return wait

@@ -1,10 +1,10 @@
 """
-Puts the halves of an agent together, and runs them until somebody asks for an end.
+Assembly of the two halves of a node agent.
 
-    serve_reader       the runtime in, the pipe out; confined, and without a token
-    serve_publisher    the pipe in, the API server out
+    serve_reader       from the runtime to the pipe; confined, and without a token
+    serve_publisher    from the pipe to the API server
 
-On SIGTERM or SIGINT both end at once: nothing they have begun needs an end, because the next report says everything again.
+On SIGTERM or SIGINT both stop at once: nothing needs to be completed, because the next report repeats everything.
 """
 
 import asyncio
@@ -25,46 +25,46 @@ if TYPE_CHECKING:
 
 TOKEN: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 LAST: Final = 1.5
-"""Seconds an orderly end may take."""
+"""Seconds that a graceful stop may take."""
 
 log = logging.getLogger(__name__)
 
 
 def refuse_token(path: Path = TOKEN) -> None:
-    """Refuse to read a runtime where a service account's token can be read as well. Raises InputError."""
+    """Raise InputError if the reader could also read a service account's token."""
     if os.access(path, os.R_OK):
         message = (
-            f"there is a token at {path}, and who sees the runtime must not have one; "
+            f"there is a token at {path}, and the reader of the runtime must not have one; "
             "set automountServiceAccountToken: false, and mount the token in the publisher's container alone"
         )
         raise InputError.one("--role reader", message)
 
 
 def confined() -> None:
-    """Confine this process, or say that it is not."""
+    """Confine this process, or log that it is not confined."""
     from lamina.services.node_agent.confinement import confine
 
     if not confine():
-        log.warning("this process is not confined: the calls of this kind of processor are not known")
+        log.warning("reader not confined: no seccomp filter for this architecture")
 
 
 async def serve_reader(
     open_source: "OpenSource", open_pipe: Callable[[], int | None], *, once: bool = False, watch: bool = False
 ) -> None:
-    """Read until asked to stop; with *once*, until the publisher is gone; with *watch*, say what comes and goes."""
+    """Read until stopped; with *once*, until the publisher disconnects; with *watch*, log image changes."""
     from lamina.services.node_agent.inventory_changes import InventoryChangeLog
     from lamina.services.node_agent.pipe_sender import PipeSender
     from lamina.services.node_agent.runtime_reader import RuntimeReader
 
-    outlet = PipeSender(open_pipe)
-    reader = RuntimeReader(open_source, InventoryChangeLog(outlet) if watch else outlet, random.Random())
-    await until_stopped(reader.run(), outlet.run(once=once))
+    sender = PipeSender(open_pipe)
+    reader = RuntimeReader(open_source, InventoryChangeLog(sender) if watch else sender, random.Random())
+    await until_stopped(reader.run(), sender.run(once=once))
 
 
 async def serve_publisher(
-    access: "ApiAccess", door: "ReaderChannel", *, node: str = "", node_uid: str = "", heartbeat: float
+    access: "ApiAccess", channel: "ReaderChannel", *, node: str = "", node_uid: str = "", heartbeat: float
 ) -> None:
-    """Publish until asked to stop."""
+    """Publish until stopped."""
     from lamina.clients.kube.transport import KubeClient
     from lamina.services.node_agent.image_layers_writer import ImageLayersWriter
     from lamina.services.node_agent.node_identity import NodeIdentityReader
@@ -73,34 +73,34 @@ async def serve_publisher(
     from lamina.services.node_agent.pipe_receiver import PipeReceiver
 
     rng = random.Random()
-    whoami = NodeIdentityReader(access, node, node_uid)
-    # Whoever cannot say which node this is wants to hear of it at once.
-    await whoami.now()
+    identity = NodeIdentityReader(access, node, node_uid)
+    # Fail at once if the node's identity is unknown.
+    await identity.now()
     client = KubeClient(access, connections=2, user_agent="lamina-agent")
-    reporter = NodeLayersReporter(NodeLayersClient(client), whoami, heartbeat, rng)
-    describer = ImageLayersWriter(client, rng)
-    listener = PipeReceiver(door, reporter, describer, rng)
+    reporter = NodeLayersReporter(NodeLayersClient(client), identity, heartbeat, rng)
+    writer = ImageLayersWriter(client, rng)
+    receiver = PipeReceiver(channel, reporter, writer, rng)
     try:
-        await until_stopped(listener.run(), reporter.run(), describer.run())
+        await until_stopped(receiver.run(), reporter.run(), writer.run())
     finally:
-        await door.close()
+        await channel.close()
         await client.close()
 
 
 async def until_stopped(*parts: Coroutine[Any, Any, None]) -> None:
-    """Run everything until a signal comes or the first part ends; what a part raises is raised."""
+    """Run all parts until a signal arrives or the first part ends. Raises the errors of a part."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
 
     def stop() -> None:
         log.info("stopping")
-        # Not even a runtime that does not let go of us, or a name that is not found, may keep a node waiting.
+        # Exit even if the runtime or a name lookup blocks, so that the node's shutdown is not delayed.
         loop.call_later(LAST, os._exit, 0)
         stopped.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    tasks = [loop.create_task(part) for part in (*parts, _heed(stopped))]
+    tasks = [loop.create_task(part) for part in (*parts, _wait_stopped(stopped))]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -112,12 +112,12 @@ async def until_stopped(*parts: Coroutine[Any, Any, None]) -> None:
             raise error
 
 
-async def _heed(stopped: asyncio.Event) -> None:
+async def _wait_stopped(stopped: asyncio.Event) -> None:
     await stopped.wait()
 
 
 def run(service: Awaitable[None]) -> None:
-    """Run a service to its end."""
+    """Run a service until it ends."""
     from lamina.services.node_agent.malloc_limits import limit_malloc
 
     limit_malloc()

@@ -1,1 +1,1 @@
-"""The scheduler: binds pods through the API server."""
+"""Scheduler service: decides on pods and binds them through the API server."""

@@ -1,11 +1,10 @@
 """
-Annotations, without what may be a secret.
+Masking of annotations in recordings, because they may contain secrets.
 
-Annotations of pods may hold whole manifests (``kubectl.kubernetes.io/last-applied-configuration``, with the values of
-environment variables), tokens and whatever else people put there. A recording keeps those that Lamina reads: its own
-(``lamina.dev/``), and on nodes the ones that are a number or a point in time. Of all others it has the key and a code that
-is the same for the same text: whether something changed can be seen, what it said cannot. The codes depend on a random
-key that is never written down.
+Annotations of pods may contain whole manifests (``kubectl.kubernetes.io/last-applied-configuration``, with the values
+of environment variables) and tokens. A recording keeps the annotations that Lamina reads: its own (``lamina.dev/``),
+and on nodes those that are a number or a time. For all others it has the key and a hash of the text, so that a change
+is visible but the text is not. The hashes depend on a random key that is never written.
 """
 
 import hashlib
@@ -30,14 +29,14 @@ CODE_BYTES: Final = 8
 
 
 class AnnotationMask:
-    """Replaces annotations by codes, with one random key."""
+    """Replaces annotation texts with hashes, with one random key."""
 
     def __init__(self, key: bytes) -> None:
         """Use *key*, of 16 bytes or more."""
         self._key = key
 
     def event(self, event: Event) -> Event:
-        """Return an event as it is recorded."""
+        """Return an event with masked annotations."""
         match event:
             case events.PodSeen(pod) if pod.annotations:
                 return events.PodSeen(self.pod(pod))
@@ -48,7 +47,7 @@ class AnnotationMask:
         return event
 
     def snapshot(self, snapshot: LoopSnapshot) -> LoopSnapshot:
-        """Return a snapshot as it is recorded."""
+        """Return a snapshot with masked annotations."""
         replace = msgspec.structs.replace
         cluster = snapshot.cluster
         nodes = tuple(None if node is None else self.node(node) for node in cluster.columns.nodes)
@@ -66,13 +65,13 @@ class AnnotationMask:
         )
 
     def pod(self, pod: Pod) -> Pod:
-        """Return a pod as it is recorded."""
+        """Return a pod with masked annotations."""
         if not pod.annotations:
             return pod
         return msgspec.structs.replace(pod, annotations=self._texts(pod.annotations))
 
     def node(self, node: Node) -> Node:
-        """Return a node as it is recorded."""
+        """Return a node with masked annotations."""
         if not node.annotations:
             return node
         return msgspec.structs.replace(node, annotations=self._texts(node.annotations, figures=True))

@@ -1,4 +1,4 @@
-"""Follows what the loop does: counts it, remembers it, and says it as loudly as was asked for."""
+"""Recorder of scheduling attempts: counts them, keeps their decisions, and logs them by verbosity."""
 
 import logging
 from typing import Final
@@ -17,21 +17,21 @@ MOST_NOTES: Final = 10_000
 
 
 class AttemptRecorder:
-    """The loop's watcher, and the executor's."""
+    """Listener of the host and of the executor."""
 
     def __init__(self, metrics: SchedulerMetrics, journal: DecisionJournal) -> None:
-        """Count in *metrics*, remember in *journal*."""
+        """Count in *metrics*; keep decisions in *journal*."""
         self._metrics = metrics
         self._journal = journal
         self._noted: set[tuple[str, str]] = set()
         """Pods (by uid) and notes that were logged."""
 
     def unchanged(self, seconds: float, profile: str) -> None:
-        """One pod was refused in the same words as before."""
+        """Record an attempt that failed with the same message as the last one."""
         self._metrics.tried(seconds, "unschedulable", profile)
 
     def attempted(self, seconds: float, commands: list[Command]) -> None:
-        """One pod was looked at."""
+        """Record an attempt and its commands."""
         self._metrics.attempted(seconds, commands)
         self._journal.note(commands)
         if not verbose(logs.BINDINGS):
@@ -53,7 +53,7 @@ class AttemptRecorder:
             log.info("Pod asks for something odd", extra={"fields": {"pod": decision.pod, "note": note}})
 
     def bound(self, command: Bind) -> None:
-        """A pod was bound."""
+        """Record a bound pod."""
         self._metrics.bound(command)
         if verbose(logs.BINDINGS):
             decision = command.decision
@@ -63,10 +63,10 @@ class AttemptRecorder:
             log.info("Successfully bound pod to node", extra={"fields": fields})
 
     def not_bound(self, command: Bind, reason: str) -> None:
-        """A pod was not bound."""
+        """Record a failed binding."""
         self._metrics.not_bound(command, reason)
         fields = {"pod": command.pod.key, "node": command.node, "reason": reason}
-        log.warning("Pod was not bound", extra={"fields": fields})
+        log.warning("bind failed", extra={"fields": fields})
 
 
 def _say(decision: Decision, seconds: float) -> None:

@@ -1,8 +1,8 @@
 """
-Compares what the cache believes with what the API server says, and lists the differences.
+Comparison of the scheduler's cache with the API server.
 
-A cluster never stands still while one looks at it, so what differs is looked at a second time a moment later, and only
-what still differs is a difference.
+The cluster changes during the comparison. So differences are checked again after `SECOND_LOOK_AFTER` seconds, and only
+those that remain are reported.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from lamina.services.informers.watched_resources import UNFINISHED
 from lamina.wire.kube.codec import decode_node, decode_pod
 
 MOST: Final = 1000
-"""Differences told; if there are more, that is said."""
+"""Most differences in a comparison; further ones are counted."""
 PAGE: Final = 5000
 SECOND_LOOK_AFTER: Final = 2.0
 
 
 class CacheDifference(msgspec.Struct, frozen=True, order=True):
-    """One thing on which cache and API server do not agree."""
+    """An object that differs between cache and API server."""
 
     kind: str
     name: str
@@ -35,7 +35,7 @@ class CacheDifference(msgspec.Struct, frozen=True, order=True):
 
 
 class CacheComparison(msgspec.Struct, frozen=True):
-    """What comparing brought to light."""
+    """Result of a comparison."""
 
     nodes: int
     pods: int
@@ -54,8 +54,8 @@ async def compare(
     """
     List nodes and pods and compare them with the cache, twice if they differ.
 
-    While *observing*, pods count where they would have gone, which is no difference. Nor is a pod that is *held* before
-    it comes in.
+    With *observing*, a pod in the cache on its shadow node is not a difference. Nor is a pod that the image gate has
+    *held*.
     """
     nodes, pods, first = await _look(client, loop, observing, held)
     if first:
@@ -100,7 +100,7 @@ def _same_but_images(one: Node, other: Node) -> bool:
 
 def _pods(served: Iterable[Pod], loop: Loop, observing: bool) -> Iterable[CacheDifference]:
     placed = {one.pod.uid: one.node for one in loop.cluster.cache}
-    underway = {one.queued.pod.uid for one in loop.bindings}
+    binding = {one.queued.pod.uid for one in loop.bindings}
     waiting = {one.pod.uid for one in loop.queue}
     names = {one.pod.uid: one.pod.key for one in loop.cluster.cache}
     names.update((one.pod.uid, one.pod.key) for one in loop.queue)
@@ -111,7 +111,7 @@ def _pods(served: Iterable[Pod], loop: Loop, observing: bool) -> Iterable[CacheD
         if pod.node_name:
             if where != pod.node_name:
                 yield CacheDifference("Pod", pod.key, f"on {where}" if where else "on no node", f"on {pod.node_name}")
-        elif where and pod.uid not in underway and not observing:
+        elif where and pod.uid not in binding and not observing:
             yield CacheDifference("Pod", pod.key, f"on {where}", "on no node")
         elif not where and not waits and not pod.deleting and pod.scheduler_name in loop.profiles:
             yield CacheDifference("Pod", pod.key, "not waiting", "waits for a node")

@@ -1,4 +1,4 @@
-"""The last decisions, for whoever asks why: bounded in number, the oldest go first; the newest of a pod is kept."""
+"""Journal of the newest decision about each pod, bounded in number; the oldest are dropped first."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -9,28 +9,28 @@ from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulab
 
 MOST: Final = 10_000
 MOST_VERDICTS: Final = 150_000
-"""Of nodes, in all decisions together; in full detail each takes about 400 bytes."""
+"""Most node verdicts in all decisions together; with full detail each takes about 400 bytes."""
 
 
 class DecisionJournal:
-    """Pod → the newest decision about it."""
+    """The newest decision by pod."""
 
     def __init__(self, most: int = MOST) -> None:
-        """Remember *most* pods."""
+        """Keep decisions of *most* pods."""
         self._most = most
         self._newest: OrderedDict[str, Decision] = OrderedDict()
         self._verdicts = 0
 
     def __len__(self) -> int:
-        """Count the pods that are remembered."""
+        """Return the number of pods."""
         return len(self._newest)
 
     def __iter__(self) -> Iterator[Decision]:
-        """Go through what is remembered, the newest last."""
+        """Iterate over the decisions, newest last."""
         return iter(self._newest.values())
 
     def note(self, commands: list[Command]) -> None:
-        """Remember what an attempt came to."""
+        """Keep the decisions of an attempt's commands."""
         for command in commands:
             if isinstance(command, Bind | ReportUnschedulable) and command.decision is not None:
                 self._keep(command.decision)

@@ -1,4 +1,4 @@
-"""What the scheduler believes, as plain data: for SIGUSR2 and for who asks. Bounded, the longest lists cut."""
+"""Dump of the scheduler's state as plain data, for SIGUSR2 and /debug/dump. Long lists are cut to `MOST` entries."""
 
 from typing import Any, Final
 
@@ -7,8 +7,8 @@ from lamina.scheduling.loop.loop import Loop
 MOST: Final = 200
 
 
-def dump(loop: Loop) -> dict[str, Any]:  # Any: a document for people, whose shape nobody relies on
-    """Tell what is believed and what waits."""
+def dump(loop: Loop) -> dict[str, Any]:  # Any: a document for people, without a stable format
+    """Return the cached state and the waiting pods."""
     columns = loop.cluster.columns
     nodes = [
         {"node": name, "pods": len(loop.cluster.cache.on(name)), "layers": bool(_reported(loop, row))}

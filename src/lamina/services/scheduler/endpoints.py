@@ -1,13 +1,14 @@
 """
-The service's own pages: probes, metrics, and for who stands on the same machine, what it believes.
+HTTP endpoints of the scheduler.
 
     /livez      the process runs and its parts work
-    /readyz     everything was seen that has to be seen before deciding
+    /readyz     the caches are synced
     /metrics    Prometheus
     /debug/cache, /debug/dump, /debug/decisions/NAMESPACE/POD, /debug/observed
-    /debug/events    a recording of what the loop was fed lately, for `lamina replay`
+    /debug/events    a recording of recent events, for `lamina replay`
 
-Debug pages tell names of pods and nodes, so they are served to loopback only; `kubectl port-forward` comes that way.
+Debug endpoints contain names of pods and nodes, so they are served to loopback only; `kubectl port-forward` uses
+loopback.
 """
 
 import asyncio
@@ -31,16 +32,16 @@ AiohttpHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class SchedulerEndpoints:
-    """Answers who asks the service."""
+    """Serve /healthz, /readyz, /metrics and the debug endpoints."""
 
     def __init__(self, parts: SchedulerParts) -> None:
-        """Tell about these parts."""
+        """Serve the state of these parts."""
         self._parts = parts
         self._comparing = asyncio.Lock()
         self._recording = asyncio.Lock()
 
     def app(self) -> web.Application:
-        """Put the pages together."""
+        """Return the application with all endpoints."""
         app = web.Application(middlewares=[_plainly], client_max_size=LARGEST_REQUEST)
         app.add_routes(
             [
@@ -58,51 +59,51 @@ class SchedulerEndpoints:
         return app
 
     async def livez(self, _: web.Request) -> web.Response:
-        """Tell that the event loop turns; a part that breaks ends the process, so there is nothing else to tell."""
+        """Return 200: the event loop runs. A part that fails ends the process, so there is nothing else to check."""
         return web.Response(text="ok\n")
 
     async def readyz(self, _: web.Request) -> web.Response:
-        """Tell whether everything was seen."""
-        lacking = self._parts.intake.lacking
-        if lacking:
-            return web.Response(text=f"not everything was seen yet: {', '.join(lacking)}\n", status=503)
+        """Return 200 if the caches are synced, else 503 with the missing resources."""
+        unsynced = self._parts.informers.unsynced
+        if unsynced:
+            return web.Response(text=f"not everything was seen yet: {', '.join(unsynced)}\n", status=503)
         return web.Response(text="ok\n")
 
     async def metrics(self, _: web.Request) -> web.Response:
-        """Serve what was counted."""
+        """Return the metrics in Prometheus' text format."""
         return web.Response(body=self._parts.metrics.exposition(), headers={"Content-Type": METRICS_TYPE})
 
     async def cache(self, _: web.Request) -> web.Response:
         """Compare the cache with the API server."""
-        # One at a time: each holds all pods of the cluster once more.
+        # One at a time: each comparison holds a second copy of all pods.
         async with self._comparing:
             parts = self._parts
-            held = (lambda: ()) if parts.door is None else parts.door.held
-            observing = parts.observer is not None
+            held = (lambda: ()) if parts.image_gate is None else parts.image_gate.held
+            observing = parts.shadow is not None
             return _json(await compare(parts.client, parts.loop, observing=observing, held=held))
 
     async def dump(self, _: web.Request) -> web.Response:
-        """Tell what is believed."""
+        """Return the scheduler's state."""
         return _json(dump(self._parts.loop))
 
     async def decision(self, request: web.Request) -> web.Response:
-        """Tell the newest decision about a pod."""
+        """Return the newest decision about a pod."""
         pod = f"{request.match_info['namespace']}/{request.match_info['pod']}"
         decision = self._parts.journal.about(pod)
         if decision is None:
-            return web.Response(text=f"no decision about {pod} is remembered here\n", status=404)
+            return web.Response(text=f"no decision about {pod} is kept here\n", status=404)
         return _json(decision)
 
     async def observed(self, _: web.Request) -> web.Response:
-        """Tell what observing has brought so far."""
-        observer = self._parts.observer
-        if observer is None:
+        """Return the totals and the newest comparisons of observe mode."""
+        shadow = self._parts.shadow
+        if shadow is None:
             return web.Response(text="this scheduler binds pods; start one with --observe to compare\n", status=404)
-        return _json({"tallies": observer.tallies, "last": list(observer.last.values())})
+        return _json({"tallies": shadow.totals, "last": list(shadow.last.values())})
 
     async def events(self, _: web.Request) -> web.Response:
-        """Serve a recording of what is remembered."""
-        # One at a time: each holds the encoded state of the whole cluster.
+        """Return a recording of the events in the ring."""
+        # One at a time: each recording holds the encoded state of the whole cluster.
         async with self._recording:
             segment = self._parts.ring.recording()
             body = await asyncio.to_thread(b"".join, self._parts.recordings.encode(segment))
@@ -113,10 +114,10 @@ class SchedulerEndpoints:
 
 @web.middleware
 async def _plainly(request: web.Request, handler: AiohttpHandler) -> web.StreamResponse:
-    """Keep debug pages to this machine, and say in a line what went wrong."""
-    # The name as well: a page elsewhere may let its own name mean this machine, and a browser would ask for it.
+    """Restrict debug endpoints to loopback, and return errors as one line."""
+    # Check the Host header too: a web page could point its own name to 127.0.0.1 (DNS rebinding).
     if request.path.startswith("/debug/") and not (_near(request.remote) and _near(_name(request.host))):
-        return web.Response(text="debug pages are served to loopback only; use kubectl port-forward\n", status=403)
+        return web.Response(text="debug endpoints are served to loopback only; use kubectl port-forward\n", status=403)
     try:
         return await handler(request)
     except LaminaError as error:
@@ -124,7 +125,7 @@ async def _plainly(request: web.Request, handler: AiohttpHandler) -> web.StreamR
 
 
 def _name(host: str) -> str:
-    """Take the port off, and say localhost by its number."""
+    """Remove the port, and replace localhost with its address."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() and not host.endswith("]") else host
     return "127.0.0.1" if name == "localhost" else name.strip("[]")
 

@@ -1,11 +1,11 @@
 """
-The last events that the loop was fed, what it decided, and what it knew before: enough to replay them.
+Ring of the newest events and decisions, with the state before them: enough to replay them.
 
-    segment: snapshot + what was taken and decided since        at most two; when the newer one is full,
-    segment: snapshot + what was taken and decided since        the older one is dropped and a new one begins
+    segment: snapshot + events and decisions since        at most two; when the newer one is full,
+    segment: snapshot + events and decisions since        the older one is dropped and a new one begins
 
-The host feeds the loop through the ring. A snapshot shares the objects it consists of with the loop (`Loop.snapshot`), and
-nothing is encoded before a recording is written, so that recording costs little: a list entry for each call.
+The host feeds the loop through the ring. A snapshot shares its objects with the loop (`Loop.snapshot`), and nothing is
+encoded before a recording is written. So the cost is one list entry for each call.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,19 +25,19 @@ from lamina.trace.recording import DecideCall
 MOST_ENTRIES: Final = 20_000
 MOST_BYTES: Final = 32 * 1024**2
 MOST_LETTERS: Final = 1000
-"""Of the message of an error."""
+"""Most characters of an error message."""
 
 RingEntry = tuple[Event, ...] | DecideCall
 
 
 class TiePicks:
-    """Breaks ties as another function does, and remembers how."""
+    """Breaks ties with another function, and keeps the picks."""
 
     def __init__(self, pick: Pick) -> None:
-        """Ask *pick*."""
+        """Call *pick* for each tie."""
         self._pick = pick
         self.drawn: list[int] = []
-        """Since the ring last looked."""
+        """Picks since the ring last cleared them."""
 
     def __call__(self, count: int) -> int:
         """Return a number in 0..count-1."""
@@ -47,33 +47,33 @@ class TiePicks:
 
 
 class RingLimits(msgspec.Struct, frozen=True):
-    """How much one segment holds."""
+    """Limits of one segment."""
 
     entries: int = MOST_ENTRIES
-    """Events and calls that decided."""
+    """Events and decide calls."""
     bytes: int = MOST_BYTES
-    """Estimated, of the events only."""
+    """Estimated size of the events only."""
 
 
 class Segment(msgspec.Struct, eq=False):
-    """What the loop knew, and what happened since."""
+    """A snapshot of the loop, and what happened since."""
 
     started: float
     snapshot: LoopSnapshot
     carried: int
-    """Commands that the loop had not handed out yet when the snapshot was taken."""
+    """Commands that the loop had not returned yet when the snapshot was made."""
     entries: list[RingEntry] = []
     count: int = 0
     size: int = 0
 
 
 class EventRing:
-    """Stands between the host and its loop."""
+    """Records what the host passes to the loop."""
 
     def __init__(
         self, loop: Loop, picks: TiePicks, clock: Callable[[], float], limits: RingLimits | None = None
     ) -> None:
-        """Record what is fed to *loop*, whose ties are broken by *picks*; *clock* tells the wall-clock second."""
+        """Record what is passed to *loop*, whose ties *picks* breaks; *clock* returns seconds since 1970."""
         self._loop = loop
         self._picks = picks
         self._clock = clock
@@ -83,7 +83,7 @@ class EventRing:
         """Called with every segment that is full."""
 
     def take(self, *happened: Event) -> None:
-        """Feed events to the loop."""
+        """Pass events to the loop."""
         if happened:
             segment = self._current()
             segment.entries.append(happened)
@@ -92,7 +92,7 @@ class EventRing:
         self._loop.take(*happened)
 
     def decide(self, limit: int = 0) -> list[Command]:
-        """Let the loop decide up to *limit* pods (0: all that are ready), and return what is to be done."""
+        """Let the loop decide up to *limit* pods (0: all that are ready); return its commands."""
         segment = self._current()
         self._picks.drawn.clear()
         commands: list[Command] = []
@@ -100,7 +100,7 @@ class EventRing:
         try:
             commands = self._loop.decide(limit)
         except Exception as error:
-            # The call that broke the core is the one that a recording is looked at for.
+            # Keep the call that raised: it is the reason to look at a recording.
             broke = f"{type(error).__name__}: {error}"[:MOST_LETTERS]
             raise
         finally:
@@ -113,7 +113,7 @@ class EventRing:
 
     @property
     def queue(self) -> SchedulingQueue:
-        """The pods that wait."""
+        """The waiting pods."""
         return self._loop.queue
 
     @property
@@ -123,22 +123,22 @@ class EventRing:
 
     @property
     def tried(self) -> list[str]:
-        """The profiles of the pods the last `decide` looked at."""
+        """The profiles of the pods that the last `decide` attempted."""
         return self._loop.tried
 
     def recording(self) -> Segment:
-        """Return everything that is remembered as one segment, which does not change any more."""
+        """Return all events in the ring as one segment, which does not change any more."""
         first = self._segments[0]
         entries = [entry for segment in self._segments for entry in segment.entries]
         return Segment(first.started, first.snapshot, first.carried, entries)
 
     def newest(self) -> Segment:
-        """Return the segment that is not full yet, as it is now: what no call of `full` has handed out."""
+        """Return a copy of the current segment, which `full` has not received yet."""
         last = self._segments[-1]
         return Segment(last.started, last.snapshot, last.carried, list(last.entries))
 
     def __iter__(self) -> Iterator[Segment]:
-        """Go through the segments, oldest first."""
+        """Iterate over the segments, oldest first."""
         return iter(self._segments)
 
     def _current(self) -> Segment:
@@ -146,7 +146,7 @@ class EventRing:
         if segment.count < self._limits.entries and segment.size < self._limits.bytes:
             return segment
         self.full(segment)
-        # The older one is let go before the state is gone through once more.
+        # Drop the older segment before the new snapshot is made, to limit memory.
         self._segments = self._segments[-1:]
         self._segments.append(self._begin())
         return self._segments[-1]

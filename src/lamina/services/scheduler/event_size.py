@@ -1,8 +1,8 @@
 """
-What events take in memory, roughly: the event ring is bounded in bytes by it.
+Estimated memory of events: the event ring is bounded in bytes with it.
 
-Texts count with their length, because annotations have up to 256 KiB and one pod can change every second. What most pods
-have little of (labels, containers, rules for placement) is gone through; everything else is a flat number.
+Texts count with their length, because annotations have up to 256 KiB and one pod can change every second. Fields that
+most pods use little (labels, containers, placement rules) are traversed; everything else is a fixed number.
 """
 
 from collections.abc import Iterable
@@ -18,14 +18,14 @@ from lamina.model.pod import Pod
 
 PLAIN_BYTES: Final = 300
 POD_BYTES: Final = 1000
-"""A pod or node without anything that is counted on its own."""
+"""Bytes of a pod or node without the fields that are counted separately."""
 IMAGE_BYTES: Final = 150
 TEXT_BYTES: Final = 50
-"""What a text or a small object takes apart from its letters."""
+"""Bytes of a text or small object, without its characters."""
 
 
 def size_of(event: Event) -> int:
-    """Return how many bytes an event takes, estimated."""
+    """Return the estimated bytes of an event."""
     match event:
         case events.PodSeen(pod):
             return _pod(pod)
@@ -89,7 +89,7 @@ def _names(names: Iterable[str]) -> int:
 
 
 def _deep(part: object) -> int:
-    """Go through tuples and structs: selectors hold lists of values at several depths."""
+    """Return the estimated bytes of nested tuples and structs, as in selectors."""
     if isinstance(part, str):
         return TEXT_BYTES + len(part)
     if isinstance(part, tuple):

@@ -1,11 +1,11 @@
 """
-Performs the loop's commands against the API server.
+Executor of the loop's commands against the API server.
 
-Bindings are sent by a fixed number of workers, so that an outage means a queue and not a storm. Whether a binding whose
-answer was lost has happened is found out before anything is said about it: the room it may have taken is kept until then.
-If the API server does not tell for a while, the worker is freed and one task goes on looking, pod by pod; meanwhile the loop
-keeps the assumption. An unknown outcome is never reported as "not bound".
-What is only told to people (conditions, events) has workers of its own and never holds a binding up.
+A fixed number of workers sends bindings, so an outage causes a queue and not a burst of requests. If the response to a
+binding is lost, the executor looks the pod up before it reports an outcome; the resources stay reserved until then. If
+that fails for a while, the worker is freed, one task continues the look-ups, and the loop keeps the assumed pod. An
+unknown outcome is never reported as "not bound". Conditions and events have workers of their own and never delay a
+binding.
 """
 
 import asyncio
@@ -41,111 +41,111 @@ from lamina.wire.kube.codec import encode_binding
 from lamina.wire.kube.pod_location import decode_pod_location
 
 WORKERS: Final = 16
-"""Bindings on their way at once."""
+"""Bindings in flight at the same time."""
 MOST_WAITING: Final = 64
-"""Bindings decided and not sent; with more, deciding waits."""
+"""Most bindings that are decided and not sent; beyond that, deciding waits."""
 BIND_TIMEOUT: Final = 30.0
-"""Seconds for which a binding is tried whose fate is not known."""
+"""Seconds for which a binding is retried."""
 PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 LONGEST_PAUSE: Final = 10.0
-"""However long a server asks to be left alone."""
+"""Longest Retry-After that is honoured, in seconds."""
 LOOK_UPS: Final = 5
-"""Times a worker looks a pod up before it leaves that to the task for unknown outcomes."""
+"""Look-ups by a worker before the task for unknown outcomes takes over."""
 LOOK_UP_TIMEOUT: Final = 10.0
 """Seconds for one look-up."""
 BETWEEN_LOOK_UPS: Final = 10.0
-"""Seconds between two rounds of looking up the pods whose outcome is unknown."""
+"""Seconds between two rounds of look-ups of unknown outcomes."""
 MOST_UNKNOWN: Final = 256
-"""Pods whose outcome is unknown; with more, deciding waits, since each of them holds room that may be free."""
+"""Most unknown outcomes; beyond that, deciding waits, because each reserves resources that may be free."""
 GONE: Final = 404
 CONFLICT: Final = 409
 TOO_MANY: Final = 429
 FINAL: Final = frozenset(range(400, 500)) - {408, TOO_MANY}
-"""Answers that will not be other ones if the same is asked again."""
+"""Status codes that a retry would not change."""
 
 NOT_LEADING: Final = "this instance does not lead any more"
-NO_WORKER: Final = "nobody does the work of plugin {} in this service"
+NO_WORKER: Final = "no worker for plugin {} in this service"
 
 log = logging.getLogger(__name__)
 
 
 class BindingListener(Protocol):
-    """Whoever is told how bindings went."""
+    """Receives the outcome of each binding."""
 
     def bound(self, command: Bind) -> None:
-        """A pod was bound."""
+        """Record a bound pod."""
 
     def not_bound(self, command: Bind, reason: str) -> None:
-        """A pod was not bound, and why."""
+        """Record a failed binding and its reason."""
 
 
 class UnknownBinding(msgspec.Struct, frozen=True):
-    """The outcome of a binding is not known; *problem* is what to report should it turn out not to have happened."""
+    """A binding with an unknown outcome; *problem* is the reason to report if it turns out to have failed."""
 
     problem: str
 
 
 class Executor:
-    """Does what the loop asks for."""
+    """Performs the commands of the loop."""
 
-    def __init__(  # noqa: PLR0913 - whom it talks to, and what it may do
+    def __init__(  # noqa: PLR0913 - its clients and its callbacks
         self,
         client: KubeClient,
         answer: Callable[[Event], None],
-        teller: PodStatusSink,
-        notes: BindingListener,
+        status: PodStatusSink,
+        listener: BindingListener,
         *,
         may_act: Callable[[], bool] = lambda: True,
         rate_limit: RateLimit | None = None,
         clock: SteadyClock | None = None,
-        ring: Callable[[], None] = lambda: None,
+        wake: Callable[[], None] = lambda: None,
         settled: Callable[[PodUid], bool] = lambda _: False,
     ) -> None:
         """
-        Answer with events; *may_act* is asked right before every write that places or removes a pod.
+        Report outcomes as events with *answer*; call *may_act* right before every write that places or removes a pod.
 
-        *ring* wakes the host that waits because this is busy. *settled* says whether the loop has learned a binding's
-        outcome otherwise, by its watch: then nothing is looked up any more.
+        *wake* wakes a host that waits because the executor is busy. *settled* returns whether the loop has learned a
+        binding's outcome from its watch; then the look-ups end.
         """
         self._client = client
         self._answer = answer
-        self._teller = teller
-        self._notes = notes
+        self._status = status
+        self._listener = listener
         self._may_act = may_act
         self._rate_limit = rate_limit or RateLimit(0.0, 0)
         self._clock = clock or SteadyClock()
-        self._ring = ring
+        self._wake = wake
         self._waiting: asyncio.Queue[Command] = asyncio.Queue()
         self._active = 0
         self._settled = settled
         self._unknown: dict[PodUid, tuple[Bind, str]] = {}
-        """Bindings whose outcome is not known, and what to report if they did not happen; the oldest first."""
+        """Bindings with an unknown outcome, and the reason to report if they failed; oldest first."""
         self._doubt = asyncio.Event()
 
     @property
     def busy(self) -> bool:
-        """Whether deciding has to wait for bindings."""
+        """Whether deciding must wait for bindings."""
         return self._waiting.qsize() >= MOST_WAITING or len(self._unknown) >= MOST_UNKNOWN
 
     @property
     def unknown(self) -> int:
-        """How many bindings have an outcome that is not known."""
+        """The number of bindings with an unknown outcome."""
         return len(self._unknown)
 
     @property
-    def underway(self) -> int:
-        """How many commands are waiting or being performed."""
+    def in_flight(self) -> int:
+        """The number of commands that are queued or in flight."""
         return self._waiting.qsize() + self._active
 
     def perform(self, command: Command) -> None:
-        """Start doing what the loop asks for."""
+        """Queue or perform a command of the loop."""
         match command:
             case Bind() | Evict() | Nominate():
                 self._waiting.put_nowait(command)
             case ReportUnschedulable(pod, decision):
-                # That we do not lead any more is nothing a pod's owner can act on; whoever leads now tells the rest.
+                # Loss of leadership is of no use to the pod's owner; the new leader reports on the pod.
                 if decision.message != NOT_LEADING:
-                    self._teller.pending(pod, decision)
+                    self._status.pending(pod, decision)
             case DoWork(pod, _, plugin, attempt, _):
                 self._answer(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
             case ReportPluginError(plugin, point, message, about_pod):
@@ -168,13 +168,13 @@ class Executor:
             try:
                 await self._do(command)
             except Exception as error:
-                # One pod that cannot be dealt with is one pod's misfortune, and everybody should hear of it.
-                log.exception("cannot perform %s", type(command).__name__)
+                # One command that fails must not end the worker; log it, and report the binding as failed.
+                log.exception("command failed: %s", type(command).__name__)
                 if isinstance(command, Bind):
                     self._not_bound(command, f"{type(error).__name__}: {error}")
             finally:
                 self._active -= 1
-                self._ring()
+                self._wake()
 
     async def _do(self, command: Command) -> None:
         await self._rate_limit.turn()
@@ -192,30 +192,30 @@ class Executor:
                 await self._try("nominate", pod, lambda: self._nominate(pod, node))
 
     def _conclude(self, command: Bind, outcome: str | UnknownBinding | None) -> None:
-        """Report a binding's outcome: why not, None for done."""
+        """Report the outcome of a binding: the reason of a failure, or None for success."""
         if isinstance(outcome, UnknownBinding):
-            log.warning("whether %s was bound is not known: %s", command.pod.key, outcome.problem)
+            log.warning("bind outcome unknown, looking up: %s: %s", command.pod.key, outcome.problem)
             self._unknown[command.pod.uid] = (command, outcome.problem)
             self._doubt.set()
         elif outcome is None:
             self._answer(BindDone(command.pod.uid))
-            self._notes.bound(command)
-            self._teller.bound(command.pod, command.node)
+            self._listener.bound(command)
+            self._status.bound(command.pod, command.node)
         else:
             self._not_bound(command, outcome)
 
     def _not_bound(self, command: Bind, reason: str) -> None:
         self._answer(BindFailed(command.pod.uid, reason))
-        self._notes.not_bound(command, reason)
+        self._listener.not_bound(command, reason)
 
     # -- bindings ----------------------------------------------------------------------------------------------------
 
     async def _bind(self, command: Bind) -> str | UnknownBinding | None:
         """
-        Bind a pod; return why not, or None.
+        Bind a pod; return the reason of a failure, or None.
 
-        Once an attempt was made whose answer did not come, only the API server's own word about the pod ends this: the
-        binding may have happened, and the room it takes must not be given to another.
+        After an attempt without a response, only the API server's state of the pod ends this: the binding may have
+        happened, and its resources must not be given to another pod.
         """
         pod, node = command.pod, command.node
         annotations = {DECISION_ANNOTATION: encode_note(command.decision)} if command.decision is not None else None
@@ -234,7 +234,7 @@ class Executor:
                 if error.status == GONE:
                     return problem
                 if error.status in FINAL:
-                    # A conflict is also what a repeated binding gets whose first answer was lost.
+                    # A repeated binding also gets a conflict if the first one succeeded and its response was lost.
                     return await self._fate(pod, node, problem) if doubtful or error.status == CONFLICT else problem
                 doubtful = doubtful or error.status != TOO_MANY
                 pause = max(pause, min(error.retry_after or 0.0, LONGEST_PAUSE))
@@ -244,12 +244,12 @@ class Executor:
             if tried + pause > BIND_TIMEOUT:
                 problem = f"{problem} (tried for {tried:.0f} s)"
                 return await self._fate(pod, node, problem) if doubtful else problem
-            log.debug("binding %s to %s again: %s", pod.key, node, problem)
+            log.debug("bind failed, retrying: %s to %s: %s", pod.key, node, problem)
             await asyncio.sleep(pause)
         raise AssertionError("counting has no end")
 
     async def _fate(self, pod: Pod, node: str, problem: str) -> str | UnknownBinding | None:
-        """Find out what became of a pod that may have been bound; `UnknownBinding` if the server does not tell soon."""
+        """Return the outcome for a pod that may be bound; `UnknownBinding` if the API server does not answer soon."""
         for attempt in range(LOOK_UPS):
             outcome = await self._look_up(pod, node, problem)
             if not isinstance(outcome, UnknownBinding):
@@ -258,7 +258,7 @@ class Executor:
         return UnknownBinding(problem)
 
     async def _look_up(self, pod: Pod, node: str, problem: str) -> str | UnknownBinding | None:
-        """Ask once what became of a pod: None if it is on *node*, *problem* if it is not."""
+        """Look a pod up once: return None if it is on *node*, *problem* if it is not."""
         try:
             async with asyncio.timeout(LOOK_UP_TIMEOUT):
                 found = decode_pod_location(await self._client.request("GET", key_of(pod).path))
@@ -272,11 +272,11 @@ class Executor:
             said = "no answer in time"
         else:
             return None if (found.uid, found.node) == (pod.uid, node) else problem
-        log.debug("looking up %s again: %s", pod.key, said)
+        log.debug("pod look-up failed, retrying: %s: %s", pod.key, said)
         return UnknownBinding(problem)
 
     async def _look_again(self) -> None:
-        """Look up the pods whose outcome is unknown, one after the other, until each is known."""
+        """Look up pods with an unknown outcome, one after the other, until each is known."""
         while True:
             while not self._unknown:
                 self._doubt.clear()
@@ -291,9 +291,9 @@ class Executor:
                     del self._unknown[uid]
                     if not settled:
                         self._conclude(command, outcome)
-                    self._ring()
+                    self._wake()
 
-    # -- making room -------------------------------------------------------------------------------------------------
+    # -- preemption --------------------------------------------------------------------------------------------------
 
     async def _nominate(self, pod: Pod, node: str) -> None:
         patch = pod_writes.status_patch(key_of(pod), self._clock.now(), node=node)
@@ -301,10 +301,10 @@ class Executor:
             await pod_writes.patch_pod_status(self._client, key_of(pod), patch)
 
     async def _try(self, what: str, pod: Pod, act: Callable[[], Awaitable[object]]) -> None:
-        """Do something that is asked for again if it does not succeed."""
+        """Perform a write once; the loop requests it again if it fails."""
         if not self._may_act():
             return
         try:
             await act()
         except LaminaError as error:
-            log.warning("cannot %s %s: %s", what, pod.key, error)
+            log.warning("%s failed: %s: %s", what, pod.key, error)

@@ -1,18 +1,19 @@
 """
-Clears away ImageLayers: what is not what its name says, and what nobody refers to any longer.
+Garbage collection of ImageLayers objects: wrong ones, and unused ones.
 
-Agents may create these objects and nothing more, so somebody has to take away what is of no use. Only who leads does, every
-few minutes and a few objects a second. What carries another manifest than its name says helps nobody and goes at once. What
-no node holds and no pod wants goes after an hour, so that an agent that is about to report an image finds what it wrote.
+Node agents have permission to create these objects and nothing more, so the scheduler deletes them. Only the leader
+does, every few minutes and a few objects a second. An object whose manifest does not match its name is useless and
+deleted at once. An object that no node holds and no pod uses is deleted after an hour: a node agent may be about to
+report its image.
 
-Absence of data is never data. Nobody refers to anything where nobody has reported, so then nothing goes. A node that has
-reported and is silent now still counts with its last report while the node is there. If the API server has other reports
-than we do (one that cannot be read, one that came just now), nothing goes this time. And however sure we are, no more than a
-fifth of all objects goes in one round, and no more than fifty.
+Missing data never counts as "unused". Without any report, nothing is deleted. A node that has stopped reporting counts
+with its last report while the node exists. If the API server has other reports than this process (an unreadable or a
+very new one), nothing is deleted in this round. At most a fifth of all objects, and at most fifty, are deleted in one
+round.
 
-Agents may create as many objects as they like. So that a faulty one cannot fill etcd faster than this clears away, more than
-fifty go while there is an excess: more unused objects than any cluster needs, and twice as many as are used. Then half of the
-excess goes in a round, and faster, so that a round ends before the next one.
+Node agents can create any number of objects. So that a faulty one cannot fill etcd faster than the collection deletes,
+more than fifty are deleted while there is an excess: more than `EXCESS_FROM` unused objects, and more than twice as
+many as are used. Then a round deletes half of the excess, at a higher rate, so that it ends before the next round.
 """
 
 import asyncio
@@ -42,21 +43,21 @@ from lamina.wire.kube.meta import decode_count
 FIRST_AFTER: Final = 60.0
 BETWEEN_ROUNDS: Final = 300.0
 GRACE: Final = 3600.0
-"""Seconds for which nobody has to have referred to an object before it goes."""
+"""Seconds that an object must be unused before it is deleted."""
 A_SECOND: Final = 5.0
 MOST_A_SECOND: Final = 50.0
-"""Deletions a second, in rounds in which there is an excess."""
+"""Most deletions a second, in rounds with an excess."""
 MOST_WRONG: Final = 500
 MOST_UNUSED: Final = 50
 EXCESS_FROM: Final = 1000
-"""Unused objects that are no excess, however few are used."""
+"""Unused objects below which there is no excess."""
 SHARE: Final = 5
-"""One in so many may go in one round because nobody refers to it."""
+"""At most one in this many objects is deleted as unused in one round."""
 PAGE: Final = 250
 REPORT_AFTER: Final = 3
-"""Rounds in which there were reports that we do not have, after which somebody should look at them."""
+"""Consecutive rounds with missing reports after which a warning is logged."""
 
-# Why an object went.
+# Reasons for a deletion.
 NOT_ITS_NAME: Final = "not-its-name"
 UNUSED: Final = "unused"
 
@@ -64,58 +65,58 @@ log = logging.getLogger(__name__)
 
 
 class GCMetrics(Protocol):
-    """Whoever counts what goes."""
+    """Receives each deletion; the metrics implement it."""
 
     def deleted(self, reason: str) -> None:
-        """An object was deleted."""
+        """Record a deletion."""
 
 
 class ImageLayersGC:
-    """Looks after ImageLayers while this instance leads."""
+    """Deletes useless ImageLayers objects while this instance leads."""
 
     def __init__(
         self,
         client: KubeClient,
-        intake: InformerSet,
+        informers: InformerSet,
         inventory: Inventory,
         *,
         may_act: Callable[[], bool],
         watch: GCMetrics,
     ) -> None:
-        """Delete through *client* what *intake* and *inventory* have no use for."""
+        """Delete through *client* the objects that *informers* and *inventory* do not use."""
         self._client = client
-        self._intake = intake
+        self._informers = informers
         self._inventory = inventory
         self._may_act = may_act
         self._watch = watch
         self._unused_since: dict[str, float] = {}
         """By uid."""
         self._reports: dict[str, LayerReport] = {}
-        """The newest report of each node that is there, also of those that have fallen silent."""
+        """The newest report of each existing node, also of nodes that have stopped reporting."""
         self._rounds_without = 0
-        """In a row, in which there were reports that we do not have."""
+        """Consecutive rounds with reports that this process does not have."""
 
     async def run(self) -> None:
-        """Look round until cancelled."""
+        """Run rounds until cancelled."""
         await asyncio.sleep(FIRST_AFTER)
         while True:
             if self._may_act():
                 try:
-                    await self.look_round()
+                    await self.collect()
                 except LaminaError as error:
-                    log.warning("cannot clear away image layers: %s", error)
+                    log.warning("ImageLayers garbage collection failed, retrying: %s", error)
                 except Exception:
-                    # What is not cleared away this time is there the next time.
-                    log.exception("cannot clear away image layers")
+                    # The next round tries again.
+                    log.exception("ImageLayers garbage collection failed, retrying")
             else:
-                # Nobody looked meanwhile, so nobody knows since when.
+                # Another instance led meanwhile, so the times are unknown.
                 self._unused_since.clear()
             await asyncio.sleep(BETWEEN_ROUNDS)
 
-    async def look_round(self) -> None:
-        """Delete what is to go now."""
+    async def collect(self) -> None:
+        """Delete what is due now."""
         if not self._follows():
-            # Who referred to what meanwhile is not known, and those who did may be about to say so.
+            # References may have been missed while a watch was down.
             self._unused_since.clear()
             return
         path = IMAGE_LAYERS.resource.path
@@ -124,7 +125,7 @@ class ImageLayersGC:
         await self._delete(wrong[: max(MOST_WRONG, len(wrong) // 2)], NOT_ITS_NAME)
         used = await self._used()
         if used is None:
-            # Since when nobody refers to something is not known any more either.
+            # Without all reports it is unknown which objects were unused.
             self._unused_since.clear()
             return
         now = asyncio.get_running_loop().time()
@@ -135,42 +136,42 @@ class ImageLayersGC:
         await self._delete(due[: min(MOST_UNUSED + excess // 2, max(1, len(listed) // SHARE))], UNUSED)
 
     def _follows(self) -> bool:
-        """Whether everything was seen and nothing can have escaped us since."""
-        return all(one.synced and one.stale_since is None for one in self._intake.reflectors.values())
+        """Return whether the caches are synced and all watches are up."""
+        return all(one.synced and one.stale_since is None for one in self._informers.reflectors.values())
 
-    # -- what is referred to -----------------------------------------------------------------------------------------
+    # -- references --------------------------------------------------------------------------------------------------
 
     async def _used(self) -> set[Digest] | None:
-        """Return the images that nodes hold or pods want; None when that is not known."""
-        mirror = self._intake.reflectors[NODE_LAYERS.resource.kind].store
+        """Return the images that nodes hold or pods use; None if that is unknown."""
+        mirror = self._informers.reflectors[NODE_LAYERS.resource.kind].store
         if not await self._all_reports(len(mirror)):
             return None
-        nodes = {node.name: node.platform for node in self._intake.reflectors[NODES.resource.kind].store.items()}
+        nodes = {node.name: node.platform for node in self._informers.reflectors[NODES.resource.kind].store.items()}
         silent = {node: report for node, report in self._reports.items() if node in nodes}
         self._reports = silent | {report.node: report for report in mirror.items()}
         used: set[Digest] = set()
-        breath = TimeSlice()
+        time_slice = TimeSlice()
         for report in list(self._reports.values()):
             used.update([image.digest for image in report.images])
             used.update([pull.digest for pull in report.pulling if pull.digest is not None])
-            if breath.due():
-                await breath.pause()
+            if time_slice.due():
+                await time_slice.pause()
         platforms = set(nodes.values())
-        pods = list(self._intake.reflectors[PODS.resource.kind].store.items())
+        pods = list(self._informers.reflectors[PODS.resource.kind].store.items())
         for name in {name for pod in pods for name in pod.images}:
             used.update(self._meant(name, platforms))
-            if breath.due():
-                await breath.pause()
+            if time_slice.due():
+                await time_slice.pause()
         return used
 
     async def _all_reports(self, ours: int) -> bool:
-        """Whether there are reports, and we have every one that the API server has."""
+        """Return whether there are reports, and this process has all that the API server has."""
         if not ours:
             return False
         there = decode_count(await self._client.request("GET", NODE_LAYERS.resource.path, query={"limit": "1"}))
         self._rounds_without = self._rounds_without + 1 if there != ours else 0
         if self._rounds_without == REPORT_AFTER:
-            told = "unused image layers stay: some NodeLayers are empty or cannot be read; lamina doctor names them"
+            told = "ImageLayers garbage collection paused: some NodeLayers are empty or unreadable; run lamina doctor"
             log.warning(told, extra={"fields": {"there": there, "read": ours}})
         return there == ours
 
@@ -183,7 +184,7 @@ class ImageLayersGC:
             if image is not None:
                 yield image.digest
 
-    # -- deleting ----------------------------------------------------------------------------------------------------
+    # -- deletion ----------------------------------------------------------------------------------------------------
 
     async def _delete(self, objects: Sequence[ImageLayersRef], reason: str) -> None:
         rate_limit = RateLimit(min(max(A_SECOND, 2 * len(objects) / BETWEEN_ROUNDS), MOST_A_SECOND), 1)
@@ -199,8 +200,8 @@ class ImageLayersGC:
             except ApiError as error:
                 if error.status not in (404, 409):
                     raise
-                # Somebody else was there first, or it is another one by now.
+                # The object was deleted or changed meanwhile.
                 continue
             self._unused_since.pop(one.uid, None)
             self._watch.deleted(reason)
-            log.info("image layers deleted", extra={"fields": {"object": one.name, "why": reason}})
+            log.info("ImageLayers deleted", extra={"fields": {"object": one.name, "why": reason}})

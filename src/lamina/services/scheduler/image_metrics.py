@@ -1,7 +1,7 @@
 """
-What is counted about images: who was asked what they are, how long pods waited for that, what was cleared away.
+Metrics about images: how they were resolved, how long pods waited for that, and which ImageLayers were deleted.
 
-No image, registry or namespace is a label: whoever may create a pod could make as many series as they like.
+No image, registry or namespace is a label: any user who can create pods could create any number of series.
 """
 
 from collections import Counter as Tally
@@ -14,18 +14,18 @@ from prometheus_client.registry import Collector
 
 HELD: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 MOST_SERIES: Final = 64
-"""Of one name. There are some twenty; this is for an answer that nobody thought of."""
+"""Most series of one metric. There are about twenty; the limit is for unexpected outcomes."""
 
 
 class ImageMetrics:
-    """Told by the doorkeeper and the custodian."""
+    """Metrics of the image gate and of the ImageLayers garbage collection."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Start at nothing."""
+        """Start at zero."""
         self._registry = registry
         self._held = Histogram(
             "lamina_pod_held_seconds",
-            "Seconds pods were held until it was known what their images consist of, or no longer.",
+            "Seconds that pods were held until their images were resolved or the deadline passed.",
             buckets=HELD,
             registry=registry,
         )
@@ -34,20 +34,20 @@ class ImageMetrics:
         )
 
     def held(self, seconds: float) -> None:
-        """A pod was held for so long."""
+        """Record that a pod was held for *seconds*."""
         self._held.observe(seconds)
 
     def deleted(self, reason: str) -> None:
-        """An ImageLayers object was deleted."""
+        """Count a deleted ImageLayers object."""
         self._deleted.labels(reason).inc()
 
     def watch(self, held: Callable[[], int], resolved: Tally[tuple[str, str]], requests: Tally[str]) -> None:
-        """Also tell, when somebody asks, how many pods are held and what was counted elsewhere."""
+        """Also report at each scrape: held pods, resolved images and registry requests."""
         self._registry.register(_ImageCollector(held, resolved, requests))
 
 
 class _ImageCollector(Collector):
-    """What is counted only when somebody asks."""
+    """Metrics that are computed at each scrape."""
 
     def __init__(self, held: Callable[[], int], resolved: Tally[tuple[str, str]], requests: Tally[str]) -> None:
         self._held = held
@@ -55,20 +55,18 @@ class _ImageCollector(Collector):
         self._requests = requests
 
     def collect(self) -> Iterable[Metric]:
-        """Count."""
-        yield GaugeMetricFamily(
-            "lamina_pods_held", "Pods that wait until it is known what their images consist of.", value=self._held()
-        )
+        """Return the metrics."""
+        yield GaugeMetricFamily("lamina_pods_held", "Pods held until their images are resolved.", value=self._held())
         resolved = CounterMetricFamily(
             "lamina_images_resolved",
-            "Images of pods looked at, by who was asked and what came of it.",
+            "Images of pods, by where they were looked up and the outcome.",
             labels=["source", "reason"],
         )
         for (source, reason), count in sorted(self._resolved.items())[:MOST_SERIES]:
             resolved.add_metric([source, reason], count)
         yield resolved
         requests = CounterMetricFamily(
-            "lamina_registry_requests", "Requests to registries, by what came of them.", labels=["outcome"]
+            "lamina_registry_requests", "Requests to registries, by outcome.", labels=["outcome"]
         )
         for outcome, count in sorted(self._requests.items())[:MOST_SERIES]:
             requests.add_metric([outcome], count)

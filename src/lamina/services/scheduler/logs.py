@@ -1,8 +1,8 @@
 """
-How much the scheduler says.
+Verbosity of the scheduler.
 
-``-v N`` means what it means to kube-scheduler: 0 what somebody should know, 2 every binding and every pod that fits
-nowhere, 3 every attempt, 4 and more for who looks for a mistake, 10 every score of every node.
+``-v N`` is the same as for kube-scheduler: 0 what an operator should know, 2 every binding and every unschedulable pod,
+3 every attempt, 4 and more for debugging, 10 every score of every node.
 """
 
 from typing import Final
@@ -14,4 +14,4 @@ __all__ = ["ATTEMPTS", "BINDINGS", "SCORES", "set_up", "verbose"]
 BINDINGS: Final = 2
 ATTEMPTS: Final = 3
 SCORES: Final = 10
-"""The verbosity from which on scores are told, node by node."""
+"""Verbosity from which on the score of every node is logged."""

@@ -1,11 +1,11 @@
 """
-What the scheduler counts, under kube-scheduler's names where the meaning is the same, so that dashboards carry over.
+Prometheus metrics of the scheduler, with kube-scheduler's names where the meaning is the same, so that dashboards work.
 
-No pod, node or image is a label: a series for each would be more than the cluster itself. Queue lengths and cache sizes
-are counted when somebody asks, not while scheduling.
+No pod, node or image is a label, because there would be too many series. Queue lengths and cache sizes are computed at
+each scrape, not while scheduling.
 
-Left out of kube-scheduler's: the time of single plugins and extension points, because the decision core reads no clock; and
-which event moved a pod into which queue, because pods that are alike are woken as a group.
+Two groups of kube-scheduler's metrics are missing: the duration of plugins and extension points, because the decision
+loop reads no clock; and which event moved a pod to which queue, because equal pods are woken as a group.
 """
 
 from collections import Counter as Tally
@@ -30,11 +30,11 @@ LEASE: Final = "lamina-scheduler"
 
 
 class SchedulerMetrics:
-    """Counts attempts and bindings; `exposition` is what ``/metrics`` serves."""
+    """Counts attempts and bindings; `exposition` is the content of ``/metrics``."""
 
     def __init__(self, clock: SteadyClock, lease: str = LEASE) -> None:
-        """Start at nothing; *lease* is what leadership is called by."""
-        # They would be a third more series, which nobody reads.
+        """Start at zero; *lease* is the label of the leadership metric."""
+        # The _created series would be a third more, and are not used.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types there
         self._clock = clock
         self.registry = registry = CollectorRegistry()
@@ -43,7 +43,7 @@ class SchedulerMetrics:
         )
         self._durations = Histogram(
             "scheduler_scheduling_attempt_duration_seconds",
-            "Seconds of deciding on one pod; the binding is not part of it.",
+            "Seconds to decide on one pod, without the binding.",
             ["result", "profile"],
             buckets=SECONDS,
             registry=registry,
@@ -57,26 +57,26 @@ class SchedulerMetrics:
         )
         self._needed = Histogram(
             "scheduler_pod_scheduling_attempts",
-            "Attempts it took to place a pod.",
+            "Attempts needed to place a pod.",
             buckets=ATTEMPTS,
             registry=registry,
         )
         self._victims = Histogram(
             "scheduler_preemption_victims",
-            "Pods evicted to make room for one.",
+            "Pods evicted for one preemption.",
             buckets=(1, 2, 4, 8, 16, 32, 64),
             registry=registry,
         )
         self._bind_failures = Counter(
-            "lamina_bindings_failed", "Bindings the API server refused or did not answer.", registry=registry
+            "lamina_bindings_failed", "Bindings that the API server rejected or did not answer.", registry=registry
         )
         self._bytes_saved = Counter(
             "lamina_bytes_saved",
-            "Bytes not downloaded, estimated against the mean feasible node; placements that cost more are not taken off.",
+            "Estimated bytes not downloaded, against the mean feasible node; worse placements are not subtracted.",
             registry=registry,
         )
         self._bytes_pulled = Counter(
-            "lamina_bytes_pulled_estimate", "Bytes the chosen nodes had to download, as estimated.", registry=registry
+            "lamina_bytes_pulled_estimate", "Estimated bytes that the chosen nodes had to download.", registry=registry
         )
         self._ages = Histogram(
             "lamina_node_data_age_seconds",
@@ -87,26 +87,26 @@ class SchedulerMetrics:
         self.leading = Gauge("leader_election_master_status", "1 if this instance leads.", ["name"], registry=registry)
         self.leading.labels(lease).set(0)
         self._by_result: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
-        """What has labels, looked up once."""
+        """Labelled metrics, looked up once."""
 
-    def watch(self, loop: Loop, intake: InformerSet) -> None:
-        """Also tell what the loop holds and how the watches are doing, when somebody asks."""
-        self.registry.register(_SchedulerCollector(loop, intake))
+    def watch(self, loop: Loop, informers: InformerSet) -> None:
+        """Also report the state of *loop* and of the reflectors at each scrape."""
+        self.registry.register(_SchedulerCollector(loop, informers))
 
     def attempted(self, seconds: float, commands: list[Command]) -> None:
-        """One pod was looked at."""
+        """Count an attempt and its outcome."""
         for command in commands:
             if isinstance(command, Bind | ReportUnschedulable) and command.decision is not None:
                 decision = command.decision
                 if isinstance(command, Bind) or decision.chosen is None:
-                    # One that has a node and is told of all the same is a binding that failed, and was counted before.
+                    # An unschedulable report with a chosen node is a failed binding, whose attempt was counted before.
                     self.tried(seconds, RESULTS[decision.outcome], decision.profile)
         victims = sum(isinstance(command, Evict) for command in commands)
         if victims:
             self._victims.observe(victims)
 
     def tried(self, seconds: float, result: str, profile: str) -> None:
-        """One attempt was made, and this came of it."""
+        """Count one attempt with its result."""
         counted = self._by_result.get((result, profile))
         if counted is None:
             labels = (result, profile)
@@ -115,11 +115,11 @@ class SchedulerMetrics:
         counted[1].observe(seconds)
 
     def reported(self, report: LayerReport) -> None:
-        """A node's report was read."""
+        """Record the age of a node's report."""
         self._ages.observe(max(self._clock.now() - report.observed_at, 0.0))
 
     def bound(self, command: Bind) -> None:
-        """A pod was bound."""
+        """Record a bound pod."""
         decision = command.decision
         if decision is None:
             return
@@ -129,7 +129,7 @@ class SchedulerMetrics:
         self._saved(decision)
 
     def not_bound(self, command: Bind, reason: str) -> None:
-        """A pod was not bound."""
+        """Count a failed binding."""
         self._bind_failures.inc()
 
     def _saved(self, decision: Decision) -> None:
@@ -141,21 +141,21 @@ class SchedulerMetrics:
             self._bytes_saved.inc(max(story.against_mean.bytes, 0))
 
     def exposition(self) -> bytes:
-        """Everything, in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
 class _SchedulerCollector(Collector):
-    """What is counted only when somebody asks."""
+    """Metrics that are computed at each scrape."""
 
-    def __init__(self, loop: Loop, intake: InformerSet) -> None:
+    def __init__(self, loop: Loop, informers: InformerSet) -> None:
         self._loop = loop
-        self._intake = intake
+        self._informers = informers
 
     def collect(self) -> Iterable[Metric]:
-        """Count."""
+        """Return the metrics."""
         loop = self._loop
-        pending = GaugeMetricFamily("scheduler_pending_pods", "Pods that wait, by queue.", labels=["queue"])
+        pending = GaugeMetricFamily("scheduler_pending_pods", "Pending pods, by queue.", labels=["queue"])
         for queue, count in loop.queue.counts().items():
             pending.add_metric([queue], count)
         yield pending
@@ -164,12 +164,12 @@ class _SchedulerCollector(Collector):
             if queued.place == "unschedulable":
                 refused.update(queued.refused_by)
         unschedulable = GaugeMetricFamily(
-            "scheduler_unschedulable_pods", "Pods a plugin refused everywhere.", labels=["plugin"]
+            "scheduler_unschedulable_pods", "Pods that a plugin rejected on every node.", labels=["plugin"]
         )
         for plugin, count in sorted(refused.items()):
             unschedulable.add_metric([plugin], count)
         yield unschedulable
-        sizes = GaugeMetricFamily("scheduler_cache_size", "What the cache holds.", labels=["type"])
+        sizes = GaugeMetricFamily("scheduler_cache_size", "Objects in the cache.", labels=["type"])
         assumed = sum(placed.assumed for placed in loop.cluster.cache)
         for kind, count in (
             ("nodes", loop.cluster.columns.count),
@@ -180,23 +180,21 @@ class _SchedulerCollector(Collector):
         yield sizes
         yield from self._watches()
         complaints = CounterMetricFamily(
-            "lamina_reports_disbelieved", "Node reports that could not be true.", labels=["reason"]
+            "lamina_reports_disbelieved", "Node reports that failed the plausibility checks.", labels=["reason"]
         )
         for reason, count in sorted(loop.cluster.inventory.complaints.items()):
             complaints.add_metric([reason], count)
         yield complaints
 
     def _watches(self) -> Iterable[Metric]:
-        relists = CounterMetricFamily(
-            "lamina_reflector_relists", "Times everything was listed anew, by reason.", labels=["kind", "reason"]
-        )
-        connects = CounterMetricFamily("lamina_reflector_connects", "Watches and lists begun.", labels=["kind"])
-        events = CounterMetricFamily("lamina_reflector_events", "Changes seen.", labels=["kind"])
+        relists = CounterMetricFamily("lamina_reflector_relists", "Relists, by reason.", labels=["kind", "reason"])
+        connects = CounterMetricFamily("lamina_reflector_connects", "Watches and lists started.", labels=["kind"])
+        events = CounterMetricFamily("lamina_reflector_events", "Watch events received.", labels=["kind"])
         undecodable = CounterMetricFamily(
-            "lamina_reflector_undecodable", "Objects that could not be read and were left out.", labels=["kind"]
+            "lamina_reflector_undecodable", "Objects that could not be decoded and were left out.", labels=["kind"]
         )
-        synced = GaugeMetricFamily("lamina_reflector_synced", "1 once everything was seen.", labels=["kind"])
-        for kind, reflector in self._intake.reflectors.items():
+        synced = GaugeMetricFamily("lamina_reflector_synced", "1 when the cache is synced.", labels=["kind"])
+        for kind, reflector in self._informers.reflectors.items():
             for reason, count in sorted(reflector.counts.relists.items()):
                 relists.add_metric([kind, reason], count)
             connects.add_metric([kind], reflector.counts.connects)

@@ -1,4 +1,4 @@
-"""How one scheduler process is to run."""
+"""Options of one scheduler process."""
 
 from typing import Literal
 
@@ -14,31 +14,31 @@ from lamina.services.scheduler.recordings import RecordingSettings
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What the command line said, checked."""
+    """Checked options of the command line."""
 
     configuration: Configuration
     access: ApiAccess
     observe: bool = False
-    """Decide and write down, and bind nothing."""
+    """Decide and log, but bind nothing."""
     leader_elect: bool | None = None
     """Overrides the configuration."""
     host: str = "127.0.0.1"
     port: int = 10259
-    """Of the service's own pages; 0 takes any that is free."""
+    """Port of the service's endpoints; 0 means any free port."""
     detail: Literal["brief", "savings", "full"] = "savings"
     seed: int | None = None
-    """Decides between nodes of equal score; None: chance does."""
+    """Seed for ties between nodes of equal score; None: random."""
     rules: RegistryConfig | None = None
-    """Which registries may be asked what an image consists of; None: none, ever."""
+    """Which registries may be queried for images; None: none."""
     keyring: Keyring | None = None
-    """Who we are to them."""
+    """Credentials for registries."""
     registry_deadline: float = 2.0
-    """Seconds that a pod waits for such an answer at most."""
+    """Longest time in seconds that a pod waits for a registry."""
     usage: UsageSettings | None = None
-    """Who is asked what nodes are really used for; None: nobody, and plugins that go by it have nothing to say."""
+    """Source of measured node usage; None: plugins that need it give no score."""
     record: RecordingSettings | None = None
-    """Where recordings are written; None: only what is asked for at ``/debug/events``."""
+    """Where recordings are written; None: only on request at ``/debug/events``."""
     ring: RingLimits = RingLimits()
-    """How much is remembered of what the loop was fed."""
+    """Limits of the event ring."""
     identity: str = ""
-    """Who this instance is among others; empty: host name and a random number."""
+    """Name of this instance in the lease; empty: host name and a random number."""

@@ -1,8 +1,7 @@
 """
-Tells people how their pods fare: the PodScheduled condition and events, in kube-scheduler's words.
+Writer of pod status: the PodScheduled condition and events, in kube-scheduler's words.
 
-Only the newest news about a pod is worth telling, so what has not been told yet is replaced. Nothing here is waited for:
-a pod is placed whether or not its owner could be told why it took so long.
+Only the newest condition of a pod matters, so an unwritten one is replaced. Scheduling never waits for these writes.
 
     pending --> ready --PATCH--> written
                  ^ |
@@ -11,8 +10,8 @@ a pod is placed whether or not its owner could be told why it took so long.
                  | +-- any other 4xx, an unexpected error: given up
                  +---- this instance does not lead: stays ready, in order
 
-The loop reports the same message only once. Therefore the writer answers news it gives up with `ReportUnschedulableFailed`, and the loop
-reports the pod again at its next attempt. The writer need not remember what it gave up, and memory stays bounded.
+The loop reports the same message only once. Therefore the writer answers a condition that it gives up with
+`ReportUnschedulableFailed`, and the loop reports the pod again at its next attempt. So memory stays bounded.
 """
 
 import asyncio
@@ -35,18 +34,18 @@ from lamina.services.informers.clock import SteadyClock
 
 WORKERS: Final = 4
 MOST_WAITING: Final = 20_000
-"""Conditions that wait to be written; beyond that the oldest are given up, and told again at their next attempt."""
+"""Most unwritten conditions; beyond that the oldest are given up, and reported again at the pod's next attempt."""
 PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds between the attempts to write one condition."""
 TRIES: Final = len(PAUSES) + 1
 LONGEST_ASKED: Final = 60.0
-"""Seconds that a server's Retry-After is honoured for."""
+"""Longest Retry-After that is honoured, in seconds."""
 WRITE_TIMEOUT: Final = 10.0
-"""Seconds for one PATCH: a server that hangs holds a worker no longer."""
+"""Seconds for one PATCH, so that a server that hangs does not block a worker."""
 BETWEEN_LOOKS: Final = 1.0
-"""Seconds between two looks whether this instance leads again, and whether a binding has ended."""
+"""Seconds between two checks of leadership, and of a binding's end."""
 PASSING: Final = frozenset({408, 409, 429})
-"""4xx answers that another attempt may change; for a patch without a version, 409 means that the server was busy."""
+"""4xx status codes that a retry may change; for a patch without a version, 409 means that the server was busy."""
 MOST_REPORTED: Final = 20_000
 REASONS: Final = {"unschedulable": "Unschedulable", "failed": "SchedulerError"}
 
@@ -54,45 +53,45 @@ log = logging.getLogger(__name__)
 
 
 def key_of(pod: Pod) -> pod_writes.PodKey:
-    """Name a pod so that no other is meant."""
+    """Return the key of a pod, with its uid."""
     return pod_writes.PodKey(pod.namespace, pod.name, pod.uid)
 
 
 def pod_reference(pod: Pod) -> ObjectReference:
-    """Name a pod as what an event is about."""
+    """Return the object reference of a pod, for events."""
     return ObjectReference("Pod", pod.name, pod.namespace, pod.uid, "v1")
 
 
 class PodStatusSink(Protocol):
-    """Whoever lets people know."""
+    """Receives the outcome of pods, for their owners."""
 
     def pending(self, pod: Pod, decision: Decision) -> None:
-        """A pod was not placed this time."""
+        """Report that a pod was not placed."""
 
     def bound(self, pod: Pod, node: str) -> None:
-        """A pod was bound."""
+        """Report that a pod was bound."""
 
 
 PodQueueState = Literal["waiting", "binding", "gone"]
-"""Where a pod stands in the loop: it waits, its binding is on its way, or it is placed elsewhere or deleted."""
+"""State of a pod in the loop: it waits, its binding is in flight, or it is placed elsewhere or deleted."""
 
 
 class PendingCondition(msgspec.Struct, eq=False):
-    """A condition that is to be written."""
+    """A condition that is not written yet."""
 
     pod: Pod
     decision: Decision
     tries: int = 0
     timer: asyncio.TimerHandle | None = None
-    """Set while the next attempt waits for its time."""
+    """Set while a retry waits for its time."""
     newer: bool = False
-    """Whether the news was replaced while the one before was being written."""
+    """Whether the condition was replaced during a write."""
 
 
 class PodStatusWriter:
     """Writes conditions and events."""
 
-    def __init__(  # noqa: PLR0913 - whom it talks to, and what it may do
+    def __init__(  # noqa: PLR0913 - its clients and its callbacks
         self,
         client: KubeClient,
         recorder: EventRecorder,
@@ -106,7 +105,8 @@ class PodStatusWriter:
         """
         Write conditions through *client*; *recorder* has workers of its own for events.
 
-        *answer* takes `ReportUnschedulableFailed` for news that was given up. *standing* is asked right before every write.
+        *answer* receives `ReportUnschedulableFailed` for a condition that was given up. *standing* is called right
+        before every write.
         """
         self._client = client
         self._recorder = recorder
@@ -116,32 +116,32 @@ class PodStatusWriter:
         self._answer = answer
         self._standing = standing
         self._news: dict[PodUid, PendingCondition] = {}
-        """Everything that is not written yet, by when it was last reported."""
+        """All unwritten conditions, by the time of their last report."""
         self._ready: dict[PodUid, None] = {}
-        """Those of them that may be written now, in order."""
+        """Those that can be written now, in order."""
         self._claims = 0
-        """Workers that wait for the rate_limit or for leadership, each for one of the ready."""
+        """Workers that wait for the rate limit or for leadership, each for one ready condition."""
         self._bell = asyncio.Event()
         self._told: dict[PodUid, pod_writes.PodCondition] = {}
-        """What was written last: a condition that stays false keeps the time it began."""
+        """Last written conditions: a condition that stays false keeps its transition time."""
         self.given_up = 0
 
     def pending(self, pod: Pod, decision: Decision) -> None:
-        """Tell why a pod was not placed this time."""
+        """Report why a pod was not placed."""
         self._recorder.record(pod_reference(pod), WARNING, "FailedScheduling", "Scheduling", decision.message)
         news = self._news.pop(pod.uid, None)
         if news is None:
             news = PendingCondition(pod, decision)
             self._make_ready(news)
         else:
-            # It keeps its place among the ready: a pod whose message keeps changing would never come first otherwise.
+            # It keeps its place in the queue: otherwise a pod whose message keeps changing would never be first.
             news.pod, news.decision, news.newer = pod, decision, True
         self._news[pod.uid] = news
         if len(self._news) > MOST_WAITING:
             self._give_up(next(iter(self._news.values())))
 
     def bound(self, pod: Pod, node: str) -> None:
-        """Tell where a pod went."""
+        """Report the node of a bound pod."""
         self._drop(pod.uid)
         self._told.pop(pod.uid, None)
         self._recorder.record(
@@ -154,7 +154,7 @@ class PodStatusWriter:
             for number in range(WORKERS):
                 tasks.create_task(self._work(), name=f"conditions {number}")
 
-    # -- which news, and when ----------------------------------------------------------------------------------------
+    # -- queue -------------------------------------------------------------------------------------------------------
 
     def _make_ready(self, news: PendingCondition) -> None:
         self._ready.pop(news.pod.uid, None)
@@ -185,7 +185,7 @@ class PodStatusWriter:
                 await self._bell.wait()
             self._claims += 1
             try:
-                # Waiting first: a pod that is bound meanwhile must not be told that it waits.
+                # Wait first: the pod may be bound meanwhile, and then must not get this condition.
                 await self._rate_limit.turn()
                 while self._ready and not self._may_act():
                     await asyncio.sleep(BETWEEN_LOOKS)
@@ -197,12 +197,13 @@ class PodStatusWriter:
                 await self._tell(self._news[uid])
 
     async def _tell(self, news: PendingCondition) -> None:
-        """Write one condition; until that has ended, no other worker writes about this pod."""
+        """Write one condition; no other worker writes about this pod until it has ended."""
         standing = self._standing(news.pod.uid)
         if standing == "gone":
             self._drop(news.pod.uid)
         elif standing == "binding":
-            # If the pod is bound, the API server writes the condition; if not, this news holds still, or newer does.
+            # If the pod is bound, the API server writes the condition; if not, this one is still valid, or a newer one
+            # is.
             self._later(news, BETWEEN_LOOKS)
         else:
             await self._attempt(news)
@@ -223,8 +224,8 @@ class PodStatusWriter:
             passing = error.status in PASSING or error.status >= 500
             pause = self._failed(news, str(error), passing=passing, asked=error.retry_after)
         except Exception:
-            # News that cannot be written are one pod's misfortune.
-            log.exception("cannot write the condition of %s", news.pod.key)
+            # One condition that fails must not end the worker.
+            log.exception("pod condition write failed: %s", news.pod.key)
         if self._news.get(news.pod.uid) is not news:
             # Bound or given up meanwhile.
             return
@@ -236,24 +237,24 @@ class PodStatusWriter:
         elif settled:
             self._drop(news.pod.uid)
         else:
-            # Permissions may return, and the next message may be one that the server takes.
+            # Permissions may return, and the server may accept the next message.
             self._give_up(news)
 
     def _failed(
         self, news: PendingCondition, problem: str, *, passing: bool, asked: float | None = None
     ) -> float | None:
-        """Return how long to wait before the next attempt; None if there is none."""
+        """Return the seconds until the retry; None if there is none."""
         news.tries += 1
         if not passing:
-            log.warning("cannot write the condition of %s: %s", news.pod.key, problem)
+            log.warning("pod condition write failed: %s: %s", news.pod.key, problem)
             return None
         if news.tries >= TRIES:
-            log.warning("cannot write the condition of %s for now: %s", news.pod.key, problem)
+            log.warning("pod condition write given up: %s: %s", news.pod.key, problem)
             if self._news.get(news.pod.uid) is news:
                 self._give_up(news)
             return None
         if news.tries == 1:
-            log.warning("cannot write the condition of %s, trying again: %s", news.pod.key, problem)
+            log.warning("pod condition write failed, retrying: %s: %s", news.pod.key, problem)
         return max(PAUSES[news.tries - 1], min(asked or 0.0, LONGEST_ASKED))
 
     async def _write(self, pod: Pod, decision: Decision) -> None:

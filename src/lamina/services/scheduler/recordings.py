@@ -1,9 +1,9 @@
 """
-From segments of the event ring to recordings, and to files in a directory.
+Recordings of the event ring's segments, and their files in a directory.
 
-Files are written under a temporary name with mode 0600 and renamed when they are complete. Only so many are kept, each only
-so large; the oldest make room. Encoding takes as long as the cluster is large, so it is done in a thread: everything a
-segment refers to is never changed again.
+Files are written under a temporary name with mode 0600 and renamed when they are complete. Their number and size are
+limited; the oldest are deleted. Encoding takes long for a large cluster, so a thread does it: the objects of a segment
+never change.
 """
 
 import asyncio
@@ -42,14 +42,14 @@ from lamina.trace.recording import (
 
 MOST_FILES: Final = 16
 MOST_FILE_BYTES: Final = 64 * 1024**2
-# Of a configuration, what no decision depends on; `clientConnection` names a file with credentials.
+# Parts of a configuration that do not affect decisions; `clientConnection` names a file with credentials.
 LEFT_OUT: Final = ("clientConnection", "leaderElection")
 NAME: Final = re.compile(r"lamina-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{6}" + re.escape(SUFFIX))
 PART: Final = re.compile(r"\.[0-9a-f]{8}(-\d+)?\.part")
 PART_AGE: Final = 60.0
 """Seconds without a write after which an unfinished file belongs to a process that was killed."""
 WAITING: Final = 4
-"""Full segments that wait to be written; if more come, the disk is too slow and the newest is let go."""
+"""Most full segments that wait to be written; beyond that the disk is too slow and new ones are dropped."""
 
 log = logging.getLogger(__name__)
 
@@ -63,16 +63,16 @@ class RecordingSettings(msgspec.Struct, frozen=True):
 
 
 def configuration_text(configuration: Configuration) -> str:
-    """Write a configuration as JSON, as far as decisions depend on it."""
+    """Return the parts of a configuration that affect decisions, as JSON."""
     found = msgspec.to_builtins(configuration.config)
     return json.dumps({name: value for name, value in found.items() if name not in LEFT_OUT})
 
 
 class RecordingWriter:
-    """Turns segments into the bytes of recordings."""
+    """Encodes segments as recordings."""
 
     def __init__(self, configuration: Configuration, detail: str, lost: tuple[str, ...]) -> None:
-        """Write down what ran; *lost* are the plugins of which no snapshot has everything."""
+        """Record this configuration; *lost* are the plugins whose state a snapshot does not contain completely."""
         self._header = RecordingHeader(
             lamina=version("lamina"),
             configuration=configuration_text(configuration),
@@ -83,7 +83,7 @@ class RecordingWriter:
         self._mask = AnnotationMask(secrets.token_bytes(32))
 
     def encode(self, segment: Segment) -> Iterator[bytes]:
-        """Yield a file, piece by piece."""
+        """Yield the bytes of a recording, in pieces."""
         return compressed(self._records(segment))
 
     def _records(self, segment: Segment) -> Iterator[RecordingRecord]:
@@ -98,7 +98,7 @@ class RecordingFiles:
     """A directory of recordings."""
 
     def __init__(self, settings: RecordingSettings, writer: RecordingWriter) -> None:
-        """Make the directory if it is not there; raise `InputError` if nothing can be written to it."""
+        """Create the directory if needed. Raises `InputError` if it is not writable."""
         self._settings = settings
         self._writer = writer
         self._process = secrets.token_hex(4)
@@ -113,11 +113,11 @@ class RecordingFiles:
             probe.unlink()
             self._remove_parts()
         except OSError as error:
-            message = f"recordings cannot be written to {settings.directory}: {error.strerror}"
+            message = f"cannot write recordings to {settings.directory}: {error.strerror}"
             raise InputError.one("--record-dir", message) from error
 
     def put(self, segment: Segment) -> None:
-        """Have a segment written soon; it must not change any more."""
+        """Queue a segment to be written; it must not change any more."""
         try:
             self._todo.put_nowait(segment)
         except asyncio.QueueFull:
@@ -129,7 +129,7 @@ class RecordingFiles:
             await self.save(await self._todo.get())
 
     async def save(self, segment: Segment) -> Path | None:
-        """Write one segment; a failure is logged, whatever it is, because scheduling matters more."""
+        """Write one segment; log any failure instead of raising it, because scheduling matters more."""
         try:
             path = await asyncio.to_thread(self.write, segment)
         except (OSError, RecordingError) as error:
@@ -142,7 +142,7 @@ class RecordingFiles:
         return path
 
     async def finish(self, newest: Segment, patience: float) -> None:
-        """Write the segments that wait and then *newest*; give up after *patience* seconds."""
+        """Write the queued segments and then *newest*; give up after *patience* seconds."""
         left = self._todo.qsize() + 1
         try:
             async with asyncio.timeout(patience):
@@ -151,12 +151,12 @@ class RecordingFiles:
                     left -= 1
                 await self.save(newest)
         except TimeoutError:
-            # The thread ends before its next piece; without this, the process would wait for it.
+            # The thread stops before its next piece; otherwise the process would wait for it.
             self._late = True
             log.warning("recordings not written, the disk is too slow", extra={"fields": {"segments": left}})
 
     def write(self, segment: Segment) -> Path:
-        """Write one segment and make room for it; return the file."""
+        """Write one segment and delete old files; return the new file."""
         with self._one_writer:
             return self._write(segment)
 
@@ -174,7 +174,7 @@ class RecordingFiles:
                     size += len(piece)
                     if size > self._settings.file_bytes:
                         raise RecordingError(
-                            f"a recording would take more than {self._settings.file_bytes} bytes; raise --record-size"
+                            f"a recording has more than {self._settings.file_bytes} bytes; raise --record-size"
                         )
                     file.write(piece)
             temporary.replace(path)
@@ -186,25 +186,25 @@ class RecordingFiles:
         return path
 
     def _make_room(self, written: Path) -> None:
-        """Remove the oldest recordings beyond the number that is kept, never *written*; other files are left alone."""
+        """Delete the oldest recordings beyond the limit, but never *written*; other files are kept."""
         self._remove_parts()
-        # When the clock was set back, the file just written looks like the oldest.
+        # If the clock was set back, the new file looks like the oldest.
         found = sorted((changed, path) for changed, path in self._files(NAME) if path != written)
         for _, path in found[: max(len(found) + 1 - self._settings.files, 0)]:
             path.unlink(missing_ok=True)
 
     def _remove_parts(self) -> None:
-        """Remove what processes that were killed left unfinished."""
+        """Delete unfinished files of killed processes."""
         now = time.time_ns()
         for changed, path in self._files(PART):
             if now - changed > PART_AGE * 1e9:
                 path.unlink(missing_ok=True)
 
     def _files(self, name: re.Pattern[str]) -> Iterator[tuple[int, Path]]:
-        """Go through the regular files of these names, each with when it was changed, in nanoseconds."""
+        """Yield the regular files with such a name, each with its modification time in nanoseconds."""
         for path in list(self._settings.directory.iterdir()):
             if name.fullmatch(path.name):
-                # Another process may remove files, too.
+                # Another process may delete files too.
                 with suppress(FileNotFoundError):
                     status = path.lstat()
                     if stat.S_ISREG(status.st_mode):

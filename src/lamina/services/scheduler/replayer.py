@@ -1,8 +1,8 @@
 """
-Feeds a recording to a fresh loop and compares every decision.
+Replay of a recording: feeds it to a new loop and compares every decision.
 
-Ties are broken as they were; time is what the events say; nothing is bound. The first decision that comes out otherwise is
-reported both ways and ends the replay: what follows was decided in another cluster.
+Ties are broken as recorded; time comes from the events; nothing is bound. The first decision that differs is reported
+with both outcomes and ends the replay, because later decisions depend on it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,12 +37,12 @@ DifferenceReason = Literal["commands", "ties", "attempts", "error"]
 
 
 class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision that came out otherwise."""
+    """A decision that differs from the recording."""
 
     decision: int
-    """Which one it was, counted from 1."""
+    """Number of the decision, from 1."""
     at: float
-    """The time in the loop."""
+    """Time of the loop."""
     why: DifferenceReason
     recorded: tuple[CommandOutcome, ...] = ()
     replayed: tuple[CommandOutcome, ...] = ()
@@ -50,7 +50,7 @@ class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay found."""
+    """Result of a replay."""
 
     events: int
     decisions: int
@@ -60,13 +60,13 @@ class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the recording has everything that decisions depend on."""
     lost: tuple[str, ...] = ()
     lamina: str = ""
-    """The version that wrote it."""
+    """The Lamina version that wrote the recording."""
     started: float = 0.0
     difference: ReplayDifference | None = None
 
 
 class _RecordedTies:
-    """Breaks ties as they were broken."""
+    """Breaks ties as recorded."""
 
     def __init__(self) -> None:
         self.left: list[int] = []
@@ -80,7 +80,7 @@ class _RecordedTies:
 
 
 def replay_recording(source: str, records: Iterable[RecordingRecord], plugins: PluginRegistry) -> ReplayResult:
-    """Replay a recording; raise `InputError` when it cannot be: damaged, or its plugins are not installed here."""
+    """Replay a recording. Raises `InputError` if it is damaged, or its plugins are not installed here."""
     try:
         return _Player(source, iter(records), plugins).play()
     except (RecordingError, SnapshotError) as error:
@@ -95,14 +95,14 @@ class _Player:
         if not isinstance(header, RecordingHeader):
             raise RecordingError("does not begin with a header")
         if not 0 <= header.started < LATEST:
-            raise RecordingError(f"began at {header.started}, which is no time")
+            raise RecordingError(f"has an invalid start time {header.started}")
         if header.carried < 0:
-            raise RecordingError(f"carries {header.carried} commands, which is no number of them")
+            raise RecordingError(f"has an invalid number of carried commands {header.carried}")
         self._header = header
         self._carried = header.carried
         configuration = load(header.configuration, f"{source} (its configuration)", plugins)
         if header.detail not in get_args(Detail):
-            raise RecordingError(f"has no detail {header.detail!r:.40}")
+            raise RecordingError(f"has an unknown detail {header.detail!r:.40}")
         settings = LoopSettings(configuration.backoff, msgspec.convert(header.detail, Detail))
         self._loop = Loop(configuration.profiles, self._picks, settings)
         self._records = self._restored(records)
@@ -147,7 +147,7 @@ class _Player:
                 _check_time(event.now)
         try:
             self._loop.take(*happened)
-        except Exception as error:  # noqa: BLE001 - what breaks the core is what a replay is to find
+        except Exception as error:  # noqa: BLE001 - a replay must report what breaks the loop
             kinds = ", ".join(sorted({type(event).__name__ for event in happened}))
             return self._broke(f"taking in {kinds}", error)
         self._events += len(happened)
@@ -157,7 +157,7 @@ class _Player:
         self._picks.left, self._picks.short = list(record.picks), False
         try:
             commands = self._loop.decide(record.limit)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - a replay must report what breaks the loop
             return self._broke("deciding", error, record.broke)
         replayed = tuple(map(outcome, commands))
         if record.broke:
@@ -193,4 +193,4 @@ class _Player:
 
 def _check_time(now: float) -> None:
     if not isfinite(now):
-        raise RecordingError(f"says that it is {now}, which is no time")
+        raise RecordingError(f"has an invalid time {now}")

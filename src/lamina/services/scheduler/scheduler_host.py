@@ -1,16 +1,16 @@
 """
-The host of the live loop: feeds it what was seen and hands its commands on.
+Host of the live loop: feeds it events and passes its commands on.
 
-    watches ──> inbox ──> loop.take ──> loop.decide ──> executor ──> API server
-                  ^                                        │
-                  +──────── BindDone, BindFailed ──────────+
+    informers ──> event queue ──> loop.take ──> loop.decide ──> executor ──> API server
+                      ^                                            │
+                      +────────── BindDone, BindFailed ────────────+
 
 Everything runs on one event loop. Deciding is done in slices of a few milliseconds, so that watches are read and
-bindings sent in between; and only as long as not too many bindings are on their way, because what is decided early is
-decided on old news.
+bindings are sent in between. It pauses while too many bindings are in flight, because decisions made early use old
+data.
 
-After the first look, every step decides for a slice, also when events come in faster than they are taken in. Events are
-taken in the order they came, so a part of them is an earlier state of the cluster and no wrong one.
+After the initial sync, every step decides for a slice, even if events arrive faster than they are processed. Events are
+processed in order, so the loop then sees an earlier state of the cluster, not a wrong one.
 """
 
 import asyncio
@@ -26,44 +26,44 @@ from lamina.services.informers.clock import SteadyClock
 from lamina.services.informers.event_queue import EventQueue
 
 SLICE: Final = 0.005
-"""Seconds of deciding before others get their turn."""
+"""Seconds of deciding before other tasks get their turn."""
 TAKING: Final = 0.02
-"""Seconds of taking in before others get their turn: a thousand reports of nodes would take a second."""
+"""Seconds of event processing before other tasks get their turn: a thousand node reports would take a second."""
 SHARE: Final = 0.25
-"""Seconds of deciding for each second of taking in, at least: one event may take longer than a whole slice."""
+"""Seconds of deciding for each second of event processing, at least: one event may take longer than a whole slice."""
 PORTION: Final = 50
-"""Events taken out of the inbox at once; what was learned about images is joined within a portion."""
+"""Events taken out of the queue at once; learned images are merged within a portion."""
 SLEEP_AT_MOST: Final = 30.0
-"""However little happens, time passes in the loop this often."""
+"""Longest time in seconds between two updates of the loop's time."""
 
 
 class CommandPerformer(Protocol):
-    """Whoever does what the loop asks for."""
+    """Performs the commands of the loop."""
 
     def perform(self, command: Command) -> None:
-        """Start doing it; answers come as events."""
+        """Start to perform a command; outcomes arrive as events."""
 
     @property
     def busy(self) -> bool:
-        """Whether so much is on its way that deciding has to wait."""
+        """Whether so much is in flight that deciding must wait."""
 
 
 class AttemptListener(Protocol):
-    """Whoever wants to know how the loop is doing."""
+    """Receives the attempts of the loop."""
 
     def attempted(self, seconds: float, commands: list[Command]) -> None:
-        """One pod was looked at; *commands* is what came of it."""
+        """Record an attempt; *commands* are its outcome."""
 
     def unchanged(self, seconds: float, profile: str) -> None:
-        """One pod was refused in the same words as before, which nobody has to be told."""
+        """Record an attempt that failed with the same message as the last one, and so is not reported."""
 
 
 class DecisionLoop(Protocol):
-    """The loop, as far as its host feeds it; or a recorder that feeds the loop."""
+    """The part of the loop that the host uses; the event ring implements it too."""
 
     @property
     def queue(self) -> SchedulingQueue:
-        """The pods that wait."""
+        """The waiting pods."""
 
     @property
     def unfinished(self) -> bool:
@@ -71,70 +71,70 @@ class DecisionLoop(Protocol):
 
     @property
     def tried(self) -> list[str]:
-        """The profiles of the pods the last `decide` looked at."""
+        """The profiles of the pods that the last `decide` attempted."""
 
     def take(self, *happened: Event) -> None:
-        """Take events in without deciding anything yet."""
+        """Process events without deciding."""
 
     def decide(self, limit: int = 0) -> list[Command]:
-        """Decide up to *limit* pods (0: all that are ready) and return what is to be done."""
+        """Decide up to *limit* pods (0: all that are ready); return the commands."""
 
 
 class SchedulerHost:
-    """Stands between one loop and the world."""
+    """Connects one loop with the event queue and the executor."""
 
     def __init__(
         self,
         loop: DecisionLoop,
-        inbox: EventQueue,
+        event_queue: EventQueue,
         performer: CommandPerformer,
-        watcher: AttemptListener,
+        listener: AttemptListener,
         clock: SteadyClock,
         *,
         stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Decide nothing until `allowed` says so; *stopwatch* cuts the slices, in seconds."""
+        """Decide nothing until `allowed` returns true; *stopwatch* measures the slices, in seconds."""
         self.loop = loop
-        self._inbox = inbox
+        self._queue = event_queue
         self._performer = performer
-        self._watcher = watcher
+        self._listener = listener
         self._clock = clock
         self._stopwatch = stopwatch
         self._wake_at: float | None = None
         self._portion: deque[Event] = deque()
-        """Out of the inbox and not taken in yet."""
+        """Events taken out of the queue and not processed yet."""
         self._size = 0
-        """How many events of the inbox the portion was; some of them are joined."""
-        self._first_look: int | None = None
-        """Events of the first look that are not taken in yet; None before everything was seen."""
+        """How many queued events the portion came from; some of them are merged."""
+        self._initial_events: int | None = None
+        """Unprocessed events of the initial sync; None before the caches are synced."""
         self.synced: Callable[[], bool] = lambda: True
-        """Whether everything there is was seen; what was seen may still wait in the inbox."""
+        """Return whether the caches are synced; their events may still wait in the queue."""
         self.allowed: Callable[[], bool] = lambda: False
-        """Whether pods may be decided now: everything was seen, and this instance leads."""
+        """Return whether pods may be decided now: the caches are synced, and this instance leads."""
 
     @property
     def caught_up(self) -> bool:
-        """Whether the first look is over: all that was seen by then has been taken in. What came later may wait."""
-        return self._first_look == 0
+        """Whether all events of the initial sync are processed. Later events may wait."""
+        return self._initial_events == 0
 
     @property
     def waiting(self) -> int:
-        """How many events wait to be taken in."""
-        return len(self._inbox) + len(self._portion)
+        """The number of unprocessed events."""
+        return len(self._queue) + len(self._portion)
 
     async def run(self) -> None:
         """Feed the loop until cancelled."""
         while True:
-            await self._inbox.wait(self._patience())
+            await self._queue.wait(self._wait_time())
             self.step()
             await asyncio.sleep(0)
 
     def step(self) -> None:
-        """Take in for one slice what was seen, then decide for another."""
+        """Process events for one slice, then decide for another."""
         now = self._clock.now()
         self.loop.take(TimePassed(now))
-        if self._first_look is None and self.synced():
-            self._first_look = len(self._inbox) + self._size
+        if self._initial_events is None and self.synced():
+            self._initial_events = len(self._queue) + self._size
         began = self._stopwatch()
         while True:
             self._take_one()
@@ -146,20 +146,20 @@ class SchedulerHost:
                 self._wake_at = None
             self._decide(max(SLICE, SHARE * taken))
         if self._portion:
-            # The inbox does not know of these.
-            self._inbox.ring()
+            # The queue does not count these events.
+            self._queue.wake()
 
     def _take_one(self) -> None:
         if not self._portion:
-            # Also when the inbox is empty: `take` clears the bell.
-            before = len(self._inbox)
-            self._portion.extend(self._inbox.take(PORTION))
-            self._size = before - len(self._inbox)
+            # Take even when empty: `take` clears the wake flag.
+            before = len(self._queue)
+            self._portion.extend(self._queue.take(PORTION))
+            self._size = before - len(self._queue)
         if self._portion:
             self.loop.take(self._portion.popleft())
         if not self._portion:
-            if self._first_look:
-                self._first_look = max(self._first_look - self._size, 0)
+            if self._initial_events:
+                self._initial_events = max(self._initial_events - self._size, 0)
             self._size = 0
 
     def _decide(self, seconds: float) -> None:
@@ -168,10 +168,10 @@ class SchedulerHost:
             began = self._stopwatch()
             if began >= until or self._performer.busy:
                 break
-            # An attempt whose pod was told the same before ends in no command, so this asks until nobody is ready.
+            # An attempt with an unchanged message has no command, so continue until no pod is ready.
             if not self._decide_one(began) and not self.loop.unfinished:
                 break
-        self._go_on()
+        self._continue()
 
     def _decide_one(self, began: float) -> bool:
         commands = self.loop.decide(1)
@@ -179,26 +179,26 @@ class SchedulerHost:
         for command in commands:
             if isinstance(command, WakeAt):
                 self._wake_at = command.at
-            elif not self._overtaken(command):
+            elif not self._outdated(command):
                 attempted = True
                 self._performer.perform(command)
         if attempted:
-            self._watcher.attempted(self._stopwatch() - began, commands)
+            self._listener.attempted(self._stopwatch() - began, commands)
         elif self.loop.tried:
-            self._watcher.unchanged(self._stopwatch() - began, self.loop.tried[0])
+            self._listener.unchanged(self._stopwatch() - began, self.loop.tried[0])
         return attempted
 
-    def _overtaken(self, command: Command) -> bool:
-        """Whether a pod that was to be told why it waits does not wait any more: news may be old when leading begins."""
+    def _outdated(self, command: Command) -> bool:
+        """Return whether a report is outdated: its pod no longer waits. Reports may be old after a leader change."""
         return isinstance(command, ReportUnschedulable) and self.loop.queue.get(command.pod.uid) is None
 
-    def _go_on(self) -> None:
-        """Come back at once when pods are ready; if only the world is busy, its next answer rings the bell."""
+    def _continue(self) -> None:
+        """Continue at once if pods are ready; if the executor is busy, its next answer wakes the host."""
         if self.loop.unfinished and not self._performer.busy:
-            self._inbox.ring()
+            self._queue.wake()
 
-    def _patience(self) -> float:
+    def _wait_time(self) -> float:
         if self._wake_at is None or self._performer.busy or not self.allowed():
-            # Whoever ends that rings the bell.
+            # The change of any of these wakes the host.
             return SLEEP_AT_MOST
         return min(max(self._wake_at - self._clock.now(), 0.0), SLEEP_AT_MOST)

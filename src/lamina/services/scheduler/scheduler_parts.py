@@ -1,4 +1,4 @@
-"""The parts of a running scheduler, for whoever has to look at several of them."""
+"""The parts of a running scheduler, for the endpoints."""
 
 import msgspec
 
@@ -15,15 +15,15 @@ from lamina.services.scheduler.shadow_executor import ShadowExecutor
 
 
 class SchedulerParts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What a scheduler consists of."""
+    """The parts of a running scheduler."""
 
     client: KubeClient
-    intake: InformerSet
+    informers: InformerSet
     loop: Loop
     host: SchedulerHost
     metrics: SchedulerMetrics
     journal: DecisionJournal
     ring: EventRing
     recordings: RecordingWriter
-    observer: ShadowExecutor | None = None
-    door: ImageGate | None = None
+    shadow: ShadowExecutor | None = None
+    image_gate: ImageGate | None = None

@@ -1,9 +1,9 @@
 """
-`--observe`: decide what would have been done, write it down, and bind nothing.
+Shadow executor for `--observe`: decides on pods and compares with the real scheduler, but binds nothing.
 
-Every pod is looked at, whatever scheduler it names. It counts where it would have gone until the real scheduler has
-placed it; then both places are compared by what was believed when the choice was made. A pod nobody places is let go
-after a while, so that it does not keep room for ever in a cluster where it has none.
+Every pod is decided, whatever scheduler it names. It is assumed on the chosen node until the real scheduler has placed
+it. Then both choices are scored with the data available at decision time. A pod that stays unplaced expires after a
+while, so that it does not reserve resources forever.
 """
 
 import logging
@@ -28,12 +28,12 @@ from lamina.scheduling.loop.loop import Loop
 from lamina.services.informers.clock import SteadyClock
 
 MOST_SHADOWS: Final = 1024
-"""Choices that wait to be compared: 16 bytes for each node and choice."""
+"""Most decisions that wait to be compared: 16 bytes for each node and decision."""
 LET_GO_AFTER: Final = 300.0
 MOST_SCHEDULERS: Final = 64
-"""Names of schedulers that are counted apart: pods may name any."""
+"""Most scheduler names that are counted separately: pods may name any."""
 OTHER_SCHEDULERS: Final = "(other schedulers)"
-"""What the rest is counted under; no pod can name it."""
+"""The name for all others; no pod can name it."""
 
 log = logging.getLogger(__name__)
 
@@ -41,76 +41,76 @@ Float32 = NDArray[np.float32]
 
 
 class ShadowDecision(msgspec.Struct, eq=False):
-    """A choice that was made and not carried out."""
+    """A decision that was not carried out."""
 
     pod: Pod
     decision: Decision
     at: float
     seconds: Float32 | None
-    """By row: how long the images would have taken. None when nobody knows."""
+    """By row: seconds until the images would be ready. None if unknown."""
     download: Float32 | None
     nodes: list[Node | None]
-    """Whose rows they were."""
+    """The nodes of the rows."""
 
     def row(self, name: str, rows: Mapping[str, int]) -> int:
-        """Return the row of a node, if it was that node's when the choice was made; else -1."""
+        """Return the row of a node, if it had the same row at decision time; else -1."""
         row = rows.get(name, -1)
         node = self.nodes[row] if 0 <= row < len(self.nodes) else None
         return row if node is not None and node.name == name else -1
 
 
 class ShadowComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod the real scheduler has placed, and where Lamina would have."""
+    """A pod that the real scheduler has placed, and the node that Lamina chose."""
 
     pod: str
     ours: str
     theirs: str
     seconds: float | None = None
-    """How much sooner the images would have been ready; None when nobody knows. Negative: later."""
+    """Seconds by which the images would have been ready sooner; negative: later. None if unknown."""
     bytes: int | None = None
 
 
 class ShadowTotals(msgspec.Struct):
-    """What came of it so far."""
+    """Totals of all comparisons."""
 
     compared: int = 0
     same: int = 0
     sooner: int = 0
     later: int = 0
     equal: int = 0
-    """Another node, on which the images would be ready in the same time."""
+    """Another node, with images ready at the same time."""
     unknown: int = 0
-    """Placed, and nothing is known about the images on one of the two nodes."""
+    """Placed, but the images of one of the two nodes are unknown."""
     refused: int = 0
-    """Attempts after which Lamina would have let the pod wait."""
+    """Attempts in which Lamina found no node."""
     let_go: int = 0
     seconds: float = 0.0
     bytes: int = 0
 
 
 class ShadowExecutor:
-    """Stands where the executor stands, and writes nothing to the API server."""
+    """Replaces the executor, and writes nothing to the API server."""
 
     def __init__(self, answer: Callable[[Event], None], clock: SteadyClock) -> None:
-        """Answer the loop as if everything had been done."""
+        """Answer the loop as if each command had succeeded."""
         self._answer = answer
         self._clock = clock
         self._loop: Loop | None = None
         self._shadows: OrderedDict[PodUid, ShadowDecision] = OrderedDict()
-        self.tallies = ShadowTotals()
+        self.totals = ShadowTotals()
         self.last: OrderedDict[str, ShadowComparison] = OrderedDict()
         """The newest comparisons, by pod."""
         self.schedulers: Tally[str] = Tally()
-        """Pods seen unplaced, by the scheduler they name; at most `MOST_SCHEDULERS` names and the rest together."""
+        """Unplaced pods by the scheduler they name; at most `MOST_SCHEDULERS` names, and one for all others."""
 
     def connect(self, loop: Loop) -> None:
-        """Look at what this loop believes."""
+        """Use the state of this loop."""
         self._loop = loop
 
-    # -- what was seen -----------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def seen(self, pod: Pod) -> Event:
-        """Take a pod as one of ours, and compare if it has been placed."""
+        """Accept a pod as one of ours, and compare if it is placed."""
         if pod.node_name:
             self._compare(pod)
             return PodSeen(pod)
@@ -131,25 +131,25 @@ class ShadowExecutor:
         self.schedulers[name] += pod.uid not in self._shadows
 
     def gone(self, pod: Pod) -> Event:
-        """A pod was deleted, placed or not."""
+        """Forget a deleted pod."""
         self._shadows.pop(pod.uid, None)
         return PodGone(pod.uid)
 
-    # -- what the loop wants -----------------------------------------------------------------------------------------
+    # -- commands ----------------------------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
-        """Nothing is on its way. Asked before every attempt, so this is also where choices grow old."""
+        """Return False, as nothing is in flight. Called before every attempt, so decisions expire here."""
         self._let_go()
         return False
 
     def perform(self, command: Command) -> None:
-        """Pretend."""
+        """Answer a command as if it had succeeded."""
         if isinstance(command, Bind) and command.decision is not None:
             self._remember(command.pod, command.decision)
             self._answer(BindDone(command.pod.uid))
         elif isinstance(command, ReportUnschedulable):
-            self.tallies.refused += 1
+            self.totals.refused += 1
         elif isinstance(command, DoWork):
             self._answer(WorkDone(command.pod.uid, command.plugin, command.attempt))
 
@@ -167,29 +167,29 @@ class ShadowExecutor:
             self._drop(self._shadows.pop(oldest.pod.uid))
 
     def _drop(self, shadow: ShadowDecision) -> None:
-        self.tallies.let_go += 1
+        self.totals.let_go += 1
         self._answer(PodGone(shadow.pod.uid))
 
-    # -- comparing ---------------------------------------------------------------------------------------------------
+    # -- comparison --------------------------------------------------------------------------------------------------
 
     def _compare(self, pod: Pod) -> None:
         shadow = self._shadows.pop(pod.uid, None)
         if shadow is None or self._loop is None:
             return
         assert shadow.decision.chosen is not None, "only placed pods leave a shadow"
-        ours, rows, tallies = shadow.decision.chosen.node, self._loop.cluster.columns.rows, self.tallies
-        tallies.compared += 1
+        ours, rows, totals = shadow.decision.chosen.node, self._loop.cluster.columns.rows, self.totals
+        totals.compared += 1
         seconds, saved = _difference(shadow, *(shadow.row(name, rows) for name in (ours, pod.node_name)))
         if ours == pod.node_name:
-            tallies.same += 1
+            totals.same += 1
         elif seconds is None or saved is None:
-            tallies.unknown += 1
+            totals.unknown += 1
         else:
-            tallies.sooner += seconds > 0
-            tallies.later += seconds < 0
-            tallies.equal += seconds == 0
-            tallies.seconds += seconds
-            tallies.bytes += saved
+            totals.sooner += seconds > 0
+            totals.later += seconds < 0
+            totals.equal += seconds == 0
+            totals.seconds += seconds
+            totals.bytes += saved
         observed = ShadowComparison(pod=pod.key, ours=ours, theirs=pod.node_name, seconds=seconds, bytes=saved)
         self.last[pod.key] = observed
         if len(self.last) > MOST_SHADOWS:
@@ -197,20 +197,20 @@ class ShadowExecutor:
         log.info(_said(observed), extra={"fields": msgspec.structs.asdict(observed)})
 
     def summary(self) -> str:
-        """Say in a line what would have been gained so far."""
-        told = self.tallies
+        """Return one line with the totals."""
+        told = self.totals
         if not told.compared:
-            return "observed no pod that another scheduler placed"
+            return "observed no pod placed by another scheduler"
         return (
             f"observed {plural(told.compared, 'pod')} placed by others: the same node for {told.same}, images ready sooner for "
-            f"{told.sooner}, later for {told.later}, at the same time elsewhere for {told.equal}, not known for "
+            f"{told.sooner}, later for {told.later}, at the same time elsewhere for {told.equal}, unknown for "
             f"{told.unknown}; "
             f"{told.seconds:,.1f} s of waiting and {human_bytes(told.bytes)} of downloads would have been saved"
         )
 
 
 def costs(inventory: Inventory, pod: Pod) -> tuple[Float32 | None, Float32 | None]:
-    """Return, by row, the seconds until a pod's images are ready and the bytes to download, as last looked at."""
+    """Return, by row, the seconds until a pod's images are ready and the bytes to download, as last computed."""
     ready = inventory.readiness_cache.readiness(pod.images)
     wanted = inventory.readiness_cache.first_known(pod.images)
     if ready is None or wanted is None:
@@ -232,7 +232,7 @@ def _said(observed: ShadowComparison) -> str:
         return f"{observed.pod} went to {observed.theirs}, where Lamina would have put it"
     text = f"{observed.pod} went to {observed.theirs}; Lamina would have put it on {observed.ours}"
     if observed.seconds is None or observed.bytes is None:
-        return f"{text}; what its images take there is not known"
+        return f"{text}; its readiness estimate there is unknown"
     word = "sooner" if observed.seconds >= 0 else "later"
     less = "less" if observed.bytes >= 0 else "more"
     amount = human_bytes(abs(observed.bytes))

@@ -1,8 +1,8 @@
 """
-Puts a scheduler together, runs it, and takes it apart again.
+Assembly of a scheduler process: builds its parts, runs them and closes them.
 
-On SIGTERM or SIGINT nothing more is decided, bindings on their way are given a moment to end, events are sent, the lease
-is given back. SIGUSR2 writes down what is believed, and with ``--record-dir`` what the loop was fed lately.
+On SIGTERM or SIGINT no more pods are decided, bindings in flight get `LAST_BINDINGS` seconds, events are sent, and the
+lease is released. SIGUSR2 logs a dump of the state and, with ``--record-dir``, writes a recording of recent events.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ from lamina.services.scheduler.scheduler_parts import SchedulerParts
 from lamina.services.scheduler.shadow_executor import ShadowExecutor
 
 LAST_BINDINGS: Final = 10.0
-"""Seconds for bindings on their way to end once the process is asked to stop."""
+"""Seconds for bindings in flight after the process is asked to stop."""
 LAST_EVENTS: Final = 2.0
 LAST_RECORDINGS: Final = 10.0
 
@@ -73,17 +73,17 @@ class SchedulerService:
     """One scheduler process."""
 
     def __init__(self, options: SchedulerOptions) -> None:
-        """Put everything together; nothing runs and nothing is connected yet."""
+        """Build all parts; nothing runs or connects yet."""
         self.options = options
         self._stop = asyncio.Event()
         self.clock = SteadyClock()
         self.client = KubeClient(options.access, user_agent="lamina-scheduler")
-        # Events have connections of their own: they may be slow, and a binding must not stand behind one.
-        self._talking = KubeClient(options.access, connections=8, user_agent="lamina-scheduler")
+        # Events have connections of their own: they may be slow and must not delay a binding.
+        self._status_client = KubeClient(options.access, connections=8, user_agent="lamina-scheduler")
         config = options.configuration.config
         self.loop, self.ring, self.recordings = self._recorded_loop()
         self.record_files = self._recording_files()
-        self.inbox = EventQueue()
+        self.event_queue = EventQueue()
         self.metrics = SchedulerMetrics(self.clock, config.leader_election.resource_name)
         self.journal = DecisionJournal()
         attempts = AttemptRecorder(self.metrics, self.journal)
@@ -91,76 +91,76 @@ class SchedulerService:
         self.leadership = self._election()
         connection = config.client_connection
         name = next(iter(self.loop.profiles))
-        self.recorder = EventRecorder(self._talking, name, f"{name}-{socket.gethostname()}")
-        self.observer: ShadowExecutor | None = None
+        self.recorder = EventRecorder(self._status_client, name, f"{name}-{socket.gethostname()}")
+        self.shadow: ShadowExecutor | None = None
         replaced: dict[WatchedResource[Any], WatchedResource[Any]] = {
             NODE_LAYERS: msgspec.structs.replace(NODE_LAYERS, seen=self._reported),
-            # How pods ended is read only where a plugin follows their lives: it means reading all that still exist.
+            # How pods ended is read only if a plugin follows pod life cycles: it means reading all ended pods.
             PODS: pods(endings=len(self.loop.followers) > 0),
         }
         if options.observe:
-            self.observer = ShadowExecutor(self.inbox.put, self.clock)
-            self.observer.connect(self.loop)
-            replaced[PODS] = msgspec.structs.replace(replaced[PODS], seen=self.observer.seen, gone=self.observer.gone)
-        self.teller = PodStatusWriter(
-            self._talking,
+            self.shadow = ShadowExecutor(self.event_queue.put, self.clock)
+            self.shadow.connect(self.loop)
+            replaced[PODS] = msgspec.structs.replace(replaced[PODS], seen=self.shadow.seen, gone=self.shadow.gone)
+        self.pod_status = PodStatusWriter(
+            self._status_client,
             self.recorder,
             RateLimit(connection.qps, connection.burst),
             self._may_act,
             self.clock,
-            answer=self.inbox.put,
-            standing=self._standing,
+            answer=self.event_queue.put,
+            standing=self._pod_state,
         )
         self.executor = Executor(
             self.client,
-            self.inbox.put,
-            self.teller,
+            self.event_queue.put,
+            self.pod_status,
             attempts,
             may_act=self._may_act,
             rate_limit=RateLimit(connection.qps, connection.burst),
             clock=self.clock,
-            ring=self.inbox.ring,
-            settled=lambda uid: self._standing(uid) != "binding",
+            wake=self.event_queue.wake,
+            settled=lambda uid: self._pod_state(uid) != "binding",
         )
         self.image_metrics = ImageMetrics(self.metrics.registry)
         self.resolver: RegistryResolver | None = None
-        self.resolving: PodImageResolver | None = None
-        self.door = self._doorkeeper()
-        entrance = self.inbox if self.door is None else self.door
-        self.intake = InformerSet(self.client, entrance, [replaced.get(one, one) for one in ALL_RESOURCES])
+        self.image_resolver: PodImageResolver | None = None
+        self.image_gate = self._make_image_gate()
+        sink = self.event_queue if self.image_gate is None else self.image_gate
+        self.informers = InformerSet(self.client, sink, [replaced.get(one, one) for one in ALL_RESOURCES])
         self.host = self._host(attempts)
-        self.metrics.watch(self.loop, self.intake)
-        self.custodian = ImageLayersGC(
-            self._talking,
-            self.intake,
+        self.metrics.watch(self.loop, self.informers)
+        self.image_layers_gc = ImageLayersGC(
+            self._status_client,
+            self.informers,
             self.loop.cluster.inventory,
             may_act=self._may_act,
             watch=self.image_metrics,
         )
         self.parts = SchedulerParts(
             client=self.client,
-            intake=self.intake,
+            informers=self.informers,
             loop=self.loop,
             host=self.host,
             metrics=self.metrics,
             journal=self.journal,
             ring=self.ring,
             recordings=self.recordings,
-            observer=self.observer,
-            door=self.door,
+            shadow=self.shadow,
+            image_gate=self.image_gate,
         )
         self._source: UsageSource | None = None
-        self.usage = self._measurements()
+        self.usage = self._make_usage_poller()
         self.port = options.port
 
     def _host(self, attempts: AttemptRecorder) -> SchedulerHost:
-        host = SchedulerHost(self.ring, self.inbox, self.observer or self.executor, attempts, self.clock)
-        host.synced = lambda: self.intake.synced
+        host = SchedulerHost(self.ring, self.event_queue, self.shadow or self.executor, attempts, self.clock)
+        host.synced = lambda: self.informers.synced
         host.allowed = self._may_decide
         return host
 
     def _recorded_loop(self) -> tuple[Loop, EventRing, RecordingWriter]:
-        """Make the loop, the ring through which it is fed, and what makes recordings of the ring."""
+        """Return the loop, the ring that feeds it, and the writer of its recordings."""
         options = self.options
         settings = LoopSettings(backoff=options.configuration.backoff, detail=options.detail)
         picks = TiePicks(random.Random(options.seed).randrange)
@@ -169,44 +169,44 @@ class SchedulerService:
         return loop, EventRing(loop, picks, self.clock.now, options.ring), writer
 
     def _recording_files(self) -> RecordingFiles | None:
-        """Write every segment of the ring to a file once it is full, if a directory is named."""
+        """Return the files for full segments of the ring, if a directory is set."""
         if self.options.record is None:
             return None
         files = RecordingFiles(self.options.record, self.recordings)
         self.ring.full = files.put
         return files
 
-    def _measurements(self) -> UsagePoller | None:
-        """Ask again and again what nodes are used for, if somebody is named who knows."""
+    def _make_usage_poller(self) -> UsagePoller | None:
+        """Return the usage poller, if a source is configured."""
         settings = self.options.usage
         if settings is None:
             return None
-        self._source = open_source(settings, lambda: self._talking, "lamina-scheduler")
-        return UsagePoller(self._source, seconds(settings.every), self.inbox, self._nodes, self.clock)
+        self._source = open_source(settings, lambda: self._status_client, "lamina-scheduler")
+        return UsagePoller(self._source, seconds(settings.every), self.event_queue, self._nodes, self.clock)
 
     def _nodes(self) -> dict[str, Node]:
         return {node.name: node for node in self.loop.cluster.columns.nodes if node is not None}
 
-    def _doorkeeper(self) -> ImageGate | None:
-        """Stand before the inbox, if registries may be asked."""
+    def _make_image_gate(self) -> ImageGate | None:
+        """Return the image gate in front of the event queue, if registries may be queried."""
         options = self.options
         if options.rules is None:
             return None
         self.resolver = RegistryResolver(options.rules, options.keyring)
         find = self.loop.cluster.inventory.catalog.find
-        self.resolving = PodImageResolver(find, self.resolver, PullSecrets(self._talking))
-        door = ImageGate(
-            self.inbox,
-            self.resolving,
+        self.image_resolver = PodImageResolver(find, self.resolver, PullSecrets(self._status_client))
+        gate = ImageGate(
+            self.event_queue,
+            self.image_resolver,
             ours=lambda pod: pod.scheduler_name in self.loop.profiles,
-            # Whom we observe does not wait either; a pod that is held would be placed before we have decided on it.
+            # The observed scheduler does not wait either: a held pod would be placed before Lamina decides on it.
             deadline=0.0 if options.observe else options.registry_deadline,
             watch=self.image_metrics,
         )
-        door.may_open = lambda: self.intake.synced and self.host.caught_up
-        door.may_ask = self._may_act
-        self.image_metrics.watch(door.__len__, self.resolving.counts, self.resolver.counts)
-        return door
+        gate.may_open = lambda: self.informers.synced and self.host.caught_up
+        gate.may_ask = self._may_act
+        self.image_metrics.watch(gate.__len__, self.image_resolver.counts, self.resolver.counts)
+        return gate
 
     def _election(self) -> LeaderElector | None:
         election = self.options.configuration.config.leader_election
@@ -214,7 +214,7 @@ class SchedulerService:
         if not wanted or self.options.observe:
             return None
         return LeaderElector(
-            self._talking,
+            self._status_client,
             election.resource_namespace,
             election.resource_name,
             self.identity,
@@ -229,24 +229,24 @@ class SchedulerService:
         self.metrics.reported(report)
         return LayersReported(report)
 
-    def _standing(self, uid: PodUid) -> PodQueueState:
+    def _pod_state(self, uid: PodUid) -> PodQueueState:
         if self.loop.bindings.get(uid) is not None:
             return "binding"
         return "gone" if self.loop.queue.get(uid) is None else "waiting"
 
-    # -- what is allowed ---------------------------------------------------------------------------------------------
+    # -- leadership --------------------------------------------------------------------------------------------------
 
     def _may_act(self) -> bool:
         return self.leadership is None or self.leadership.may_act()
 
     def _may_decide(self) -> bool:
-        return self.intake.synced and not self._stop.is_set() and self._may_act()
+        return self.informers.synced and not self._stop.is_set() and self._may_act()
 
     def _leading(self, leads: bool) -> None:
         election = self.options.configuration.config.leader_election
         self.metrics.leading.labels(election.resource_name).set(int(leads))
-        log.info("leading from now on" if leads else "not leading any more", extra={"fields": {"id": self.identity}})
-        self.inbox.ring()
+        log.info("lease acquired" if leads else "lease lost", extra={"fields": {"id": self.identity}})
+        self.event_queue.wake()
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -260,79 +260,81 @@ class SchedulerService:
             log.warning("configuration is outdated", extra={"fields": {"problem": " | ".join(map(str, outdated))}})
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.client.close)
-            stack.push_async_callback(self._talking.close)
+            stack.push_async_callback(self._status_client.close)
             stack.push_async_callback(self._close_sources)
-            await self._open_pages(stack)
-            self._heed_signals(stack)
+            await self._open_endpoints(stack)
+            self._handle_signals(stack)
             try:
                 await self._run_parts()
             except Exception:
-                # What broke the scheduler is what its last recording is looked at for.
+                # The last recording shows what made the scheduler fail.
                 await self._finish_recordings()
                 raise
-        if self.observer is not None:
-            log.info(self.observer.summary())
+        if self.shadow is not None:
+            log.info(self.shadow.summary())
         log.info("stopped")
 
     async def _run_parts(self) -> None:
-        """Run everything until asked to stop; when one part breaks, all of them end."""
+        """Run all parts until asked to stop; if one fails, all end."""
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(part, name=name)
                 for name, part in (
-                    ("intake", self.intake.run()),
+                    ("informers", self.informers.run()),
                     ("host", self.host.run()),
                     ("executor", self.executor.run()),
-                    ("teller", self.teller.run()),
+                    ("pod-status", self.pod_status.run()),
                     ("recorder", self.recorder.run()),
-                    ("settling in", self._settle_in()),
-                    ("annotation log", AnnotationLog(self.loop.cluster.columns.annotations).run()),
+                    ("initial-sync", self._wait_synced()),
+                    ("annotation-log", AnnotationLog(self.loop.cluster.columns.annotations).run()),
                 )
             ]
             if self.record_files is not None:
                 running.append(tasks.create_task(self.record_files.run(), name="recordings"))
-            if self.door is not None:
-                running.append(tasks.create_task(self.door.run(), name="door"))
+            if self.image_gate is not None:
+                running.append(tasks.create_task(self.image_gate.run(), name="image-gate"))
             if self.usage is not None:
                 running.append(tasks.create_task(self.usage.run(), name="usage"))
-            if self.observer is None:
-                running.append(tasks.create_task(self.custodian.run(), name="custodian"))
+            if self.shadow is None:
+                running.append(tasks.create_task(self.image_layers_gc.run(), name="image-layers-gc"))
             if self.leadership is not None:
                 running.append(tasks.create_task(self.leadership.run(self._leading), name="leadership"))
             await self._stop.wait()
-            await self._wind_up()
-            # Leadership gives its lease back when it is cancelled.
+            await self._shut_down()
+            # The leader elector releases its lease when it is cancelled.
             for task in running:
                 task.cancel()
 
     def stop(self) -> None:
-        """Ask to stop; asked a second time, stop at once."""
+        """Ask the process to stop; at the second call, exit at once."""
         if self._stop.is_set():
             log.warning("stopping at once")
             logging.shutdown()
-            # Not by an exception: whoever is in the middle of something would try to end it in order.
+            # Not with an exception: tasks would try to end gracefully.
             os._exit(1)
         log.info("stopping")
         self._stop.set()
-        self.inbox.ring()
+        self.event_queue.wake()
 
-    async def _settle_in(self) -> None:
-        """Say when everything was seen."""
+    async def _wait_synced(self) -> None:
+        """Wait until the caches are synced, and log it."""
         await wait_synced(
-            lambda: self.intake.synced and self.host.caught_up and (self.door is None or self.door.opened)
+            lambda: (
+                self.informers.synced and self.host.caught_up and (self.image_gate is None or self.image_gate.opened)
+            )
         )
         cluster = self.loop.cluster
         fields = {"nodes": cluster.columns.count, "pods": len(cluster.cache), "waiting": len(self.loop.queue)}
-        log.info("everything was seen", extra={"fields": fields})
-        self.inbox.ring()
+        log.info("caches synced", extra={"fields": fields})
+        self.event_queue.wake()
 
-    async def _wind_up(self) -> None:
+    async def _shut_down(self) -> None:
         try:
             async with asyncio.timeout(LAST_BINDINGS):
-                while self.executor.underway:
+                while self.executor.in_flight:
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            log.warning("%d bindings were not finished", self.executor.underway)
+            log.warning("shutdown: %d bindings not finished", self.executor.in_flight)
         await self.recorder.drain(LAST_EVENTS)
         await self._finish_recordings()
 
@@ -343,12 +345,12 @@ class SchedulerService:
     async def _close_sources(self) -> None:
         if self._source is not None:
             await self._source.close()
-        if self.resolving is not None:
-            await self.resolving.close()
+        if self.image_resolver is not None:
+            await self.image_resolver.close()
         if self.resolver is not None:
             await self.resolver.close()
 
-    async def _open_pages(self, stack: AsyncExitStack) -> None:
+    async def _open_endpoints(self, stack: AsyncExitStack) -> None:
         listener = EndpointServer(SchedulerEndpoints(self.parts).app())
         stack.push_async_callback(listener.close)
         host, port = self.options.host, self.options.port
@@ -357,24 +359,24 @@ class SchedulerService:
         except (OSError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or error
             raise InputError.one("--listen", f"cannot listen on {host}:{port}: {why}") from error
-        log.info("pages are served", extra={"fields": {"at": f"http://{host}:{self.port}"}})
+        log.info("serving endpoints", extra={"fields": {"at": f"http://{host}:{self.port}"}})
 
-    def _heed_signals(self, stack: AsyncExitStack) -> None:
+    def _handle_signals(self, stack: AsyncExitStack) -> None:
         loop = asyncio.get_running_loop()
         for number, act in (
             (signal.SIGTERM, self.stop),
             (signal.SIGINT, self.stop),
-            (signal.SIGUSR2, self._write_down),
+            (signal.SIGUSR2, self._dump),
         ):
             loop.add_signal_handler(number, act)
             stack.callback(loop.remove_signal_handler, number)
 
-    def _write_down(self) -> None:
+    def _dump(self) -> None:
         if self.record_files is None:
-            log.info("no recording written; start with --record-dir, or ask for /debug/events")
+            log.info("recording not written; start with --record-dir, or get /debug/events")
         else:
             self.record_files.put(self.ring.recording())
-        log.info("dump of what is believed: %s", json.dumps(dump(self.loop)))
+        log.info("state dump: %s", json.dumps(dump(self.loop)))
 
 
 async def serve(options: SchedulerOptions) -> None:

@@ -86,7 +86,9 @@ def one_line(capsys) -> str:
         pytest.param(["--role", "publisher", "--pipe", "fd:3"], "--pipe: a publisher needs a path", id="a number"),
         pytest.param(["--role", "reader", "--pipe", "fd:x"], "is no open pipe; name a path", id="no number"),
         pytest.param(["--role", "reader", "--pipe", "fd:999"], "is no open pipe; name a path", id="not open"),
-        pytest.param(["--role", "publisher", "--pipe", "/nowhere/x/p"], "/nowhere/x is no folder", id="no folder"),
+        pytest.param(
+            ["--role", "publisher", "--pipe", "/nowhere/x/p"], "/nowhere/x is not a folder", id="not a folder"
+        ),
         pytest.param([], "no cluster configured", id="no cluster"),
         pytest.param(["--kubeconfig", "/nowhere"], "/nowhere", id="no such file"),
     ],
@@ -100,7 +102,7 @@ def test_who_cannot_say_which_node_this_is_is_told(monkeypatch, capsys, tmp_path
     access = saved(tmp_path / "kubeconfig", config(cluster={"server": "http://127.0.0.1:1"}))
 
     assert 2 == lamina(monkeypatch, "--kubeconfig", access)
-    assert "--node: this node is not known; use the token of a pod" in one_line(capsys)
+    assert "--node: node identity unknown; use the token of a pod" in one_line(capsys)
 
 
 def test_a_reader_that_could_read_a_token_does_not_start(monkeypatch, capsys, tmp_path):
@@ -213,7 +215,7 @@ def test_what_did_not_change_is_not_printed_again(capsys):
     printer = InventoryPrinter("n1", "json")
     printer.lines = True
     for moment, holds in enumerate((HOLDS, HOLDS, holding(an_image(1)))):
-        printer.tell(InventoryFrameBuilder().of(holds, NOON + moment), holds.images)
+        printer.send(InventoryFrameBuilder().of(holds, NOON + moment), holds.images)
 
     assert 2 == len(capsys.readouterr().out.splitlines())
 
@@ -241,7 +243,7 @@ def test_the_shown_name_is_the_one_a_person_would_use(names, short):
 
 def test_a_name_is_no_markup(capsys):
     holds = holding(an_image(1, "registry.example/[bold]x[/bold]\x1b[2J:1"))
-    InventoryPrinter("n1", "table").tell(InventoryFrameBuilder().of(holds, NOON), holds.images)
+    InventoryPrinter("n1", "table").send(InventoryFrameBuilder().of(holds, NOON), holds.images)
     text = capsys.readouterr().out
 
     assert "[bold]x[/bold]" in text

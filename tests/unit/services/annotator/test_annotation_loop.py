@@ -156,7 +156,7 @@ def test_a_source_that_fails_is_said_once_and_takes_old_numbers_off_in_time(capl
             100,
         )
 
-    assert ["annotations are not kept up to date", "annotations are kept up to date again"] == [
+    assert ["annotation round failed, retrying", "annotation rounds recovered"] == [
         record.getMessage() for record in caplog.records
     ]
     assert ["n0", "n1"] * 3 == [name for _, name in cluster.writes]
@@ -177,7 +177,7 @@ def test_nodes_that_refuse_hold_up_nobody_are_said_once_and_written_when_they_le
     assert {"n0", "n1"} <= {name for _, name in cluster.writes}
     said = [(record.getMessage(), record.fields) for record in caplog.records]  # type: ignore[attr-defined]
     problem = "PATCH /api/v1/nodes/n0: 422 Invalid: metadata.annotations: Too long"
-    assert [("nodes refuse their annotations", {"nodes": "n0, n1", "problem": problem})] * 2 == said, "once a process"
+    assert [("annotation writes rejected", {"nodes": "n0, n1", "problem": problem})] * 2 == said, "once a process"
 
 
 def test_a_node_at_which_a_round_ended_comes_last_in_the_next():
@@ -201,7 +201,7 @@ def test_where_nobody_may_write_a_round_ends_early_and_that_is_said_once(caplog)
     assert 14 * 20 <= cluster.tries <= 17 * 20
     said = [record.getMessage() for record in caplog.records]
     # Every node refuses for the first time within five rounds.
-    assert {"nodes refuse their annotations": 5, "annotations are not kept up to date": 1} == Counter(said)
+    assert {"annotation writes rejected": 5, "annotation round failed, retrying": 1} == Counter(said)
 
 
 def test_what_was_seen_of_a_node_is_not_written_on_another_of_its_name():

@@ -88,4 +88,4 @@ def test_the_same_refusal_many_times_in_a_row_ends_the_round():
 
     # 19 alike, one that went well, 20 of two kinds by turns, and twenty alike.
     assert (19 + 1 + 20 + 20, ["n19"]) == (len(client.asked), outcome.written)
-    assert "20 nodes in a row refuse their annotations: 403 Reason" == str(outcome.ended)
+    assert "20 annotation writes in a row rejected: 403 Reason" == str(outcome.ended)

@@ -70,14 +70,14 @@ def run(monkeypatch, tmp_path):
             [b"{}", refused(422, "Too long")],
             30,
             WritesRejectedError,
-            "1 of 30 nodes refuse their annotations; n01: POST binding: 422 Reason: Too long",
+            "1 of 30 annotation writes were rejected; n01: POST binding: 422 Reason: Too long",
             id="one node",
         ),
         pytest.param(
             [refused(403)] * 30,
             20,
             WritesRejectedError,
-            "20 nodes in a row refuse their annotations: 403 Reason; n00: POST binding: 403 Reason: no",
+            "20 annotation writes in a row rejected: 403 Reason; n00: POST binding: 403 Reason: no",
             id="all nodes",
         ),
         pytest.param([b"{}", LOST], 2, UnreachableError, str(LOST), id="nobody answers"),
@@ -98,7 +98,7 @@ async def test_what_was_refused_is_one_line_after_everything_else_was_written(ru
 async def test_whoever_is_stopped_in_the_middle_has_failed(run, how, number):
     client = Client()
     client.before = lambda _: os.kill(os.getpid(), number) if len(client.asked) == 3 else None
-    with pytest.raises(StoppedError, match="stopped before everything was done") as raised:
+    with pytest.raises(StoppedError, match="stopped before all nodes were written") as raised:
         await run(client, **{how: True})
 
     assert (1, True) == (raised.value.exit_code, len(client.asked) < 30)

@@ -42,7 +42,7 @@ async def test_a_server_is_judged_by_its_version(version, verdict):
             "nodelayers.lamina.dev and imagelayers.lamina.dev are not installed",
             id="not yet established",
         ),
-        pytest.param({"nodelayers.lamina.dev": refused(403)}, "skip", "you may not look", id="not allowed to look"),
+        pytest.param({"nodelayers.lamina.dev": refused(403)}, "skip", "permission denied", id="not allowed to look"),
     ],
 )
 async def test_kinds_are_there_when_both_are_established(there, verdict, told):
@@ -61,7 +61,7 @@ async def test_kinds_are_there_when_both_are_established(there, verdict, told):
         pytest.param(
             [DENYING, {"spec": {"validationActions": ["Audit"]}}], "fix", "denies nothing (Audit)", id="only audits"
         ),
-        pytest.param([refused(403)], "skip", "you may not look", id="not allowed to look"),
+        pytest.param([refused(403)], "skip", "permission denied", id="not allowed to look"),
     ],
 )
 async def test_a_policy_counts_when_it_is_bound_and_denies(answers, verdict, told):

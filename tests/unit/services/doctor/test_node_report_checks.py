@@ -39,7 +39,7 @@ def server(nodes, layers):
         pytest.param(
             server([node("a")], [report("a")]),
             NOON + 1201,
-            ("age", "warn", "old reports, believed less and less: a"),
+            ("age", "warn", "old reports, trusted less over time: a"),
             id="an old one",
         ),
         pytest.param(
@@ -51,7 +51,7 @@ def server(nodes, layers):
         pytest.param(
             server([node("a")], [report("a", platform=None)]),
             NOON,
-            ("runtimes", "warn", "runtime or platform not told: a"),
+            ("runtimes", "warn", "runtime or platform not reported: a"),
             id="says too little",
         ),
         pytest.param(

@@ -27,7 +27,7 @@ def answering(*, without=(), plus=()):
 @pytest.mark.parametrize(
     ("server", "verdicts", "told"),
     [
-        pytest.param(answering(), ["ok", "ok"], "may do what it must", id="as shipped"),
+        pytest.param(answering(), ["ok", "ok"], "has the permissions it needs", id="as shipped"),
         pytest.param(
             answering(without=["patch nodelayers/status"]),
             ["fix", "ok"],
@@ -44,7 +44,10 @@ def answering(*, without=(), plus=()):
             id="nothing applied",
         ),
         pytest.param(
-            Asked(subjectaccessreviews=refused(403)), ["skip", "skip"], "you may not ask", id="not allowed to ask"
+            Asked(subjectaccessreviews=refused(403)),
+            ["skip", "skip"],
+            "you have no permission to review",
+            id="not allowed to ask",
         ),
     ],
 )

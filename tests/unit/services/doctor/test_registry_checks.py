@@ -42,7 +42,7 @@ async def looked(monkeypatch, images, answer=TOLD, rules=None):
 async def test_an_image_is_asked_for_as_the_node_that_holds_it_would(monkeypatch):
     found = await looked(monkeypatch, {"quay.example": RegistrySample("quay.example/app:1", ARM)})
 
-    assert [("registry quay.example", "ok", "told what quay.example/app:1 consists of (2 layers)")] == [
+    assert [("registry quay.example", "ok", "returned the manifest of quay.example/app:1 (2 layers)")] == [
         (one.subject, one.verdict, one.told) for one in found
     ]
 

@@ -156,14 +156,12 @@ def test_short_forms(tmp_path, text, expected):
         ),
         pytest.param(
             "agents:\n- name: foo\n- name: foo\n",
-            ["extender.yaml:5: agents[1].name: agent 'foo' has an entry already, agents[0]; make them one"],
+            ["extender.yaml:5: agents[1].name: agent 'foo' has an entry already, agents[0]; merge them"],
             id="an agent twice",
         ),
         pytest.param(
             "agents: []\n",
-            [
-                "extender.yaml:3: agents: at least one agent is needed; choose from layers, safe, pigeon, congestion, foo"
-            ],
+            ["extender.yaml:3: agents: needs at least one agent; choose from layers, safe, pigeon, congestion, foo"],
             id="no agent",
         ),
         pytest.param(
@@ -194,12 +192,12 @@ def test_short_forms(tmp_path, text, expected):
         ),
         pytest.param(
             "usage: {}\n",
-            ["extender.yaml:3: usage: name one source: `prometheus` with its `url`, or `metricsServer: true`"],
+            ["extender.yaml:3: usage: set exactly one source: `prometheus` with its `url`, or `metricsServer: true`"],
             id="no source of usage",
         ),
         pytest.param(
             "usage:\n  prometheus: {url: 'http://p:9090'}\n  metricsServer: true\n",
-            ["extender.yaml:3: usage: name one source: `prometheus` with its `url`, or `metricsServer: true`"],
+            ["extender.yaml:3: usage: set exactly one source: `prometheus` with its `url`, or `metricsServer: true`"],
             id="two sources of usage",
         ),
         pytest.param(
@@ -213,8 +211,8 @@ def test_short_forms(tmp_path, text, expected):
         pytest.param(
             "usage:\n  every: 0s\n  prometheus:\n    url: http://p:9090\n    rate: 0s\n",
             [
-                "extender.yaml:4: usage.every: is too often: at least 1s",
-                "extender.yaml:7: usage.prometheus.rate: is no time; write for example 2m",
+                "extender.yaml:4: usage.every: is too short; use at least 1s",
+                "extender.yaml:7: usage.prometheus.rate: must be more than 0; write for example 2m",
             ],
             id="times that do not fit",
         ),
@@ -231,8 +229,8 @@ def test_short_forms(tmp_path, text, expected):
         pytest.param(
             "tls: {keyFile: k, clientNames: [a]}\n",
             [
-                "extender.yaml:3: tls.keyFile: has no certificate; name it in certFile",
-                "extender.yaml:3: tls.clientNames: a name counts only if somebody vouches for it; name clientCAFile",
+                "extender.yaml:3: tls.keyFile: has no certificate; set certFile",
+                "extender.yaml:3: tls.clientNames: client names need an authority that verifies them; set clientCAFile",
             ],
             id="half of what TLS needs",
         ),
@@ -245,8 +243,8 @@ def test_short_forms(tmp_path, text, expected):
             "reply: short\nlogLevel: verbose\nschedulerNames: []\n",
             [
                 "extender.yaml:3: reply: 'short' is not allowed; choose from best, full, sparse",
-                "extender.yaml:4: logLevel: 'verbose' is no level; choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
-                "extender.yaml:5: schedulerNames: at least one name is needed; leave the field out for the usual one",
+                "extender.yaml:4: logLevel: 'verbose' is not a log level; choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
+                "extender.yaml:5: schedulerNames: needs at least one name; leave the field out for the default",
             ],
             id="several at once, by line",
         ),

@@ -142,7 +142,7 @@ def test_an_agent_that_breaks_changes_nothing_and_is_counted(
     assert [] == desk.ask("priorities/foo", names("calm"))
     assert ["calm"] == desk.ask("predicates/foo", names("calm"))["NodeNames"]
     assert (1.0, 1.0) == (desk.counted("priorities/foo", "failed"), desk.counted("predicates/foo", "failed"))
-    assert "raised ValueError: broken; the answer changes nothing" in caplog.text
+    assert "raised ValueError: broken; the answer is neutral" in caplog.text
 
 
 def test_where_an_agent_breaks_is_told_once_until_it_works_again(
@@ -176,7 +176,7 @@ def test_what_cannot_be_understood_is_answered_with_what_is_wrong(path: str, bod
 
 
 def test_binding_is_refused_with_what_to_do() -> None:
-    assert "leave bindVerb out" in Desk().ask("bind", {"PodName": "p"})["Error"]
+    assert "remove bindVerb" in Desk().ask("bind", {"PodName": "p"})["Error"]
 
 
 def test_whole_nodes_are_answered_with_whole_nodes_and_said_to_be_too_much_once(
@@ -208,7 +208,7 @@ def test_an_answer_without_an_opinion_is_told_as_one(
     with caplog.at_level("INFO"):
         Desk(ready=ready).ask(path, names("calm", "busy"))
 
-    assert said is (f"answered {path} without an opinion" in caplog.text)
+    assert said is (f"answered {path} neutral" in caplog.text)
 
 
 def test_of_nodes_that_only_questions_tell_of_the_last_ones_are_known(monkeypatch: pytest.MonkeyPatch) -> None:

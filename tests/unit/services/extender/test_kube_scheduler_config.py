@@ -158,8 +158,8 @@ def test_https_without_an_authority_is_refused(certificates):
         kube_configuration([ExtenderTarget((LAYERS,), "10.96.0.20:5401", certificates, https=True)])
 
     assert (
-        "https://10.96.0.20:5401: without an authority kube-scheduler would believe whoever answers; "
-        "name the one that signed it"
+        "https://10.96.0.20:5401: without an authority kube-scheduler cannot verify the extender; "
+        "give the one that signed it"
     ) == str(caught.value)
 
 
@@ -167,7 +167,7 @@ def test_a_port_that_is_not_known_yet_is_refused():
     with pytest.raises(InputError) as caught:
         kube_configuration([ExtenderTarget((LAYERS,), "127.0.0.1:0")])
 
-    assert "127.0.0.1:0: port 0 is any that is free; name the one that is to be asked" == str(caught.value)
+    assert "127.0.0.1:0: port 0 means any free port; give the port that the scheduler calls" == str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_port_that_is_not_known_yet_is_refused():
 def test_where_one_listens_may_be_no_address_to_ask_at(address, told):
     text = kube_configuration([ExtenderTarget((LAYERS,), address)])
 
-    assert told == ("Name that of its Service with --asked-at" in text)
+    assert told == ("Give the address of its Service with --asked-at" in text)
     assert f"http://{address}/scheduler" == yaml.safe_load(text)["extenders"][0]["urlPrefix"]
 
 
@@ -190,11 +190,9 @@ def test_where_one_listens_may_be_no_address_to_ask_at(address, told):
     [
         pytest.param("max(5, 50 - nodes/125) %", id="the share of nodes"),
         pytest.param("opportunistic batching is off", id="batching"),
-        pytest.param("From Kubernetes 1.33", id="why names and not nodes"),
-        pytest.param("while nobody answers, pods wait", id="why not ignorable"),
-        pytest.param(
-            "not seen the cluster yet\n  # does answer, and lets all nodes pass", id="and what that does not keep"
-        ),
+        pytest.param("Kubernetes 1.33 on it must be true", id="why names and not nodes"),
+        pytest.param("while the extender is down, pods wait", id="why not ignorable"),
+        pytest.param("is not synced yet does\n  # answer, and lets all nodes pass", id="and what that does not keep"),
         pytest.param("deploy/extender/rbac.yaml has my-scheduler in lamina-system", id="who may have the lease"),
     ],
 )

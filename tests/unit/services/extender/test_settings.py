@@ -23,7 +23,7 @@ from tests.unit.services.extender.agents import SAFE, all_agents
 PROMETHEUS = PrometheusEntry(url="http://p:9090")
 TLS = TlsEntry(cert_file="c", key_file="k", client_ca_file="ca", client_names=("me",))
 ANY_NAME = TlsEntry(cert_file="c", key_file="k", client_ca_file="ca")
-PAGES_TAKEN = "--pages: is where --listen is; choose another port"
+PAGES_TAKEN = "--pages: is the same address as --listen; choose another port"
 
 
 def flags(agents="safe", **fields):
@@ -49,7 +49,7 @@ def test_what_holds_if_nobody_says_anything():
 
     assert ("127.0.0.1:5401", None, "sparse", "watch", None, None, True) == (
         str(got.address),
-        got.pages,
+        got.endpoints,
         got.reply,
         got.state,
         got.tls,
@@ -58,7 +58,7 @@ def test_what_holds_if_nobody_says_anything():
     )
     assert (("my-scheduler",), LogLevel(0, logging.INFO), ()) == (
         got.scheduler_names,
-        got.loudness,
+        got.log_level,
         got.complaints,
     )
     assert {"SafeOverload": 90} == {
@@ -100,7 +100,7 @@ def test_where_the_pages_are_served_as_well(flag, file, expected, variables, por
     """Open to everybody or not, it takes no certificate and is nothing to warn about."""
     got = settled(flags(pages=flag), variables, PartialExtenderSettings(pages=file))
 
-    assert (expected, ()) == (None if got.pages is None else str(got.pages), got.complaints)
+    assert (expected, ()) == (None if got.endpoints is None else str(got.endpoints), got.complaints)
     assert ListenAddress(port=port) == got.address
 
 
@@ -126,7 +126,7 @@ def test_a_port_that_is_none_is_one_clear_line(text):
     told = refusal(variables={"HTTP_PORT": text})
 
     assert told.startswith("HTTP_PORT: ")
-    assert told.endswith(" is no port; write a number from 1 to 65535")
+    assert told.endswith(" is not a port; write a number from 1 to 65535")
     assert (1, True) == (len(told.splitlines()), len(told) < 150)
 
 
@@ -162,7 +162,7 @@ def test_certificates_on_the_command_line_win_over_going_without_in_the_file():
 def test_how_much_is_said(verbosity, variable, file, expected):
     variables = {} if variable is None else {"LOG_LEVEL": variable}
 
-    assert expected == settled(flags(verbosity=verbosity), variables, PartialExtenderSettings(log_level=file)).loudness
+    assert expected == settled(flags(verbosity=verbosity), variables, PartialExtenderSettings(log_level=file)).log_level
 
 
 @pytest.mark.parametrize("name", LEVELS)
@@ -170,7 +170,7 @@ def test_a_level_is_known_in_any_case(name):
     expected = LEVELS[name]
 
     assert [(expected, ())] * 3 == [
-        (got.loudness, got.complaints)
+        (got.log_level, got.complaints)
         for form in (name, name.lower(), name.title())
         for got in [settled(variables={"LOG_LEVEL": form})]
     ]
@@ -181,12 +181,12 @@ def test_a_level_is_known_in_any_case(name):
     [
         pytest.param(
             "LOUD",
-            "LOG_LEVEL: 'LOUD' is no level, so it is INFO; choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
+            "LOG_LEVEL: 'LOUD' is not a log level; using INFO; choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
             id="no such level",
         ),
         pytest.param(
             "",
-            "LOG_LEVEL: is empty, so it is INFO; choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
+            "LOG_LEVEL: is empty; using INFO; choose from TRACE, DEBUG, INFO, WARNING, ERROR, ALERT",
             id="empty",
         ),
     ],
@@ -194,7 +194,7 @@ def test_a_level_is_known_in_any_case(name):
 def test_a_level_that_is_none_is_info_with_a_warning(text, told):
     got = settled(variables={"LOG_LEVEL": text}, file=PartialExtenderSettings(log_level="debug"))
 
-    assert (LogLevel(), (told,)) == (got.loudness, got.complaints)
+    assert (LogLevel(), (told,)) == (got.log_level, got.complaints)
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_arguments_that_do_not_go_together_across_both_are_told():
     file = PartialExtenderSettings(agents=(AgentEntry(name="safe", plugins={"SafeOverload": {"percentile": 60}}),))
 
     assert (
-        "agent safe: arguments of SafeOverload do not go together: utilization must not be below percentile; "
-        "see the file and the environment"
+        "agent safe: arguments of SafeOverload are in conflict: utilization must not be below percentile; "
+        "check the file and the environment"
     ) == refusal(variables={"SAFEUTILIZATION": "50"}, file=file)
 
 
@@ -249,7 +249,7 @@ def test_which_agents_are_served(one, file, names):
     [
         pytest.param(
             "",
-            "lamina extender: no agent is chosen; name some with --agents, from layers, safe, pigeon, congestion, foo",
+            "lamina extender: no agent is chosen; set --agents to some of layers, safe, pigeon, congestion, foo",
             id="none",
         ),
         pytest.param(
@@ -328,18 +328,18 @@ def test_where_usage_comes_from(one, file, expected):
     [
         pytest.param(
             flags(listen="0.0.0.0:5401"),
-            "--listen: 0.0.0.0:5401 can be reached from elsewhere; name --tls-cert, --tls-key, --tls-client-ca, "
-            "--client-name; or listen on 127.0.0.1:5401; or say --insecure-http",
+            "--listen: 0.0.0.0:5401 is not a loopback address; set --tls-cert, --tls-key, --tls-client-ca, "
+            "--client-name; or listen on 127.0.0.1:5401; or set --insecure-http",
             id="open to strangers",
         ),
         pytest.param(
             flags(listen="10.0.0.1:1", tls=TlsEntry(cert_file="c", key_file="k")),
-            "--tls-cert: whoever knows the address could ask; name the authority of those who may in --tls-client-ca",
+            "--tls-cert: without --tls-client-ca any client could send requests; set --tls-client-ca",
             id="TLS that lets everybody in",
         ),
         pytest.param(
             flags(listen="0.0.0.0:1", tls=ANY_NAME),
-            "--client-name: whoever has a certificate of ca may ask; name those who should",
+            "--client-name: every client with a certificate of ca is accepted; list the accepted names",
             id="whoever was signed",
         ),
         pytest.param(flags(pages="127.0.0.1:5401"), PAGES_TAKEN, id="pages where questions are"),
@@ -350,27 +350,29 @@ def test_where_usage_comes_from(one, file, expected):
             id="questions everywhere, at the port of the pages",
         ),
         pytest.param(
-            flags(scheduler_names=("a", "")), "--scheduler-name: '' is no name; write 1 to 253 characters", id="no name"
+            flags(scheduler_names=("a", "")),
+            "--scheduler-name: '' is not a valid name; write 1 to 253 characters",
+            id="no name",
         ),
         pytest.param(
             flags(tls=TlsEntry(client_names=("",))),
-            "--client-name: '' is no name; write 1 to 253 characters",
+            "--client-name: '' is not a valid name; write 1 to 253 characters",
             id="a client without a name",
         ),
         pytest.param(flags(listen="x"), "--listen: 'x' is not ADDRESS:PORT, for example 127.0.0.1:5401", id="no port"),
         pytest.param(
             flags(tls=TlsEntry(cert_file="c")),
-            "--tls-cert: has no key; name it in --tls-key\n--tls-cert: whoever knows the address could ask; name the authority of those who may in --tls-client-ca",
+            "--tls-cert: has no key; set --tls-key\n--tls-cert: without --tls-client-ca any client could send requests; set --tls-client-ca",
             id="half a pair",
         ),
         pytest.param(
             flags(tls=TLS, insecure_http=True),
-            "--insecure-http: not together with certificates; leave one of them out",
+            "--insecure-http: cannot be combined with certificates; remove one of them",
             id="with certificates and without",
         ),
         pytest.param(
             flags(usage=UsageEntry(prometheus=PROMETHEUS, metrics_server=True)),
-            "--metrics-server: not together with --prometheus; one source is enough",
+            "--metrics-server: cannot be combined with --prometheus; choose one source",
             id="two sources",
         ),
     ],
@@ -380,7 +382,7 @@ def test_what_does_not_go_together(one, told):
 
 
 def test_a_certificate_by_flag_does_not_go_with_a_key_from_the_file():
-    assert "--tls-cert: has no key; name it in --tls-key" == refusal(
+    assert "--tls-cert: has no key; set --tls-key" == refusal(
         flags(tls=TlsEntry(cert_file="other")), file=PartialExtenderSettings(tls=TLS)
     )
 
@@ -391,12 +393,12 @@ def test_a_certificate_by_flag_does_not_go_with_a_key_from_the_file():
         pytest.param(flags(listen="0.0.0.0:1", tls=TLS), (), id="known clients"),
         pytest.param(
             flags(tls=ANY_NAME),
-            ("whoever has a certificate of ca may ask; name those who should with --client-name",),
+            ("every client with a certificate of ca is accepted; list the accepted names with --client-name",),
             id="whoever was signed, on this machine",
         ),
         pytest.param(
             flags(listen="0.0.0.0:1", insecure_http=True),
-            ("anybody who reaches 0.0.0.0:1 may ask, and nobody can tell who answers; let a NetworkPolicy decide",),
+            ("0.0.0.0:1 serves plain HTTP to every client; restrict it with a NetworkPolicy",),
             id="strangers, on purpose",
         ),
         pytest.param(flags(insecure_http=True), (), id="nobody from elsewhere can reach it"),

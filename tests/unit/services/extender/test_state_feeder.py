@@ -60,7 +60,7 @@ def test_a_slice_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_bell_that_brings_nothing_does_not_keep_it_busy() -> None:
     async def story() -> bool:
         desk = Desk()
-        desk.inbox.ring()
+        desk.inbox.wake()
         desk.keeper.step()
         try:
             async with asyncio.timeout(0.05):
@@ -78,7 +78,7 @@ def test_time_in_which_nothing_ran_is_counted(seconds: float, expected: float, m
     monkeypatch.setattr(time, "monotonic", lambda: now)
     desk = Desk()
     now += seconds
-    desk.keeper._look_at_the_clock()
+    desk.keeper._check_stall()
 
     assert expected == desk.metrics.registry.get_sample_value("lamina_extender_stalled_seconds_total")
 

@@ -55,7 +55,7 @@ def test_registries_are_asked_for_layers_and_for_pods_of_schedulers_that_ask(
             ExtenderOptions(settings=settings, access=load_access(kubeconfig, ""), rules=RegistryConfig())
         )
         try:
-            door = extender.door
+            door = extender.image_gate
             return door is not None and door._ours(a_pod("p", scheduler=pod))
         finally:
             await extender._close()

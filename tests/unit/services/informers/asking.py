@@ -77,7 +77,7 @@ class Inside:
             for image in event.images:
                 self.images.update(dict.fromkeys(((name, image.platform) for name in image.names), image))
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         self.rung += 1
 
     def find(self, name: str, platform: Platform) -> Image | None:

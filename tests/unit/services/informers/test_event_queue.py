@@ -91,7 +91,7 @@ def test_without_patience_nobody_waits(timeout):
 def test_a_ring_that_came_before_the_wait_counts():
     async def story() -> float:
         inbox = EventQueue()
-        inbox.ring()
+        inbox.wake()
         await inbox.wait(None)
         return asyncio.get_running_loop().time()
 

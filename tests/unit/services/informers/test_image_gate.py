@@ -344,6 +344,6 @@ def test_leadership_that_ends_leaves_those_who_are_held_their_time():
 
 def test_whoever_waits_inside_is_woken():
     async def play(entry):
-        entry.door.ring()
+        entry.door.wake()
 
     assert 1 == story(play).inside.rung

@@ -76,15 +76,15 @@ def named(name: str, kind: str, **more: Any) -> dict[str, Any]:
 
 
 def watch(cluster: Cluster, seconds: float) -> tuple[InformerSet, EventQueue, list[list[str]]]:
-    """Watch for so long; also what was lacking every second."""
-    lacking: list[list[str]] = []
+    """Watch for so long; also what was unsynced every second."""
+    unsynced: list[list[str]] = []
 
     async def story() -> tuple[InformerSet, EventQueue]:
         inbox = EventQueue()
         intake = InformerSet(cluster, inbox)
         task = asyncio.create_task(intake.run())
         for _ in range(int(seconds)):
-            lacking.append(intake.lacking)
+            unsynced.append(intake.unsynced)
             await asyncio.sleep(1.0)
         if task.done():
             task.result()
@@ -92,7 +92,7 @@ def watch(cluster: Cluster, seconds: float) -> tuple[InformerSet, EventQueue, li
         await asyncio.gather(task, return_exceptions=True)
         return intake, inbox
 
-    return *leaping(story()), lacking
+    return *leaping(story()), unsynced
 
 
 # --------------------------------------------------------------------------------------------------------------- events
@@ -166,10 +166,10 @@ def test_everything_is_listed_and_lands_in_the_inbox():
             "/api/v1/namespaces": [named("shop", "Namespace")],
         }
     )
-    intake, inbox, lacking = watch(cluster, 2)
+    intake, inbox, unsynced = watch(cluster, 2)
 
-    assert sorted(one.resource.kind for one in ALL_RESOURCES) == sorted(lacking[0])
-    assert [] == lacking[1]
+    assert sorted(one.resource.kind for one in ALL_RESOURCES) == sorted(unsynced[0])
+    assert [] == unsynced[1]
     assert intake.synced
     assert {"NodeSeen", "PodSeen", "NamespaceSeen"} == {type(event).__name__ for event in inbox.take(10)}
     assert {"status.phase!=Succeeded,status.phase!=Failed"} == {
@@ -180,25 +180,25 @@ def test_everything_is_listed_and_lands_in_the_inbox():
 def test_layers_are_waited_for_a_little_and_then_no_longer(caplog):
     caplog.set_level(logging.WARNING)
     layers = (NODE_LAYERS.resource.path, IMAGE_LAYERS.resource.path)
-    _, _, lacking = watch(Cluster({}, broken=layers), LAYERS_WITHIN + 4)
+    _, _, unsynced = watch(Cluster({}, broken=layers), LAYERS_WITHIN + 4)
 
-    assert ["NodeLayers", "ImageLayers"] == lacking[1] == lacking[int(LAYERS_WITHIN) - 1]
-    assert [] == lacking[-1]
+    assert ["NodeLayers", "ImageLayers"] == unsynced[1] == unsynced[int(LAYERS_WITHIN) - 1]
+    assert [] == unsynced[-1]
     assert any("deciding without NodeLayers and ImageLayers" in line for line in caplog.messages)
 
 
 def test_kinds_that_nobody_installed_are_not_waited_for():
     layers = (NODE_LAYERS.resource.path, IMAGE_LAYERS.resource.path)
-    _, _, lacking = watch(Cluster({}, broken=layers, status=404), 2)
+    _, _, unsynced = watch(Cluster({}, broken=layers, status=404), 2)
 
-    assert [] == lacking[-1]
+    assert [] == unsynced[-1]
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces"])
 def test_without_the_rest_nothing_is_decided_however_long_it_takes(path):
-    _, _, lacking = watch(Cluster({}, broken=(path,)), 10 * LAYERS_WITHIN)
+    _, _, unsynced = watch(Cluster({}, broken=(path,)), 10 * LAYERS_WITHIN)
 
-    assert 1 == len(lacking[-1])
+    assert 1 == len(unsynced[-1])
 
 
 @pytest.mark.parametrize(

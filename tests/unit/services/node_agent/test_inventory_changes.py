@@ -20,10 +20,10 @@ class Behind:
     def __init__(self) -> None:
         self.heard: list[Any] = []
 
-    def tell(self, look: Any, images: Any) -> None:
+    def send(self, look: Any, images: Any) -> None:
         self.heard.append(images)
 
-    def tell_trouble(self, problem: str) -> None:
+    def send_problem(self, problem: str) -> None:
         self.heard.append(problem)
 
 
@@ -34,13 +34,13 @@ def test_what_came_and_what_went_is_one_line_each(caplog: pytest.LogCaptureFixtu
 
     with caplog.at_level(logging.INFO, "lamina"):
         for images in ((WEB, DATA), (WEB, DATA), (WEB, renamed), (renamed,)):
-            changes.tell(InventoryFrameBuilder().of(Holdings(images=images), 0.0), images)
-        changes.tell_trouble("gone")
+            changes.send(InventoryFrameBuilder().of(Holdings(images=images), 0.0), images)
+        changes.send_problem("gone")
 
     assert [
-        ("image is here", "web:1"),
-        ("image is here", "data:1 data:2"),
-        ("image is here", "data:3"),
-        ("image is gone", "web:1"),
+        ("image present", "web:1"),
+        ("image present", "data:1 data:2"),
+        ("image present", "data:3"),
+        ("image deleted", "web:1"),
     ] == [(record.getMessage(), vars(record)["image"]) for record in caplog.records]
     assert [(WEB, DATA), (WEB, DATA), (WEB, renamed), (renamed,), "gone"] == behind.heard

@@ -40,7 +40,7 @@ async def test_what_is_said_by_hand_counts_for_more():
 
 
 async def test_the_uid_of_one_node_is_not_taken_for_that_of_another():
-    with pytest.raises(InputError, match="--node-uid: this node is not known; use the token of a pod"):
+    with pytest.raises(InputError, match="--node-uid: node identity unknown; use the token of a pod"):
         await NodeIdentityReader(Holding(BOUND), "n2").now()
 
 
@@ -69,11 +69,11 @@ async def test_a_new_token_may_bring_another_uid():
 )
 async def test_who_cannot_say_which_node_it_is_is_told_what_to_do(header):
     assert "" == node_in(header).name
-    with pytest.raises(InputError, match="--node: this node is not known"):
+    with pytest.raises(InputError, match="--node: node identity unknown"):
         await NodeIdentityReader(Holding(header)).now()
 
 
 @pytest.mark.parametrize("name", ["a/b", "x" * 254])
 async def test_what_cannot_be_a_name_is_refused(name):
-    with pytest.raises(InputError, match="cannot be the name of a node"):
+    with pytest.raises(InputError, match="is not a valid node name"):
         await NodeIdentityReader(Holding(), name, "u").now()

@@ -5,7 +5,7 @@ import os
 import random
 import stat
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import msgspec
 import pytest
@@ -53,14 +53,10 @@ class Ear:
 
     def listen(self) -> list[object]:
         """Hear what is there."""
-        while True:
-            try:
-                data = os.read(self.pipe, 65_536)
-            except BlockingIOError:
-                return self.frames
-            if not data:
-                return self.frames
-            self.frames += self.cutter.feed(data)
+        with suppress(BlockingIOError):
+            while data := os.read(self.pipe, 65_536):
+                self.frames += self.cutter.feed(data)
+        return self.frames
 
     def go(self) -> None:
         os.close(self.pipe)
@@ -70,7 +66,7 @@ class Ear:
 def tell(outlet: PipeSender, *images, at: float = 1.0) -> InventoryFrame:
     found = holding(*images)
     look = InventoryFrameBuilder().of(found, at)
-    outlet.tell(look, found.images)
+    outlet.send(look, found.images)
     return look
 
 
@@ -102,7 +98,7 @@ async def test_whoever_comes_is_told_everything(path, outlet):
 async def test_a_trouble_is_told_after_the_last_good_look(path, outlet):
     ear = Ear(path)
     look = tell(outlet)
-    outlet.tell_trouble("gone")
+    outlet.send_problem("gone")
     async with running(outlet.run()):
         await ear.come()
         await until(lambda: len(ear.listen()) == 2)
@@ -139,8 +135,8 @@ async def test_the_end_of_a_trouble_is_told_even_if_nothing_else_changed(path, o
     async with running(outlet.run()):
         await ear.come()
         await until(lambda: len(ear.listen()) == 1)
-        outlet.tell_trouble("gone")
-        outlet.tell_trouble("gone")
+        outlet.send_problem("gone")
+        outlet.send_problem("gone")
         await until(lambda: len(ear.listen()) == 2)
         again = tell(outlet, at=5.0)
         await until(lambda: len(ear.listen()) == 3)
@@ -217,9 +213,9 @@ def test_a_link_in_place_of_the_pipe_is_not_followed(path, tmp_path):
 def test_a_file_in_place_of_the_pipe_is_refused_and_left_alone(path):
     path.write_text("x")
 
-    with pytest.raises(InputError, match="is no pipe"):
+    with pytest.raises(InputError, match="is not a pipe"):
         open_fifo(path)
-    with pytest.raises(InputError, match=r"--pipe: .* is there and is no pipe"):
+    with pytest.raises(InputError, match=r"--pipe: .* exists and is not a pipe"):
         NamedPipeChannel(path)
     assert "x" == path.read_text()
 
@@ -303,7 +299,7 @@ async def test_a_reader_that_sends_garbage_is_hung_up_on_and_may_come_back(path,
         await until(lambda: notes.heard != [])
         await until(lambda: is_broken(pipe))
         os.close(pipe)
-        assert "the agent's reader cannot be understood: " in notes.heard[0]
+        assert "the node agent's reader sent an invalid frame: " in notes.heard[0]
         pipe = await connected(path)
         os.write(pipe, encode_frame(HeartbeatFrame(3.0)))
         await until(lambda: notes.heard[-1] == 3.0)
@@ -346,7 +342,7 @@ async def test_a_reader_that_ends_soon_after_each_start_is_let_in_less_often(
 ):
     """One that dies at its first look has said by then that it is there; that it is there ends no trouble."""
     monkeypatch.setattr(pipe_receiver, "LASTING", lasting)
-    listener._patience = impatience = Impatience()
+    listener._backoff = impatience = Impatience()
     listener._own_trouble = IS_GONE
     async with running(listener.run()):
         for times in range(1, 6):
@@ -436,7 +432,7 @@ async def test_each_opening_is_another_pipe_that_its_group_may_write_to(path):
 
 
 def test_a_pipe_needs_a_folder(tmp_path):
-    with pytest.raises(InputError, match=r"--pipe: .* is no folder"):
+    with pytest.raises(InputError, match=r"--pipe: .* is not a folder"):
         NamedPipeChannel(tmp_path / "nowhere" / "pipe")
 
 
@@ -448,7 +444,7 @@ async def test_a_pipe_that_cannot_be_made_is_a_trouble_and_no_end(path, listener
     async with running(listener.run()):
         await until(lambda: notes.heard != [])
 
-    assert ["there is no pipe for the agent's reader: No space left on device"] == notes.heard
+    assert ["no pipe for the node agent's reader: No space left on device"] == notes.heard
 
 
 async def test_a_child_finds_its_pipe_open_and_no_secrets(monkeypatch):

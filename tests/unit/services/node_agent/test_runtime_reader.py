@@ -20,11 +20,11 @@ class Heard:
         self.told: list[object] = []
         self.at: list[float] = []
 
-    def tell(self, look, images) -> None:
+    def send(self, look, images) -> None:
         self.told.append(len(images))
         self.at.append(asyncio.get_running_loop().time())
 
-    def tell_trouble(self, problem: str) -> None:
+    def send_problem(self, problem: str) -> None:
         self.told.append(problem)
         self.at.append(asyncio.get_running_loop().time())
 
@@ -108,7 +108,7 @@ def test_a_look_that_hangs_is_given_up():
 
     heard = read(ScriptedSource(ONE, hang, TWO, every=1.0), LOOK_LIMIT + 10)
 
-    assert [1, f"no answer within {LOOK_LIMIT:g} seconds; is the runtime overloaded?", 2] == heard.told[:3]
+    assert [1, f"no answer within {LOOK_LIMIT:g} seconds; check whether the runtime is overloaded", 2] == heard.told[:3]
 
 
 def test_a_trouble_while_waiting_counts_as_any_other():
@@ -122,7 +122,7 @@ def test_a_trouble_while_waiting_counts_as_any_other():
     ("error", "words"),
     [
         pytest.param(ValueError("hunter2"), "unexpected: ValueError", id="a mistake of ours"),
-        pytest.param(MemoryError(), "there is too little memory to look at all images", id="memory"),
+        pytest.param(MemoryError(), "not enough memory to read all images", id="memory"),
         pytest.param(PermissionError(13, "Permission denied"), "Permission denied", id="permission"),
     ],
 )

@@ -68,7 +68,7 @@ def test_a_binding_that_failed_is_always_said(caplog):
     Verbosity.level = 0
     AttemptRecorder(SchedulerMetrics(StillClock()), DecisionJournal()).not_bound(BOUND, "409")
 
-    assert ["Pod was not bound"] == caplog.messages
+    assert ["bind failed"] == caplog.messages
     assert {"pod": "default/p1", "node": "n1", "reason": "409"} == caplog.records[0].fields
 
 

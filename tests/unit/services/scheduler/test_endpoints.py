@@ -34,22 +34,22 @@ DEBUG = ("/debug/cache", "/debug/dump", "/debug/observed", "/debug/events", "/de
 def parts(client: ScriptedClient | None = None, *, observing: bool = False) -> SchedulerParts:
     clock, inbox, loop = StillClock(), EventQueue(), a_loop()
     client = client or ScriptedClient()
-    intake = InformerSet(client, inbox)
+    informers = InformerSet(client, inbox)
     metrics = SchedulerMetrics(clock)
-    metrics.watch(loop, intake)
+    metrics.watch(loop, informers)
     observer = ShadowExecutor(inbox.put, clock) if observing else None
     if observer is not None:
         observer.connect(loop)
     return SchedulerParts(
         client=client,
-        intake=intake,
+        informers=informers,
         loop=loop,
         host=SchedulerHost(loop, inbox, SimpleNamespace(busy=False), SimpleNamespace(), clock),
         metrics=metrics,
         journal=DecisionJournal(),
         ring=EventRing(loop, TiePicks(lambda _: 0), clock.now),
         recordings=RecordingWriter(named("lamina-balanced", registry(entry_points=False)), "brief", ()),
-        observer=observer,
+        shadow=observer,
     )
 
 
@@ -66,7 +66,7 @@ class Visit:
 
 
 def synced(made: SchedulerParts) -> SchedulerParts:
-    for reflector in made.intake.reflectors.values():
+    for reflector in made.informers.reflectors.values():
         reflector.synced = True
     return made
 
@@ -81,7 +81,7 @@ async def test_a_process_that_turns_is_alive(path):
 
 async def test_who_has_not_seen_everything_is_not_ready_and_says_what_is_missing():
     made = synced(parts())
-    made.intake.reflectors["Pod"].synced = made.intake.reflectors["NodeLayers"].synced = False
+    made.informers.reflectors["Pod"].synced = made.informers.reflectors["NodeLayers"].synced = False
 
     assert (503, "not everything was seen yet: Pod, NodeLayers\n") == await Visit(made).get("/readyz")
 

@@ -70,7 +70,7 @@ class Bench:
         for command in commands:
             performer.perform(command)
         task = asyncio.create_task(performer.run())
-        while (performer.underway or performer.unknown) and not task.done() and loop.time() - began < 600.0:
+        while (performer.in_flight or performer.unknown) and not task.done() and loop.time() - began < 600.0:
             await asyncio.sleep(0.01)
         self.took = loop.time() - began
         if task.done():
@@ -216,7 +216,7 @@ class TestAnOutcomeThatIsNotKnown:
             await asyncio.sleep(3600.0)
             assert [] == doubt.ear.events
             assert [] == doubt.ear.heard
-            assert (0, 1) == (doubt.performer.underway, doubt.performer.unknown)
+            assert (0, 1) == (doubt.performer.in_flight, doubt.performer.unknown)
 
         self.story(trouble, then)
 
@@ -369,14 +369,14 @@ def test_a_nomination_is_written(node, written):
 @pytest.mark.parametrize("trouble", [LOST, refused(403), refused(500)], ids=["lost", "forbidden", "in trouble"])
 @pytest.mark.parametrize(
     ("command", "word"),
-    [(Evict(a_pod("victim"), a_pod(), "n1"), "cannot evict"), (Nominate(a_pod("victim"), "n1"), "cannot nominate")],
+    [(Evict(a_pod("victim"), a_pod(), "n1"), "evict failed"), (Nominate(a_pod("victim"), "n1"), "nominate failed")],
     ids=["eviction", "nomination"],
 )
 def test_an_eviction_or_nomination_that_fails_is_said_and_ends_nothing(command, word, trouble, caplog):
     with caplog.at_level(logging.WARNING):
         bench = Bench(ScriptedClient(trouble)).do(command, a_bind())
 
-    assert any(f"{word} default/victim" in line for line in caplog.messages)
+    assert any(f"{word}: default/victim" in line for line in caplog.messages)
     assert BindDone("p1") == bench.answer
 
 
@@ -416,9 +416,9 @@ def test_deciding_waits_when_many_wait_and_goes_on_when_they_are_sent():
         for number in range(MOST_WAITING):
             performer.perform(a_bind(f"p{number}"))
         seen.append(performer.busy)
-        assert MOST_WAITING == performer.underway
+        assert MOST_WAITING == performer.in_flight
         task = asyncio.create_task(performer.run())
-        while performer.underway:
+        while performer.in_flight:
             await asyncio.sleep(0.01)
         seen.append(performer.busy)
         task.cancel()

@@ -74,12 +74,12 @@ class House:
 
     def __init__(self, *images: str, nodes: tuple[str, ...] = ("n1",)) -> None:
         self.api = Api(*map(an_object, images))
-        self.intake = InformerSet(self.api, EventQueue())
+        self.informers = InformerSet(self.api, EventQueue())
         self.inventory = Inventory()
         self.leads = True
         self.reasons: list[str] = []
-        self.custodian = ImageLayersGC(self.api, self.intake, self.inventory, may_act=lambda: self.leads, watch=self)
-        for reflector in self.intake.reflectors.values():
+        self.custodian = ImageLayersGC(self.api, self.informers, self.inventory, may_act=lambda: self.leads, watch=self)
+        for reflector in self.informers.reflectors.values():
             reflector.synced, reflector.stale_since = True, None
         for node in nodes:
             self.node(node)
@@ -88,22 +88,22 @@ class House:
         self.reasons.append(reason)
 
     def see(self, kind: str, name: str, said: Any, version: str = "1") -> None:
-        self.intake.reflectors[kind].store.see(name, version, json.dumps(said).encode())
+        self.informers.reflectors[kind].store.see(name, version, json.dumps(said).encode())
 
     def node(self, name: str) -> None:
         self.see("Node", name, {"metadata": {"name": name, "uid": f"uid of {name}"}})
 
     def report(self, node: str, *images: str) -> None:
-        before = len(self.intake.reflectors["NodeLayers"].store)
+        before = len(self.informers.reflectors["NodeLayers"].store)
         made = json.loads(encode_node_layers(node, f"uid of {node}"))
         held = tuple(HeldImage(digest(one)) for one in images)
         made |= json.loads(encode_node_layers_status(LayerReport(node=node, observed_at=1.0, images=held)))
         made["metadata"] = {"name": node}
         self.see("NodeLayers", node, made)
-        self.api.reports += len(self.intake.reflectors["NodeLayers"].store) - before
+        self.api.reports += len(self.informers.reflectors["NodeLayers"].store) - before
 
     def silence(self, node: str) -> None:
-        self.intake.reflectors["NodeLayers"].store.forget(node)
+        self.informers.reflectors["NodeLayers"].store.forget(node)
         self.api.reports -= 1
 
     def pod(self, image: str) -> None:
@@ -117,7 +117,7 @@ class House:
     async def look(self, after: float = 0.0) -> list[str]:
         """Look round, some time later; return what is gone by then."""
         await asyncio.sleep(after)
-        await self.custodian.look_round()
+        await self.custodian.collect()
         return self.gone
 
 
@@ -221,7 +221,7 @@ def test_a_node_that_fell_silent_counts_with_its_last_report_while_it_is_there()
         await house.look()
         house.silence("n2")
         silent = list(await house.look(3 * GRACE))
-        house.intake.reflectors["Node"].store.forget("n2")
+        house.informers.reflectors["Node"].store.forget("n2")
         await house.look()
         return silent, await house.look(GRACE + 1.0)
 
@@ -293,7 +293,7 @@ def test_while_anything_was_not_seen_nothing_goes(kind, how):
         house = House("a", "b")
         house.report("n1")
         await house.look()
-        reflector = house.intake.reflectors[kind]
+        reflector = house.informers.reflectors[kind]
         reflector.synced = how != "never seen"
         reflector.stale_since = 5.0 if how == "out of touch" else None
         return await house.look(GRACE + 1.0)
@@ -308,7 +308,7 @@ def test_after_a_time_out_of_touch_the_grace_begins_anew():
         house = House("a", "b")
         house.report("n1")
         await house.look()
-        reflector = house.intake.reflectors["NodeLayers"]
+        reflector = house.informers.reflectors["NodeLayers"]
         reflector.stale_since = 5.0
         await house.look(GRACE - 1.0)
         reflector.stale_since = None
@@ -357,7 +357,7 @@ def test_a_report_that_stays_unreadable_is_told_once(caplog):
 
     with caplog.at_level("WARNING"):
         assert [0, 0, 1, 1, 1, 1] == leaping(story())
-    assert "some NodeLayers are empty or cannot be read" in caplog.text
+    assert "some NodeLayers are empty or unreadable" in caplog.text
 
 
 def test_who_does_not_lead_deletes_nothing_and_forgets_since_when_nobody_refers():
@@ -421,7 +421,7 @@ def test_trouble_ends_one_round_and_no_more(trouble, caplog):
         return house.gone
 
     assert ["somebody-s"] == leaping(story())
-    assert "cannot clear away image layers" in caplog.text
+    assert "ImageLayers garbage collection failed, retrying" in caplog.text
 
 
 def test_an_object_that_does_not_tell_which_one_it_is_is_passed_over():

@@ -41,9 +41,9 @@ SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")
 
 def watched(loop: Loop | None = None) -> SchedulerMetrics:
     metrics = SchedulerMetrics(StillClock())
-    intake = InformerSet(ScriptedClient(), EventQueue())
-    intake.reflectors["Pod"].counts.relists["gone"] += 1
-    metrics.watch(loop or a_loop(), intake)
+    informers = InformerSet(ScriptedClient(), EventQueue())
+    informers.reflectors["Pod"].counts.relists["gone"] += 1
+    metrics.watch(loop or a_loop(), informers)
     return metrics
 
 

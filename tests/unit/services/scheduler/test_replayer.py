@@ -165,26 +165,26 @@ def a_part(records: list[RecordingRecord], name: str, value: object) -> list[Rec
         ),
         pytest.param(
             lambda found: [msgspec.structs.replace(found[0], detail="chatty"), *found[1:]],
-            "no detail 'chatty'",
+            "unknown detail 'chatty'",
             id="detail",
         ),
         *[
             pytest.param(
                 lambda found, started=started: [msgspec.structs.replace(found[0], started=started), *found[1:]],
-                "which is no time",
+                "invalid start time",
                 id=f"began at {started}",
             )
             for started in (math.nan, math.inf, -1.0, 1e300)
         ],
         pytest.param(
             lambda found: [msgspec.structs.replace(found[0], carried=-5), *found[1:]],
-            "carries -5 commands",
+            "carried commands -5",
             id="carried",
         ),
         *[
             pytest.param(
                 lambda found, now=now: [*found[:-1], TakenEvents((TimePassed(now),)), found[-1]],
-                "which is no time",
+                "invalid time",
                 id=f"now {now}",
             )
             for now in (math.nan, math.inf)

@@ -169,7 +169,7 @@ def test_once_allowed_a_ring_is_enough():
 
     def allow() -> None:
         allowed[0] = True
-        stage.inbox.ring()
+        stage.inbox.wake()
 
     stage.run(10.0, (5.0, allow))
     assert ["p1"] == stage.performer.bound
@@ -383,7 +383,7 @@ def test_deciding_goes_on_as_soon_as_nominations_are_sent():
 
     async def story() -> list[str]:
         client = ScriptedClient(pause=0.1)
-        performer = Executor(client, stage.inbox.put, Deaf(), Deaf(), clock=stage.clock, ring=stage.inbox.ring)
+        performer = Executor(client, stage.inbox.put, Deaf(), Deaf(), clock=stage.clock, wake=stage.inbox.wake)
         stage.host._performer = performer
         for _ in range(2 * executor.MOST_WAITING):
             performer.perform(Nominate(a_pod(), "n1"))

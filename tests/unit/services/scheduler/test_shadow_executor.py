@@ -73,7 +73,7 @@ class Post:
 
     @property
     def tallies(self) -> dict[str, Any]:
-        return {name: value for name, value in msgspec.structs.asdict(self.observer.tallies).items() if value}
+        return {name: value for name, value in msgspec.structs.asdict(self.observer.totals).items() if value}
 
 
 def placed(pod: Pod, node: str) -> Pod:
@@ -334,7 +334,7 @@ def test_work_before_a_binding_counts_as_done():
 
 
 def test_there_is_a_summary_when_nothing_happened():
-    assert "observed no pod that another scheduler placed" == Post().observer.summary()
+    assert "observed no pod placed by another scheduler" == Post().observer.summary()
 
 
 def test_the_summary_says_what_would_have_been_gained():
@@ -354,7 +354,7 @@ def test_the_summary_says_what_would_have_been_gained():
         (("n1", "n1", None, None), "p went to n1, where Lamina would have put it"),
         (
             ("n2", "n1", None, None),
-            "p went to n1; Lamina would have put it on n2; what its images take there is not known",
+            "p went to n1; Lamina would have put it on n2; its readiness estimate there is unknown",
         ),
         (
             ("n2", "n1", 2.5, 1000),
@@ -385,7 +385,7 @@ def test_what_is_saved_is_a_number_whatever_is_reported():
     post.see(placed(a_pod(), "n1"))
 
     assert 1 == post.tallies["compared"]
-    assert not math.isnan(post.observer.tallies.seconds)
+    assert not math.isnan(post.observer.totals.seconds)
     post.observer.summary()
 
 

@@ -1,1 +1,1 @@
-"""A bounded HTTP/1.1 server for one kind of caller: few connections, whole bodies in, whole bodies out. Knows no pods."""
+"""Bounded HTTP/1.1 server for few connections, with complete request and response bodies. Independent of pods."""

@@ -1,4 +1,4 @@
-"""The transport of a connection, with what a caller's manners ask for: not reading, noticing that it left, being rough."""
+"""Transport of a client's connection: pauses reading, detects a closed client, and can reset the connection."""
 
 import asyncio
 import select
@@ -7,15 +7,15 @@ import struct
 from typing import Final, cast
 
 AT_ONCE: Final = struct.pack("ii", 1, 0)
-"""Of lingering in the kernel: what is unsent is thrown away."""
+"""SO_LINGER value: discard unsent data when the socket closes."""
 
 
 class CallerTransport:
-    """A transport that is read, or not."""
+    """A transport whose reading can be paused."""
 
     def __init__(self, transport: asyncio.BaseTransport) -> None:
-        """Wrap a transport that stands and is read."""
-        self.transport = cast("asyncio.Transport", transport)  # uvloop's is one without saying so
+        """Wrap a connected transport that is being read."""
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's transport does not declare this base class
         self._socket = transport.get_extra_info("socket")
         self._held = False
         self._poll = select.poll()
@@ -23,32 +23,32 @@ class CallerTransport:
 
     @property
     def closing(self) -> bool:
-        """Whether it is being closed."""
+        """Whether the transport is being closed."""
         return self.transport.is_closing()
 
     def hung_up(self) -> bool:
-        """Tell whether the caller has closed its direction, without reading what it said before."""
+        """Return whether the client has closed its direction, without reading the data before that."""
         return bool(self._poll.poll(0))
 
     def hold(self) -> None:
-        """Read nothing for now."""
+        """Pause reading."""
         if not self._held and not self.closing:
             self._held = True
             self.transport.pause_reading()
 
     def release(self) -> None:
-        """Read again."""
+        """Resume reading."""
         if self._held and not self.closing:
             self._held = False
             self.transport.resume_reading()
 
     def end_sending(self) -> None:
-        """Tell the caller that nothing more will come, where that can be told."""
+        """Send end-of-file to the client, if the transport supports it."""
         if self.transport.can_write_eof():
             self.transport.write_eof()
 
     def abort(self) -> None:
-        """End now, and let the kernel keep nothing for a caller that does not read."""
+        """Close now, and discard unsent data for a client that does not read."""
         if self._socket.fileno() >= 0:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
         self.transport.abort()

@@ -1,17 +1,17 @@
 """
-One connection: requests in, answers out, one after the other.
+One client connection: requests in, responses out, one after the other.
 
     idle --> reading --> answering --> idle
               |   ^ |
-              v   | +--> lingering (refused) --> gone
-             waiting (for a large place)
+              v   | +--> lingering (rejected) --> gone
+             waiting (for a large request slot)
 
-A request is answered by a function that does not wait, so a connection is never in the middle of deciding. While an answer
-is being written nothing is read: what a caller sends ahead stays in one buffer here and in the kernel's. Of requests sent
-ahead one is answered in each turn of the event loop, so that others have theirs.
+Handlers do not block, so a connection never waits for one. While a response is written, nothing is read: data that the
+client sends ahead stays in one buffer here and in the kernel's. Each turn of the event loop answers one request of a
+connection, so that other connections get theirs.
 
-Time is not watched by timers of its own: the listener looks at every connection now and then. How long an answer took is
-taken from another clock: that of uvloop counts whole milliseconds.
+A connection has no timers: the server checks all connections periodically. The response time is measured with
+`perf_counter`, because uvloop's clock has whole milliseconds only.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ from lamina.services.extender.http.response import CONTINUE, portions, text_resp
 from lamina.services.extender.http.response_writer import ResponseWriter
 
 LINGER: Final = 2.0
-"""Seconds for a caller to read why it was refused, while what it still sends is thrown away."""
+"""Seconds for a client to read why it was rejected, while the data it still sends is discarded."""
 CLOSE: Final = "Connection: close\r\n"
 KEEP: Final = "Connection: keep-alive\r\n"
 
 
 class ConnectionStage(Enum):
-    """Where a connection is."""
+    """State of a connection."""
 
     IDLE = auto()
     READING = auto()
@@ -48,54 +48,54 @@ class ConnectionStage(Enum):
 
 
 class HttpConnection(asyncio.BufferedProtocol):
-    """One caller."""
+    """One client connection."""
 
-    def __init__(self, desk: ConnectionTable, loop: asyncio.AbstractEventLoop) -> None:
-        """Belong to *desk*."""
-        self._desk, self._loop = desk, loop
-        self._limits, self._watch = desk.limits, desk.watch
-        self._line: CallerTransport
-        self._incoming = RequestReader(desk.limits)
+    def __init__(self, table: ConnectionTable, loop: asyncio.AbstractEventLoop) -> None:
+        """Belong to *table*, the table of all connections."""
+        self._table, self._loop = table, loop
+        self._limits, self._watch = table.limits, table.watch
+        self._transport: CallerTransport
+        self._incoming = RequestReader(table.limits)
         self._outgoing: ResponseWriter
         self._stage = ConnectionStage.IDLE
         self.since = loop.time()
-        """When it came to be where it is."""
-        self._asked = self._retiring = self._seated = False
+        """When the current state began, in event loop time."""
+        self._asked = self._retiring = self._has_slot = False
         self._answering: RequestHead | None = None
         self._unread: Callable[[], None] | None = None
         self._discarded = 0
 
-    # -- asyncio calls these -----------------------------------------------------------------------------------------
+    # -- asyncio callbacks -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It stands, and its handshake is done."""
-        self._line = CallerTransport(transport)
-        self._outgoing = ResponseWriter(self._line.transport, self._loop, self._written)
-        refusal = self._desk.admit(transport)
-        if refusal is None and not self._desk.find_seat():
+        """Admit or reject the client; its TLS handshake is complete."""
+        self._transport = CallerTransport(transport)
+        self._outgoing = ResponseWriter(self._transport.transport, self._loop, self._written)
+        refusal = self._table.admit(transport)
+        if refusal is None and not self._table.make_room():
             refusal = rejections.too_many(self._limits.connections)
-        self._desk.enter(self, admitted=refusal is None)
+        self._table.add(self, admitted=refusal is None)
         if refusal is not None:
             self._refuse(refusal)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone, perhaps in the middle of something, perhaps before it stood; may be said twice."""
-        if self not in self._desk.present:
+        """Release everything. May be called twice, during a request, or before `connection_made`."""
+        if self not in self._table.present:
             return
         asked = self._answering or self._incoming.head
         if asked is not None:
-            self._watch.abandoned(route_label(self._desk.routes, asked))
-        self._mourn()
+            self._watch.abandoned(route_label(self._table.routes, asked))
+        self._report_unread()
         self._stage = ConnectionStage.GONE
         self._forget()
-        self._desk.leave(self)
+        self._table.remove(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Say where the next bytes go."""
+        """Return the buffer for the next bytes."""
         return self._incoming.room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Read on."""
+        """Process *nbytes* new bytes."""
         if self._stage is ConnectionStage.LINGERING:
             self._discard(nbytes)
             return
@@ -106,15 +106,15 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._refuse(error.refusal)
 
     def eof_received(self) -> bool:
-        """Let the transport close itself: whatever could be answered has been, as nothing is read before that."""
+        """Close the transport: all complete requests are answered, because nothing else is read before that."""
         return False
 
     def pause_writing(self) -> None:
-        """The caller reads more slowly than we write."""
+        """Pause the response: the client reads more slowly than the server writes."""
         self._outgoing.pause()
 
     def resume_writing(self) -> None:
-        """Everything that was written has gone out."""
+        """Resume the response: all data was sent."""
         self._outgoing.resume()
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -125,53 +125,53 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.since = self._loop.time()
 
     def _follow(self, progress: ReadProgress) -> None:
-        """Do what there is to do when so much has come."""
+        """Act on the reader's progress."""
         if progress is ReadProgress.WHOLE:
             self._answer()
         elif progress is ReadProgress.LARGE:
-            self._find_place()
+            self._find_slot()
         elif self._incoming.invite:
             self._incoming.invite = False
-            self._line.transport.write(CONTINUE)
+            self._transport.transport.write(CONTINUE)
 
-    def _find_place(self) -> None:
-        """Have a place for a large body, or wait for one and read nothing meanwhile."""
-        self._seated = self._desk.places.take(self)
-        if self._seated:
-            self._follow(self._incoming.seat())
+    def _find_slot(self) -> None:
+        """Acquire a slot for a large body, or wait for one without reading."""
+        self._has_slot = self._table.slots.acquire(self)
+        if self._has_slot:
+            self._follow(self._incoming.slot_granted())
             return
         self._stage = ConnectionStage.WAITING
         self.since = self._loop.time()
-        self._line.hold()
+        self._transport.hold()
 
-    def seat(self) -> None:
-        """Go on in the next turn: a place was given."""
-        self._seated = True
+    def slot_granted(self) -> None:
+        """Continue in the next turn of the event loop: a slot was granted."""
+        self._has_slot = True
         self._loop.call_soon(self._proceed)
 
     def _proceed(self) -> None:
         if self._stage is not ConnectionStage.WAITING:
             return
-        # The caller could not send while we did not read: its time begins again.
+        # The client could not send while reading was paused, so its time limit starts again.
         self._stage = ConnectionStage.IDLE
         self._begin()
-        self._line.release()
+        self._transport.release()
         try:
-            self._follow(self._incoming.seat())
+            self._follow(self._incoming.slot_granted())
         except RequestRejectedError as error:
             self._refuse(error.refusal)
 
-    # -- answering ---------------------------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------------------------
 
     def _answer(self) -> None:
-        """Ask whoever answers this, and begin to write."""
+        """Call the handler and start to write its response."""
         head = self._answering = self._incoming.head
         assert head is not None, "there is a whole request"
         self._stage = ConnectionStage.ANSWERING
         self._asked = True
         began = perf_counter()
         body = self._incoming.take()
-        reply, more = dispatch(self._desk.routes, head, body)
+        reply, more = dispatch(self._table.routes, head, body)
         seconds = perf_counter() - began
         if not head.keep or self._retiring:
             self._retiring = True
@@ -180,21 +180,21 @@ class HttpConnection(asyncio.BufferedProtocol):
             more += KEEP
         self._unread = reply.unread
         size = sum(map(len, reply.pieces))
-        name = route_label(self._desk.routes, head)
-        if self._line.hung_up():
-            # It is answered all the same: it may have closed only its own direction.
+        name = route_label(self._table.routes, head)
+        if self._transport.hung_up():
+            # Answer nevertheless: the client may have closed only its own direction.
             self._watch.abandoned(name)
-            self._mourn()
+            self._report_unread()
             self._answering = None
         self.since = self._loop.time()
         self._outgoing.begin(portions(reply, size, more, bodiless=head.method == "HEAD"))
         if self._stage is ConnectionStage.ANSWERING:
-            self._line.hold()
-        # Told when the answer is on its way, so that it does not have to wait for that.
+            self._transport.hold()
+        # Record after the write has begun, so that the response does not wait for it.
         self._watch.served(name, reply.status, seconds, len(body), size)
 
     def _written(self) -> None:
-        """An answer is out: begin again."""
+        """Prepare for the next request after a complete response."""
         self._forget()
         self._stage = ConnectionStage.IDLE
         self.since = self._loop.time()
@@ -203,67 +203,67 @@ class HttpConnection(asyncio.BufferedProtocol):
         elif self._retiring:
             self._close()
         elif self._incoming.ahead:
-            self._line.hold()
+            self._transport.hold()
             self._loop.call_soon(self._next)
         else:
-            self._line.release()
+            self._transport.release()
 
     def _next(self) -> None:
-        """Take up what was sent ahead."""
-        if self._stage is not ConnectionStage.IDLE or self._line.closing:
+        """Process data that the client sent ahead."""
+        if self._stage is not ConnectionStage.IDLE or self._transport.closing:
             return
         self._begin()
-        self._line.release()
+        self._transport.release()
         try:
             self._follow(self._incoming.advance())
         except RequestRejectedError as error:
             self._refuse(error.refusal)
 
-    def _mourn(self) -> None:
-        """Tell whoever made the answer that nobody reads it."""
+    def _report_unread(self) -> None:
+        """Call the response's `unread` callback: the client has disconnected."""
         unread, self._unread = self._unread, None
         if unread is not None:
             unread()
 
     def _forget(self) -> None:
-        """Let go of the request, its answer and its place."""
+        """Release the request, its response and its slot."""
         self._answering = self._unread = None
         self._incoming.drop()
         self._outgoing.drop()
-        self._desk.places.leave(self)
-        if self._seated:
-            self._seated = False
-            self._desk.places.free()
+        self._table.slots.cancel(self)
+        if self._has_slot:
+            self._has_slot = False
+            self._table.slots.release()
 
-    # -- refusing and ending -----------------------------------------------------------------------------------------
+    # -- rejections and closing --------------------------------------------------------------------------------------
 
     def _refuse(self, refusal: RequestRejection) -> None:
-        """Say why, and end it when the caller has had time to read that."""
+        """Send the rejection, then close when the client has had time to read it."""
         self._watch.refused(refusal.why)
         self._forget()
         reply = text_response(refusal.status, refusal.words)
         for portion in portions(reply, len(reply.pieces[0]), CLOSE):
-            self._line.transport.write(portion)
+            self._transport.transport.write(portion)
         self._linger()
 
     def _linger(self) -> None:
         """
-        Throw away what still comes, for a while.
+        Discard incoming data for a while.
 
-        Closing at once, with bytes unread, would take the answer away from the caller before it has read it.
+        Closing at once with unread bytes would reset the connection, and the client could lose the response.
         """
         self._stage = ConnectionStage.LINGERING
         self.since = self._loop.time()
         self._incoming = RequestReader(self._limits)
-        self._line.end_sending()
-        self._line.release()
-        self._desk.dismiss(self)
+        self._transport.end_sending()
+        self._transport.release()
+        self._table.mark_closing(self)
 
     def _close(self) -> None:
-        """End it in order; what comes while TLS says goodbye is thrown away."""
+        """Close gracefully; discard data that arrives during the TLS shutdown."""
         self._stage = ConnectionStage.LINGERING
         self.since = self._loop.time()
-        self._line.transport.close()
+        self._transport.transport.close()
 
     def _discard(self, count: int) -> None:
         self._discarded += count
@@ -271,11 +271,11 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.abort()
 
     def look(self, now: float) -> None:
-        """Do what is due."""
+        """Close or reject the connection if its time limit has passed."""
         stage = self._stage
-        if stage is ConnectionStage.WAITING and self._line.hung_up():
+        if stage is ConnectionStage.WAITING and self._transport.hung_up():
             self.abort()
-        elif now < self.since + self._patience():
+        elif now < self.since + self._time_limit():
             return
         elif stage is ConnectionStage.READING:
             self._refuse(rejections.too_slow(self._limits.read_seconds))
@@ -289,28 +289,28 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self._watch.refused(rejections.TOO_SLOW)
             self.abort()
 
-    def _patience(self) -> float:
-        """Say for how many seconds it may be where it is."""
+    def _time_limit(self) -> float:
+        """Return the time limit of the current state in seconds."""
         limits, stage = self._limits, self._stage
         if stage is ConnectionStage.LINGERING:
             return min(LINGER, limits.read_seconds)
         if stage is ConnectionStage.ANSWERING:
             return limits.write_seconds
-        # Who has never asked anything is no caller that comes back: it has no more time than for a request.
+        # A client that has not sent a request yet gets the time limit of a request, not the idle time.
         return limits.idle_seconds if stage is ConnectionStage.IDLE and self._asked else limits.read_seconds
 
     def expire(self) -> None:
-        """End after the next answer."""
+        """Close after the next response."""
         self._retiring = True
 
     def retire(self) -> None:
-        """Answer what has been asked and end."""
+        """Answer pending requests, then close."""
         self._retiring = True
         if self._stage is ConnectionStage.IDLE and not self._incoming.ahead:
             self._close()
 
     def give_way(self) -> None:
-        """End for the sake of somebody else: in order if nothing is under way, as an answer may still be read."""
+        """Close to make room for a new connection: gracefully if idle, because the client may still be reading."""
         self._watch.refused(rejections.TOO_MANY)
         if self._stage is ConnectionStage.IDLE:
             self._close()
@@ -320,5 +320,5 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.abort()
 
     def abort(self) -> None:
-        """End now."""
-        self._line.abort()
+        """Close now."""
+        self._transport.abort()

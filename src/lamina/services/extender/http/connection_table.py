@@ -1,11 +1,12 @@
 """
-What all connections of one server share: whom to ask, what is allowed, who is there.
+Table of all connections of one server, with its routes and limits.
 
-    came --+--> admitted --+-------------------------> gone
-           |               v                            ^
-           +--> dismissed: on its way out, reads why ---+
+    connected --+--> admitted --+---------------------------> gone
+                |               v                              ^
+                +--> closing: reads why it was rejected -------+
 
-Who is on its way out asks nothing more and takes nobody's place; how many of these there are is bounded for itself.
+A closing connection sends no more requests and does not count against the connection limit. Their number has a limit of
+its own.
 """
 
 import asyncio
@@ -18,82 +19,82 @@ from lamina.services.extender.http.response import Routes
 from lamina.services.extender.http.server_limits import ServerLimits, ServerMetrics
 
 SPARE: Final = 16
-"""Connections on their way out; when there are more, the one that has had most time is cut off."""
+"""Most closing connections; beyond that, the oldest is cut off."""
 
 
 class TrackedConnection(Protocol):
-    """A connection, as the one who looks after all of them sees it."""
+    """A connection, as the table sees it."""
 
     @property
     def since(self) -> float:
-        """When it last began or ended something."""
+        """When the current state began."""
 
     def look(self, now: float) -> None:
-        """Do what is due at this time."""
+        """Close or reject the connection if its time limit has passed."""
 
     def expire(self) -> None:
-        """End after the next answer."""
+        """Close after the next response."""
 
     def retire(self) -> None:
-        """Answer what has been asked and end."""
+        """Answer pending requests, then close."""
 
     def give_way(self) -> None:
-        """End for the sake of somebody else."""
+        """Close to make room for a new connection."""
 
     def abort(self) -> None:
-        """End now."""
+        """Close now."""
 
 
 class ConnectionTable:
-    """Looks after the connections."""
+    """Tracks the connections and enforces their limit."""
 
     def __init__(self, routes: Routes, limits: ServerLimits, watch: ServerMetrics) -> None:
-        """Start with nobody there."""
+        """Start without connections."""
         self.routes, self.limits, self.watch = routes, limits, watch
-        self.places = RequestSlots(limits.large_at_once)
+        self.slots = RequestSlots(limits.large_at_once)
         self.admit: Callable[[asyncio.BaseTransport], RequestRejection | None] = lambda transport: None
-        """Says whether a caller may ask at all; by its certificate, where there are any."""
+        """Returns why a client is rejected, or None; checks its certificate if TLS is used."""
         self.present: set[TrackedConnection] = set()
-        """Everybody, those who are on their way out too."""
+        """All connections, including closing ones."""
         self.empty = asyncio.Event()
         self.empty.set()
         self._admitted: dict[TrackedConnection, None] = {}
         self._leaving: dict[TrackedConnection, None] = {}
-        """Both in the order they came."""
+        """Both in order of arrival."""
 
-    def find_seat(self) -> bool:
-        """Tell whether there is a place for another connection; where newcomers go first there always is."""
+    def make_room(self) -> bool:
+        """Return whether one more connection fits; with `newcomers_first`, close the one idle for longest."""
         if len(self._admitted) < self.limits.connections:
             return True
         if not self.limits.newcomers_first:
             return False
         idle = min(self._admitted, key=lambda one: one.since)
-        self.dismiss(idle)
+        self.mark_closing(idle)
         idle.give_way()
         return True
 
-    def enter(self, connection: TrackedConnection, *, admitted: bool) -> None:
-        """Take note of a new connection."""
+    def add(self, connection: TrackedConnection, *, admitted: bool) -> None:
+        """Add a new connection."""
         self.present.add(connection)
         self.empty.clear()
         if admitted:
             self._admitted[connection] = None
             self.watch.connections(len(self._admitted))
 
-    def dismiss(self, connection: TrackedConnection) -> None:
-        """Take note of a connection that is on its way out."""
+    def mark_closing(self, connection: TrackedConnection) -> None:
+        """Mark a connection as closing."""
         if connection not in self.present:
             return
         self._free(connection)
         self._leaving[connection] = None
         if len(self._leaving) > SPARE:
             oldest = next(iter(self._leaving))
-            # At once: it hears only later that it is gone, and is not to be cut off in place of the next one.
+            # Remove it here: its own `connection_lost` comes later, and the next overflow must cut off another one.
             del self._leaving[oldest]
             oldest.abort()
 
-    def leave(self, connection: TrackedConnection) -> None:
-        """Take note of a connection that is gone."""
+    def remove(self, connection: TrackedConnection) -> None:
+        """Remove a connection that is gone."""
         self.present.discard(connection)
         self._leaving.pop(connection, None)
         self._free(connection)

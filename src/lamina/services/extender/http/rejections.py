@@ -1,4 +1,4 @@
-"""Why the server turns somebody away: a status, a line that says what to do about it, and a word for a counter."""
+"""Rejections of requests and connections: an HTTP status, a message for the client, and a metric label."""
 
 from typing import Final
 
@@ -13,11 +13,11 @@ BAD_NAME: Final = "bad client name"
 BAD_HANDSHAKE: Final = "bad handshake"
 
 REASONS: Final = (BAD_REQUEST, TOO_LARGE, TOO_SLOW, TOO_BUSY, TOO_MANY, BAD_NAME, BAD_HANDSHAKE)
-"""Every word there is, for whoever counts them."""
+"""All reasons, as labels of the metric."""
 
 
 class RequestRejection(msgspec.Struct, frozen=True):
-    """An answer that ends the connection: what came after it could not be told from what came before."""
+    """A response that closes the connection, because the start of the next request is unknown."""
 
     status: int
     words: str
@@ -25,7 +25,7 @@ class RequestRejection(msgspec.Struct, frozen=True):
 
 
 class RequestRejectedError(Exception):
-    """A request is refused while it is read."""
+    """Raised when a request is rejected while it is read."""
 
     def __init__(self, refusal: RequestRejection) -> None:
         super().__init__(refusal)
@@ -33,51 +33,49 @@ class RequestRejectedError(Exception):
 
 
 def bad(words: str, status: int = 400) -> RequestRejectedError:
-    """Refuse a request for its form."""
+    """Return the error for a malformed request."""
     return RequestRejectedError(RequestRejection(status, words))
 
 
 def too_large(limit: int) -> RequestRejectedError:
-    """Refuse a body for its size."""
+    """Return the error for a body that is too large."""
     return RequestRejectedError(
-        RequestRejection(413, f"the body has more than {limit} bytes, which is the most that is read", TOO_LARGE)
+        RequestRejection(413, f"the body has more than {limit} bytes, which is the limit", TOO_LARGE)
     )
 
 
 def header_too_large(limit: int) -> RequestRejectedError:
-    """Refuse a head for its size."""
+    """Return the error for a request head that is too large."""
     return RequestRejectedError(
-        RequestRejection(431, f"the request has more than {limit} bytes before its body; send less", TOO_LARGE)
+        RequestRejection(431, f"the request has more than {limit} bytes before its body, which is the limit", TOO_LARGE)
     )
 
 
 def too_slow(seconds: float) -> RequestRejection:
-    """Give up on a request that does not come to its end."""
-    return RequestRejection(408, f"the request was not whole within {seconds:g} seconds; send it at once", TOO_SLOW)
+    """Return the rejection of a request that was not complete in time."""
+    return RequestRejection(408, f"the request was not complete within {seconds:g} seconds; send it faster", TOO_SLOW)
 
 
 def too_busy(places: int) -> RequestRejection:
-    """Give up on waiting for a place for a large body."""
-    return RequestRejection(
-        503, f"{places} large requests are being answered, which is the most; try again later", TOO_BUSY
-    )
+    """Return the rejection of a large request that waited too long for a slot."""
+    return RequestRejection(503, f"{places} large requests are in progress, which is the limit; retry later", TOO_BUSY)
 
 
 def too_many(limit: int) -> RequestRejection:
-    """Turn a connection away."""
+    """Return the rejection of a connection beyond the limit."""
     return RequestRejection(
-        503, f"there are {limit} connections, which is the most; close some, or try again later", TOO_MANY
+        503, f"there are {limit} connections, which is the limit; close some, or retry later", TOO_MANY
     )
 
 
 def outdated() -> RequestRejection:
-    """Turn a caller away whose certificate was looked at by authorities that have been replaced meanwhile."""
+    """Return the rejection of a client that was verified with certificates that were replaced meanwhile."""
     return RequestRejection(
         503, "the server's certificates were replaced during the handshake; connect again", BAD_HANDSHAKE
     )
 
 
 def bad_name(names: list[str]) -> RequestRejection:
-    """Turn a caller away whose certificate is good, and somebody else's."""
-    shown = ", ".join(ascii(name)[1:-1] for name in names[:5]) or "nobody"
-    return RequestRejection(403, f"the client certificate is for {shown[:500]}, who may not ask here", BAD_NAME)
+    """Return the rejection of a client whose certificate is valid, but has a name that is not accepted."""
+    shown = ", ".join(ascii(name)[1:-1] for name in names[:5]) or "none"
+    return RequestRejection(403, f"the client certificate has no accepted name; it has: {shown[:500]}", BAD_NAME)

@@ -1,9 +1,9 @@
 """
-Bodies on their way in.
+Buffers for request bodies.
 
-A body whose length is known is read straight to where it will be handed over from. A large one lies in anonymous memory
-of its own: the system gives pages as they are filled, so that a caller who announces 96 MiB and sends none costs nothing,
-and takes them back when the request is done. A chunked body grows until it is large and moves once.
+A body of known length is read directly into its final buffer. A large body has anonymous memory of its own: the kernel
+provides pages as they are filled, so a client that announces 96 MiB and sends none costs nothing. The pages are
+returned when the request is done. A chunked body grows until it is large, and is then copied once.
 
     size line --> data --> its end --+--> size line ...
         |                            ^
@@ -17,15 +17,15 @@ from lamina.services.extender.http.rejections import bad, too_large
 from lamina.services.extender.http.server_limits import ServerLimits
 
 AT_ONCE: Final = 256 * 1024
-"""Bytes that are read in one go, so that a fast sender does not keep everybody else waiting."""
+"""Most bytes read at once, so that a fast client does not delay the others."""
 SIZE_LINE: Final = 16
-"""Bytes of a line between chunks, which has a size or nothing: extensions are refused, as nobody uses them."""
+"""Most bytes of a line between chunks: a size or nothing. Chunk extensions are rejected; clients do not use them."""
 SIZE_DIGITS: Final = 8
 HEX: Final = frozenset(b"0123456789abcdefABCDEF")
 
 
 def allocate_body(size: int, limits: ServerLimits) -> memoryview:
-    """Make room for a body."""
+    """Allocate the buffer of a body."""
     if size <= limits.small_body:
         return memoryview(bytearray(size))
     return memoryview(mmap.mmap(-1, size))
@@ -40,26 +40,26 @@ class FixedLengthBody:
 
     @property
     def rest(self) -> memoryview:
-        """Where the next bytes go; never more than what is missing."""
+        """Buffer for the next bytes; never longer than what is missing."""
         return self._room[self._filled : self._filled + AT_ONCE]
 
     def put(self, data: memoryview) -> None:
-        """Copy what came together with the head."""
+        """Copy bytes that arrived together with the head."""
         self._room[self._filled : self._filled + len(data)] = data
         self._filled += len(data)
 
     def grow(self, count: int) -> bool:
-        """Take note of bytes that were read into `rest`; tell whether the body is whole."""
+        """Record *count* bytes that were read into `rest`; return whether the body is complete."""
         self._filled += count
         return self._filled == self._length
 
     def whole(self) -> memoryview:
-        """Hand over the body."""
+        """Return the body."""
         return self._room
 
 
 class ChunkedBody:
-    """A body in chunks that say their size, decoded strictly: whatever can be read in two ways is refused."""
+    """A chunked body, decoded strictly: every ambiguous form is rejected."""
 
     def __init__(self, limits: ServerLimits) -> None:
         """Decode a body within *limits*."""
@@ -72,21 +72,21 @@ class ChunkedBody:
         self._last = False
         self.done = False
         self.wants_place = False
-        """It has become large, and nothing is taken before `enlarge`."""
+        """The body has become large: no more data is accepted before `enlarge`."""
 
     def whole(self) -> bytearray | memoryview:
-        """Hand over the body."""
+        """Return the body."""
         return self._small if self._large is None else self._large[: self._length]
 
     def enlarge(self) -> None:
-        """Go on with a place for a large body."""
+        """Continue with a buffer for a large body."""
         self.wants_place = False
         self._large = memoryview(mmap.mmap(-1, self._limits.large_body))
         self._large[: len(self._small)] = self._small
         self._small = bytearray()
 
     def feed(self, data: memoryview) -> int:
-        """Take what can be taken; return how many bytes that were. Raises `RefusedError`."""
+        """Process as much as possible; return the number of bytes used. Raises `RequestRejectedError`."""
         taken = 0
         while not self.done and not self.wants_place:
             count = self._step(data[taken:])
@@ -103,20 +103,20 @@ class ChunkedBody:
             return 0
         if self._last:
             if line:
-                raise bad("there are headers after the body, which mean nothing here")
+                raise bad("trailers after the body are not supported; remove them")
             self.done = True
         elif self._ends:
             if line:
-                raise bad("a chunk is longer than it says")
+                raise bad("a chunk is longer than its size")
             self._ends = False
         elif not self._begin(line):
             return 0
         return len(line) + 2
 
     def _begin(self, line: bytes) -> bool:
-        """Begin a chunk; not yet where a place for large bodies is needed first."""
+        """Begin a chunk; return False if a large request slot is needed first."""
         if not line or len(line) > SIZE_DIGITS or not HEX.issuperset(line):
-            raise bad("a chunk does not begin with its size and nothing else")
+            raise bad("a chunk must begin with a line that has only its size")
         size = int(line, 16)
         if self._length + size > self._limits.large_body:
             raise too_large(self._limits.large_body)
@@ -137,7 +137,7 @@ class ChunkedBody:
 
 
 def _line(data: memoryview) -> bytes | None:
-    """Cut a line off; None while it is not whole."""
+    """Return the next line; None while it is incomplete."""
     line, found, _ = bytes(data[: SIZE_LINE + 2]).partition(b"\r\n")
     if not found:
         line = line.removesuffix(b"\r")

@@ -1,10 +1,10 @@
 """
-The head of a request: what is wanted, and how much body comes with it.
+Parser of request heads: method, path, and the length of the body.
 
-httptools, the parser of Node.js, says whether the bytes are HTTP; this module says whether they can mean only one thing.
-Whatever leaves room for a second reading of where a request ends is refused (request smuggling): two lengths, a length
-beside an encoding, an encoding that is not exactly "chunked". The parser is handed one head at a time and never a body,
-so that it cannot disagree with us about where the next request begins.
+httptools, the parser of Node.js, checks that the bytes are HTTP. This module checks that they are unambiguous. It
+rejects every head that leaves open where the request ends (request smuggling): two lengths, a length beside an
+encoding, an encoding other than exactly "chunked". The parser gets one head at a time and never a body, so it cannot
+disagree about where the next request begins.
 """
 
 from typing import Final
@@ -16,28 +16,28 @@ from lamina.services.extender.http.rejections import bad
 
 END: Final = b"\r\n\r\n"
 DIGITS: Final = 15
-"""Of a length; more than anybody means."""
+"""Most digits of a Content-Length; far beyond every body limit."""
 TLS_HELLO: Final = 0x16
 
 
 class RequestHead(msgspec.Struct):
-    """What the head of a request says."""
+    """The parsed head of a request."""
 
     method: str
     path: str
-    """Without what follows a question mark."""
+    """Without the query string."""
     length: int
-    """Bytes of the body; -1: chunks that say it themselves."""
+    """Bytes of the body; -1: chunked."""
     keep: bool
-    """Whether another request may follow."""
+    """Whether another request may follow on the connection."""
     old: bool
-    """HTTP/1.0, where keeping a connection has to be said."""
+    """HTTP/1.0, which keeps a connection open only on request."""
     waits: bool
-    """The caller wants to be told before it sends the body."""
+    """The client waits for "100 Continue" before it sends the body."""
 
 
 class RequestHeadParser:
-    """Takes what the parser finds; one for each head."""
+    """Collects the callbacks of httptools; one instance per head."""
 
     def __init__(self) -> None:
         self.target = b""
@@ -50,11 +50,11 @@ class RequestHeadParser:
         self.connection = b""
 
     def on_url(self, url: bytes) -> None:
-        """What is asked for."""
+        """Collect the request target."""
         self.target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
+        """Collect one header."""
         name = name.lower()
         if name == b"content-length":
             self.lengths.append(value)
@@ -70,63 +70,63 @@ class RequestHeadParser:
             self.connection += b"," + value.lower()
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """Record that the head is complete."""
         self.complete = True
 
 
 def read_head(data: bytes) -> RequestHead:
-    """Read a head, its empty line included. Raises `RefusedError` with what is wrong."""
+    """Parse a head, including its empty line. Raises `RequestRejectedError`."""
     found = RequestHeadParser()
     parser = httptools.HttpRequestParser(found)
     try:
         parser.feed_data(data)
     except httptools.HttpParserUpgrade:
-        pass  # an offer to speak something else, which a server is free to ignore
+        pass  # an offer to switch protocols, which a server is free to ignore
     except httptools.HttpParserError as error:
         raise bad(_no_http(data, error)) from None
     if not found.complete:
-        raise bad("the request's head ends in the middle; end lines with CR LF")
+        raise bad("the request head is incomplete; end lines with CR LF")
     version = parser.get_http_version()
     if version not in {"1.1", "1.0"}:
-        raise bad(f"HTTP/{version} is not spoken here; use HTTP/1.1", 505)
+        raise bad(f"HTTP/{version} is not supported; use HTTP/1.1", 505)
     old = version == "1.0"
     if found.hosts > 1 or (found.hosts == 0 and not old):
-        raise bad("the request has to have exactly one Host header")
+        raise bad("the request must have exactly one Host header")
     method = parser.get_method().decode("latin-1")
     length = _length(found, method, old=old)
     if found.content_encoding not in {b"", b"identity"}:
-        raise bad("compressed bodies are not read; send the body without Content-Encoding", 415)
+        raise bad("compressed bodies are not supported; send the body without Content-Encoding", 415)
     if found.expectation not in {b"", b"100-continue"}:
-        raise bad("the only expectation that is met is 100-continue", 417)
+        raise bad("the only supported expectation is 100-continue", 417)
     return RequestHead(method, _path(found.target), length, _keep(found, old=old), old, found.expectation != b"")
 
 
 def _length(found: RequestHeadParser, method: str, *, old: bool) -> int:
-    """Tell how much body there is, if that can be read in one way only."""
+    """Return the length of the body, if it is unambiguous; -1 for chunked."""
     lengths, encodings = found.lengths, found.encodings
     if encodings:
         if lengths or old or len(encodings) > 1:
-            raise bad("say the body's length once: either Content-Length or, in HTTP/1.1, Transfer-Encoding: chunked")
+            raise bad("give the body's length once: either Content-Length or, in HTTP/1.1, Transfer-Encoding: chunked")
         if encodings[0].lower() != b"chunked":
-            raise bad("the only transfer encoding that is read is chunked", 501)
+            raise bad("the only supported transfer encoding is chunked", 501)
         length = -1
     elif len(lengths) > 1:
         raise bad("the request has more than one Content-Length")
     elif lengths:
         if not lengths[0].isdigit() or len(lengths[0]) > DIGITS:
-            raise bad("Content-Length is no number of bytes")
+            raise bad("Content-Length is not a number of bytes")
         length = int(lengths[0])
     elif method == "POST":
-        raise bad("say how long the body is: Content-Length, or Transfer-Encoding: chunked", 411)
+        raise bad("the length of the body is missing; send Content-Length, or Transfer-Encoding: chunked", 411)
     else:
         length = 0
     if length and method in {"GET", "HEAD"}:
-        raise bad(f"a {method} with a body means nothing here; use POST, or leave the body out")
+        raise bad(f"a {method} with a body is not supported; use POST, or remove the body")
     return length
 
 
 def _keep(found: RequestHeadParser, *, old: bool) -> bool:
-    """Tell whether the caller wants to go on with this connection."""
+    """Return whether the client wants to keep the connection open."""
     if not found.connection:
         return not old
     wishes = {wish.strip() for wish in found.connection.split(b",")}
@@ -136,7 +136,7 @@ def _keep(found: RequestHeadParser, *, old: bool) -> bool:
 def _path(target: bytes) -> str:
     text = target.decode("latin-1")
     if text[:1] != "/":
-        # A whole address, as it is sent to proxies.
+        # The absolute form, which clients send to proxies.
         _, _, text = text.partition("://")
         text = text[text.find("/") :] if "/" in text else "/"
     return text.partition("?")[0].partition("#")[0]
@@ -144,5 +144,5 @@ def _path(target: bytes) -> str:
 
 def _no_http(data: bytes, error: httptools.HttpParserError) -> str:
     if data[0] == TLS_HELLO:
-        return "this port speaks plain HTTP and the caller speaks TLS; use http://, or give the server a certificate"
-    return f"this is not HTTP/1.1 as it is read here: {str(error).lower() or 'unknown method'}"
+        return "this port serves plain HTTP and the client sent TLS; use http://, or give the server a certificate"
+    return f"not a valid HTTP/1.1 request: {str(error).lower() or 'unknown method'}"

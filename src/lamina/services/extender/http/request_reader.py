@@ -1,8 +1,8 @@
 """
-From bytes to requests, whatever pieces they come in.
+Reader that turns bytes into requests, in whatever pieces they arrive.
 
-One buffer takes heads and whatever comes with them; a longer body is read past it, straight to where it belongs. Nothing
-here knows a socket: whoever reads asks `room` where to, says how much came, and is told what that makes.
+One buffer receives heads and the data behind them; a longer body is read directly into its own buffer. The reader does
+not know sockets: the connection reads into `room`, passes the number of bytes to `grow`, and gets the progress.
 """
 
 from enum import Enum, auto
@@ -15,67 +15,67 @@ from lamina.services.extender.http.response import Body
 from lamina.services.extender.http.server_limits import ServerLimits
 
 SCRATCH: Final = 64 * 1024
-"""Bytes of the buffer; most requests fit whole. More than a head and a line of a chunked body may have."""
+"""Bytes of the buffer; most requests fit completely. Larger than the limits of a head and of a chunk line."""
 
 
 class ReadProgress(Enum):
-    """What has come so far."""
+    """How much of a request has arrived."""
 
     PART = auto()
-    """The request is not whole."""
+    """The request is incomplete."""
     LARGE = auto()
-    """Its body is large: nothing more may be read before a place is found for it."""
+    """The body is large: it needs a slot before more is read."""
     WHOLE = auto()
 
 
 class RequestReader:
-    """The requests of one caller, one at a time."""
+    """The requests of one connection, one at a time."""
 
     def __init__(self, limits: ServerLimits) -> None:
-        """Take no more than *limits* allow."""
+        """Read requests within *limits*."""
         self._limits = limits
         self._scratch = bytearray(max(SCRATCH, 2 * limits.header))
         self._view = memoryview(self._scratch)
         self._start = self._end = 0
         self._known: FixedLengthBody | None = None
         self._chunked: ChunkedBody | None = None
-        self._seated = False
+        self._has_slot = False
         self.head: RequestHead | None = None
-        """Of the request under way, once it is whole."""
+        """Head of the current request, once it is complete."""
         self.invite = False
-        """The caller waits to be asked for the body; for whoever asks to put out."""
+        """The client waits for "100 Continue"; the connection sends it and resets this flag."""
 
     @property
     def ahead(self) -> bool:
-        """Whether something has come that belongs to no request yet."""
+        """Whether data has arrived that belongs to no request yet."""
         return self._start < self._end
 
     def room(self) -> memoryview:
-        """Say where the next bytes go."""
+        """Return the buffer for the next bytes."""
         if self._known is not None:
             return self._known.rest
         return self._view[self._end :]
 
     def grow(self, count: int) -> ReadProgress:
-        """Take note of *count* bytes in `room`. Raises `RefusedError`."""
+        """Process *count* new bytes in `room`. Raises `RequestRejectedError`."""
         if self._known is not None:
             return ReadProgress.WHOLE if self._known.grow(count) else ReadProgress.PART
         self._end += count
         return self.advance()
 
-    def seat(self) -> ReadProgress:
-        """Go on with a place for a large body."""
-        self._seated = True
+    def slot_granted(self) -> ReadProgress:
+        """Continue with a slot for a large body."""
+        self._has_slot = True
         return self.advance()
 
     def advance(self) -> ReadProgress:
-        """Do what can be done with what has come. Raises `RefusedError`."""
+        """Process the data in the buffer. Raises `RequestRejectedError`."""
         head = self.head or self._read_head()
         if head is None:
             return ReadProgress.PART
         if self._chunked is not None:
             return self._read_chunks(self._chunked)
-        if head.length > self._limits.small_body and not self._seated:
+        if head.length > self._limits.small_body and not self._has_slot:
             return ReadProgress.LARGE
         if head.length <= self._end - self._start:
             return ReadProgress.WHOLE
@@ -85,7 +85,7 @@ class RequestReader:
         return ReadProgress.PART
 
     def take(self) -> Body:
-        """Hand over the body of a whole request, and be ready for the next one."""
+        """Return the body of a complete request, and prepare for the next request."""
         head = self.head
         assert head is not None, "there is a whole request"
         whole: Body
@@ -94,7 +94,7 @@ class RequestReader:
         elif self._chunked is not None:
             whole = self._chunked.whole()
         else:
-            # A copy: the buffer is used again while pieces of the question may still be part of the answer.
+            # A copy: the buffer is reused while parts of the request may still be part of the response.
             whole = bytes(self._view[self._start : self._start + head.length])
             self._start += head.length
         if self._start == self._end:
@@ -103,13 +103,13 @@ class RequestReader:
         return whole
 
     def drop(self) -> None:
-        """Let go of the request under way."""
+        """Release the current request."""
         self.head = self._known = self._chunked = None
-        self._seated = self.invite = False
+        self._has_slot = self.invite = False
 
     def _read_head(self) -> RequestHead | None:
         start, end, scratch = self._start, self._end, self._scratch
-        while start < end and scratch[start] in END:  # empty lines before a request mean nothing
+        while start < end and scratch[start] in END:  # HTTP permits empty lines before a request
             start += 1
         found = scratch.find(END, start, end)
         size = (end if found < 0 else found + len(END)) - start
@@ -130,7 +130,7 @@ class RequestReader:
 
     def _read_chunks(self, chunked: ChunkedBody) -> ReadProgress:
         if chunked.wants_place:
-            if not self._seated:
+            if not self._has_slot:
                 return ReadProgress.LARGE
             chunked.enlarge()
         self._start += chunked.feed(self._view[self._start : self._end])
@@ -142,7 +142,7 @@ class RequestReader:
         return ReadProgress.PART
 
     def _to_front(self, start: int) -> None:
-        """Make room behind what is not understood yet."""
+        """Move unprocessed data to the front of the buffer."""
         rest = self._end - start
         if start:
             self._scratch[:rest] = self._scratch[start : self._end]

@@ -1,7 +1,8 @@
 """
-The places for large requests: there are few, because each may need its size twice, once as a question and once as an answer.
+Slots for large requests.
 
-Who finds none waits in line and is not read meanwhile; the caller notices by its own writes.
+There are few, because each may need its size in memory twice, for the request and for the response. A connection
+without a slot waits and is not read meanwhile, so the client's writes block.
 """
 
 from collections import deque
@@ -9,36 +10,36 @@ from typing import Protocol
 
 
 class SlotWaiter(Protocol):
-    """Who wants a place."""
+    """A connection that waits for a slot."""
 
-    def seat(self) -> None:
-        """Go on: a place was given."""
+    def slot_granted(self) -> None:
+        """Continue: a slot was granted."""
 
 
 class RequestSlots:
-    """So many at once, the others in the order they came."""
+    """Semaphore with a FIFO queue."""
 
     def __init__(self, count: int) -> None:
-        """Start with all places free."""
+        """Start with *count* free slots."""
         self._free = count
-        self._line: deque[SlotWaiter] = deque()
+        self._queue: deque[SlotWaiter] = deque()
 
-    def take(self, guest: SlotWaiter) -> bool:
-        """Take a place if there is one; otherwise `seat` is called when it is the guest's turn."""
+    def acquire(self, waiter: SlotWaiter) -> bool:
+        """Take a slot if one is free; otherwise call the waiter's `slot_granted` when it is its turn."""
         if self._free:
             self._free -= 1
             return True
-        self._line.append(guest)
+        self._queue.append(waiter)
         return False
 
-    def leave(self, guest: SlotWaiter) -> None:
-        """Wait no longer."""
-        if guest in self._line:
-            self._line.remove(guest)
+    def cancel(self, waiter: SlotWaiter) -> None:
+        """Remove a waiter from the queue."""
+        if waiter in self._queue:
+            self._queue.remove(waiter)
 
-    def free(self) -> None:
-        """Give a place back; the next in line gets it."""
-        if self._line:
-            self._line.popleft().seat()
+    def release(self) -> None:
+        """Return a slot; the next waiter gets it."""
+        if self._queue:
+            self._queue.popleft().slot_granted()
         else:
             self._free += 1

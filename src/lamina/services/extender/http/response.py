@@ -1,4 +1,4 @@
-"""What goes back to a caller, and how it looks on the wire."""
+"""HTTP responses, and their bytes on the wire."""
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -9,9 +9,9 @@ import msgspec
 
 TEXT: Final = "text/plain; charset=utf-8"
 PORTION: Final = 256 * 1024
-"""Bytes handed to the transport at once; it may have to copy what the socket does not take."""
+"""Most bytes passed to the transport at once; it copies what the socket does not accept."""
 FEW: Final = 64 * 1024
-"""Bytes that are cheaper joined than sent in two pieces."""
+"""Bytes up to which joining pieces is cheaper than sending two."""
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 PHRASES: Final = {int(status): status.phrase for status in HTTPStatus}
@@ -20,55 +20,55 @@ Body = bytes | bytearray | memoryview
 
 
 class HttpResponse(msgspec.Struct, frozen=True):
-    """An answer; its body in pieces, so that nobody has to join 56 MB."""
+    """A response; its body in pieces, because joining 56 MB would be slow."""
 
     status: int = 200
     pieces: tuple[bytes | memoryview, ...] = ()
     content_type: str = "application/json"
     unread: Callable[[], None] | None = None
-    """Called once if whoever asked is gone before this was written."""
+    """Called once if the client disconnects before the response is written."""
 
 
 PostHandler = Callable[[Body], HttpResponse]
-"""Answers a body; is quick, as everybody waits for it, and has words for bad input instead of exceptions."""
+"""Handles a request body. It must be quick, because it blocks the event loop, and return errors instead of raising."""
 GetHandler = Callable[[], HttpResponse]
 
 
 class Routes(msgspec.Struct):
-    """Who answers what, by path."""
+    """Handlers by path."""
 
     posts: dict[str, PostHandler]
     gets: dict[str, GetHandler]
 
     def allowed(self, path: str) -> list[str]:
-        """List the methods that *path* answers to."""
+        """Return the methods that *path* accepts."""
         return ["GET", "HEAD"] * (path in self.gets) + ["POST"] * (path in self.posts)
 
     def names(self) -> str:
-        """List all routes in one line."""
+        """Return all routes in one line."""
         return ", ".join(
             [f"GET {path}" for path in sorted(self.gets)] + [f"POST {path}" for path in sorted(self.posts)]
         )
 
 
 def text_response(status: int, words: str) -> HttpResponse:
-    """Answer with one line for a person."""
+    """Return a response with one line of text."""
     return HttpResponse(status=status, pieces=(words.encode() + b"\n",), content_type=TEXT)
 
 
 @lru_cache(maxsize=64)
 def _head(status: int, content_type: str, more: str) -> bytes:
-    # No Date: nothing here may be kept by a cache, and the caller has a clock of its own.
+    # No Date header: responses must not be cached, and clients have their own clocks.
     name = PHRASES.get(status, "")
     return f"HTTP/1.1 {status} {name}\r\nContent-Type: {content_type}\r\n{more}Content-Length: ".encode("latin-1")
 
 
 def portions(reply: HttpResponse, size: int, more: str = "", *, bodiless: bool = False) -> Iterator[bytes | memoryview]:
     """
-    Cut an answer of *size* bytes into what is to be written at a time; *more* are lines for its head.
+    Yield the bytes of a response of *size* bytes, in portions to write; *more* are additional header lines.
 
-    Small pieces are joined, large ones are cut without being copied. Without a body only the head is written, which
-    still tells the size: the answer to HEAD.
+    Small pieces are joined; large ones are cut without a copy. With *bodiless* only the head is written, with the size
+    of the body: the response to HEAD.
     """
     head = b"%b%d\r\n\r\n" % (_head(reply.status, reply.content_type, more), size)
     if bodiless:

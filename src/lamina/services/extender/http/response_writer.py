@@ -1,8 +1,8 @@
 """
-Answers on their way out, as fast as the caller reads them and no faster.
+Writer of responses, at the speed at which the client reads.
 
-The transport is told to say so whenever the socket did not take everything. So no more than one portion is ever copied,
-and an answer is known to be out when it is.
+The transport's buffer limit is one byte, so it pauses the writer whenever the socket did not accept everything. At most
+one portion is copied, and the end of a response is known exactly.
 """
 
 import asyncio
@@ -10,34 +10,34 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 BURST: Final = 1024**2
-"""Bytes that are written before others have their turn."""
+"""Bytes written before other connections get their turn."""
 
 
 class ResponseWriter:
-    """Writes one answer at a time."""
+    """Writes one response at a time."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, done: Callable[[], None]) -> None:
-        """Call *done* after each answer."""
+        """Call *done* after each response."""
         self._transport, self._loop, self._done = transport, loop, done
         self._portions: Iterator[bytes | memoryview] | None = None
         self._full = False
         transport.set_write_buffer_limits(high=1, low=0)
 
     def begin(self, portions: Iterator[bytes | memoryview]) -> None:
-        """Write an answer; *done* may be called before this returns."""
+        """Write a response; *done* may be called before this returns."""
         self._portions = portions
         self._write_on()
 
     def drop(self) -> None:
-        """Write no more of this answer."""
+        """Stop writing the current response."""
         self._portions = None
 
     def pause(self) -> None:
-        """The socket is full."""
+        """Pause: the socket is full."""
         self._full = True
 
     def resume(self) -> None:
-        """Everything that was written has gone out."""
+        """Resume: all data was sent."""
         self._full = False
         self._write_on()
 
@@ -57,7 +57,7 @@ class ResponseWriter:
             if written >= BURST:
                 self._loop.call_soon(self._write_on)
                 return
-        # A transport may say from within a write that there is room again; then all this has been done already.
+        # A transport may call `resume` from within a write; then the response is finished already.
         if self._portions is portions:
             self._portions = None
             self._done()

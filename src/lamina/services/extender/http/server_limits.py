@@ -1,8 +1,8 @@
 """
-How much the server takes from whom, and what it tells about it.
+Limits of the HTTP server, and the interface of its metrics.
 
-Every number is a promise with a test. They are chosen for kube-scheduler as the caller: it keeps a handful of
-connections, asks one thing after another, and sends 25 KB for 500 node names or 56 MB for 5,000 whole nodes.
+A test verifies every limit. They are chosen for kube-scheduler as the client: it keeps a handful of connections, sends
+one request after another, and sends 25 KB for 500 node names or 56 MB for 5,000 whole nodes.
 """
 
 import ipaddress
@@ -12,52 +12,55 @@ import msgspec
 
 
 class ServerLimits(msgspec.Struct, frozen=True):
-    """What one server takes at most; sizes in bytes."""
+    """Limits of one server; sizes in bytes."""
 
     header: int = 8 * 1024
-    """Of a request, its first line included."""
+    """Of a request head, including its first line."""
     small_body: int = 4 * 1024**2
-    """Up to here a body is simply read; what is longer needs one of the large places."""
+    """A longer body needs a slot for large requests."""
     large_body: int = 96 * 1024**2
     large_at_once: int = 2
-    """Places for large bodies. A place is held until the answer is written, because the answer may be as large."""
+    """Slots for large requests. A slot is held until the response is written, because the response may be as large."""
     connections: int = 64
     newcomers_first: bool = False
-    """Who comes when all places are taken gets that of whoever has been idle for longest; otherwise it is turned away."""
+    """Whether a connection beyond the limit replaces the one that was idle for longest; otherwise it is rejected."""
     read_seconds: float = 10.0
-    """From the first byte of a request to its last; also for a TLS handshake, to begin a first request, and to wait for a large place."""
+    """
+    From the first byte of a request to its last. Also the limit of a TLS handshake, of the wait for the first request,
+    and of the wait for a large request slot.
+    """
     idle_seconds: float = 120.0
-    """From an answer to the next request."""
+    """From a response to the next request."""
     write_seconds: float = 10.0
-    """From the first byte of an answer to its last."""
+    """From the first byte of a response to its last."""
 
 
 class ServerMetrics(Protocol):
-    """Whom the server tells what happens; called from the event loop, has to be quick and never raises."""
+    """Receives the events of the server. Called from the event loop: must be quick and must not raise."""
 
     def served(self, path: str, status: int, seconds: float, bytes_in: int, bytes_out: int) -> None:
         """
-        Take note of an answer that was made; if nobody is there to read it, `abandoned` is told as well.
+        Record a response; if the client has disconnected, `abandoned` is called as well.
 
-        *path* is a route, or `asking.OTHER` where there is none: callers cannot invent names for a metric. *seconds* count from
-        the last byte of the request to the answer's first; the bytes are those of the bodies.
+        *path* is a route, or `request_dispatch.OTHER`: clients cannot create metric labels. *seconds* is the time from
+        the last byte of the request to the first byte of the response. The byte counts are those of the bodies.
         """
 
     def abandoned(self, path: str) -> None:
-        """Take note of a caller that was gone before its answer was written."""
+        """Record a client that disconnected before its response was written."""
 
     def refused(self, why: str) -> None:
-        """Take note of a request or connection that was turned away; *why* is one of `refusals.REASONS`."""
+        """Record a rejected request or connection; *why* is one of `rejections.REASONS`."""
 
     def connections(self, count: int) -> None:
-        """Take note of how many connections there are now."""
+        """Record the current number of connections."""
 
     def reload(self, ok: bool) -> None:
-        """Take note of new certificates that were taken over, or could not be and the old ones are kept."""
+        """Record that changed certificates were loaded, or were rejected and the old ones are kept."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach who listens on *host*: "localhost" or a loopback address, no other name."""
+    """Return whether *host* can be reached from this machine only: "localhost" or a loopback address, no other name."""
     if host.lower() == "localhost":
         return True
     try:

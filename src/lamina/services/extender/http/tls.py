@@ -1,11 +1,10 @@
 """
-Certificates of the server, and who may call: read again while it runs.
+TLS certificates of the server and accepted clients, reloaded while the server runs.
 
-The files are looked at every few seconds, by content, so that it does not matter how they were replaced. What is new is
-loaded into a context of its own and used by connections that come from then on: a context that merely learned another
-authority would still trust the one that was taken away. For the same reason a handshake that began with the old ones and
-ends after that counts for nothing. Files that do not fit together, as in the middle of being replaced, leave everything as
-it was; that is said once.
+The server compares the contents of the files every few seconds, so it does not matter how they were replaced. New files
+get a new TLS context for new connections: an old context that learns another authority would still trust the removed
+one. For the same reason, a handshake that began with the old context is rejected when it ends. Files that do not fit
+together, as during a replacement, change nothing; that is logged once.
 """
 
 import asyncio
@@ -24,8 +23,8 @@ from lamina.services.extender.http.rejections import RequestRejection, bad_name,
 from lamina.services.extender.http.server_limits import ServerMetrics
 
 LARGEST: Final = 1024**2
-"""Bytes that are read of a file."""
-KEPT: Final = "new certificates cannot be used, the old ones are kept"
+"""Most bytes of a file."""
+KEPT: Final = "certificate reload failed, keeping the old certificates"
 
 log = logging.getLogger(__name__)
 
@@ -34,21 +33,21 @@ T = TypeVar("T")
 
 
 class ServerTlsSettings(msgspec.Struct, frozen=True):
-    """Which files, and which callers."""
+    """Certificate files, and accepted clients."""
 
     cert: str
-    """With everything up to the authority, in PEM; like the others, the path of a file."""
+    """Path of a PEM file with the whole chain."""
     key: str
     client_ca: str
-    """The authorities whose certificates callers have to show."""
+    """Path of a PEM file with the authorities that sign client certificates."""
     client_names: tuple[str, ...] = ()
-    """Common names or DNS names that callers may have; none: whoever has a certificate may call."""
+    """Accepted common names or DNS names of clients; empty: every client with a certificate is accepted."""
     look_seconds: float = 5.0
-    """How often the files are looked at."""
+    """Seconds between two checks of the files."""
 
 
 class ServerCertificates:
-    """The context for connections that come now."""
+    """The TLS context for new connections."""
 
     def __init__(self, tls: ServerTlsSettings, watch: ServerMetrics) -> None:
         """Read the files. Raises `InputError`."""
@@ -59,23 +58,23 @@ class ServerCertificates:
         self.context = _load(tls, self._seen)
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Look at the files for ever; call *changed* whenever new ones were taken over."""
+        """Check the files until cancelled; call *changed* after each reload."""
         while True:
             await asyncio.sleep(self._tls.look_seconds)
             try:
-                found = await _aside(lambda: _fresh(self._tls, self._seen))
+                found = await _in_thread(lambda: _load_changed(self._tls, self._seen))
             except InputError as error:
                 self._complain(str(error))
                 continue
             self._complaint = ""
             if found is not None:
                 self._seen, self.context = found
-                log.info("new certificates are used", extra={"cert": self._tls.cert, "client_ca": self._tls.client_ca})
+                log.info("certificates reloaded", extra={"cert": self._tls.cert, "client_ca": self._tls.client_ca})
                 self._watch.reload(ok=True)
                 changed()
 
     def admit(self, transport: asyncio.BaseTransport) -> RequestRejection | None:
-        """Say whether the one on the other side may call; that its certificate is good has been seen in the handshake."""
+        """Return why a client is rejected, or None. The handshake has verified its certificate already."""
         if transport.get_extra_info("sslcontext") is not self.context:
             return outdated()
         names = _names(transport.get_extra_info("peercert"))
@@ -90,19 +89,19 @@ class ServerCertificates:
         self._complaint = problem
 
 
-async def _aside(work: Callable[[], T]) -> T:
+async def _in_thread(work: Callable[[], T]) -> T:
     """
-    Do *work* in a thread of its own: the files may lie on something slow, or on something that never answers.
+    Run *work* in a thread of its own, because the files may be on a slow or dead file system.
 
-    The threads of `asyncio.to_thread` are waited for when the process ends. This one is not.
+    The process waits for threads of `asyncio.to_thread` at its end, but not for this one.
     """
     done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # so that nobody can cancel it: who stops waiting does no more than that
+    done.set_running_or_notify_cancel()  # a cancelled waiter must not cancel the work
 
     def run() -> None:
         try:
             result = work()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where it is waited for
+        except Exception as error:  # noqa: BLE001 - raised again in the waiting task
             done.set_exception(error)
         else:
             done.set_result(result)
@@ -111,13 +110,13 @@ async def _aside(work: Callable[[], T]) -> T:
     return await asyncio.wrap_future(done)
 
 
-def _fresh(tls: ServerTlsSettings, seen: Contents) -> tuple[Contents, ssl.SSLContext] | None:
-    """Load what is new; None if nothing is, or if it changes at this moment."""
+def _load_changed(tls: ServerTlsSettings, seen: Contents) -> tuple[Contents, ssl.SSLContext] | None:
+    """Load changed files; None if they are unchanged, or change at this moment."""
     found = _read(tls)
     if found == seen:
         return None
     context = _load(tls, found)
-    # The certificate and its key are loaded by name; they have to be the ones that were compared.
+    # OpenSSL loads certificate and key by path, so they must still be the files that were compared.
     return (found, context) if _read(tls) == found else None
 
 
@@ -132,7 +131,7 @@ def _content(path: str) -> bytes:
     except OSError as error:
         raise InputError.one(path, f"cannot be read: {error.strerror or type(error).__name__}") from None
     if len(content) > LARGEST:
-        raise InputError.one(path, f"has more than {LARGEST} bytes, which is no certificate or key")
+        raise InputError.one(path, f"has more than {LARGEST} bytes, too many for a certificate or key")
     return content
 
 
@@ -140,26 +139,26 @@ def _load(tls: ServerTlsSettings, contents: Contents) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED
-    # As in Go: an authority that was named is trusted, also where it is not its own issuer.
+    # As in Go: a configured authority is trusted, even if it is not self-signed.
     context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
-    # Connections are few and kept: each shows its certificate, none begins where another one ended.
+    # Connections are few and long: every one shows its certificate, and no session is resumed.
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_verify_locations(cadata=contents[2].decode("ascii"))
     except (ssl.SSLError, ValueError):
-        raise InputError.one(tls.client_ca, "has no certificates in PEM") from None
+        raise InputError.one(tls.client_ca, "has no PEM certificates") from None
     try:
         context.load_cert_chain(tls.cert, tls.key, password=_no_password)
     except (OSError, ValueError) as error:
-        raise InputError.one(tls.cert, f"does not fit {tls.key}: {_reason(error)}; both have to be PEM") from None
+        raise InputError.one(tls.cert, f"does not match {tls.key}: {_reason(error)}; both must be PEM") from None
     return context
 
 
 def _no_password() -> str:
-    # Otherwise OpenSSL would ask the terminal.
-    raise ValueError("the key is encrypted, and nobody is there to ask for the password")
+    # Otherwise OpenSSL would prompt on the terminal.
+    raise ValueError("the key is encrypted; use a key without a password")
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -169,7 +168,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _names(certificate: object) -> list[str]:
-    """List the common names and DNS names of a certificate, each once; addresses and others are no names."""
+    """Return the common names and DNS names of a certificate, each once."""
     if not isinstance(certificate, dict):
         return []
     common = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]

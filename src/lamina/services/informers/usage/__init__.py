@@ -1,13 +1,14 @@
 """
-What nodes are really used for: who tells, and how it becomes an event of the decision core.
+Measured usage of nodes: its sources, and how it becomes an event of the decision loop.
 
-    source           the contract: one look at all nodes
-    prometheus       node-exporter's numbers, by way of a Prometheus server (`queries`, `matching`)
-    metrics_server   the cluster's metrics API, sampled by ourselves (`samples`)
-    watch            looks again and again, and puts `UsageReported` into an entrance
-    settings         the file that says which of them, and how
+    usage_source     the interface of a source: one measurement of all nodes
+    prometheus       node-exporter's metrics from a Prometheus server (`queries`, `series_match`)
+    metrics_server   the cluster's metrics API, sampled in this process (`samples`)
+    usage_poller     polls a source and puts `UsageReported` events into the queue
+    usage_settings   the settings file that chooses and configures a source
 
-Absence of data is never data: a node that cannot be told apart, has too few samples or a clock of its own is left out.
+Missing data is never guessed. A node is left out if its series cannot be matched, its samples are too few, or its clock
+differs too much.
 """
 
 from lamina.services.informers.usage.metrics_server import MetricsServerUsage

@@ -1,9 +1,9 @@
 """
-What nodes are used for, as the cluster's own metrics API tells it: what ``kubectl top nodes`` shows.
+Usage of nodes from the cluster's metrics API, as ``kubectl top nodes`` shows it.
 
-That is one number for each node, an average over some seconds, and no history. The history is kept here, in this process:
-a deviation is known once there are three samples, and after a restart it begins anew. A node of which nothing new comes is
-left out before its samples are too old to be believed. Nodes go by their names, so nothing has to be matched.
+The API returns one number for each node, an average over some seconds, without history. This process keeps the history:
+a deviation is available from three samples on, and a restart begins anew. A node without new samples is left out before
+its samples expire. The API uses node names, so no matching is needed.
 """
 
 import time
@@ -21,14 +21,14 @@ from lamina.wire.node_metrics import decode_node_metrics_list
 
 PATH: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
 LIMIT: Final = 32 * 1024 * 1024
-"""Bytes of an answer; 5,000 nodes have about 2 MB."""
+"""Bytes of a reply; 5,000 nodes need about 2 MB."""
 TIMEOUT: Final = 10.0
 SILENCE: Final = 180.0
-"""Seconds without a new sample after which a node is not told of: three times what metrics-server takes at the most."""
+"""Seconds without a new sample after which a node is left out: three times the longest interval of metrics-server."""
 
 
 class MetricsApiClient(Protocol):
-    """What is needed of `lamina.clients.kube.transport.KubeClient`."""
+    """The method used of `lamina.clients.kube.transport.KubeClient`."""
 
     async def request(
         self,
@@ -39,29 +39,29 @@ class MetricsApiClient(Protocol):
         timeout: float = 30.0,
         limit: int = 0,
     ) -> bytes:
-        """Ask once; return the body or raise."""
+        """Send one request; return the body or raise."""
         ...
 
 
 class MetricsServerUsage:
-    """Asks the metrics API, and remembers."""
+    """Samples the metrics API and keeps the history."""
 
     def __init__(
         self, client: MetricsApiClient, window: float = WINDOW, *, passing: Callable[[], float] = time.monotonic
     ) -> None:
-        """Ask through *client*, which is somebody else's to close; *passing* tells seconds that have passed."""
+        """Query through *client*, which the caller closes; *passing* returns monotonic seconds."""
         self._client = client
         self._window = window
         self._passing = passing
         self._samples: dict[tuple[str, str], UsageSamples] = {}
-        """By name and uid: a node that was made anew begins anew."""
+        """By name and uid: a recreated node starts without samples."""
         self._heard: dict[tuple[str, str], float] = {}
-        """When something new was heard of it."""
+        """Monotonic time of each node's last new sample."""
         self.remark = ""
-        """What was lacking at the last look."""
+        """What was missing in the last measurement."""
 
     async def look(self, nodes: Mapping[str, Node], /) -> Sequence[NodeUsage]:
-        """Look once. Raises ApiError or Unreachable."""
+        """Measure once. Raises ApiError or Unreachable."""
         unreadable = await self._sample(nodes)
         since = self._passing() - SILENCE
         silent = {name for (name, _), at in self._heard.items() if at < since}
@@ -74,21 +74,21 @@ class MetricsServerUsage:
         return told
 
     async def close(self) -> None:
-        """Leave the client to whoever made it."""
+        """Do nothing: the caller of the constructor closes the client."""
 
     async def _sample(self, nodes: Mapping[str, Node]) -> int:
-        """Add one sample of each node; return how many could not be read."""
+        """Add one sample for each node; return how many could not be read."""
         try:
             body = await self._client.request("GET", PATH, timeout=TIMEOUT, limit=LIMIT)
         except ApiError as error:
             if error.status not in (404, 503):
                 raise
-            words = "there is no metrics API; install metrics-server, or take another source"
+            words = "the metrics API is not available; install metrics-server, or use another source"
             raise UnreachableError(error.what, f"{error.status}: {words}") from None
         try:
             metrics = decode_node_metrics_list(body)
         except WireError as error:
-            raise UnreachableError(f"GET {PATH}", f"the answer is no list of metrics ({error.problem})") from None
+            raise UnreachableError(f"GET {PATH}", f"the reply is no metrics list ({error.problem})") from None
         there = {(name, node.uid) for name, node in nodes.items()}
         self._samples = {key: samples for key, samples in self._samples.items() if key in there}
         self._heard = {key: at for key, at in self._heard.items() if key in there}
@@ -107,11 +107,11 @@ class MetricsServerUsage:
         parts = []
         seen = {name for name, _ in self._samples}
         if missing := [name for name in nodes if name not in seen]:
-            parts.append(f"the metrics API tells nothing of {some(missing)}")
+            parts.append(f"the metrics API has no data for {some(missing)}")
         if silent:
-            parts.append(f"the metrics API has had nothing new of {some(silent)} for {SILENCE:g} s")
+            parts.append(f"the metrics API has no new data for {some(silent)} in the last {SILENCE:g} s")
         if new := seen - told - silent:
-            parts.append(f"too few samples yet of {some(new)}")
+            parts.append(f"too few samples yet for {some(new)}")
         if unreadable:
-            parts.append("some of what the metrics API sends cannot be read")
+            parts.append("some entries of the metrics API cannot be read")
         return "; ".join(parts)

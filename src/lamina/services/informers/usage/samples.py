@@ -1,8 +1,8 @@
 """
-Samples of one node's use, and what they add up to.
+Samples of one node's usage, with their mean and deviation.
 
-`UsageSamples` keeps as many as the window holds, for sources that tell only what is used now: who asks often enough can say how
-it varies. Times are those of whoever measured. Pure.
+`UsageSamples` keeps the samples of the window, for sources without history. Times are those of the source's clock.
+Pure.
 """
 
 import math
@@ -16,11 +16,11 @@ from lamina.model.node_usage import NodeUsage, ResourceUsage
 from lamina.services.informers.usage.usage_source import LEAST_SAMPLES
 
 MOST: Final = 1000
-"""Samples that are kept of one node, however long the window."""
+"""Most samples of one node, however long the window."""
 
 
 class UsageSample(msgspec.Struct, frozen=True, gc=False):
-    """What was used of a node, on average over the seconds before."""
+    """Average usage of a node over the last *over* seconds."""
 
     at: float
     over: float
@@ -32,21 +32,21 @@ class UsageSamples:
     """The newest samples of one node, in order of time."""
 
     def __init__(self, window: float) -> None:
-        """Keep those of *window* seconds."""
+        """Keep the samples of the last *window* seconds."""
         self._window = window
         self._kept: deque[UsageSample] = deque(maxlen=MOST)
 
     def __len__(self) -> int:
-        """Count them."""
+        """Return the number of samples."""
         return len(self._kept)
 
     def add(self, sample: UsageSample) -> bool:
-        """Take a sample, and say whether it is new; one that is there already, or a little older than another, is not."""
+        """Add a sample; return whether it is new. A sample that is not newer than the newest one is dropped."""
         newest = self._kept[-1].at if self._kept else -math.inf
         if newest - self._window < sample.at <= newest:
             return False
         if sample.at <= newest:
-            # Much older than all the others: the clock has been set back, and theirs is not to be compared with it.
+            # Older than the whole window: the clock was set back, so the kept times cannot be compared with it.
             self._kept.clear()
         self._kept.append(sample)
         while self._kept[0].at <= sample.at - self._window:
@@ -54,7 +54,7 @@ class UsageSamples:
         return True
 
     def usage(self, node: str) -> NodeUsage | None:
-        """Say what they add up to; None while they are too few."""
+        """Return the usage over the window; None with fewer than `LEAST_SAMPLES` samples."""
         if len(self._kept) < LEAST_SAMPLES:
             return None
         first = self._kept[0]
@@ -68,13 +68,13 @@ class UsageSamples:
 
 
 def load(values: Sequence[float]) -> ResourceUsage:
-    """Take mean and deviation; all samples count alike, and they are all there is (not a sample of more)."""
+    """Return mean and population standard deviation."""
     mean = math.fsum(values) / len(values)
     return ResourceUsage(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values)))
 
 
 def line(points: Sequence[tuple[float, float]], at: float) -> float:
-    """Say where the straight line through points, by least squares, is at some time; points of one time have none."""
+    """Return the value at time *at* of the least-squares line; the mean if all points have the same time."""
     middle = math.fsum(time for time, _ in points) / len(points)
     mean = math.fsum(value for _, value in points) / len(points)
     spread = math.fsum((time - middle) ** 2 for time, _ in points)

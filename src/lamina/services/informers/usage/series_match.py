@@ -1,14 +1,16 @@
 """
-Which series belongs to which node: the step at which most installations of load-aware schedulers go wrong.
+Matching of Prometheus series with nodes: the step at which most installations of load-aware schedulers fail.
 
-A series says whose it is by a label: `node`, `nodename` or `kubernetes_node` where somebody has relabelled it, else the
-host part of `instance`. A node goes by its name, by its label kubernetes.io/hostname, and by its addresses. A series that
-names a node which is not here belongs to nobody, whatever its `instance`: addresses are the same in many clusters. Where
-none is named and the `instance` does not fit, the name that the machine gave node-exporter (node_uname_info) is tried. A
-value by which two nodes go says nothing. Where two series claim one node, the one with the more trustworthy label counts,
-and the others are passed over.
+A series names its node with a label: `node`, `nodename` or `kubernetes_node` after relabelling, else the host part of
+`instance`. A node is known by its name, its label kubernetes.io/hostname, and its addresses.
 
-Small and capital letters do not count, nor does a dot at the end of a name. Pure.
+- If a series names a node that does not exist here, it matches no node, whatever its `instance`: clusters share
+  addresses.
+- If no label names a node and `instance` does not match, the machine's own name (node_uname_info) is tried.
+- A value that fits two nodes matches neither.
+- If two series match one node, the one with the more trustworthy label is used.
+
+Case and a trailing dot are ignored. Pure.
 """
 
 import functools
@@ -25,48 +27,48 @@ from lamina.services.informers.usage.usage_source import some
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 INSTANCE: Final = LABELS.index("instance")
-"""The last of the labels; those before it name a node outright."""
+"""The last of the labels; those before it name a node directly."""
 
 SeriesOwner = tuple[str, ...]
-"""The values of `LABELS` that a series has, in that order; empty where it lacks one."""
+"""The values of `LABELS` of a series, in that order; empty strings for missing labels."""
 
 
 def series_owner(labels: Mapping[str, str]) -> SeriesOwner:
-    """Take from the labels of a series what says whose it is."""
+    """Return the identifying label values of a series."""
     return tuple(labels.get(name, "") for name in LABELS)
 
 
 class SeriesMatch(msgspec.Struct, frozen=True):
-    """Which series are which node's."""
+    """Result of matching series with nodes."""
 
     series: dict[str, SeriesOwner]
-    """By node."""
-    lacking: tuple[str, ...]
+    """The series of each matched node."""
+    unmatched_nodes: tuple[str, ...]
     """Nodes without a series."""
-    strangers: tuple[SeriesOwner, ...]
+    unmatched_series: tuple[SeriesOwner, ...]
     """Series without a node."""
     doubled: int = 0
-    """Series of nodes that have a better one."""
+    """Series that were dropped because their node has a better one."""
 
 
 def merge_matches(matches: Sequence[SeriesMatch]) -> SeriesMatch:
-    """Put together what was matched for several questions: a node lacks a series if it has none for any of them."""
+    """Merge the matches of several queries: a node is unmatched only if no query has a series for it."""
     series: dict[str, SeriesOwner] = {}
     for one in matches:
         series = {**one.series, **series}
     return SeriesMatch(
         series,
-        tuple(sorted(set.intersection(*(set(one.lacking) for one in matches)))),
-        tuple(sorted({stranger for one in matches for stranger in one.strangers})),
+        tuple(sorted(set.intersection(*(set(one.unmatched_nodes) for one in matches)))),
+        tuple(sorted({owner for one in matches for owner in one.unmatched_series})),
         max(one.doubled for one in matches),
     )
 
 
 class NodeDirectory:
-    """The names that nodes go by."""
+    """Index of nodes by name, hostname and address."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
-        """List every node under all of its names; its own name is never anybody else's."""
+        """Index *nodes*; a node's own name always refers to that node."""
         self._nodes = nodes
         self._by_name: dict[str, str] = {}
         tiers: tuple[dict[str, set[str]], ...] = ({}, {}, {})
@@ -84,24 +86,24 @@ class NodeDirectory:
                     self._by_name.pop(called, None)
 
     def match(self, seen: Iterable[SeriesOwner], calls_itself: Mapping[str, str] | None = None) -> SeriesMatch:
-        """Find the node of each series; *calls_itself* are names by `instance`, as node_uname_info tells them."""
+        """Find the node of each series; *calls_itself* maps `instance` to the name in node_uname_info."""
         claims: dict[str, list[tuple[int, SeriesOwner]]] = {}
-        strangers: list[SeriesOwner] = []
+        unmatched: list[SeriesOwner] = []
         for one in sorted(set(seen)):
             found = self._find(one, calls_itself or {})
             if found is None:
-                strangers.append(one)
+                unmatched.append(one)
             else:
                 claims.setdefault(found[0], []).append((found[1], one))
         return SeriesMatch(
             {name: min(claims[name])[1] for name in sorted(claims)},
             tuple(name for name in sorted(self._nodes) if name not in claims),
-            tuple(strangers),
+            tuple(unmatched),
             sum(len(each) - 1 for each in claims.values()),
         )
 
     def _find(self, one: SeriesOwner, calls_itself: Mapping[str, str]) -> tuple[str, int] | None:
-        """Return a node, and how far its label is from the best."""
+        """Return the node of a series and the rank of the label that matched; 0 is the best."""
         for rank, value in enumerate(one):
             if rank == INSTANCE and any(one[:rank]):
                 return None
@@ -113,9 +115,9 @@ class NodeDirectory:
         return None if node is None else (node, len(LABELS))
 
 
-@functools.lru_cache(maxsize=65_536)  # the same names come with every look
+@functools.lru_cache(maxsize=65_536)  # every measurement has the same names
 def plain(name: str) -> str:
-    """Write a name so that equal ones look equal; addresses in their shortest form."""
+    """Normalise a name for comparison; IPv6 addresses in their shortest form."""
     called = name.strip().rstrip(".").lower()
     try:
         return str(ipaddress.ip_address(called)) if called.count(":") > 1 else called
@@ -125,12 +127,12 @@ def plain(name: str) -> str:
 
 @functools.lru_cache(maxsize=65_536)
 def names_in(value: str) -> tuple[str, ...]:
-    """Take from a label's value what a node may go by: all of it, or the host in it."""
+    """Return the node names that a label's value may contain: the whole value, and its host part."""
     return plain(value), host_part(value)
 
 
 def host_part(instance: str) -> str:
-    """Take the host out of ``host:port``, ``[::1]:port`` or a whole address with a scheme."""
+    """Return the host of ``host:port``, ``[::1]:port`` or a URL."""
     rest = instance.rpartition("://")[2].partition("/")[0]
     if rest.startswith("["):
         return plain(rest[1:].partition("]")[0])
@@ -139,28 +141,28 @@ def host_part(instance: str) -> str:
 
 
 def describe_unmatched(matched: SeriesMatch, nodes: Mapping[str, Node]) -> str:
-    """Say what is lacking, and what was seen instead; empty when nothing is."""
-    if not matched.lacking:
+    """Describe the unmatched nodes and series; empty if every node is matched."""
+    if not matched.unmatched_nodes:
         return ""
     if matched.series:
-        known = f"{len(matched.series)} of {plural(len(nodes), 'node is', 'nodes are')} measured, not {some(matched.lacking)}"
+        known = f"{len(matched.series)} of {plural(len(nodes), 'node is', 'nodes are')} measured; no series for {some(matched.unmatched_nodes)}"
         return f"{known}{of_no_node(matched)}"
-    if not matched.strangers:
-        return "there are no series at all: is node-exporter scraped, and do the queries fit its metrics?"
-    wanted = some(f"{name} ({'/'.join(nodes[name].addresses[:3]) or 'no address'})" for name in matched.lacking)
+    if not matched.unmatched_series:
+        return "the queries returned no series: is node-exporter scraped, and do the queries fit its metrics?"
+    wanted = some(f"{name} ({'/'.join(nodes[name].addresses[:3]) or 'no address'})" for name in matched.unmatched_nodes)
     return (
-        f"no series belongs to a node: seen {_shown(matched.strangers)}; wanted {wanted}: "
+        f"no series matches a node: got {_shown(matched.unmatched_series)}; expected {wanted}: "
         "relabel the scrape job so that a label `node` has the node's name"
     )
 
 
 def of_no_node(matched: SeriesMatch) -> str:
-    """Name series without a node, as the end of a line; empty when there are none."""
-    return f"; series of no node: {_shown(matched.strangers)}" if matched.strangers else ""
+    """Describe series without a node, as the end of a line; empty if there are none."""
+    return f"; series without a node: {_shown(matched.unmatched_series)}" if matched.unmatched_series else ""
 
 
-def _shown(strangers: Iterable[SeriesOwner]) -> str:
+def _shown(unmatched: Iterable[SeriesOwner]) -> str:
     return some(
         next((f'{label}="{value}"' for label, value in zip(LABELS, one, strict=True) if value), "no such label")
-        for one in strangers
+        for one in unmatched
     )

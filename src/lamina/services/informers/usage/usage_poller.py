@@ -1,11 +1,11 @@
 """
-Looks again and again at what nodes are used for, and lets the decision core know.
+Poller of node usage: measures repeatedly and puts the results into the event queue.
 
-How old a measurement is, the machine's clock says, because that is the one that others set theirs by; the decision core is
-told in the time of its own, which nobody sets.
+The age of a measurement is computed with the machine's clock, because the sources' machines synchronise theirs with it.
+The decision loop gets the times in its own clock, which clock changes do not affect.
 
-A source that fails is asked again, later and later, and said so once for each kind of failure; nothing is reported
-meanwhile, so that what was reported before grows old by itself. Nothing that a source does ends the service.
+After a failure the poller retries with exponential back-off and logs each kind of failure once. It reports nothing
+meanwhile, so earlier reports expire by themselves. No error of a source ends the service.
 """
 
 import asyncio
@@ -24,75 +24,75 @@ from lamina.services.informers.event_queue import EventSink
 from lamina.services.informers.usage.usage_source import SKEW, UsageSource, of_known_age
 
 SWING: Final = 0.1
-"""By how much of itself a pause may be shorter or longer."""
+"""Jitter of the polling interval, as a share of it."""
 SLACK: Final = 1.25
-"""What is promised beyond what the source promises, in pauses: the longest one, and a moment to ask."""
+"""Margin added to the promised renewal, in polling intervals: the longest interval, and time for the query."""
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
 SPREAD: Final = 0.5
-"""By how much of itself a wait after a failure may be longer."""
+"""Jitter added to a wait after a failure, as a share of it."""
 BETWEEN_LOOKS: Final = 0.5
-"""Seconds between two looks whether there are nodes at all."""
+"""Seconds between two checks while there are no nodes."""
 
 AT_ONCE: Final = 50
-"""Nodes in one event: whoever takes them in has other things to do as well."""
+"""Most nodes in one event, so that the decision loop stays responsive."""
 
 log = logging.getLogger(__name__)
 
 
 class UsageClock(Protocol):
-    """Tells seconds since 1970."""
+    """Returns seconds since 1970 by two clocks."""
 
     def now(self) -> float:
-        """The time of the decision core."""
+        """Return the time of the decision loop."""
         ...
 
     def wall(self) -> float:
-        """The time of the machine, which somebody may set."""
+        """Return the time of the machine, which may be set."""
         ...
 
 
 class UsagePoller:
-    """Reports what nodes are used for, for as long as it runs."""
+    """Polls a source and reports the usage of nodes."""
 
     def __init__(
         self,
         source: UsageSource,
         every: float,
-        entrance: EventSink,
+        sink: EventSink,
         nodes: Callable[[], Mapping[str, Node]],
         clock: UsageClock,
         *,
         rng: random.Random | None = None,
     ) -> None:
-        """Ask *source* about *nodes* every so many seconds, and put what it tells into *entrance*."""
+        """Query *source* about *nodes* every *every* seconds; put the results into *sink*."""
         self._source = source
         self._every = every
-        self._entrance = entrance
+        self._sink = sink
         self._nodes = nodes
         self._clock = clock
         self._rng = rng or random.Random()
         self._wait = FIRST_WAIT
         self.looks = 0
         self.failures = 0
-        """How many of the looks came to nothing."""
+        """Measurements that failed."""
         self.matched = 0
-        """Nodes that the last look told of."""
+        """Nodes in the last measurement."""
         self.wanted = 0
-        """Nodes there were then."""
+        """Nodes in the cluster at that time."""
         self.strange = 0
-        """Nodes of the last look whose clock is too far from ours to say how old their numbers are."""
+        """Nodes in the last measurement whose clock differs from ours by more than `SKEW` seconds."""
         self.told_at: float | None = None
-        """When something was reported last."""
+        """When usage was last reported; None before the first report."""
         self.problem = ""
-        """Why the last look came to nothing; empty when it did not."""
+        """Why the last measurement failed; empty if it succeeded."""
         self.remark = ""
-        """What the last look lacked."""
+        """What was missing in the last measurement."""
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Poll until cancelled."""
         while True:
-            # A copy: nodes come and go while a source is asked.
+            # A copy: nodes may change during the query.
             nodes = dict(self._nodes())
             if not nodes:
                 await asyncio.sleep(BETWEEN_LOOKS)
@@ -100,7 +100,7 @@ class UsagePoller:
             await asyncio.sleep(await self.look(nodes))
 
     async def look(self, nodes: Mapping[str, Node]) -> float:
-        """Look once; return how long to wait before the next time."""
+        """Measure once; return the seconds to wait before the next measurement."""
         self.looks += 1
         self.wanted = len(nodes)
         try:
@@ -108,7 +108,7 @@ class UsagePoller:
         except LaminaError as error:
             return self._failed(str(error))
         except Exception as error:
-            log.exception("what nodes are used for cannot be told")
+            log.exception("usage source raised an exception")
             return self._failed(type(error).__name__)
         wall, now = self._clock.wall(), self._clock.now()
         kept, self.strange = of_known_age(usages, wall)
@@ -125,24 +125,24 @@ class UsagePoller:
                 for one in kept
             ]
             for start in range(0, len(told), AT_ONCE):
-                self._entrance.put(UsageReported(tuple(told[start : start + AT_ONCE])))
+                self._sink.put(UsageReported(tuple(told[start : start + AT_ONCE])))
             self.told_at = now
-        self._went_well()
+        self._succeeded()
         return self._every * (1 + SWING * (2 * self._rng.random() - 1))
 
-    def _went_well(self) -> None:
+    def _succeeded(self) -> None:
         if self.problem:
-            log.info("usage is told again", extra={"fields": {"nodes": self.matched}})
+            log.info("usage source recovered", extra={"fields": {"nodes": self.matched}})
         self.problem, self._wait = "", FIRST_WAIT
         remark = self._source.remark
         if self.strange:
-            skewed = f"the clocks of {plural(self.strange, 'node')}, or of whoever measures, are more than {SKEW:g} s from ours"
+            skewed = f"the clocks of {plural(self.strange, 'node')}, or of the source, differ from ours by more than {SKEW:g} s"
             remark = f"{skewed}; {remark}" if remark else skewed
         if remark != self.remark:
             fields = {"nodes": self.wanted, "told": self.matched, "remark": remark}
-            # Without a single node somebody should act; a few that are missing are seen in the count.
+            # A warning only if no node is measured; a few missing nodes show in the count.
             level = logging.WARNING if remark and not self.matched else logging.INFO
-            log.log(level, "usage of nodes", extra={"fields": fields})
+            log.log(level, "node usage changed", extra={"fields": fields})
         self.remark = remark
 
     def _failed(self, problem: str) -> float:
@@ -152,7 +152,7 @@ class UsagePoller:
         self._wait = min(self._wait * 2, LONGEST_WAIT)
         if problem != self.problem:
             log.warning(
-                "usage of nodes is not known", extra={"fields": {"problem": problem, "again_in": round(wait, 1)}}
+                "usage source failed, retrying", extra={"fields": {"problem": problem, "again_in": round(wait, 1)}}
             )
         self.problem = problem
         return wait

@@ -1,11 +1,11 @@
 """
-Where usage comes from, as an operator writes it down.
+Settings file of a usage source.
 
-    window: 15m                          # what mean and deviation are taken over
-    every: 30s                           # how often to look
+    window: 15m                          # range of mean and deviation
+    every: 30s                           # polling interval
     prometheus:
       url: https://prometheus.monitoring:9090
-      tokenFile: token                   # beside this file; or user and passwordFile
+      tokenFile: token                   # relative to this file; or user and passwordFile
       caFile: ca.pem
       matchers: cluster="a"              # if it has the nodes of several clusters
       step: 30s
@@ -14,7 +14,7 @@ Where usage comes from, as an operator writes it down.
         cpu: instance:node_cpu_cores:used
       forecast: {method: seasonal, horizon: 10m, season: 24h}
 
-or, instead of `prometheus`, ``metricsServer: true``. `open_source` makes of it whoever can be asked.
+or, instead of `prometheus`, ``metricsServer: true``. `open_source` creates the source.
 """
 
 from collections.abc import Callable
@@ -40,9 +40,9 @@ from lamina.services.informers.usage.usage_source import LEAST_SAMPLES, UsageSou
 
 FILE_LIMIT: Final = 256 * 1024
 MOST_STEPS: Final = 2_000
-"""Steps that a window may have: each is worked out by the server, for every node."""
+"""Most steps in a window: the server evaluates each of them for every node."""
 LONGEST_STEP: Final = 120.0
-"""Seconds. What is told ends at a whole step, so it may be as old, and must not look as if a clock were wrong (`SKEW`)."""
+"""Seconds. The last value may be one step old; a longer step would look like a wrong clock (`SKEW`)."""
 STEPS: Final = f"must be {LEAST_SAMPLES} to {MOST_STEPS} times prometheus.step"
 EVERY: Final = 30.0
 
@@ -52,7 +52,7 @@ Matchers = Annotated[str, msgspec.Meta(extra={"reads": checked_matchers})]
 
 
 class ForecastEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """How to guess the near future."""
+    """How to predict usage in the near future."""
 
     method: Literal["linear", "seasonal"] = "seasonal"
     horizon: Duration = queries.HORIZON
@@ -60,14 +60,14 @@ class ForecastEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class QueriesEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """Expressions that replace our own."""
+    """Expressions that replace the default queries."""
 
     cpu: str = ""
     memory: str = ""
 
 
 class PrometheusEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """A Prometheus server, and what it is asked."""
+    """A Prometheus server, and the queries it gets."""
 
     url: UrlText
     token_file: str = ""
@@ -83,7 +83,7 @@ class PrometheusEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class UsageSettings(msgspec.Struct, frozen=True, rename="camel"):
-    """The whole file."""
+    """The whole settings file."""
 
     window: Duration = queries.WINDOW
     every: Duration = EVERY
@@ -92,7 +92,7 @@ class UsageSettings(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def queries(self) -> Queries:
-        """What Prometheus is asked."""
+        """The queries for Prometheus."""
         entry = self.prometheus
         if entry is None:
             return Queries(window=seconds(self.window))
@@ -112,7 +112,7 @@ class UsageSettings(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def load_settings(path: Path, every: float = EVERY) -> UsageSettings:
-    """Read a file; where it does not say how often to look, *every* counts. Raises InputError with every mistake in it."""
+    """Read a settings file; *every* is the default polling interval. Raises InputError with every mistake in it."""
     document = read_yaml(read_text(path, FILE_LIMIT), str(path))
     settings = convert(document, UsageSettings)
     if "every" not in document.root.inside:
@@ -123,10 +123,10 @@ def load_settings(path: Path, every: float = EVERY) -> UsageSettings:
 
 
 def open_client(settings: UsageSettings, user_agent: str = "lamina") -> PrometheusClient:
-    """Make a client of the Prometheus server. Raises InputError."""
+    """Create a client of the Prometheus server. Raises InputError."""
     entry = settings.prometheus
     if entry is None:
-        raise InputError.one("usage", "no Prometheus server is named; add `prometheus` with its `url`")
+        raise InputError.one("usage", "no Prometheus server is set; add `prometheus` with its `url`")
 
     server = PrometheusServer(
         url=entry.url,
@@ -139,14 +139,14 @@ def open_client(settings: UsageSettings, user_agent: str = "lamina") -> Promethe
 
 
 def open_source(settings: UsageSettings, kube: Callable[[], KubeClient], user_agent: str = "lamina") -> UsageSource:
-    """Make whoever can be asked; *kube* is called if that is the API server. Raises InputError."""
+    """Create the source; *kube* is called only if that is the metrics API. Raises InputError."""
     if settings.metrics_server:
         return MetricsServerUsage(kube(), seconds(settings.window))
     return PrometheusUsage(open_client(settings, user_agent), settings.queries)
 
 
 def beside(path: Path, settings: UsageSettings) -> UsageSettings:
-    """Let names of files begin where the settings lie."""
+    """Make file names relative to the folder of the settings file."""
     entry = settings.prometheus
     if entry is None:
         return settings
@@ -156,17 +156,15 @@ def beside(path: Path, settings: UsageSettings) -> UsageSettings:
 
 
 def too_seldom(window: float, every: float) -> str:
-    """Say what is wrong with looking at the metrics API so seldom that samples never are enough; empty when they are."""
+    """Return why the polling interval is too long for the window; empty if enough samples fit."""
     most = window / ((LEAST_SAMPLES - 1) * (1 + SWING))
     if every < most:
         return ""
-    return (
-        f"is too seldom: {LEAST_SAMPLES} samples have to fit into the window of {window:g} s, so less than {most:.0f} s"
-    )
+    return f"is too long: {LEAST_SAMPLES} samples must fit into the window of {window:g} s; use less than {most:.0f} s"
 
 
 def settings_problems(document: YamlDocument, settings: UsageSettings) -> list[Mistake]:
-    """List what is wrong although every field is right."""
+    """Return mistakes in the combination of fields that are valid one by one."""
     found: list[Mistake] = []
 
     def wrong(message: str, *path: str) -> None:
@@ -174,12 +172,12 @@ def settings_problems(document: YamlDocument, settings: UsageSettings) -> list[M
 
     entry = settings.prometheus
     if (entry is None) == (not settings.metrics_server):
-        wrong("name one source: `prometheus` with its `url`, or `metricsServer: true`")
+        wrong("set exactly one source: `prometheus` with its `url`, or `metricsServer: true`")
     if seconds(settings.every) < 1:
-        wrong("is too often: at least 1s", "every")
+        wrong("is too short; use at least 1s", "every")
     if entry is None:
         if seconds(settings.window) <= 0:
-            wrong("is no time; write for example 15m", "window")
+            wrong("must be more than 0; write for example 15m", "window")
         elif problem := too_seldom(seconds(settings.window), seconds(settings.every)):
             wrong(problem, "every")
         return found
@@ -187,14 +185,14 @@ def settings_problems(document: YamlDocument, settings: UsageSettings) -> list[M
     for fits, message, *path in (
         (0 < LEAST_SAMPLES * step <= window <= MOST_STEPS * step, STEPS, "window"),
         (step <= LONGEST_STEP, f"must be at most {LONGEST_STEP:g} s", "prometheus", "step"),
-        (seconds(entry.rate) > 0, "is no time; write for example 2m", "prometheus", "rate"),
-        (0 < seconds(entry.timeout) <= 120, "must be more than nothing and at most 2m", "prometheus", "timeout"),
+        (seconds(entry.rate) > 0, "must be more than 0; write for example 2m", "prometheus", "rate"),
+        (0 < seconds(entry.timeout) <= 120, "must be more than 0 and at most 2m", "prometheus", "timeout"),
     ):
         if not fits:
             wrong(message, *path)
     for name in ("cpu", "memory"):
         if len(getattr(entry.queries, name)) > LONGEST_QUERY // 2:
-            wrong(f"too long; at most {LONGEST_QUERY // 2} characters", "prometheus", "queries", name)
+            wrong(f"too long; use at most {LONGEST_QUERY // 2} characters", "prometheus", "queries", name)
     if entry.forecast is not None:
         horizon, season = seconds(entry.forecast.horizon), seconds(entry.forecast.season)
         if not step <= horizon <= season:

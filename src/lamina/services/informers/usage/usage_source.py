@@ -1,7 +1,7 @@
 """
-The contract of whoever can tell what nodes are used for, and what holds for all of them.
+Interface of a source of node usage, with the limits that all sources share.
 
-Called by `watch` and by the annotators, one look at a time.
+Called by `usage_poller` and by the annotators, one measurement at a time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,37 +13,37 @@ from lamina.model.node import Node
 from lamina.model.node_usage import NodeUsage
 
 LEAST_SAMPLES: Final = 3
-"""With fewer there is no deviation worth the name, and nothing is told."""
+"""With fewer samples a deviation is meaningless, and the node is left out."""
 SKEW: Final = 300.0
-"""Seconds that two clocks may differ; beyond that nobody knows how old something is."""
+"""Seconds that two clocks may differ; beyond that the age of a measurement is unknown."""
 NAMED: Final = 5
-"""How many names stand in a message at most."""
+"""Most names in a message."""
 
 
 class UsageSource(Protocol):
-    """Tells what nodes were used for over a while."""
+    """Measures the usage of nodes over a window."""
 
     @property
     def remark(self) -> str:
-        """What was lacking at the last look, in one line; empty when every node is told of."""
+        """What was missing in the last measurement, in one line; empty if every node was measured."""
         ...
 
     async def look(self, nodes: Mapping[str, Node], /) -> Sequence[NodeUsage]:
         """
-        Look at *nodes* once, and tell of those about which enough is known, in the order of their names.
+        Measure *nodes* once; return the nodes with enough data, in order of their names.
 
-        Raises a LaminaError of one line when nobody could be asked. Times are those of whoever measured; what is promised
-        is when there will be another measurement to look at.
+        Raises a LaminaError with a one-line message if the source cannot be reached. Times are those of the source's
+        clock. `renews_within` is when the source will have a newer measurement.
         """
         ...
 
     async def close(self) -> None:
-        """End what is open."""
+        """Close all connections."""
         ...
 
 
 def of_known_age(usages: Iterable[NodeUsage], now: float) -> tuple[list[NodeUsage], int]:
-    """Leave out what was measured by a clock too far from ours, and count it; what is yet to come ended just now."""
+    """Drop and count usage whose time is more than `SKEW` from *now*; shift future times back to *now*."""
     kept: list[NodeUsage] = []
     strange = 0
     for usage in usages:
@@ -58,7 +58,7 @@ def of_known_age(usages: Iterable[NodeUsage], now: float) -> tuple[list[NodeUsag
 
 
 def some(names: Iterable[str]) -> str:
-    """List a few names, and say that there are more."""
+    """List up to `NAMED` names, and the number of others."""
     listed = sorted(names)
     shown = ", ".join("".join(one if one.isprintable() else "?" for one in name[:100]) for name in listed[:NAMED])
     return f"{shown} and {len(listed) - NAMED} more" if len(listed) > NAMED else shown

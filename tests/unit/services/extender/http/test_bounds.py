@@ -42,7 +42,7 @@ async def test_a_head_that_never_ends_is_refused_before_it_has_ended():
         answer = await caller.ask(b"GET /" + b"x" * 9_000)
 
         assert 431 == answer.status
-        assert b"the request has more than 8192 bytes before its body; send less\n" == answer.body
+        assert b"the request has more than 8192 bytes before its body, which is the limit\n" == answer.body
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["known length", "chunked"])
@@ -62,7 +62,7 @@ async def test_a_body_beyond_the_limit_is_refused_before_it_is_read(chunked):
         whole = chunks(b"x" * 5_000, b"y") if chunked else post("/echo", b"x" * 5_001)
         answer = await caller.ask(whole[: whole.index(b"\r\n1\r\n") + 5] if chunked else whole[:-5_001])
 
-        assert (413, b"the body has more than 5000 bytes, which is the most that is read\n") == (
+        assert (413, b"the body has more than 5000 bytes, which is the limit\n") == (
             answer.status,
             answer.body,
         )
@@ -183,7 +183,7 @@ async def test_who_waits_for_a_place_too_long_is_told_so():
         answers = [await caller.answer() for caller in callers[1:]]
 
         assert [503, 503] == [answer.status for answer in answers]
-        assert b"1 large requests are being answered, which is the most; try again later\n" == answers[0].body
+        assert b"1 large requests are in progress, which is the limit; retry later\n" == answers[0].body
         assert [TOO_BUSY, TOO_BUSY] == server.notes.refusals
 
 
@@ -213,7 +213,7 @@ async def test_a_connection_too_many_is_told_so_and_the_others_go_on():
         answer = await third.ask(get())
 
         assert (503, "close") == (answer.status, answer.headers["connection"])
-        assert b"there are 2 connections, which is the most; close some, or try again later\n" == answer.body
+        assert b"there are 2 connections, which is the limit; close some, or retry later\n" == answer.body
         assert b"" == await third.rest()
         assert [TOO_MANY] == server.notes.refusals
         assert [200, 200] == [(await caller.ask(get())).status for caller in (first, second)]
@@ -248,7 +248,10 @@ async def test_a_request_that_is_not_whole_in_time_is_given_up(part):
     async with serving(ServerLimits(read_seconds=SOON)) as server, server.call() as caller:
         answer = await caller.ask(part)
 
-        assert (408, b"the request was not whole within 0.2 seconds; send it at once\n") == (answer.status, answer.body)
+        assert (408, b"the request was not complete within 0.2 seconds; send it faster\n") == (
+            answer.status,
+            answer.body,
+        )
         assert b"" == await caller.rest()
         assert [TOO_SLOW] == server.notes.refusals
 

@@ -40,7 +40,7 @@ def a_desk(connections: int = 2, *, newcomers_first: bool = False) -> tuple[Conn
 def admitted(desk: ConnectionTable, *since: float) -> list[Someone]:
     some = [Someone(when) for when in since]
     for one in some:
-        desk.enter(one, admitted=True)
+        desk.add(one, admitted=True)
     return some
 
 
@@ -57,7 +57,7 @@ def test_there_is_a_place_unless_all_are_taken_and_newcomers_do_not_go_first(new
     desk, _ = a_desk(newcomers_first=newcomers_first)
     some = admitted(desk, *range(there))
 
-    assert found == desk.find_seat()
+    assert found == desk.make_room()
     assert (newcomers_first and there == 2) == (["give way"] in [one.told for one in some])
 
 
@@ -65,7 +65,7 @@ def test_a_newcomer_gets_the_place_of_whoever_has_been_idle_for_longest():
     desk, notes = a_desk(3, newcomers_first=True)
     some = admitted(desk, 7.0, 5.0, 6.0)
     for _ in range(2):
-        assert desk.find_seat()
+        assert desk.make_room()
         admitted(desk, 8.0)
 
     assert [[], ["give way"], ["give way"]] == [one.told for one in some]
@@ -75,20 +75,20 @@ def test_a_newcomer_gets_the_place_of_whoever_has_been_idle_for_longest():
 def test_who_is_on_its_way_out_takes_nobodys_place():
     desk, notes = a_desk()
     first, _ = admitted(desk, 0.0, 0.0)
-    desk.dismiss(first)
+    desk.mark_closing(first)
 
-    assert (True, [1, 2, 1]) == (desk.find_seat(), notes.counts)
+    assert (True, [1, 2, 1]) == (desk.make_room(), notes.counts)
     assert not desk.empty.is_set()
-    desk.leave(first)
+    desk.remove(first)
     assert [1, 2, 1] == notes.counts
 
 
 def test_who_was_never_admitted_takes_nobodys_place_either():
     desk, notes = a_desk()
     for _ in range(5):
-        desk.enter(Someone(), admitted=False)
+        desk.add(Someone(), admitted=False)
 
-    assert (True, []) == (desk.find_seat(), notes.counts)
+    assert (True, []) == (desk.make_room(), notes.counts)
 
 
 def test_of_too_many_on_their_way_out_the_oldest_are_cut_off_each_once():
@@ -96,8 +96,8 @@ def test_of_too_many_on_their_way_out_the_oldest_are_cut_off_each_once():
     desk, _ = a_desk()
     some = [Someone() for _ in range(SPARE + 3)]
     for one in some:
-        desk.enter(one, admitted=False)
-        desk.dismiss(one)
+        desk.add(one, admitted=False)
+        desk.mark_closing(one)
 
     assert [["abort"]] * 3 + [[]] * SPARE == [one.told for one in some]
 
@@ -106,9 +106,9 @@ def test_who_is_gone_is_not_on_its_way_out_any_more():
     desk, _ = a_desk()
     for _ in range(3 * SPARE):
         one = Someone()
-        desk.enter(one, admitted=False)
-        desk.dismiss(one)
-        desk.leave(one)
-        desk.dismiss(one)
+        desk.add(one, admitted=False)
+        desk.mark_closing(one)
+        desk.remove(one)
+        desk.mark_closing(one)
 
         assert ([], True) == (one.told, desk.empty.is_set())

@@ -151,13 +151,13 @@ async def test_a_projected_volume_is_replaced_by_its_link(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        pytest.param("tls.crt", b"nothing", "does not fit", id="no certificate"),
-        pytest.param("tls.crt", b"", "does not fit", id="an empty certificate"),
-        pytest.param("tls.key", b"nothing", "does not fit", id="no key"),
+        pytest.param("tls.crt", b"nothing", "does not match", id="no certificate"),
+        pytest.param("tls.crt", b"", "does not match", id="an empty certificate"),
+        pytest.param("tls.key", b"nothing", "does not match", id="no key"),
         pytest.param("tls.key", OURS.issue_cert("x").private_key_pem.bytes(), "key values mismatch", id="another key"),
-        pytest.param("ca.crt", b"nothing", "has no certificates in PEM", id="no authority"),
-        pytest.param("ca.crt", b"", "has no certificates in PEM", id="an empty authority"),
-        pytest.param("ca.crt", b"\xff\xfe", "has no certificates in PEM", id="bytes"),
+        pytest.param("ca.crt", b"nothing", "has no PEM certificates", id="no authority"),
+        pytest.param("ca.crt", b"", "has no PEM certificates", id="an empty authority"),
+        pytest.param("ca.crt", b"\xff\xfe", "has no PEM certificates", id="bytes"),
         pytest.param("ca.crt", b"x" * (tls.LARGEST + 1), "has more than 1048576 bytes", id="too large"),
         pytest.param("tls.crt", None, "cannot be read: No such file or directory", id="gone"),
     ],
@@ -251,4 +251,4 @@ async def test_an_encrypted_key_is_refused_without_asking_the_terminal(files):
     with pytest.raises(InputError) as caught:
         await HttpServer(routes(), ServerLimits(), Notebook()).start("127.0.0.1", 0, files.tls())
 
-    assert "the key is encrypted, and nobody is there to ask for the password" in str(caught.value)
+    assert "the key is encrypted; use a key without a password" in str(caught.value)

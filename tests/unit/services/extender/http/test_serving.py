@@ -206,7 +206,7 @@ async def test_what_is_not_there_is_answered_with_what_is():
         answer = await caller.ask(post("/nowhere", b"body"))
 
         routes_there = "GET /page, POST /echo, POST /fail, POST /long"
-        assert (404, f"there is nothing here; there is: {routes_there}\n") == (answer.status, answer.body.decode())
+        assert (404, f"not found; available: {routes_there}\n") == (answer.status, answer.body.decode())
         assert "text/plain; charset=utf-8" == answer.headers["content-type"]
         assert 200 == (await caller.ask(get())).status
         assert [("other", 404), ("/page", 200)] == [one[:2] for one in server.notes.answers]
@@ -227,7 +227,7 @@ async def test_a_wrong_method_is_answered_with_the_right_ones(request_bytes, all
         answer = await caller.ask(request_bytes)
 
         assert (405, allowed) == (answer.status, answer.headers["allow"])
-        assert answer.body.decode().endswith(f"answers to {allowed} only\n")
+        assert answer.body.decode().endswith(f"accepts {allowed} only\n")
         assert 200 == (await caller.ask(get())).status
 
 
@@ -239,7 +239,7 @@ async def test_a_handler_that_fails_costs_one_request_and_leaves_a_trace(caplog)
         assert 200 == (await caller.ask(get())).status
         assert ("/fail", 500, 4, len(FAILED) + 1) == server.notes.answers[0]
     (record,) = [one for one in caplog.records if one.levelno >= logging.ERROR]
-    assert ("a handler failed", "/fail") == (record.getMessage(), record.path)
+    assert ("request handler failed", "/fail") == (record.getMessage(), record.path)
     assert record.exc_info is not None
 
 
@@ -406,7 +406,7 @@ async def test_where_it_cannot_listen_is_said_in_a_line(host):
         with pytest.raises(InputError) as caught:
             await HttpServer(routes(), ServerLimits(), Notebook()).start(host, server.listener.port)
 
-        assert str(caught.value).startswith(f"{host}:{server.listener.port}: cannot be listened at: ")
+        assert str(caught.value).startswith(f"{host}:{server.listener.port}: cannot listen: ")
         assert str(caught.value).endswith("; try another address or port")
 
 

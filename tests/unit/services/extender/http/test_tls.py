@@ -84,7 +84,7 @@ async def test_a_caller_needs_one_of_the_names(files, allowed, cert, served):
         assert (200 if served else 403) == answer.status
         assert ([] if served else [BAD_NAME]) == server.notes.refusals
         if not served:
-            assert answer.body.decode().endswith(", who may not ask here\n")
+            assert answer.body.decode().startswith("the client certificate has no accepted name; it has: ")
             assert 1 == len(answer.body.splitlines())
             assert [] == server.notes.counts
 
@@ -94,7 +94,7 @@ async def test_a_refused_caller_is_told_its_own_names_and_no_others(files):
         answer = await caller.ask(get())
 
         names = "system:kube-scheduler, scheduler.kube-system"
-        assert f"the client certificate is for {names}, who may not ask here\n" == answer.body.decode()
+        assert f"the client certificate has no accepted name; it has: {names}\n" == answer.body.decode()
 
 
 async def test_a_name_that_a_certificate_has_twice_is_told_once(files):
@@ -102,7 +102,7 @@ async def test_a_name_that_a_certificate_has_twice_is_told_once(files):
     async with serving(tls=files.tls("secret")) as server, server.call(context(twice)) as caller:
         answer = await caller.ask(get())
 
-        assert b"the client certificate is for someone.example.com, who may not ask here\n" == answer.body
+        assert b"the client certificate has no accepted name; it has: someone.example.com\n" == answer.body
 
 
 @pytest.mark.parametrize(

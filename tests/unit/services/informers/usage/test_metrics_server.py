@@ -38,7 +38,7 @@ NODES = {"n1": a_node("n1", uid="u1")}
 async def test_the_third_sample_tells_mean_and_deviation():
     asked = source(*(listed(metrics(second=n * 15, cpu=cpu)) for n, cpu in enumerate(["100m", "200000000n", "0.3"])))
     assert [] == list(await asked.look(NODES))
-    assert "too few samples yet of n1" == asked.remark
+    assert "too few samples yet for n1" == asked.remark
     assert [] == list(await asked.look(NODES))
     (usage,) = await asked.look(NODES)
 
@@ -67,7 +67,7 @@ async def test_a_node_that_falls_silent_is_left_out_and_called_silent(still):
 
     now = 181.0
     assert [] == list(await asked.look(NODES))
-    assert "the metrics API has had nothing new of n1 for 180 s" == asked.remark
+    assert "the metrics API has no new data for n1 in the last 180 s" == asked.remark
 
 
 async def test_a_node_made_anew_begins_anew():
@@ -91,7 +91,7 @@ async def test_nodes_that_are_lacking_or_unreadable_are_remarked():
     asked = source(listed(*odd))
 
     assert [] == list(await asked.look(NODES))
-    assert "the metrics API tells nothing of n1; some of what the metrics API sends cannot be read" == asked.remark
+    assert "the metrics API has no data for n1; some entries of the metrics API cannot be read" == asked.remark
 
 
 @pytest.mark.parametrize("status", [404, 503])
@@ -104,7 +104,7 @@ async def test_other_failures_are_the_clients():
     with pytest.raises(ApiError):
         await source(ApiError(f"GET {PATH}", 403, "Forbidden")).look(NODES)
     for body in (b"<html>", b"[" * 100_000, b'{"items": 7}'):
-        with pytest.raises(UnreachableError, match="no list of metrics"):
+        with pytest.raises(UnreachableError, match="no metrics list"):
             await source(body).look(NODES)
 
 

@@ -65,7 +65,7 @@ async def test_nodes_that_are_known_by_half_are_remarked():
     usages, remark, _ = await look(curves)
 
     assert ["n1", "n2"] == [one.node for one in usages]
-    assert 'memory is not known of n2; series of no node: node="far away"' == remark
+    assert 'memory is unknown for n2; series without a node: node="far away"' == remark
 
 
 async def test_a_straight_line_goes_on_and_never_below_nothing():
@@ -91,14 +91,14 @@ async def test_a_node_that_fell_silent_is_not_told_of_however_good_its_mean():
     usages, remark, _ = await look({"cores": silent, "bytes": silent})
 
     assert ["n2"] == [one.node for one in usages]
-    assert "1 of 2 nodes are measured, not n1" == remark
+    assert "1 of 2 nodes are measured; no series for n1" == remark
 
 
 async def test_too_few_samples_are_no_usage_yet():
     few = [(N1, [1.0] * 3), (N2, [1.0] * 2)]
     usages, remark, _ = await look({"cores": few, "bytes": few})
 
-    assert (["n1"], "too few samples yet of n2") == ([one.node for one in usages], remark)
+    assert (["n1"], "too few samples yet for n2") == ([one.node for one in usages], remark)
 
 
 async def test_one_resource_alone_is_told_of_alone():
@@ -120,7 +120,7 @@ async def test_names_of_machines_are_asked_for_only_if_something_does_not_fit():
     odd = {"instance": "172.16.0.9:9100"}
     table = {"node_uname_info": [({**odd, "nodename": "n1"}, 1.0)]}
     usages, remark, server = await look({"cores": [(odd, [1.0] * 5)]}, ONE, table)
-    assert (["n1"], "memory is not known of n1") == ([one.node for one in usages], remark)
+    assert (["n1"], "memory is unknown for n1") == ([one.node for one in usages], remark)
     assert 1 == sum("node_uname_info" in query for query in server.asked)
 
     _, _, quiet = await look()
@@ -137,7 +137,7 @@ async def test_an_address_with_two_names_has_none():
 
 async def test_no_series_and_warnings_are_remarked():
     usages, remark, _ = await look({})
-    assert ([], True) == (usages, remark.startswith("there are no series at all"))
+    assert ([], True) == (usages, remark.startswith("the queries returned no series"))
 
     _, remark, _ = await look(warnings=("a store\nis down",))
     assert "the server warns: a store is down" == remark

@@ -45,7 +45,7 @@ def test_a_series_is_matched_by(labels):
     found = NodeDirectory(nodes(N1, N2)).match([series_owner(labels)])
 
     assert {"n1": series_owner(labels)} == found.series
-    assert (("n2",), ()) == (found.lacking, found.strangers)
+    assert (("n2",), ()) == (found.unmatched_nodes, found.unmatched_series)
 
 
 @pytest.mark.parametrize("label", ["node", "nodename", "kubernetes_node"])
@@ -53,7 +53,7 @@ def test_a_series_that_names_a_node_of_somewhere_else_is_a_stranger_whatever_its
     one = series_owner({label: "other-cluster-worker", "instance": "10.0.0.1:9100"})
     found = NodeDirectory(nodes(N1, N2)).match([one], {"10.0.0.1:9100": "n1"})
 
-    assert ({}, (one,)) == (found.series, found.strangers)
+    assert ({}, (one,)) == (found.series, found.unmatched_series)
 
 
 def test_a_node_is_lacking_together_when_every_question_lacks_it():
@@ -80,7 +80,7 @@ def test_a_name_that_two_nodes_go_by_says_nothing():
     first, second = a_node("a", addresses=["10.0.0.9"]), a_node("b", addresses=["10.0.0.9"])
     found = NodeDirectory(nodes(first, second)).match([series_owner({"instance": "10.0.0.9:9100"})])
 
-    assert ({}, ("a", "b"), 1) == (found.series, found.lacking, len(found.strangers))
+    assert ({}, ("a", "b"), 1) == (found.series, found.unmatched_nodes, len(found.unmatched_series))
 
 
 def test_a_nodes_own_name_is_nobody_elses():
@@ -94,7 +94,7 @@ def test_of_two_series_of_a_node_the_one_with_the_better_label_counts():
     relabelled, plain_one = series_owner({"node": "n1", "instance": "x:1"}), series_owner({"instance": "10.0.0.1:9100"})
     found = NodeDirectory(nodes(N1)).match([plain_one, relabelled])
 
-    assert ({"n1": relabelled}, 1, ()) == (found.series, found.doubled, found.strangers)
+    assert ({"n1": relabelled}, 1, ()) == (found.series, found.doubled, found.unmatched_series)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_nothing_that_fits_names_what_was_seen_and_what_was_wanted():
     found = directory.match([series_owner({"instance": f"192.168.0.{n}:9100"}) for n in range(9)])
     words = describe_unmatched(found, nodes(N1, N2))
 
-    assert 'seen instance="192.168.0.0:9100"' in words
+    assert 'got instance="192.168.0.0:9100"' in words
     assert "and 4 more" in words
-    assert "wanted n1 (10.0.0.1/fd00::1), n2 (10.0.0.2)" in words
+    assert "expected n1 (10.0.0.1/fd00::1), n2 (10.0.0.2)" in words
     assert "label `node`" in words
 
 
@@ -127,13 +127,13 @@ def test_some_that_do_not_fit_are_counted_and_named():
     directory = NodeDirectory(nodes(N1, N2))
     found = directory.match([series_owner({"node": "n1"}), series_owner({"node": "evil\n\x1b[0m"})])
 
-    assert '1 of 2 nodes are measured, not n2; series of no node: node="evil??[0m"' == describe_unmatched(
+    assert '1 of 2 nodes are measured; no series for n2; series without a node: node="evil??[0m"' == describe_unmatched(
         found, nodes(N1, N2)
     )
     assert "" == describe_unmatched(
         directory.match([series_owner({"node": "n1"}), series_owner({"node": "n2"})]), nodes(N1, N2)
     )
-    assert "no series at all" in describe_unmatched(directory.match([]), nodes(N1))
+    assert "returned no series" in describe_unmatched(directory.match([]), nodes(N1))
 
 
 NAMES = st.sampled_from(["a", "b", "c", "10.0.0.1", "10.0.0.2", ""])
@@ -147,12 +147,12 @@ def test_the_order_of_series_never_matters_and_every_series_is_accounted_for(see
     rng.shuffle(shuffled)
 
     assert found == NodeDirectory(known).match(shuffled)
-    assert len(set(seen)) == len(found.series) + len(found.strangers) + found.doubled
-    assert set(known) == {*found.series, *found.lacking}
+    assert len(set(seen)) == len(found.series) + len(found.unmatched_series) + found.doubled
+    assert set(known) == {*found.series, *found.unmatched_nodes}
 
 
 def test_a_series_without_any_of_the_labels_is_a_stranger():
     found = NodeDirectory(nodes(N1)).match([series_owner({})])
 
-    assert "seen no such label" in describe_unmatched(found, nodes(N1))
+    assert "got no such label" in describe_unmatched(found, nodes(N1))
     assert "" == plain(" ")

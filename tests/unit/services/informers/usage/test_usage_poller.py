@@ -26,7 +26,7 @@ class Kept:
     def put(self, event: Event, /) -> None:
         self.events.append(event)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Nobody waits."""
 
 
@@ -92,7 +92,7 @@ def test_a_source_that_fails_is_asked_later_and_later_and_that_is_said_once(capl
     # 1, 2, 4 … 60 seconds, each up to half as long again: about 6 until 60 s, and then one in 60 to 90 s.
     assert 12 <= source.looks <= 16
     assert (source.looks, [], "Prometheus at p: no connection") == (watch.failures, events, watch.problem)
-    assert ["usage of nodes is not known"] == [record.getMessage() for record in caplog.records]
+    assert ["usage source failed, retrying"] == [record.getMessage() for record in caplog.records]
 
 
 def test_whatever_a_source_raises_the_service_lives(caplog):
@@ -101,7 +101,7 @@ def test_whatever_a_source_raises_the_service_lives(caplog):
         watch, events = watching(source, 10)
 
     assert (1, 1, "") == (watch.failures, len(events), watch.problem)
-    assert "usage is told again" == caplog.records[-1].getMessage()
+    assert "usage source recovered" == caplog.records[-1].getMessage()
 
 
 def test_after_a_failure_the_first_wait_is_short_again():
@@ -132,7 +132,7 @@ def test_numbers_of_unknown_age_are_not_reported(caplog):
         watch, events = watching(ScriptedSource([a_usage(until=NOON - 301)]), 1)
 
     assert ([], 1, 0) == (events, watch.strange, watch.matched)
-    assert "more than 300 s from ours" in watch.remark
+    assert "from ours by more than 300 s" in watch.remark
 
 
 @pytest.mark.parametrize("stepped", [-3600.0, -301.0, 0.0, 301.0, 1e6])

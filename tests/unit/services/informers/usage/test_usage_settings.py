@@ -73,7 +73,7 @@ def test_the_metrics_api_needs_the_clusters_client(tmp_path):
     settings = load(tmp_path, "metricsServer: true")
 
     assert isinstance(open_source(settings, ScriptedClient), MetricsServerUsage)
-    with pytest.raises(InputError, match="no Prometheus server is named"):
+    with pytest.raises(InputError, match="no Prometheus server is set"):
         open_client(settings)
     assert 900.0 == UsageSettings().queries.window
 
@@ -81,35 +81,37 @@ def test_the_metrics_api_needs_the_clusters_client(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        pytest.param("{}", "name one source", id="no source"),
-        pytest.param("metricsServer: true\nprometheus: {url: 'http://p'}", "name one source", id="two sources"),
+        pytest.param("{}", "set exactly one source", id="no source"),
+        pytest.param("metricsServer: true\nprometheus: {url: 'http://p'}", "set exactly one source", id="two sources"),
         pytest.param("prometheus: {}", "url", id="no address"),
         pytest.param("prometheus: {url: p}", "prometheus.url: is not a usable URL", id="no good address"),
         pytest.param("prometheus: {url: 'http://p', tokenfile: x}", "did you mean 'tokenFile'", id="a typing error"),
         pytest.param("window: soon\nmetricsServer: true", "usage.yaml:1: window: 'soon' is not a duration", id="time"),
-        pytest.param("window: 0\nmetricsServer: true", "window: is no time", id="no window"),
-        pytest.param("every: 0.1\nmetricsServer: true", "every: is too often", id="too often"),
+        pytest.param("window: 0\nmetricsServer: true", "window: must be more than 0", id="no window"),
+        pytest.param("every: 0.1\nmetricsServer: true", "every: is too short", id="too often"),
         pytest.param(
             "every: 7m\nmetricsServer: true",
             # Three samples are two pauses apart, and a pause may be a tenth longer: 900 / 2.2.
-            "every: is too seldom: 3 samples have to fit into the window of 900 s, so less than 409 s",
+            "every: is too long: 3 samples must fit into the window of 900 s; use less than 409 s",
             id="too seldom",
         ),
-        pytest.param("window: 1m\nmetricsServer: true", "every: is too seldom", id="too short"),
+        pytest.param("window: 1m\nmetricsServer: true", "every: is too long", id="too short"),
         pytest.param(
             "prometheus: {url: 'http://p', step: 5m}", "prometheus.step: must be at most 120 s", id="long step"
         ),
         pytest.param("window: 1m\nprometheus: {url: 'http://p'}", "3 to 2000 times prometheus.step", id="two steps"),
         pytest.param("prometheus: {url: 'http://p', step: 0}", "3 to 2000 times prometheus.step", id="no step"),
         pytest.param("window: 24h\nprometheus: {url: 'http://p', step: 1s}", "3 to 2000 times", id="many steps"),
-        pytest.param("prometheus: {url: 'http://p', rate: 0}", "prometheus.rate: is no time", id="no rate"),
+        pytest.param("prometheus: {url: 'http://p', rate: 0}", "prometheus.rate: must be more than 0", id="no rate"),
         pytest.param("prometheus: {url: 'http://p', timeout: 3m}", "at most 2m", id="no end"),
-        pytest.param("prometheus: {url: 'http://p', matchers: a}", "are no label matchers", id="matchers"),
+        pytest.param("prometheus: {url: 'http://p', matchers: a}", "not valid label matchers", id="matchers"),
         pytest.param(
             "prometheus: {url: 'http://p', forecast: {horizon: 2h, season: 1h}}", "at most the season", id="horizon"
         ),
         pytest.param(
-            f"prometheus: {{url: 'http://p', queries: {{cpu: {'x' * 3000}}}}}", "too long; at most 2048", id="a query"
+            f"prometheus: {{url: 'http://p', queries: {{cpu: {'x' * 3000}}}}}",
+            "too long; use at most 2048",
+            id="a query",
         ),
     ],
 )
