@@ -260,7 +260,7 @@ def test_an_image_never_changes(cluster, image_layers, change):
     code, message = refused(lambda: cluster.api("PATCH", image_layers, {"spec": change}))
 
     assert 422 == code
-    assert "an ImageLayers never changes, because its name is the digest of what is in it: create another" in message
+    assert "an ImageLayers never changes, because its name is the digest of its content; create another one" in message
 
 
 def test_labels_of_an_image_may_change(cluster, image_layers):
@@ -273,9 +273,9 @@ def test_labels_of_an_image_may_change(cluster, image_layers):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        pytest.param({"metadata": {"name": "nginx"}}, "is called by the digest of its manifest", id="another name"),
-        pytest.param({"metadata": {"name": "sha256-" + "a" * 63}}, "is called by the digest", id="a short name"),
-        pytest.param({"metadata": {"name": "sha256-" + "a" * 65}}, "is called by the digest", id="a long name"),
+        pytest.param({"metadata": {"name": "nginx"}}, "must be the digest of its manifest", id="another name"),
+        pytest.param({"metadata": {"name": "sha256-" + "a" * 63}}, "must be the digest", id="a short name"),
+        pytest.param({"metadata": {"name": "sha256-" + "a" * 65}}, "must be the digest", id="a long name"),
         pytest.param({"spec": {}}, "spec.manifest", id="no manifest"),
         pytest.param({"spec": None}, "spec", id="no spec"),
         pytest.param({"spec": {"manifest": "***!"}}, "spec.manifest", id="no base64"),

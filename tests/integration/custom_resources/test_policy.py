@@ -22,8 +22,8 @@ from tests.integration.custom_resources.people import (
 pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
 MINE, OTHERS = "policy-node-a", "policy-node-b"
-NOT_YOURS = f"the agent on {MINE} may write the NodeLayers of that node only, not of {OTHERS}"
-UNBOUND = "this token is not bound to a node: an agent has to use the token of its own pod"
+NOT_YOURS = f"the node agent on {MINE} can only write the NodeLayers of that node, not of {OTHERS}"
+UNBOUND = "this token is not bound to a node; a node agent has to use the token of its own pod"
 NO_RIGHT = "cannot delete resource"
 
 
@@ -67,7 +67,7 @@ def agent(nodes):
     """The agent on MINE, with the token that its pod has; the policy is in force."""
     bearer = Bearer(nodes, nodes.service_account_token(AGENTS, AGENT, pod="policy-agent"))
     probe = ("POST", f"{NODE_LAYERS}?dryRun=All", a_node_layers("other"))
-    wait_until(lambda: "may write the NodeLayers of that node only" in bearer.refusal(*probe)[1])
+    wait_until(lambda: "can only write the NodeLayers of that node" in bearer.refusal(*probe)[1])
     # Deleting without the right to would be refused by the roles and prove nothing.
     wait_until(lambda: NO_RIGHT not in bearer.refusal("DELETE", f"{NODE_LAYERS}/{OTHERS}?dryRun=All")[1])
     yield bearer
@@ -128,7 +128,7 @@ def test_an_agent_does_not_create_an_object_whose_name_the_server_makes_up(agent
     value = {**a_node_layers(""), "metadata": {"generateName": f"{MINE}-"}}
     code, message = agent.refusal("POST", NODE_LAYERS, value)
 
-    assert (403, True) == (code, f"the agent on {MINE} may write" in message)
+    assert (403, True) == (code, f"the node agent on {MINE} can only write" in message)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -157,7 +157,7 @@ def test_an_agent_does_not_replace_the_object_of_another_node(nodes, agent, both
 def test_an_agent_does_not_delete_all_objects_at_once(agent, both):
     code, message = agent.refusal("DELETE", NODE_LAYERS)
 
-    assert (403, True) == (code, f"the agent on {MINE} may write the NodeLayers of that node only" in message)
+    assert (403, True) == (code, f"the node agent on {MINE} can only write the NodeLayers of that node" in message)
 
 
 @pytest.mark.parametrize("way", ["create", *WAYS])

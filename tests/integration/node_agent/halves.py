@@ -36,7 +36,7 @@ PODS: Final = f"/api/v1/namespaces/{AGENTS}/pods"
 
 def install(bed: Testbed) -> Testbed:
     """Create what an installation creates for agents."""
-    for part in ("crds", "namespaces.yaml", "rbac/agent.yaml", "policy"):
+    for part in ("crds", "namespaces.yaml", "rbac/node-agent.yaml", "policy"):
         bed.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(DEPLOY / part))
     for kind in ("nodelayers", "imagelayers"):
         bed.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{kind}.lamina.dev")

@@ -121,7 +121,7 @@ def test_a_report_about_another_node_is_refused_and_said_once(bed, agent):
     until(lambda: "report failed, retrying" in agent.publisher.said(), 20, "the refusal")
     until(lambda: bool(image_layers(bed)), 20, "descriptions, which anybody may write")
 
-    assert "may write the NodeLayers of that node only, not of somebody-else" in agent.publisher.said()
+    assert "can only write the NodeLayers of that node, not of somebody-else" in agent.publisher.said()
     assert {} == agent.stored()
     assert agent.publisher.running
     assert 1 == agent.publisher.said().count("report failed, retrying")

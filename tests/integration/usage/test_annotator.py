@@ -48,7 +48,7 @@ def token(own_plane: Testbed) -> str:
     own_plane.add_node("probe")
     path = "/api/v1/nodes/probe?dryRun=All"
     labelled = {"metadata": {"labels": {"a": "b"}}}
-    wait_until(lambda: "may write annotations only" in bearer.refusal("PATCH", path, labelled)[1])
+    wait_until(lambda: "can only write annotations" in bearer.refusal("PATCH", path, labelled)[1])
     bearer.close()
     return found
 
