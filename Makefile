@@ -1,5 +1,5 @@
-# Everything a person does with this checkout. `make` alone lists it.
-# Set-up happens by itself: a machine with Python 3.11 or newer is enough.
+# Tasks of this checkout. `make` alone lists them.
+# Set-up is automatic: a machine with Python 3.11 or newer is enough.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -47,7 +47,7 @@ lint: dev ## Check format, style, types and walls
 	echo "lint: $${failed:+failed in$$failed, }$$(( $$(date +%s) - start )) s"; \
 	test -z "$$failed"
 
-# Both run even if the first fails, so that one run tells everything; pytest has the last word.
+# Both run even if the first fails, so that one run shows all failures; pytest's summary comes last.
 .PHONY: check
 check: ## Run lint, then test: what has to pass before a change is done
 	@lint=0; $(MAKE) --no-print-directory lint || lint=$$?; \
@@ -58,7 +58,7 @@ docs-check: dev ## Run the commands of all pages, and follow their links
 	@$(PY) scripts/check_docs.py
 
 .PHONY: format
-format: dev ## Rewrite the code in the house's format
+format: dev ## Format the code
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix --exit-zero --quiet .
 
@@ -67,7 +67,7 @@ bench: dev ## List the benchmarks; NAME=x runs one
 	@$(PY) scripts/bench.py $(if $(NAME),"$(NAME)")
 
 .PHONY: calibration
-calibration: dev ## Hold the pull model against pulls of real clusters; draws docs/calibration.svg and writes docs/calibration.md
+calibration: dev ## Compare the pull model with pulls of real clusters; draws docs/calibration.svg and writes docs/calibration.md
 	@$(PY) scripts/bench.py calibration
 
 .PHONY: e2e
@@ -75,17 +75,17 @@ e2e: dev ## List the end-to-end stories; NAME=x runs one
 	@$(PY) scripts/e2e.py $(if $(NAME),"$(NAME)")
 
 .PHONY: testbed
-testbed: dev ## Build the real Kubernetes parts the tests run against, and say where they are
+testbed: dev ## Build the real Kubernetes programs that tests run against, and print where they are
 	@$(PY) -m testbed build
 
-# LAWS=1 leaves out fuzzing and the tests marked soak. How many examples a law tries can be said in the environment.
+# LAWS=1 omits fuzzing and the tests marked soak. Environment variables set how many examples each law tries.
 .PHONY: soak
-soak: dev ## Run for long what CI runs briefly: laws with many examples, tests marked soak, ten minutes of fuzzing each; LAWS=1: only the laws
+soak: dev ## Run the long tests: laws with many examples, tests marked soak, ten minutes of fuzzing each; LAWS=1: only the laws
 	@LAMINA_SCHEDULES=$${LAMINA_SCHEDULES:-100000} LAMINA_HISTORIES=$${LAMINA_HISTORIES:-10000} LAMINA_FUZZ_SECONDS=$${LAMINA_FUZZ_SECONDS:-600} \
 	$(PY) -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=soak --timeout=0 -m $(if $(LAWS),"hypothesis and not fuzz","soak or hypothesis or fuzz")
 
 .PHONY: walls
-walls: dev ## Break every import contract on purpose and see it caught
+walls: dev ## Break every import contract on purpose and check that the linter reports it
 	@$(PY) scripts/check_walls.py
 
 .PHONY: picture

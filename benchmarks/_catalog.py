@@ -20,7 +20,7 @@ def a_catalog(rng: random.Random, count: int) -> list[Image]:
 
 
 def some_images(rng: random.Random, images: list[Image], weights: list[float], layers: int) -> list[Image]:
-    """Draw popular images until they have so many distinct layers."""
+    """Draw popular images until they have at least *layers* distinct layers."""
     held: dict[str, Image] = {}
     distinct: set[str] = set()
     while len(distinct) < layers:
@@ -31,7 +31,7 @@ def some_images(rng: random.Random, images: list[Image], weights: list[float], l
 
 
 def popularity(count: int, exponent: float = 0.75) -> list[float]:
-    """Return cumulative weights: the n-th image is asked for in proportion to 1 / n**exponent."""
+    """Return cumulative weights: the n-th image is used in proportion to 1 / n**exponent."""
     total = 0.0
     weights = []
     for rank in range(1, count + 1):

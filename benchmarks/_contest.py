@@ -1,12 +1,12 @@
 """
-One scheduler, measured: pods that wait, a process that is started, and one watch that sees them bound.
+Measure one scheduler: create pending pods, start the scheduler, and watch the pods being bound.
 
-    pods created, pending ──> scheduler started ──> bound, one by one ──> the last event has landed ──> pods deleted
+    pods created, pending ──> scheduler started ──> bound, one by one ──> the last event is stored ──> pods deleted
                                    processor time: ├──────── from the start ────────┤
                                                           ├─ from the first bind ───┤
 
-The watch asks for metadata only of pods that have a node, so a pod shows up in it once, when it is bound; what it costs
-is the same whoever binds.
+The watch selects metadata of pods that have a node, so each pod appears once, when it is bound. The cost of the watch
+is the same for every scheduler.
 """
 
 import contextlib
@@ -38,41 +38,41 @@ from testbed.processes import Program
 IMAGES: Final = 200
 LABELS: Final = 50
 HELD: Final = 50
-"""Images on a node, of those that pods ask for, when layers are told."""
+"""Images on a node, of those that pods use, in benchmarks with layers."""
 REQUESTS: Final = {"cpu": "100m", "memory": "500Mi"}
-"""As in scheduler_perf's pod-default."""
+"""Requests of a pod, as in scheduler_perf's pod-default."""
 THREADS: Final = 8
 BOUND_WITHIN: Final = 300.0
 LANDED_WITHIN: Final = 20.0
 POLL: Final = 0.1
 QUIET: Final = 1.0
-"""Seconds of peace between the pods' creation and the scheduler's start."""
+"""Idle seconds between the creation of the pods and the start of the scheduler."""
 FAST: Final = {"qps": 10_000, "burst": 10_000}
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 KUBE: Final = "kube-scheduler"
 BATCHING_OFF: Final = ("--feature-gates=OpportunisticBatching=false",)
-"""For kube-scheduler: place every pod by itself, as it does with any extender."""
+"""Flag for kube-scheduler: schedule every pod by itself, as it does with any extender."""
 ADDED: Final = re.compile(rb'\{"type":"ADDED".*?"name":"([^"]+)"')
 FIRST: Final = 0.10
 LAST: Final = 0.95
 
 
 class Contender(msgspec.Struct, frozen=True):
-    """A scheduler as it is configured."""
+    """A scheduler and its configuration."""
 
     name: str
-    """What it is, and what its pods call it."""
+    """The scheduler's name, and the schedulerName of its pods."""
     profile: str = ""
-    """For Lamina: one of the profiles that come with it."""
+    """For Lamina: the name of a built-in profile."""
     all_nodes: bool = False
-    """Whether it is told to score every node."""
+    """Whether it is configured to score every node."""
     extenders: tuple[dict[str, Any], ...] = ()
-    """For kube-scheduler: whom it asks."""
+    """For kube-scheduler: entries of the extenders it calls."""
     flags: tuple[str, ...] = ()
-    """For kube-scheduler: further words on its command line."""
+    """For kube-scheduler: further command-line arguments."""
 
     def configuration(self) -> dict[str, Any]:
-        """Write its KubeSchedulerConfiguration."""
+        """Return its KubeSchedulerConfiguration."""
         given: dict[str, Any] = yaml.safe_load(NAMED[self.profile][1]) if self.profile else {}
         profiles = given.get("profiles", [{}])
         given["profiles"] = [{**profiles[0], "schedulerName": self.name}]
@@ -85,7 +85,7 @@ class Contender(msgspec.Struct, frozen=True):
         return given
 
     def process(self, bed: Testbed, name: str) -> Program:
-        """Return the process, not started; all contenders are the same user."""
+        """Return the process, not started; all contenders use the same user."""
         if self.name == KUBE:
             return LAUNCHERS[KUBE](bed.site, Order(name, self.flags, self.configuration()))
         path = bed.folder / f"{name}.yaml"
@@ -95,40 +95,40 @@ class Contender(msgspec.Struct, frozen=True):
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run gave."""
+    """The result of one run."""
 
     pods: int
     pods_per_second: float
-    """Between the pod at FIRST and the one at LAST."""
+    """Rate between the pod at FIRST and the one at LAST."""
     with_events: float
-    """Pods a second from the first bind until every event had landed."""
+    """Pods per second from the first bind until every event is stored."""
     cpu_us: float
-    """Processor time of the scheduler for a pod, its start included."""
+    """CPU time of the scheduler per pod in microseconds, including its start."""
     cpu_us_after_first: float
     server_us: float
-    """Of the API server, from the first bind on."""
+    """CPU time of the API server per pod, from the first bind on."""
     own_us: float
-    """Of this benchmark, from the scheduler's start on."""
+    """CPU time of this benchmark per pod, from the start of the scheduler on."""
     beside_us: float = 0.0
-    """Of the process beside the scheduler, from the first bind to the last."""
+    """CPU time per pod of the process beside the scheduler, from the first bind to the last."""
     first_after: float
-    """Seconds from the scheduler's start to the first bind."""
+    """Seconds from the start of the scheduler to the first bind."""
     events: int
-    """Events that had landed, one for each pod."""
+    """Stored events, one for each pod."""
 
 
 class Bindings:
-    """Sees pods being bound, in a thread."""
+    """Watches pods being bound, in a thread."""
 
     def __init__(self, bed: Testbed, namespace: str, pid: int, expected: int, beside: int = 0) -> None:
-        """Note when each is bound, what process *pid* had used by the first one, and *beside* from there to the last."""
+        """Record the time of each bind, the CPU time of *pid* at the first, and that of *beside* until the last."""
         self._bed, self._pid, self._expected, self._beside = bed, pid, expected, beside
         self.times: list[float] = []
         self._namespace = namespace
         self._names: set[bytes] = set()
         self._closing = False
         self.reopened = 0
-        """How often the watch ended before all were bound, and was begun again."""
+        """How often the watch ended early and was restarted."""
         self.cpu_at_first = self.server_at_first = self.beside = 0.0
         self.complete = threading.Event()
         self._connection = self._open(namespace)
@@ -153,7 +153,7 @@ class Bindings:
                 self._read_on()
             if self._closing or self.complete.is_set():
                 return
-            # An API server under such load ends a watch now and then; whoever was seen before is told of again.
+            # An API server under such load ends a watch now and then; pods that were seen before are sent again.
             self.reopened += 1
             self._connection = self._open(self._namespace)
             self._answer = self._connection.getresponse()
@@ -178,10 +178,10 @@ class Bindings:
                 self.complete.set()
 
     def close(self) -> None:
-        """Stop looking."""
+        """End the watch."""
         self._closing = True
         if self._connection.sock is not None:
-            # The reader sleeps in the socket; closing alone would not wake it.
+            # The reader blocks in the socket; closing alone would not wake it.
             with contextlib.suppress(OSError):
                 self._connection.sock.shutdown(socket.SHUT_RDWR)
         self._reader.join()
@@ -190,7 +190,7 @@ class Bindings:
 
 
 def run(bed: Testbed, contender: Contender, pods: int, number: int, beside: int = 0) -> Trial:
-    """Let a scheduler bind *pods* pods; *beside* is a process whose cost is of interest as well."""
+    """Let a scheduler bind *pods* pods; *beside* is the pid of a further process to measure."""
     namespace = f"trial-{number}"
     create_pods(bed, namespace, contender.name, pods, random.Random(number))
     time.sleep(QUIET)
@@ -225,13 +225,13 @@ def run(bed: Testbed, contender: Contender, pods: int, number: int, beside: int 
 
 
 def rate(times: list[float]) -> float:
-    """Return how many a second there were between the one at FIRST and the one at LAST."""
+    """Return the rate per second between the time at FIRST and the one at LAST."""
     first, last = int(len(times) * FIRST), int(len(times) * LAST) - 1
     return (last - first) / (times[last] - times[first])
 
 
 def wait_for_events(bed: Testbed, namespace: str, expected: int) -> tuple[int, float]:
-    """Wait until as many events as pods have landed, or none comes any more; return how many, and when it was seen."""
+    """Wait until each pod has an event, or no more arrive; return their number, and when it was reached."""
     seen, since = -1, time.monotonic()
     path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
     while time.monotonic() - since < LANDED_WITHIN:
@@ -246,16 +246,16 @@ def wait_for_events(bed: Testbed, namespace: str, expected: int) -> tuple[int, f
     return len({one["regarding"]["name"] for one in told if one["reason"] == "Scheduled"}), since
 
 
-# ------------------------------------------------------------------------------------------------------- the surroundings
+# ------------------------------------------------------------------------------------------------------- the cluster
 
 
 def images() -> list[Known]:
-    """Return the images that pods ask for."""
+    """Return the images that pods use."""
     return [an_image(random.Random(number), number) for number in range(IMAGES)]
 
 
 def create_pods(bed: Testbed, namespace: str, scheduler: str, count: int, rng: random.Random) -> None:
-    """Create pods that wait for *scheduler*."""
+    """Create pending pods for *scheduler*."""
     bed.api("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     names = [image.held.names[0] for image in images()]
     bodies = [a_pod(number, scheduler, rng.choice(names), rng.randrange(LABELS)) for number in range(count)]
@@ -263,7 +263,7 @@ def create_pods(bed: Testbed, namespace: str, scheduler: str, count: int, rng: r
 
 
 def a_pod(number: int, scheduler: str, image: str, label: int) -> dict[str, Any]:
-    """Write a pod."""
+    """Return a pod's manifest."""
     container = {"name": "app", "image": image, "resources": {"requests": REQUESTS, "limits": REQUESTS}}
     return {
         "metadata": {"name": f"pod-{number:05}", "labels": {"app": f"app-{label}"}},
@@ -284,7 +284,7 @@ def in_parallel(bed: Testbed, wanted: Sequence[tuple[str, str, object, str]]) ->
 
 
 def allow_layers(bed: Testbed, crds: Path) -> None:
-    """Make Lamina's resources known, and let the one user that all contenders are read them."""
+    """Install Lamina's custom resources, and give the contenders' user read permission."""
     bed.kubectl("apply", "-f", str(crds))
     bed.kubectl("wait", "--for=condition=Established", "crd/nodelayers.lamina.dev", "crd/imagelayers.lamina.dev")
     bed.kubectl(
@@ -298,13 +298,13 @@ def allow_layers(bed: Testbed, crds: Path) -> None:
 
 
 def grow(bed: Testbed, before: int, nodes: int) -> None:
-    """Add nodes to those *before* until there are so many, and tell what they hold."""
+    """Add nodes to the *before* existing ones until there are *nodes*, and report what they hold."""
     bed.add_nodes({"name": f"node-{number:05}", "cpu": "4", "memory": "32Gi"} for number in range(before, nodes))
     tell_layers(bed, nodes, before)
 
 
 def tell_layers(bed: Testbed, nodes: int, told: int = 0) -> None:
-    """Let every node report images, and tell what they consist of, as agents would; the first *told* nodes have."""
+    """Write every node's NodeLayers and all ImageLayers, as node agents would; the first *told* nodes have theirs."""
     cluster = LargeCluster(nodes, 0, len(images()), 0.0)
     root = "/apis/lamina.dev/v1alpha1"
     posts = [("POST", f"{root}/imagelayers", json.loads(image.posted), "") for image in images()]

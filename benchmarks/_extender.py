@@ -1,4 +1,4 @@
-"""An extender process for benchmarks: started beside a testbed, asked whether it is ready, measured."""
+"""An extender process for benchmarks: started beside a testbed, checked for readiness, measured."""
 
 import http.client
 import json
@@ -26,7 +26,7 @@ class Beside(msgspec.Struct, frozen=True):
     port: int
 
     def entry(self, verb: str, weight: int = 5) -> dict[str, Any]:
-        """Write how kube-scheduler is told to ask for one verb, scores only and by name."""
+        """Return kube-scheduler's configuration entry for one verb: scores only, by node names."""
         return {
             "urlPrefix": f"http://{LOOPBACK}:{self.port}/scheduler",
             "prioritizeVerb": f"priorities/{verb}",
@@ -37,7 +37,7 @@ class Beside(msgspec.Struct, frozen=True):
         }
 
     def counted(self, name: str) -> float:
-        """Add up all series of a metric."""
+        """Return the sum of all series of a metric."""
         return sum(
             float(line.rpartition(" ")[2])
             for line in self.get("/metrics").splitlines()
@@ -45,12 +45,12 @@ class Beside(msgspec.Struct, frozen=True):
         )
 
     def get(self, path: str) -> str:
-        """Ask for a page."""
+        """Request an endpoint."""
         return ask(self.port, "GET", path)
 
 
 def ask(port: int, method: str, path: str, body: bytes = b"") -> str:
-    """Ask once; raises if the answer is not 200."""
+    """Send one request. Raises RuntimeError if the status is not 200."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=30)
     try:
         connection.request(method, path, body or None, {"Content-Type": "application/json"} if body else {})
@@ -65,18 +65,18 @@ def ask(port: int, method: str, path: str, body: bytes = b"") -> str:
 
 @contextmanager
 def null_beside(log: Path) -> Iterator[Beside]:
-    """Run an extender that knows nothing and answers at once."""
+    """Run an extender that answers `[]` at once."""
     with running([sys.executable, str(Path(__file__).with_name("_null_extender.py"))], log) as process:
         process.wait(lambda: bool(process.said("listening")), READY_WITHIN)
-        nobody = Beside(process, int(process.said("listening").partition("port=")[2]))
-        if ask(nobody.port, "POST", "/scheduler/priorities/null", b"{}") != "[]":
-            raise RuntimeError("the one who says nothing says something")
-        yield nobody
+        null = Beside(process, int(process.said("listening").partition("port=")[2]))
+        if ask(null.port, "POST", "/scheduler/priorities/null", b"{}") != "[]":
+            raise RuntimeError("the null extender returned scores")
+        yield null
 
 
 @contextmanager
 def beside(bed: Testbed, agents: str, log: Path, words: Sequence[str] = ()) -> Iterator[Beside]:
-    """Run an extender until the block ends; it knows the whole cluster when this begins."""
+    """Run an extender until the block ends; it has synced with the cluster when the block begins."""
     command = lamina(
         "extender", "--agents", agents, "--kubeconfig", str(bed.kubeconfig(SCHEDULER)), "--listen", f"{LOOPBACK}:0",
         "--no-registries", *words,
@@ -89,7 +89,7 @@ def beside(bed: Testbed, agents: str, log: Path, words: Sequence[str] = ()) -> I
 
 
 def question(names: Sequence[str], number: int) -> bytes:
-    """Write what kube-scheduler sends to have nodes scored: a pod as the API server returns it, and names."""
+    """Return a prioritize request as kube-scheduler sends it: a pod as the API server returns it, and node names."""
     known = images()
     pod = a_pod(number, "kube-scheduler", known[number % len(known)].held.names[0], number % 50)
     pod["metadata"] |= {

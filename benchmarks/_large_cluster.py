@@ -1,9 +1,9 @@
 """
-A large cluster as an API server would send it: nodes, pods, what nodes hold, what images consist of.
+A large cluster as an API server sends it: nodes, pods, NodeLayers and ImageLayers.
 
-Every object is written as one watch event, with the managed fields and the rest that real ones carry. Pods are written
-from one template for each owner, so that a hundred and fifty thousand of them need no memory and little time here.
-Owners differ in kind, size, labels and demands; a few want their pods apart, some want them spread.
+Every object is one watch event, with managed fields and the other parts of real objects. Pods are written from one
+template per owner, so that 150,000 of them need no memory and little time here. Owners differ in kind, size, labels and
+requests; a few have anti-affinity between their pods, some have topology spread constraints.
 """
 
 import functools
@@ -43,17 +43,17 @@ LAMINA: Final = "/apis/lamina.dev/v1alpha1"
 
 
 class Known(msgspec.Struct, frozen=True):
-    """An image, and its ImageLayers as somebody posted it."""
+    """An image and its ImageLayers object."""
 
     held: HeldImage
     posted: bytes
 
 
 class LargeCluster:
-    """Writes the objects of a cluster; the same for the same sizes."""
+    """Writes the objects of a cluster; the same sizes give the same objects."""
 
     def __init__(self, nodes: int, pods: int, images: int, now: float) -> None:
-        """Reports of nodes are *now* old, in seconds since 1970."""
+        """Date the nodes' reports at *now*, in seconds since 1970."""
         self.nodes, self.pods, self.now = nodes, pods, now
         self.images = [an_image(random.Random(number), number) for number in range(images)]
         self.weights = popularity(images)
@@ -66,7 +66,7 @@ class LargeCluster:
         }
 
     def events(self, path: str) -> Iterator[bytes]:
-        """Yield a streamed list: everything there is, and the bookmark that ends it."""
+        """Yield a streamed list: all objects, and the bookmark that ends it."""
         kind, version, objects = self.paths[path]
         for written in objects():
             yield b'{"type":"ADDED","object":' + written + b"}\n"
@@ -74,7 +74,7 @@ class LargeCluster:
         mark = {"kind": kind, "apiVersion": version, "metadata": ended}
         yield json.dumps({"type": "BOOKMARK", "object": mark}).encode() + b"\n"
 
-    # ------------------------------------------------------------------------------------------------------- the kinds
+    # ----------------------------------------------------------------------------------------------------- the resources
 
     def namespace_objects(self) -> Iterator[bytes]:
         """Yield the namespaces."""
@@ -90,7 +90,7 @@ class LargeCluster:
             yield compact(a_node(number, held))
 
     def pod_objects(self) -> Iterator[bytes]:
-        """Yield the pods: those that run on every node, then those of owners large and small."""
+        """Yield the pods: first those of DaemonSets, then those of owners large and small."""
         rng = random.Random("pods")
         daemons = [(number, template) for number in range(self.nodes) for template in self.templates[:DAEMONS]]
         others = self.templates[DAEMONS:]
@@ -111,7 +111,7 @@ class LargeCluster:
             }
 
     def report_objects(self) -> Iterator[bytes]:
-        """Yield what every node's agent reports."""
+        """Yield the report of every node agent."""
         entries = {image.held.digest: an_entry(image.held) for image in self.images}
         for number in range(self.nodes):
             images = self.held_by(number)
@@ -135,13 +135,13 @@ class LargeCluster:
                 "kind": "NodeLayers",
                 "metadata": metadata(name, number, ownerReferences=[owner], writer="lamina-agent"),
             }
-            # A status as the agent writes it, with entries that were written once for all nodes.
+            # A status as the node agent writes it, with entries that were encoded once for all nodes.
             listed = b",".join(entries[key] for key in sorted(image.digest for image in images))
             status = encode_node_layers_status(report).replace(b'"images":[]', b'"images":[' + listed + b"]")
             yield compact(head)[:-1] + b"," + status[1:]
 
     def image_objects(self) -> Iterator[bytes]:
-        """Yield what every image consists of."""
+        """Yield the ImageLayers of every image."""
         for number, image in enumerate(self.images):
             posted = json.loads(image.posted)
             yield compact(posted | {"metadata": metadata(posted["metadata"]["name"], number, writer="lamina-agent")})
@@ -149,7 +149,7 @@ class LargeCluster:
     # ------------------------------------------------------------------------------------------------------- the pieces
 
     def held_by(self, node: int) -> list[HeldImage]:
-        """Draw the images on a node; asked again, the same."""
+        """Draw the images on a node; the same for the same node."""
         rng = random.Random(node)
         held: dict[Digest, HeldImage] = {}
         most = min(HELD, len(self.images))
@@ -160,13 +160,13 @@ class LargeCluster:
 
     @functools.cached_property
     def templates(self) -> list[bytes]:
-        """A pod of each owner; the first ones run on every node."""
+        """A pod of each owner; the first ones are DaemonSets."""
         rng = random.Random("owners")
         owners = max(self.pods // PODS_PER_OWNER, DAEMONS + 1)
         return [self.template(rng, number) for number in range(owners)]
 
     def template(self, rng: random.Random, number: int) -> bytes:
-        """Write a pod of one owner, with places for what differs between its pods."""
+        """Return a pod of one owner, with placeholders for what differs between its pods."""
         app = decode.an_app(rng, number)
         image = self.images[number] if number < DAEMONS else rng.choices(self.images, cum_weights=self.weights)[0]
         app["image"] = image.held.names[0]
@@ -233,12 +233,12 @@ def an_image(rng: random.Random, number: int) -> Known:
 
 
 def an_entry(image: HeldImage) -> bytes:
-    """Write an image as the status of a NodeLayers lists it."""
+    """Return an image as the status of a NodeLayers lists it."""
     return compact({"digest": image.digest, "size": image.size, "names": list(image.names)})
 
 
 def a_node(number: int, held: list[HeldImage]) -> dict[str, Any]:
-    """Write a node as its kubelet keeps it."""
+    """Return a node as its kubelet writes it."""
     name = node_name(number)
     room = {"cpu": "32", "memory": "131072000Ki", "pods": "110", "ephemeral-storage": "206291944Ki"}
     labels = {
@@ -285,7 +285,7 @@ def a_node(number: int, held: list[HeldImage]) -> dict[str, Any]:
 
 
 def metadata(name: str, number: int, *, writer: str = "kubectl", **more: Any) -> dict[str, Any]:
-    """Write what every object has, with who wrote it."""
+    """Return the metadata of an object, with managed fields of *writer*."""
     fields: dict[str, Any] = {
         "f:metadata": {"f:labels": {}},
         "f:status": {f"f:{field}": {} for field in ("conditions", "images", "summary")},
@@ -303,12 +303,12 @@ def metadata(name: str, number: int, *, writer: str = "kubectl", **more: Any) ->
 
 
 def node_name(number: int) -> str:
-    """Name a node."""
+    """Return a node's name."""
     return f"node-{number:05}"
 
 
 def uid(name: str) -> str:
-    """Return something that looks like a uid, the same for the same name."""
+    """Return a fake uid, the same for the same name."""
     digits = hashlib.sha256(name.encode()).hexdigest()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"
 
@@ -324,5 +324,5 @@ def size_of(layer: str) -> int:
 
 
 def compact(document: object) -> bytes:
-    """Write JSON as an API server does, without spaces."""
+    """Return JSON as an API server writes it, without spaces."""
     return json.dumps(document, separators=(",", ":")).encode()

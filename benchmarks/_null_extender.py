@@ -1,7 +1,7 @@
 """
-An extender that reads no question and always answers that no node is better than another: what asking costs by itself.
+An extender that reads no request and always answers `[]`: it shows the cost of calling an extender at all.
 
-Run as a process of its own, on the same event loop as ours; prints its port when it listens.
+Runs as its own process, on the same event loop as Lamina's extender; prints its port when it listens.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 
 
 class NullProtocol(asyncio.Protocol):
-    """One connection: counts bytes until a question is whole, then answers."""
+    """One connection: counts bytes until a request is complete, then answers."""
 
     def __init__(self) -> None:
-        """Wait for the first head."""
+        """Wait for the first request header."""
         self._head = b""
         self._left = -1
-        """Bytes of the body that have not come; -1 while the head has not."""
+        """Bytes of the body that have not arrived; -1 while the header has not."""
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep whom to answer."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without saying so
+        """Keep the transport for answers."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods but not the base class
 
     def data_received(self, data: bytes) -> None:
-        """Read on; whoever asks waits for the answer before asking again, so that questions never overlap."""
+        """Read more; the client waits for each answer, so requests never overlap."""
         if self._left < 0:
             self._head += data
             head, found, body = self._head.partition(b"\r\n\r\n")
@@ -45,14 +45,14 @@ class NullProtocol(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Listen until the process is ended."""
+    """Listen until the process is terminated."""
     server = await asyncio.get_running_loop().create_server(NullProtocol, "127.0.0.1", 0)
     print(f"listening port={server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 
 
 def main() -> None:
-    """Serve."""
+    """Run the server."""
     with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(serve())
 

@@ -1,9 +1,9 @@
 """
-Seventeen clusters for judging a placement policy, on real catalogs.
+Seventeen clusters for comparing placement policies, on real catalogs.
 
-Catalogs, the applications' lifetimes of scenario 6 and the popularity of functions are real; other arrivals, durations,
-requests and the mapping from application to image are drawn, from the seed alone: every profile gets the same pods at the
-same times. Called by policy.py; knows no profile.
+Catalogs, the applications' lifetimes of scenario 6 and the popularity of functions are real. Other arrivals, durations,
+requests and the mapping from application to image are drawn from the seed alone: every profile gets the same pods at
+the same times. Called by policy.py; independent of profiles.
 """
 
 import csv
@@ -48,18 +48,18 @@ FAST = 100e6
 """Bytes per second: 0.8 Gbit/s."""
 
 RUNTIME = RuntimeSpec(slots=1, unpack_rate=100e6, layer_overhead=0.04, ratio=2.3, reuse="set")
-"""One image and one layer at a time, in order; unpacking by one thread beside later downloads; blobs are kept."""
+"""One image and one layer at a time, in order; one thread unpacks during later downloads; blobs are kept."""
 DELAYS = Delays(report=1.0, report_gap=10.0, status=(10.0, 20.0, 30.0, 40.0), start=0.5)
 
 Sizes = tuple[tuple[float, float], ...]
-"""Cpu and how many pods in proportion ask for it."""
+"""Cpu requests, and the relative number of pods with each."""
 LARGE: Sizes = ((1, 4), (2, 3), (4, 1))
 MIDDLE: Sizes = ((0.5, 4), (1, 3), (2, 1))
 SMALL: Sizes = ((0.25, 4), (0.5, 3), (1, 1))
 
 
 def nodes(count: int, cpu: int, disk: int, rate: Callable[[int], float]) -> tuple[VirtualNodeSpec, ...]:
-    """Return *count* alike nodes; the collector counts what really becomes free, and clears all unused near the end."""
+    """Return *count* equal nodes; GC counts bytes really freed, and removes all unused images if needed."""
     spec = DiskSpec(capacity=disk * GB, accounting="real", evict_below=0.05, evict_every=1.0)
     amounts = ((CPU, cpu * 1000), (MEMORY, cpu * 4 * GIB), (PODS, 1000))
     return tuple(
@@ -74,7 +74,7 @@ def steady(rate: float) -> Callable[[int], float]:
 
 
 class Dice:
-    """One stream of luck for each kind of thing, so that they do not disturb each other."""
+    """One random stream for each kind of draw, so that they do not affect each other."""
 
     def __init__(self, name: str, seed: int) -> None:
         self.images, self.arrivals, self.lasting, self.sizes, self.choice = (
@@ -83,7 +83,7 @@ class Dice:
 
 
 def a_pod(name: str, image: Image, cpu: float, at: float, owner: str = "", memory: float = 0.0) -> Pod:
-    """Return a pod of one container that asks for *cpu* and 2 GiB for each."""
+    """Return a pod of one container that requests *cpu*, and 2 GiB of memory per cpu."""
     amounts = ((CPU, round(cpu * 1000)), (MEMORY, round((memory or cpu * 2) * GIB)))
     containers = (Container(image.names[0], amounts),)
     requests, ranked = total_requests(containers)
@@ -106,27 +106,27 @@ def zipf(count: int, power: float) -> list[float]:
 
 
 def mean_cpu(sizes: Sizes) -> float:
-    """Return what a pod asks for on average."""
+    """Return the mean cpu request of a pod."""
     return sum(cpu * share for cpu, share in sizes) / sum(share for _, share in sizes)
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is asked of a cluster."""
+    """The demand on a cluster."""
 
     pods: int
     capacity: float
-    """Cpu of all nodes."""
+    """Cpu of all nodes together."""
     load: float
-    """Which part of it is asked for on average."""
+    """Share of the capacity that is requested on average."""
     mean: float
-    """How long pods run."""
+    """Mean run time of pods in seconds."""
     sizes: Sizes = LARGE
     lognormal: bool = False
     burst: tuple[int, int] | None = None
 
 
 def stream(dice: Dice, demand: Demand, images: Callable[[float], Image]) -> tuple[PodArrival, ...]:
-    """Draw pods; *images* says what a pod of that time needs."""
+    """Draw pods; *images* returns the image of a pod that arrives at a time."""
     mean, sizes, burst = demand.mean, demand.sizes, demand.burst
     together = 1.0 if burst is None else (burst[0] + burst[1]) / 2
     gap = mean * mean_cpu(sizes) * together / (demand.load * demand.capacity)
@@ -146,7 +146,7 @@ def stream(dice: Dice, demand: Demand, images: Callable[[float], Image]) -> tupl
             drawn.append(PodArrival(round(at, 3), pod, PodLifecycle(seconds=round(seconds, 3))))
             if len(drawn) == demand.pods:
                 return tuple(drawn)
-    raise AssertionError("counting does not end")
+    raise AssertionError("itertools.count does not end")
 
 
 def popular(dice: Dice, images: list[Image], weights: list[float]) -> Callable[[float], Image]:
@@ -234,7 +234,7 @@ def rolling(name: str, seed: int, folder: Path) -> Scenario:
 
 
 def serverless(name: str, seed: int, folder: Path, pods: int, mean: float) -> Scenario:
-    """4a and 4b: functions as popular as those of a day of 2019, short pods."""
+    """4a and 4b: short pods, functions as popular as on one day of 2019."""
     dice = Dice(name[0], seed)
     everything = [image for _, found in sorted(_snapshot(folder).items()) for image in found]
     images = distinct(dice.images.sample(everything, 600))
@@ -269,7 +269,7 @@ def recommendation(name: str, seed: int, folder: Path) -> Scenario:
     """
     6: a month of recommendation models: real applications, requests and lifetimes; nodes for a peak load of 0.7.
 
-    What was there before the trace begins comes during the day before.
+    Pods that existed before the trace begins arrive during the day before.
     """
     dice = Dice(name[0], seed)
     with gzip.open(folder / APPLICATIONS[0], "rt", encoding="utf-8") as file:
@@ -332,7 +332,7 @@ def _scenario(
 
 @lru_cache(maxsize=1)
 def _public(folder: Path) -> dict[str, list[Image]]:
-    # Nothing that would not fit on the smallest disk it could meet.
+    # Omit images that would not fit on the smallest disk.
     found = {repo: [one for one in images if one.size < 12 * GB] for repo, images in public(folder).items()}
     return {repo: images for repo, images in found.items() if images}
 
@@ -382,9 +382,9 @@ BUILD: dict[str, Callable[[str, int, Path], Scenario]] = {
     "7a": lambda name, seed, folder: cold(name, seed, folder, 1000),
     "7b": lambda name, seed, folder: cold(name, seed, folder, 850),
 }
-"""By the names of the table; 4b is told apart, because the default breaks down in it."""
+"""Scenarios by their names in the table; 4b is reported separately, because the default profile breaks down in it."""
 
 
 def build(name: str, seed: int, folder: Path) -> Scenario:
-    """Draw a scenario; its dice are named after its family, so that 1a and 1b differ in load alone."""
+    """Build a scenario; its random streams are named after its family, so that 1a and 1b differ in load alone."""
     return BUILD[name](name, seed, folder)

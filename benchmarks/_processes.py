@@ -1,4 +1,4 @@
-"""A process that is measured: what it used, how large it was, what it said."""
+"""A measured process: CPU time, peak memory and log."""
 
 import os
 import subprocess
@@ -12,11 +12,11 @@ from typing import Final
 TICK: Final = os.sysconf("SC_CLK_TCK")
 PAUSE: Final = 0.05
 PROFILE: Final = "LAMINA_PROFILE"
-"""If this names a file, Lamina runs under cProfile and leaves what it found there; such figures are not for comparison."""
+"""If set, Lamina runs under cProfile and writes the profile to this file; such figures are not comparable."""
 
 
 class Measured:
-    """A process of ours."""
+    """A process that the benchmark has started."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process = process
@@ -25,19 +25,19 @@ class Measured:
 
     @property
     def pid(self) -> int:
-        """Who it is to the system."""
+        """The process id."""
         return self._process.pid
 
     def cpu_seconds(self) -> float:
-        """Processor time since the start, the kernel's work for it included."""
+        """Return user and system CPU time since the start, in seconds."""
         return cpu_seconds(self._process.pid)
 
     def peak_mib(self) -> float:
-        """The most memory it ever held."""
+        """Return the peak resident memory in MiB."""
         for line in Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
-        raise ValueError("the system does not say how large a process was")
+        raise ValueError("/proc has no peak memory of the process")
 
     def said(self, words: str) -> str:
         """Return the first line of the log with *words*; empty if there is none."""
@@ -45,27 +45,27 @@ class Measured:
         return next((line for line in lines if words in line), "")
 
     def wait(self, until: Callable[[], bool], within: float, pause: float = PAUSE) -> None:
-        """Wait for something; raises with the end of the log when the process ends before, or the time is up."""
+        """Wait until *until* returns true. Raises with the end of the log if the process ends or the time is up."""
         while not until():
             if self._process.poll() is not None:
                 raise RuntimeError(f"ended with code {self._process.returncode}:\n{self.end_of_log()}")
             if time.monotonic() - self.began > within:
-                raise TimeoutError(f"not there after {within:.0f} s:\n{self.end_of_log()}")
+                raise TimeoutError(f"not ready after {within:.0f} s:\n{self.end_of_log()}")
             time.sleep(pause)
 
     def end_of_log(self) -> str:
-        """Return the last lines."""
+        """Return the last lines of the log."""
         return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process since its start."""
+    """Return the CPU time of a process since its start, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
 def lamina(*words: str) -> list[str]:
-    """Write the command that runs Lamina with this interpreter, under a profiler if that is wanted."""
+    """Return the command that runs Lamina with this interpreter, under a profiler if `PROFILE` is set."""
     wanted = os.environ.get(PROFILE)
     profiler = ["-m", "cProfile", "-o", wanted] if wanted else []
     return [sys.executable, *profiler, "-m", "lamina.cli.main", *words]
@@ -73,7 +73,7 @@ def lamina(*words: str) -> list[str]:
 
 @contextmanager
 def running(command: Sequence[str], log: Path) -> Iterator[Measured]:
-    """Run a process for as long as the block lasts; it is asked to end, and ended if it does not."""
+    """Run a process during the block; then terminate it, and kill it if it does not end."""
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=environment) as process:
         try:

@@ -2,7 +2,7 @@
 Read the data folder: real image catalogs, recorded runs and traces that the studies need.
 
 The data is not part of the project; docs/data-folder.md describes every file. LAMINA_DATA names the folder; without it,
-``shared/data`` beside the checkout is read. A study whose files are not there prints one line and does nothing.
+``shared/data`` beside the checkout is read. A study whose files are missing prints one line and does nothing.
 """
 
 import csv
@@ -29,13 +29,13 @@ RUNS = ("batkube/real_cluster_runs.csv.gz",)
 
 
 def data_folder(needed: Sequence[str]) -> Path | None:
-    """Return the data folder; None when one of the *needed* files is not there."""
+    """Return the data folder; None if one of the *needed* files is missing."""
     folder = _folder()
     return None if _absent(folder, needed) else folder
 
 
 def missing(needed: Sequence[str]) -> str:
-    """Return one line that names the *needed* files that are not there, and what to do."""
+    """Return one line that names the missing files among *needed*, and what to do."""
     absent = ", ".join(_absent(_folder(), needed))
     return f"the data folder lacks {absent}; set LAMINA_DATA to a folder that has it, see docs/data-folder.md"
 
@@ -49,7 +49,7 @@ def _absent(folder: Path, needed: Sequence[str]) -> list[str]:
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file of JSON lines. Raises ValueError with file and line where there is something else."""
+    """Yield the objects of a JSON Lines file. Raises ValueError with file and line for anything else."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             try:
@@ -62,7 +62,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _name(repository: str, number: int) -> str:
-    # Names in the sources are of many registries and spellings; here they only have to tell repositories apart.
+    # The sources name registries in many spellings; here names only have to distinguish repositories.
     short = "".join(letter if letter.isalnum() else "-" for letter in repository.lower()).strip("-")
     return f"registry.example/{short[:60]}-{hashlib.sha256(repository.encode()).hexdigest()[:6]}:v{number}"
 
@@ -85,7 +85,7 @@ def public(folder: Path) -> dict[str, list[Image]]:
 
 
 def machine_learning(folder: Path) -> set[str]:
-    """Name the repositories of the public catalog that are about machine learning."""
+    """Return the repositories of the public catalog that are about machine learning."""
     return {record["repo"] for record in lines(folder / PUBLIC[0]) if record["ml"]}
 
 
@@ -112,7 +112,7 @@ def snapshot(folder: Path) -> dict[str, list[Image]]:
 
 
 def distinct(images: list[Image]) -> list[Image]:
-    """Leave out images that were listed before under another name."""
+    """Return the images without those listed before under another name."""
     return list({image.digest: image for image in reversed(images)}.values())[::-1]
 
 

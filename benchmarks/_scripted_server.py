@@ -1,8 +1,8 @@
 """
-An API server that knows one thing: streamed lists of a large cluster, over TLS, in a process of its own.
+An API server that only streams lists of a large cluster, over TLS, in its own process.
 
-It answers as kube-apiserver does: HTTP/1.1, one chunk and one TLS record or two for each event, the bookmark that ends the
-list, and then silence on a connection that stays open. It checks nobody's name. Whatever else is asked for is not found.
+It responds as kube-apiserver does: HTTP/1.1, one chunk and one or two TLS records for each event, the bookmark that
+ends the list, and then an idle connection that stays open. It does not check tokens. All other requests return 404.
 """
 
 import multiprocessing
@@ -27,7 +27,7 @@ PODS: Final = "/api/v1/pods"
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one cluster; everything is written before the first question comes, and of pods their templates."""
+    """Serves one cluster; objects are encoded before the first request, pods as templates."""
 
     daemon_threads = True
 
@@ -44,16 +44,16 @@ class Server(ThreadingHTTPServer):
         return iter(self.written[path]) if path in self.written else self.cluster.events(path)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing when somebody hangs up: that is how every watch ends here."""
+        """Ignore closed connections: every watch ends that way here."""
 
 
 class Answers(BaseHTTPRequestHandler):
-    """One connection."""
+    """Request handler of one connection."""
 
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Stream a list, or say that there is no such thing."""
+        """Stream a list, or return 404."""
         server = cast(Server, self.server)
         asked = urlsplit(self.path)
         if asked.path not in server.cluster.paths or "sendInitialEvents" not in parse_qs(asked.query):
@@ -67,16 +67,16 @@ class Answers(BaseHTTPRequestHandler):
         self.end_headers()
         for event in server.events(asked.path):
             self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
-        # Until the other side hangs up.
+        # Until the client closes the connection.
         self.connection.settimeout(LONGEST_SILENCE)
         self.rfile.read(1)
 
     def log_message(self, format: str, *words: object) -> None:  # noqa: A002 - as the base class calls it
-        """Write no log."""
+        """Log nothing."""
 
 
 def serve(sizes: tuple[int, int, int], certificate: str, told: Connection) -> None:
-    """Serve until killed; tell the port once everything is ready."""
+    """Serve until killed; send the port to *told* once everything is ready."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     server = Server(LargeCluster(*sizes, time.time()), context)
@@ -86,7 +86,7 @@ def serve(sizes: tuple[int, int, int], certificate: str, told: Connection) -> No
 
 @contextmanager
 def serving(nodes: int, pods: int, images: int, folder: Path) -> Iterator[Path]:
-    """Serve a cluster for as long as the block lasts; yields a kubeconfig that leads there."""
+    """Serve a cluster during the block; yield a kubeconfig for it."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
     authority.issue_cert(LOOPBACK).private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
@@ -111,5 +111,5 @@ kind: Config
 current-context: it
 contexts: [{{name: it, context: {{cluster: it, user: me}}}}]
 clusters: [{{name: it, cluster: {{server: "https://127.0.0.1:{port}", certificate-authority: "{authority}"}}}}]
-users: [{{name: me, user: {{token: nobody-looks}}}}]
+users: [{{name: me, user: {{token: not-checked}}}}]
 """

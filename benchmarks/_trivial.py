@@ -1,8 +1,8 @@
 """
-A scheduler that costs next to nothing: the next node in the round that has room.
+A scheduler with almost no cost: it places each pod on the next node in turn that has room.
 
-For benchmarks of the simulator alone, and as the smallest example of a decider. It keeps count of cpu, memory and pods
-on each node itself; a pod that finds no room waits until a pod has ended, and those behind it wait with it.
+For benchmarks of the simulator alone, and as the smallest example of a decider. It counts cpu, memory and pods of each
+node itself. A pod that finds no room waits until a pod has ended, and the pods behind it wait as well.
 """
 
 from collections import deque
@@ -15,18 +15,18 @@ from lamina.model.resources import CPU, MEMORY, PODS
 from lamina.scheduling.contract.commands import Bind, Command
 
 Room = list[int]
-"""Cpu, memory and pods that are left."""
+"""Free cpu, memory and pods."""
 
 
 class Trivial:
-    """Decides by taking turns."""
+    """Decides round robin."""
 
     names: Collection[str] = (DEFAULT_SCHEDULER,)
     trying = False
     asked_until = None
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start without nodes and pods."""
         self.attempts = 0
         self._rooms: dict[str, Room] = {}
         self._turns: list[str] = []
@@ -41,7 +41,7 @@ class Trivial:
         }
 
     def feed(self, *happened: Event) -> Sequence[Command]:
-        """Take events in and bind what can be bound."""
+        """Apply events and bind the pods that find room."""
         for event in happened:
             react = self._reactions.get(type(event))
             if react is not None:

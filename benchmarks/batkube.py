@@ -1,16 +1,16 @@
 """
 Ground truth: 200 jobs of 170 s that ran on a real cluster of 16 nodes, ten times in a burst and ten times spaced.
 
-First with every delay off: 16 nodes, one job each, 13 rounds of 170 s. Then with the delays of the real runs: half of them
-(even numbers) give the distributions, the other half is what the simulation is held against.
+First with every delay off: 16 nodes, one job each, 13 rounds of 170 s. Then with the delays of the real runs: half of
+the runs (even numbers) give the distributions, and the simulation is compared with the other half.
 
 The real cluster never ran more than 15 jobs at once: in all twenty runs the 16th job starts when the first ends, and no
-job names the 16th node. So the cluster is simulated as it behaved, with one node that takes no jobs. (Analyses that divide by
-16 find freed slots empty for some ten seconds; with 15 it is a few.)
+job names the 16th node. So the cluster is simulated as it behaved, with one node that takes no jobs. (Analyses that
+divide by 16 find freed slots empty for some ten seconds; with 15 it is a few.)
 
-Delays, each drawn for every job from what was seen: *start*, from scheduled to running; *end*, by how much a job of 170 s took
-longer; *retry*, from the end of a job until the next was scheduled on the node it left. The last two make up the time until
-the scheduler may give the room away again. Needs the recorded runs; says so and does nothing without them.
+Delays, each drawn for every job from the observed ones: *start*, from scheduled to running; *end*, the time by which a
+job exceeded 170 s; *retry*, from the end of a job until the next was scheduled on the same node. The last two add up to
+the time until the scheduler can reuse the slot. Needs the recorded runs; without them it prints that and does nothing.
 """
 
 import csv
@@ -41,7 +41,7 @@ SECONDS = 170.0
 NODES, AT_WORK = 16, 15
 BURST, SPACED = "200_delay170", "spaced_200_delay170"
 SUCCESSOR = 30.0
-"""A job scheduled on a node within so many seconds after another ended there took its place; later ones had a job between."""
+"""Seconds after the end of a job within which the next job on the node is its successor; later ones had one between."""
 
 JOB = an_image("job", {"layer": 1})
 
@@ -58,18 +58,18 @@ def recorded(folder: Path) -> dict[str, dict[int, list[Job]]]:
 
 
 def figures(jobs: list[Job]) -> tuple[float, float]:
-    """Return makespan and mean waiting time of a real run."""
+    """Return makespan and mean waiting time of a real run, in seconds."""
     return max(float(job["finish_time"]) for job in jobs), statistics.mean(float(job["waiting_time"]) for job in jobs)
 
 
 def at_once(jobs: list[Job]) -> int:
-    """Count the most jobs that ran at one time."""
+    """Return the largest number of jobs that ran at one time."""
     edges = [(float(job["starting_time"]), 1) for job in jobs] + [(float(job["finish_time"]), -1) for job in jobs]
     return max(itertools.accumulate(change for _, change in sorted(edges)))
 
 
 def delays(runs: list[list[Job]]) -> Delays:
-    """Gather what was seen."""
+    """Collect the observed delays of the runs."""
     start, end, retry = [], [], []
     for jobs in runs:
         places: dict[str, list[Job]] = defaultdict(list)
@@ -86,7 +86,7 @@ def delays(runs: list[list[Job]]) -> Delays:
                     gap = float(after["scheduled"]) - float(before["finish_time"])
                     if gap < SUCCESSOR:
                         retry.append(max(0.0, gap))
-    # One lag for both: a sum of two quantiles for each of a hundred equal shares, in an order that mixes them.
+    # One delay for both: sums of two quantiles for each of a hundred equal shares, in a mixed order.
     stop = [one + other for one, other in zip(_shares(end), _mixed(_shares(retry)), strict=True)]
     return Delays(start=tuple(_shares(start)), stop=tuple(stop), report=0.0, status=0.0)
 
@@ -101,7 +101,7 @@ def _mixed(values: list[float]) -> list[float]:
 
 
 def cluster(workload: str, lags: Delays, at_work: int) -> Scenario:
-    """Build the 16 nodes and the 200 jobs; nodes beyond those *at_work* take none."""
+    """Build the 16 nodes and the 200 jobs; only *at_work* nodes take jobs."""
     amounts = ((CPU, 1000),)
     nodes = tuple(
         VirtualNodeSpec(
@@ -132,7 +132,7 @@ def cluster(workload: str, lags: Delays, at_work: int) -> Scenario:
 
 
 def simulated(workload: str, lags: Delays, at_work: int, seed: int) -> tuple[float, float]:
-    """Return makespan and mean waiting time until jobs run, as the real runs count it."""
+    """Return makespan and mean waiting time until jobs run, computed as for the real runs."""
     result = simulate(cluster(workload, lags, at_work), configuration("kube-default"), seed=seed)
     ends = [pod.started + SECONDS for pod in result.pods if pod.started is not None]
     waits = [pod.started - pod.arrived for pod in result.pods if pod.started is not None]
@@ -141,7 +141,7 @@ def simulated(workload: str, lags: Delays, at_work: int, seed: int) -> tuple[flo
 
 
 def main() -> dict[str, object]:
-    """Compare."""
+    """Run the comparison and print it."""
     folder = data_folder(RUNS)
     if folder is None:
         print(f"skipped: {missing(RUNS)}")

@@ -1,17 +1,17 @@
 """
-The pull model against pulls of real clusters: docs/calibration.md and docs/calibration.svg.
+Compare the pull model with pulls of real clusters; write docs/calibration.md and docs/calibration.svg.
 
-9,164 "Pulled" events of kubelets on GKE and EKS, 4 to 64 nodes (converged-computing/container-chonks, 2024). Image streaming
-is left out: there a pull is a mount. Synthetic images are described by their layers and unpacked bytes (zeros, which compress
-hundreds to one), real images above 50 MB by their compressed bytes alone.
+9,164 "Pulled" events of kubelets on GKE and EKS, 4 to 64 nodes (converged-computing/container-chonks, 2024). Image
+streaming is excluded: there a pull is a mount. Synthetic images are described by their layers and unpacked bytes
+(zeros, which compress hundreds to one), real images above 50 MB by their compressed bytes alone.
 
-Machines are of a kind where study and disk are the same. For each kind the parameters are fitted on the runs with 4, 16 or 64 nodes
-(or of unknown size): one pull of each image on an idle node, whose length is compared with the median of what was seen.
-All other runs are held out. They are replayed node by node: every pull is asked for when it really was, side by side with the
-others of its node, small ones too. Of each held-out run the median and the 90th percentile of its pulls are compared with those
-of the replay; synthetic and real images apart.
+Machines of the same study and disk are one kind. For each kind the parameters are fitted on the runs with 4, 16 or 64
+nodes (or of unknown size): the time of one pull of each image on an idle node is compared with the observed median. All
+other runs are held out. They are replayed node by node: every pull starts when it really did, in parallel with the
+other pulls of its node, including small ones. The median and the 90th percentile of each held-out run are compared with
+those of the replay, separately for synthetic and real images.
 
-Needs the recorded events; says so and does nothing without them. The same data give the same page.
+Needs the recorded events; without them it prints that and does nothing. The same data give the same page.
 """
 
 import csv
@@ -40,15 +40,15 @@ NAME = "calibration"
 SUMMARY = "the pull model against kubelets' pull times on GKE and EKS; writes docs/calibration.md and .svg"
 
 SQUEEZED = 400
-"""How often zeros go into their compressed form; only that it is much matters."""
+"""Compression ratio of zeros; only its order of magnitude matters."""
 REAL_LAYERS = 9
 RATIO = 2.5
-"""Layers and unpacked bytes of a real image of which nothing but the size is known: the medians of official images."""
+"""Layers and unpack ratio of a real image of which only the size is known: the medians of official images."""
 LARGE = 50_000_000
 IN_PLACE = 1.5e9
-"""Who unpacks more bytes a second than this, several times what the disks do, has found the image in place (33 pulls)."""
+"""Unpack rate in bytes per second, far above the disks', from which the image was already in place (33 pulls)."""
 FEW = 8
-"""Runs with fewer pulls of a kind than this say nothing about a 90th percentile."""
+"""Smallest number of pulls of a kind for which a 90th percentile is computed."""
 FITTED = ("4", "16", "64", "")
 RUNS = 0.1
 """What the quantiles of whole runs count beside the medians of single images, when unpacking is fitted."""
@@ -56,7 +56,7 @@ ALLOWED = {"median": MEDIAN_GOAL, "p90": P90_GOAL}
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """One pull as a kubelet told it."""
+    """One pull as a kubelet reported it."""
 
     node: str
     image: str
@@ -70,17 +70,17 @@ class Seen(msgspec.Struct, frozen=True):
 
     @property
     def synthetic(self) -> bool:
-        """Whether its layers are zeros."""
+        """Whether its layers consist of zeros."""
         return self.unpacked > 0
 
     @property
     def judged(self) -> bool:
-        """Whether enough is known about it."""
+        """Whether enough is known about it to compare it."""
         return self.synthetic or self.size > LARGE
 
     @property
     def registry(self) -> str:
-        """Name where it came from, as far as the name of the image tells."""
+        """The registry it came from, derived from the image name."""
         first = self.image.split("/")[0]
         return "ghcr" if first.startswith("ghcr") else "artifacts" if "docker.pkg" in first else "system"
 
@@ -118,7 +118,7 @@ def recorded(folder: Path) -> dict[Key, list[Seen]]:
 
 
 def kind(key: Key) -> str:
-    """Say what kind of machine a run was on."""
+    """Return the kind of machine of a run."""
     study, run, _ = key
     if study == "pulling-aws":
         return "EKS"
@@ -131,7 +131,7 @@ def kind(key: Key) -> str:
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """What is fitted."""
+    """The fitted parameters."""
 
     resolve: float = 0.5
     """Seconds before the first byte."""
@@ -142,14 +142,14 @@ class Machine(msgspec.Struct, frozen=True):
     disk: float = 120e6
     """Bytes per second that reach the disk."""
     cache: float = 3e9
-    """Bytes that memory takes in before writers have to wait for the disk."""
+    """Bytes that memory buffers before writers wait for the disk."""
     system: float = 60e6
     artifacts: float = 25e6
     ghcr: float = 12e6
     """Bytes per second of a pull from this registry."""
 
     def runtime(self) -> RuntimeSpec:
-        """Return it as settings of the simulator."""
+        """Return the parameters as settings of the simulator."""
         return RuntimeSpec(
             parallel_pulls=0,
             resolve=self.resolve,
@@ -162,18 +162,18 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class Registries(LayerSource):
-    """One node's way to registries that are not equally fast; each pull has a connection of its own."""
+    """One node's connections to registries of different speed; each pull has its own connection."""
 
     __slots__ = ("_links", "_network", "_rates")
 
     def connect(self, network: Network, machine: Machine) -> None:
-        """Know the registries' rates."""
+        """Create a link for each registry with its rate."""
         self._network = network
         self._rates = {name: getattr(machine, name) for name in ("system", "artifacts", "ghcr")}
         self._links: dict[str, Link] = {}
 
     def path(self, layer: Layer) -> tuple[Link, ...]:
-        """Take the connection of the layer's image."""
+        """Return the connection of the layer's image."""
         registry, image, _ = layer.digest.split("|")
         if registry == "synthetic":
             return (self.link,)
@@ -183,7 +183,7 @@ class Registries(LayerSource):
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A node as sources know it."""
+    """A node as layer sources see it."""
 
     name: str
     runtime: RuntimeSpec
@@ -192,29 +192,29 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Silent:
-    """A watcher that does not care."""
+    """A pull observer that ignores everything."""
 
     def pull_began(self, pull: ImagePullRequest, missing: tuple[Layer, ...]) -> None:
-        """Do not care."""
+        """Ignore the event."""
 
     def layer_pulled(self, layer: Layer) -> None:
-        """Do not care."""
+        """Ignore the event."""
 
     def pull_done(self, pull: ImagePullRequest, *, news: bool) -> None:
-        """Do not care."""
+        """Ignore the event."""
 
     def pull_failed(self, pull: ImagePullRequest, reason: str, retry_at: float) -> None:
-        """Do not care."""
+        """Ignore the event."""
 
     def images_removed(self, images: tuple[Image, ...], freed: int, why: str) -> None:
-        """Do not care."""
+        """Ignore the event."""
 
     def disk_pressure(self, on: bool) -> None:
-        """Do not care."""
+        """Ignore the event."""
 
 
 def image_of(seen: Seen) -> Image:
-    """Build an image of which only so much is known: equal layers."""
+    """Return an image with the recorded number of equal layers and the recorded size."""
     count = max(1, seen.layers)
     where = "synthetic" if seen.synthetic else seen.registry
     size = round((seen.unpacked / SQUEEZED if seen.synthetic else seen.size) / count)
@@ -226,7 +226,7 @@ def image_of(seen: Seen) -> Image:
 
 
 def replay(pulls: Iterable[Seen], machine: Machine) -> list[tuple[Seen, float]]:
-    """Pull what a node pulled, when it did; return how long each took."""
+    """Replay the pulls of a node at their real times; return the duration of each in seconds."""
     environment = Environment()
     network = Network(environment)
     spec = machine.runtime()
@@ -242,8 +242,8 @@ def replay(pulls: Iterable[Seen], machine: Machine) -> list[tuple[Seen, float]]:
 
     ends: dict[str, tuple[int, float]] = {}
     for seen in ordered:
-        # Pods that pull the same image at the same time share one download. What a node pulled again later it had lost
-        # in between; here it is another image then.
+        # Pods that pull the same image at the same time share one download. If a node pulled an image again later, it
+        # had removed it in between; the replay uses another image for that.
         turn, end = ends.get(seen.image, (0, -math.inf))
         if seen.asked > end:
             turn, end = turn + 1, seen.asked + seen.seconds
@@ -273,11 +273,11 @@ def _source(network: Network, node: Node, machine: Machine) -> Registries:
 
 def fit(runs: list[list[Seen]]) -> Machine:
     """
-    Find the machine that is nearest to what was seen, in terms of ratios.
+    Find the parameters with the smallest error, measured as ratios.
 
-    First what unpacking takes, by synthetic images: one pull of each on an idle node against the median of its pulls, and
-    a little against median and 90th percentile of each run. Then the registries' rates, by real images: median and 90th
-    percentile of each run against those of its replay, because most were pulled side by side while a node came up.
+    First unpacking, by synthetic images: one pull of each on an idle node against the median of its pulls, and with a
+    small weight the median and 90th percentile of each run. Then the registries' rates, by real images: median and 90th
+    percentile of each run against those of its replay, because most were pulled in parallel while a node started.
     """
     groups: dict[str, list[Seen]] = defaultdict(list)
     for seen in (one for run in runs for one in run if one.synthetic):
@@ -308,7 +308,7 @@ def fit(runs: list[list[Seen]]) -> Machine:
 
 
 def descend(machine: Machine, fields: tuple[str, ...], loss: Callable[[Machine], float]) -> Machine:
-    """Change one field at a time by ever smaller steps as long as that helps."""
+    """Change one field at a time, in ever smaller steps, as long as the loss falls."""
     best, step = loss(machine), 0.4
     while step > 0.03:
         better = False
@@ -323,7 +323,7 @@ def descend(machine: Machine, fields: tuple[str, ...], loss: Callable[[Machine],
 
 
 def _off(runs: Iterable[list[tuple[float, float]]]) -> float:
-    """Return what runs are off by on average, in terms of what is allowed; not squared, so that no odd run moves the others."""
+    """Return the mean error of the runs, relative to the allowed one; not squared, to limit outliers."""
     errors = [
         abs(math.log(measure([ours for _, ours in run]) / measure([real for real, _ in run]))) / ALLOWED[name]
         for run in runs
@@ -333,7 +333,7 @@ def _off(runs: Iterable[list[tuple[float, float]]]) -> float:
 
 
 def _mean(errors: Iterable[float]) -> float:
-    # A pull that was off by half or double has an outlier's cause; it shall not pull the others along.
+    # Errors of half or double have an outlier's cause; cap them so that they do not dominate the fit.
     bounded = [min(error, 0.7) for error in errors]
     return math.fsum(bounded) / len(bounded)
 
@@ -342,12 +342,12 @@ def _mean(errors: Iterable[float]) -> float:
 
 
 def quantile(values: list[float], share: float) -> float:
-    """Return the value that at least this share does not exceed."""
+    """Return the smallest value that at least this share does not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def judge(key: Key, run: list[Seen], machine: Machine) -> list[dict[str, Any]]:
-    """Compare a run with its replay, synthetic and real images apart."""
+    """Compare a run with its replay, separately for synthetic and real images."""
     replayed = [pair for pair in replay_all(run, machine) if pair[0].judged]
     rows = []
     for synthetic in (True, False):
@@ -378,7 +378,7 @@ _MEASURES: dict[str, Callable[[list[float]], float]] = {
 
 
 def main() -> dict[str, object]:
-    """Fit, judge, and write the page."""
+    """Fit, compare, and write the page."""
     folder = data_folder(PULLS)
     if folder is None:
         print(f"skipped: {missing(PULLS)}")

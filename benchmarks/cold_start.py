@@ -1,12 +1,12 @@
 """
-What it costs a scheduler to begin: everything that a large cluster has, listed and taken in.
+Cost of starting a scheduler in a large cluster: list all objects and fill the caches.
 
-`lamina scheduler` is started against a scripted server (`_scripted_server`) that streams nodes with 50 images each in their
-status, pods of 4.7 KB that run, what every node holds (100 images each) and what the images consist of, over TLS. Counted
-is the process from its start until it has said that everything was seen and has nothing left to do: its processor time,
-and the most memory it held. The server has a process of its own and counts for nothing.
+`lamina scheduler` is started against a scripted server (`_scripted_server`) that streams, over TLS, nodes with 50
+images each in their status, running pods of 4.7 KB, NodeLayers (100 images each) and ImageLayers. The benchmark
+measures the scheduler process from its start until it has logged that its caches are complete and is idle: CPU time and
+peak memory. The server has its own process and is not measured.
 
-LAMINA_QUICK=1 climbs the first rung only. LAMINA_PROFILE=FILE profiles the scheduler of the last rung.
+LAMINA_QUICK=1 runs the smallest size only. LAMINA_PROFILE=FILE profiles the scheduler of the largest size.
 """
 
 import json
@@ -28,13 +28,13 @@ LADDER: Final = ((500, 15_000), (2_000, 60_000), (5_000, 150_000))
 GOALS: Final = {"cpu_seconds": 30.0, "peak_mib": 1024.0}
 WITHIN: Final = 600.0
 IDLE: Final = 1.0
-"""Seconds without work after which a process has nothing left to do."""
+"""Seconds without work after which a process is idle."""
 IDLE_SHARE: Final = 0.02
 ADDRESS: Final = re.compile(r"http://[0-9.]+:[0-9]+")
 
 
 def begin(nodes: int, pods: int) -> dict[str, Any]:
-    """Start a scheduler and measure it until it has taken in everything; as many images as nodes."""
+    """Start a scheduler and measure it until its caches are complete; the cluster has as many images as nodes."""
     with tempfile.TemporaryDirectory() as name, serving(nodes, pods, nodes, Path(name)) as kubeconfig:
         command = lamina("scheduler", "--kubeconfig", str(kubeconfig), "--no-leader-elect", "--listen", "127.0.0.1:0")
         with running(command, Path(name) / "scheduler.log") as process:
@@ -54,16 +54,16 @@ def begin(nodes: int, pods: int) -> dict[str, Any]:
 
 
 def idle(process: Measured) -> bool:
-    """Whether nothing is done for a while."""
+    """Return whether the process uses no CPU for a while."""
     before = process.cpu_seconds()
     time.sleep(IDLE)
     return process.cpu_seconds() - before <= IDLE_SHARE * IDLE
 
 
 def check(process: Measured, expected: dict[str, int]) -> None:
-    """Make sure that everything was taken in: a scheduler that leaves things out starts quickly."""
+    """Check that all objects were read: a scheduler that skips some starts quickly."""
     found = ADDRESS.search(process.said("serving endpoints"))
-    assert found is not None, f"the scheduler does not say where its pages are:\n{process.end_of_log()}"
+    assert found is not None, f"the scheduler does not log the address of its endpoints:\n{process.end_of_log()}"
     with urllib.request.urlopen(f"{found[0]}/readyz", timeout=30) as page:  # noqa: S310 - our own process
         assert page.status == 200
     with urllib.request.urlopen(f"{found[0]}/metrics", timeout=30) as page:  # noqa: S310 - our own process
@@ -79,13 +79,13 @@ def check(process: Measured, expected: dict[str, int]) -> None:
 
 
 def counts(page: str) -> dict[str, float]:
-    """Read a page of Prometheus' text format."""
+    """Parse Prometheus' text format."""
     lines = (line.rpartition(" ") for line in page.splitlines() if line and not line.startswith("#"))
     return {name: float(value) for name, _, value in lines}
 
 
 def main() -> dict[str, object]:
-    """Climb the ladder."""
+    """Run all sizes and print the table."""
     ladder = LADDER[:1] if os.environ.get("LAMINA_QUICK") else LADDER
     if os.environ.get(PROFILE):
         ladder = ladder[-1:]

@@ -1,12 +1,12 @@
 """
-What one decision costs, and how that grows with the cluster.
+Cost of one decision, and how it grows with the cluster.
 
-*decision*: all filters and scores over all nodes brought up to date, and the choice among the best: the decision alone.
-*cycle*: the same from the queue to the Bind command, with assuming and a brief explanation.
+*decision*: update all filters and scores over all nodes, and choose among the best. *cycle*: the same from the queue to
+the Bind command, with assuming the pod and a brief explanation.
 
-*new* is a pod whose shape (requests, images) was never seen; its image has been asked for before. *seen* is a pod like
-the one just placed. *mixed* takes 50 shapes in turn. Median over the pods of a round, best round of five; rounds of all
-sizes are interleaved. The plugins are those of lamina-balanced. Nodes hold twenty images each; one in twenty is tainted.
+*new* is a pod whose shape (requests, images) is new; its image has been used before. *seen* is a pod like the one just
+placed. *mixed* takes 50 shapes in turn. Median over the pods of a round, best round of five; rounds of all sizes are
+interleaved. The plugins are those of lamina-balanced. Nodes hold twenty images each; one in twenty is tainted.
 """
 
 import itertools
@@ -32,7 +32,7 @@ SUMMARY = "µs per pod for the decision alone, 100 to 15,000 nodes; new, seen an
 SIZES = (100, 1_000, 5_000, 15_000)
 ROUNDS = 5
 PODS = 300
-# Those of the default profile, lamina-balanced.
+# The plugins of the default profile, lamina-balanced.
 PLUGINS = (
     "PrioritySort",
     "NodeUnschedulable",
@@ -49,7 +49,7 @@ MB = 1_000_000
 
 
 def a_catalog(rng: random.Random, count: int = 300) -> list[Image]:
-    """Make images of base, runtime and application layers, shared the way images share them."""
+    """Make images of base, runtime and application layers that share layers as real images do."""
     images = []
     for number in range(count):
         base, runtime = rng.randrange(8), rng.randrange(40)
@@ -85,7 +85,7 @@ def cycle(loop: Loop, pods: list[Pod]) -> float:
 
 
 def decision(loop: Loop, evaluations: EvaluationCache, pods: list[Pod], pick: Callable[[int], int]) -> float:
-    """Return the median µs of bringing the answers up to date and choosing; the pod is then placed outside the clock."""
+    """Return the median µs of updating the results and choosing; placing the pod is not timed."""
     (profile,) = loop.profiles.values()
     took = []
     for pod in pods:
@@ -99,7 +99,7 @@ def decision(loop: Loop, evaluations: EvaluationCache, pods: list[Pod], pick: Ca
 
 
 def new_shapes(tag: str, images: list[Image], first: int = 0) -> list[Pod]:
-    """Make pods no two of which ask for the same; *first* tells rounds apart."""
+    """Make pods of different shapes; *first* makes the shapes of rounds different."""
     return [
         a_pod(f"{tag}-{n}", cpu=f"{100 + n}m", memory=f"{128 + first}Mi", image=images[n % len(images)].names[0])
         for n in range(PODS)
@@ -115,7 +115,7 @@ def few_shapes(tag: str, images: list[Image], shapes: int) -> list[Pod]:
 
 
 def main() -> dict[str, object]:
-    """Climb the ladder."""
+    """Run all sizes and print the table."""
     rng = random.Random(1)
     images = a_catalog(rng)
     loops = {size: a_cluster(size, rng, images) for size in SIZES}

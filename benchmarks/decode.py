@@ -1,9 +1,9 @@
 """
-What it costs to read a list of pods, as the API server sends it, into the model.
+Cost of decoding a list of pods, as the API server sends it, into the model.
 
-10,000 pods of about 4.7 KB, with the managed fields, environment, volumes and conditions that real ones carry, come as
-one list. The cyclic garbage collector stays on, as it is in a process that does nothing about it; runs are interleaved,
-and the best of each counts, because noise only ever slows.
+10,000 pods of about 4.7 KB, with the managed fields, environment, volumes and conditions of real ones, are one list.
+The cyclic garbage collector stays on, as by default. Runs are interleaved, and the best of each counts, because noise
+only slows a run down.
 """
 
 import gc
@@ -31,7 +31,7 @@ PARTIAL: Final = msgspec.json.Decoder(ListObject[PodObject])
 
 
 def pod_list() -> bytes:
-    """Write the list."""
+    """Return the encoded list."""
     luck = random.Random(SEED)
     apps = [an_app(luck, number) for number in range(APPS)]
     items = [a_pod(luck, luck.choice(apps), number) for number in range(PODS)]
@@ -40,7 +40,7 @@ def pod_list() -> bytes:
 
 
 def an_app(luck: random.Random, number: int) -> dict[str, Any]:
-    """Draw what the pods of one deployment share."""
+    """Draw the values that the pods of one deployment share."""
     name = f"{luck.choice(['checkout', 'search', 'billing', 'catalog', 'session', 'render'])}-{number}"
     return {
         "name": name,
@@ -54,13 +54,13 @@ def an_app(luck: random.Random, number: int) -> dict[str, Any]:
 
 
 def an_id(luck: random.Random) -> str:
-    """Draw something that looks like a uid."""
+    """Draw a fake uid."""
     digits = f"{luck.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def a_pod(luck: random.Random, app: dict[str, Any], number: int) -> dict[str, Any]:
-    """Write one running pod of *app*."""
+    """Return one running pod of *app*."""
     suffix = f"{luck.getrandbits(25):05x}"
     made = (
         f"2026-03-{luck.randrange(1, 29):02}T{luck.randrange(24):02}:{luck.randrange(60):02}:{luck.randrange(60):02}Z"
@@ -91,7 +91,7 @@ def a_pod(luck: random.Random, app: dict[str, Any], number: int) -> dict[str, An
 
 
 def managed_fields(labels: dict[str, str], made: str) -> list[dict[str, Any]]:
-    """Write who set what: a third of a real pod."""
+    """Return the managed fields: a third of a real pod."""
     nothing: dict[str, Any] = {}
     container = {
         f"f:{name}": nothing for name in ("image", "imagePullPolicy", "name", "resources", "terminationMessagePath")
@@ -134,7 +134,7 @@ def managed_fields(labels: dict[str, str], made: str) -> list[dict[str, Any]]:
 
 
 def spec(app: dict[str, Any], suffix: str, node: str) -> dict[str, Any]:
-    """Write what the pod should be."""
+    """Return the pod's spec."""
     token = f"kube-api-access-{suffix}"
     container = {
         "name": "app",
@@ -195,7 +195,7 @@ def spec(app: dict[str, Any], suffix: str, node: str) -> dict[str, Any]:
 
 
 def status(luck: random.Random, app: dict[str, Any], made: str) -> dict[str, Any]:
-    """Write what became of the pod."""
+    """Return the pod's status."""
     address = f"10.{luck.randrange(256)}.{luck.randrange(256)}.{luck.randrange(256)}"
     return {
         "phase": "Running",
@@ -225,7 +225,7 @@ def status(luck: random.Random, app: dict[str, Any], made: str) -> dict[str, Any
 
 
 def cpu_us_per_pod(read: Callable[[bytes], object], data: bytes) -> float:
-    """Time one reading of the list; what it made is kept until the clock has stopped."""
+    """Return the CPU µs per pod of decoding the list once; the result is freed after the clock has stopped."""
     gc.collect()
     start = time.process_time()
     kept = read(data)

@@ -1,12 +1,12 @@
 """
-How fast the engine schedules and fires, beside SimPy doing the same with callbacks.
+Event rate of the virtual-time engine, compared with SimPy's callbacks.
 
 The hold model: a fixed number of pending events, each of which, when fired, schedules one more at a random distance.
-Both engines get the same distances; runs are interleaved, and the best of each counts, because noise only ever slows.
-Seconds are those of the processor: neither engine ever waits, and what else the machine does is not their affair.
+Both engines get the same distances. Runs are interleaved, and the best of each counts, because noise only slows a run
+down. Times are CPU seconds: neither engine waits, and other load on the machine must not count.
 
-And what a transfer costs in a network, from start to end, three at a time on every node: with a registry that is not
-full, with one that is, and with uplinks in between that are full.
+Also the cost of a transfer in a network, from start to end, three at a time on every node: with a registry below its
+capacity, with a saturated one, and with saturated uplinks in between.
 """
 
 import functools
@@ -34,7 +34,7 @@ Run = Callable[[], object]
 
 
 def lamina_model(delays: Iterator[float]) -> Run:
-    """Fill an environment; the answer runs it until the delays are used up."""
+    """Fill an environment; return a function that runs it until the delays are used up."""
     environment = Environment()
     after, draw = environment.after, delays.__next__
 
@@ -47,8 +47,8 @@ def lamina_model(delays: Iterator[float]) -> Run:
 
 
 def simpy_model(delays: Iterator[float]) -> Run:
-    """Fill SimPy's environment, each event a timeout with one callback: its quickest way, as processes cost more."""
-    # Here, so that listing the benchmarks works without it.
+    """Fill SimPy's environment; each event is a timeout with one callback, which is faster than a process."""
+    # Imported here, so that listing the benchmarks works without SimPy.
     import simpy
 
     environment = simpy.Environment()
@@ -70,13 +70,13 @@ def events_per_second(model: Callable[[Iterator[float]], Run], delays: list[floa
     try:
         run()
     except StopIteration:
-        # The model is endless. Running out of delays ends it, at no cost to the events before.
+        # The model is endless. Running out of delays ends it without a cost for earlier events.
         return EVENTS / (time.process_time() - begin)
     raise AssertionError("the hold model ended before its delays did")
 
 
 def microseconds_per_transfer(nodes: int, registry: float, uplinks: int) -> float:
-    """Time transfers of which each starts the next; an uplink carries ten of the twenty nodes behind it."""
+    """Time transfers, each of which starts the next; an uplink carries ten of the twenty nodes behind it."""
     source = random.Random(SEED)
     environment = Environment()
     network = Network(environment)
@@ -101,7 +101,7 @@ def microseconds_per_transfer(nodes: int, registry: float, uplinks: int) -> floa
 
 
 def network_costs() -> dict[str, float]:
-    """The best of some rounds for each kind of network."""
+    """Return the best of several rounds for each kind of network."""
     kinds: dict[str, tuple[int, float, int]] = {
         "1,000 nodes, registry not full": (1000, 1e6 * NODE_RATE, 0),
         "300 nodes, registry full": (300, 100 * NODE_RATE, 0),
@@ -115,7 +115,7 @@ def network_costs() -> dict[str, float]:
 
 
 def main() -> dict[str, object]:
-    """Measure, print tables, return the best of each engine, their ratio, and what transfers cost."""
+    """Measure, print tables, and return the best of each engine, their ratio, and the cost of transfers."""
     source = random.Random(SEED)
     delays = [source.expovariate(1.0) for _ in range(PENDING + EVENTS)]
     print(f"{'round':>5}  {'lamina events/s':>15}  {'simpy events/s':>15}  {'ratio':>5}")
@@ -135,7 +135,7 @@ def main() -> dict[str, object]:
 
 
 def row(label: str, ours: float, theirs: float) -> str:
-    """One line of the table."""
+    """Return one line of the table."""
     return f"{label:>5}  {ours:>15,.0f}  {theirs:>15,.0f}  {ours / theirs:>5.2f}"
 
 

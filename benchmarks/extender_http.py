@@ -1,10 +1,11 @@
 """
-The extender by itself, asked by wrk as fast as it answers: requests per second, p99, and CPU per request.
+Measure the extender alone with wrk: requests per second, p99, and CPU per request.
 
-A real API server holds 5,000 nodes and what they hold; `lamina extender --agents layers,foo` knows them by watching. wrk
-(Debian's package of that name) sends questions of 500 and of 5,000 names for pods of 50 images in turn, over one connection
-as kube-scheduler does and over four. `foo` scores nothing, so it shows what a request costs before anybody scores; the
-smallest page shows what HTTP costs. Nothing else runs, but wrk and the extender share the machine's cores.
+A real API server holds 5,000 nodes and their layers; `lamina extender --agents layers,foo` watches them. wrk (Debian's
+package of that name) sends requests with 500 and with 5,000 node names for pods of 50 images in turn, over one
+connection as kube-scheduler does and over four. `foo` scores nothing, so it shows the cost of a request without
+scoring; the smallest endpoint shows the cost of HTTP. Nothing else runs, but wrk and the extender share the machine's
+cores.
 
 LAMINA_QUICK=1 runs 200 nodes, 50 and 200 names, one second each. LAMINA_PROFILE=FILE profiles the extender.
 """
@@ -49,7 +50,7 @@ end
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What wrk saw, and what it cost the extender."""
+    """wrk's figures, and the extender's CPU time."""
 
     per_second: float
     p50_ms: float
@@ -59,7 +60,7 @@ class Load(msgspec.Struct, frozen=True):
 
 
 def wrk(extender: Beside, path: str, script: Path | None, connections: int, seconds: int) -> Load:
-    """Ask for some seconds."""
+    """Run wrk for some seconds."""
     command = ["wrk", "--latency", "-t1", f"-c{connections}", f"-d{seconds}s"]
     if script is not None:
         command += ["-s", str(script)]
@@ -85,7 +86,7 @@ def wrk(extender: Beside, path: str, script: Path | None, connections: int, seco
 def _found(pattern: str, text: str) -> str:
     match = re.search(pattern, text)
     if match is None:
-        raise ValueError(f"wrk said something else than expected:\n{text}")
+        raise ValueError(f"wrk's output has another format:\n{text}")
     return match[1]
 
 
@@ -95,7 +96,7 @@ def _time(text: str) -> float:
 
 
 def script_of(folder: Path, names: Sequence[str], asked: int) -> Path:
-    """Write questions about so many names, each about other ones, and the script that sends them."""
+    """Write requests with *asked* node names each, all different, and the script that sends them."""
     rng = random.Random(SEED)
     folder.mkdir()
     for number in range(QUESTIONS):
@@ -108,7 +109,7 @@ def script_of(folder: Path, names: Sequence[str], asked: int) -> Path:
 def measure(
     extender: Beside, folder: Path, names: Sequence[str], sizes: tuple[int, int], seconds: int
 ) -> dict[str, Any]:
-    """Ask everything and print it."""
+    """Measure all paths and print the table."""
     print(
         f"{'path':<28} {'names':>6} {'connections':>12} {'req/s':>8} {'p50 ms':>8} {'p99 ms':>8} {'CPU µs':>8} {'errors':>7}"
     )
@@ -143,9 +144,9 @@ def measure(
 
 
 def main() -> dict[str, object]:
-    """Start a control plane and an extender, and ask."""
+    """Start a control plane and an extender, and measure."""
     if shutil.which("wrk") is None:
-        raise SystemExit("lamina: this needs wrk: install the Debian package of that name")
+        raise SystemExit("lamina: this benchmark needs wrk; install the Debian package of that name")
     quick = bool(os.environ.get("LAMINA_QUICK"))
     nodes, sizes, seconds = (200, (50, 200), 1) if quick else (5_000, (500, 5_000), 10)
     with tempfile.TemporaryDirectory() as folder, Testbed.start() as bed:

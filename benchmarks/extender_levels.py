@@ -1,13 +1,14 @@
 """
-What is lost when layers may say 0 to 10 instead of 0 to 100: simulated clusters with real catalogs.
+Loss from scoring layers with 0 to 10 instead of 0 to 100: simulated clusters with real catalogs.
 
-The profile lamina-balanced, and the same with LayerLocality's points brought to the levels that the extender answers with: by
-the table of the agent `layers`, in which a level is a doubling of the wait, and by tenths. Levels count ten points each and
-have the weight that points have. "best" is the first of them as `--reply best` tells it, but for a tenth of the nodes, as a
-hundred are of a cluster of a thousand. The clusters are four of those in docs/policy.md: public images, machine learning,
-moving tags, and the edge. Ratios to kube-default, joined as geometric means over clusters and seeds.
+Compares the profile lamina-balanced with variants whose LayerLocality points are converted to the extender's levels: by
+the table of the agent `layers`, in which a level is a doubling of the wait, and by tenths. A level gives ten points and
+has the weight of points. "best" is the first variant with `--reply best`, but for a tenth of the nodes, because 100 are
+a tenth of a cluster of 1,000. The clusters are four of those in docs/policy.md: public images, machine learning, moving
+tags, and the edge. Ratios to kube-default, joined as geometric means over clusters and seeds.
 
-SCENARIOS and SEEDS in the environment choose. LAMINA_DATA names the catalogs. Says so and does nothing without them.
+SCENARIOS and SEEDS in the environment select. LAMINA_DATA names the catalogs; without them it prints that and does
+nothing.
 """
 
 import json
@@ -47,13 +48,13 @@ FIGURES: Final = ("bytes_pulled", "mean_start", "p99_start", "peak_load")
 
 
 class Doubling(LayerLocality):
-    """LayerLocality as the agent `layers` tells it."""
+    """LayerLocality with the levels of the agent `layers`."""
 
     name: ClassVar = "Doubling"
     table: ClassVar = AGENT.levels
 
     def __init__(self, context: PluginContext, args: Any) -> None:  # Any: LayerLocality's own, whatever they are
-        """Bring its points to levels."""
+        """Convert its points to levels."""
         super().__init__(context, args)
         self._points = np.array(self.table, dtype=np.int64) * 10
 
@@ -70,7 +71,7 @@ class Tenths(Doubling):
 
 
 class Best(Doubling):
-    """LayerLocality as the agent `layers` tells it when only the best nodes are to be named."""
+    """LayerLocality with the levels of the agent `layers` under `--reply best`."""
 
     name: ClassVar = "Best"
 
@@ -85,7 +86,7 @@ class Best(Doubling):
 
 
 def configured(plugin: str) -> Configuration:
-    """Return lamina-balanced with another plugin in the place of LayerLocality; with none, kube-default."""
+    """Return lamina-balanced with *plugin* in place of LayerLocality; without a plugin, kube-default."""
     known = registry(entry_points=False)
     for one in (Doubling, Tenths, Best):
         known.register(one)
@@ -110,14 +111,14 @@ def run(scenario: str, plugin: str, seed: int, folder: Path) -> dict[str, float]
 
 
 def joined(found: Mapping[tuple[str, str, int], dict[str, float]], kind: str, figure: str) -> float:
-    """Return a figure of one kind in terms of kube-default's, over all clusters and seeds."""
+    """Return a figure of one kind relative to kube-default, over all clusters and seeds."""
     return mean(
         row[figure] / found[name, "base", seed][figure] for (name, one, seed), row in found.items() if one == kind
     )
 
 
 def main() -> dict[str, object]:
-    """Run all of them and compare."""
+    """Run all variants and compare them."""
     folder = data_folder(NEEDED)
     if folder is None:
         print(f"skipped: {missing(NEEDED)}")

@@ -1,19 +1,19 @@
 """
-kube-scheduler alone, without batching, asking one who says nothing, and asking the extender: pods bound per second.
+kube-scheduler alone, without batching, with a null extender, and with Lamina's extender: pods bound per second.
 
-The cluster is that of scheduler-pair (real etcd and kube-apiserver, nodes that exist in the API only), with layers told for
-every node. In each round four trials are run in an order drawn from a seed: kube-scheduler as it comes; the same with
-the feature gate OpportunisticBatching off, which is what configuring any extender does to it; the same asking a process that
-reads no question and answers `[]`, which shows what asking costs whoever is asked; the same with `lamina extender --agents
-layers` asked for scores by names (nodeCacheCapable, no filter verb, default sampling: 420 of 1,000 and 500 of 5,000 nodes).
-Whoever is asked runs only in its own trials; the extender knows the cluster before they begin. Losses are taken within
-each round and their median is told; `throughput_loss` is against kube-scheduler as it comes, `asking_loss` and
-`beyond_batching` against batching off, `beyond_asking` against the one who says nothing. All share the machine's cores: API
-server, etcd, scheduler, extender and this benchmark.
+The cluster is that of scheduler-pair (real etcd and kube-apiserver, nodes that exist in the API only), with layers
+reported for every node. Each round runs four trials in an order drawn from a seed: kube-scheduler with its defaults;
+the same with the feature gate OpportunisticBatching off, which is the effect of configuring any extender; the same with
+a null extender, a process that reads no request and answers `[]`, which shows the cost of calling an extender; the same
+with `lamina extender --agents layers` called for scores by names (nodeCacheCapable, no filter verb, default sampling:
+420 of 1,000 and 500 of 5,000 nodes). An extender runs only in its own trials and is synced before they begin. Losses
+are computed within each round; the result is their median. `throughput_loss` is relative to the defaults, `asking_loss`
+and `beyond_batching` to batching off, `beyond_asking` to the null extender. API server, etcd, scheduler, extender and
+this benchmark share the machine's cores.
 
-What a pod costs the extender is its whole processor time from the first bind to the last: questions, and the watch that
-tells it of every pod; `null_cpu_us_per_pod` is what the one who says nothing needs. `extender_cpu_us_in_all` counts besides
-what the same pods cost the extender when they are created and deleted.
+The extender's cost per pod is its whole CPU time from the first bind to the last: requests, and the watch events of
+every pod. `null_cpu_us_per_pod` is the cost of the null extender. `extender_cpu_us_in_all` also has the cost of the
+creation and deletion of the same pods.
 
 LAMINA_QUICK=1 runs one round on 200 nodes; LAMINA_ROUNDS=N changes the number of rounds; LAMINA_ALL_NODES=1 sets
 `percentageOfNodesToScore: 100` for all, as is printed for `layers`.
@@ -52,12 +52,12 @@ class Round(msgspec.Struct, frozen=True):
     stock: Trial
     batching_off: Trial
     asking: Trial
-    """With somebody who says nothing."""
+    """With the null extender."""
     extended: Trial
     in_all_us: float
-    """Processor time of the extender for a pod, from before it was created until it was deleted."""
+    """CPU time of the extender per pod in microseconds, from before its creation until after its deletion."""
     answered: float
-    """Questions it answered."""
+    """Requests that the extender answered."""
 
 
 class Series:
@@ -72,12 +72,12 @@ class Series:
         )
 
     def grow(self, nodes: int) -> None:
-        """Add nodes until there are so many, and tell what they hold."""
+        """Add nodes until there are *nodes*, and report what they hold."""
         grow(self._bed, self.nodes, nodes)
         self.nodes = nodes
 
     def rounds(self, count: int, pods: int) -> list[Round]:
-        """Run so many rounds."""
+        """Run *count* rounds."""
         return [self._round(pods) for _ in range(count)]
 
     def _round(self, pods: int) -> Round:
@@ -88,10 +88,10 @@ class Series:
         for kind in kinds:
             log = self._folder / f"extender-{self._trials}.log"
             if kind == "null":
-                with null_beside(log) as nobody:
-                    asked = (nobody.entry("null"),)
+                with null_beside(log) as null:
+                    asked = (null.entry("null"),)
                     found[kind] = self._trial(
-                        Contender(KUBE, all_nodes=ALL_NODES, extenders=asked), pods, nobody.process.pid
+                        Contender(KUBE, all_nodes=ALL_NODES, extenders=asked), pods, null.process.pid
                     )
             elif kind == "extender":
                 with beside(self._bed, "layers", log) as extender:
@@ -147,7 +147,7 @@ def summary(rounds: Sequence[Round], suffix: str = "") -> dict[str, Any]:
 
 
 def main() -> dict[str, object]:
-    """Start a control plane and run what is wanted."""
+    """Start a control plane and run the selected rounds."""
     flags = {"kube-apiserver": ["--delete-collection-workers=8"]}
     with tempfile.TemporaryDirectory() as folder, Testbed.start(flags=flags) as bed:
         allow_layers(bed, CRDS)

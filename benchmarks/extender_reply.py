@@ -1,10 +1,10 @@
 """
-kube-scheduler that scores every node and asks the extender about all of them: what an answer of few names saves it.
+kube-scheduler that scores every node and calls the extender for all of them: the gain of a shorter answer.
 
-The cluster and the trials are those of extender-pair, with `percentageOfNodesToScore: 100`, as is printed for `layers`. In each
-round three trials are run in an order drawn from a seed: asking nobody, batching off; asking the extender with `--reply
-sparse`, which leaves out only nodes of the lowest level; and with `--reply best`, which names a hundred. `gain` is by how
-much more pods are bound a second with `best` than with `sparse`, the median of the rounds.
+The cluster and the trials are those of extender-pair, with `percentageOfNodesToScore: 100`, as `--print-config` prints
+for `layers`. Each round runs three trials in an order drawn from a seed: without an extender and with batching off;
+with the extender and `--reply sparse`, which omits nodes of the lowest level; and with `--reply best`, which returns a
+hundred nodes. `gain` is the increase in pods bound per second from `sparse` to `best`, the median of the rounds.
 
 LAMINA_QUICK=1 runs one round on 200 nodes; LAMINA_ROUNDS=N changes the number of rounds.
 """
@@ -29,11 +29,12 @@ CRDS: Final = Path(__file__).resolve().parent.parent / "deploy" / "crds"
 SEED: Final = 7
 PODS: Final = 500
 ROUNDS: Final = int(os.environ.get("LAMINA_ROUNDS", "3"))
+# The names are keys of the JSON line, so "nobody" (no extender) stays as it was.
 KINDS: Final = ("nobody", "sparse", "best")
 
 
 def trial(bed: Testbed, kind: str, pods: int, number: int, folder: Path) -> Trial:
-    """Run one."""
+    """Run one trial."""
     if kind == "nobody":
         return run(bed, Contender(KUBE, all_nodes=True, flags=BATCHING_OFF), pods, number)
     with beside(bed, "layers", folder / f"{number}.log", ("--reply", kind)) as extender:
@@ -42,7 +43,7 @@ def trial(bed: Testbed, kind: str, pods: int, number: int, folder: Path) -> Tria
 
 
 def rounds(bed: Testbed, nodes: int, pods: int, count: int, folder: Path) -> dict[str, Any]:
-    """Run so many rounds; return medians."""
+    """Run *count* rounds; return medians."""
     rng = random.Random(SEED)
     found: dict[str, list[Trial]] = {kind: [] for kind in KINDS}
     for turn in range(count):
@@ -58,7 +59,7 @@ def rounds(bed: Testbed, nodes: int, pods: int, count: int, folder: Path) -> dic
 
 
 def summary(found: dict[str, list[Trial]], suffix: str) -> dict[str, Any]:
-    """Return medians, and what the shorter answer gains within each round."""
+    """Return medians, and the gain of the shorter answer within each round."""
     both: Sequence[tuple[Trial, Trial]] = list(zip(found["sparse"], found["best"], strict=True))
     gains = [best.pods_per_second / sparse.pods_per_second - 1 for sparse, best in both]
     result: dict[str, Any] = {
@@ -75,7 +76,7 @@ def summary(found: dict[str, list[Trial]], suffix: str) -> dict[str, Any]:
 
 
 def main() -> dict[str, object]:
-    """Start a control plane and run what is wanted."""
+    """Start a control plane and run the selected rounds."""
     flags = {"kube-apiserver": ["--delete-collection-workers=8"]}
     sizes, pods, count = ((200,), 100, 1) if os.environ.get("LAMINA_QUICK") else ((1_000, 5_000), PODS, ROUNDS)
     found: dict[str, object] = {}

@@ -1,12 +1,13 @@
 """
-The extender under a steady load for long: 100 requests a second for half an hour, while the cluster changes.
+Steady load on the extender: 100 requests a second for half an hour, while the cluster changes.
 
-A real API server with 1,000 nodes; `lamina extender --agents layers,safe,pigeon,congestion,foo`. Priorities, predicates and
-preemptions of every agent are asked in turn over four connections, with 420 names each, at an even pace. Beside it nodes are annotated
-and pods come and go, ten changes a second. Whatever is not 200 is an error. Memory is read every ten seconds; the drift is the
-median of the last tenth against that of the second tenth, by when everything has been allocated that is kept.
+A real API server with 1,000 nodes; `lamina extender --agents layers,safe,pigeon,congestion,foo`. Priorities, predicates
+and preemptions of every agent are requested in turn over four connections, with 420 names each, at a constant rate.
+Meanwhile nodes are annotated, and pods are created and deleted, ten changes a second. Any status but 200 is an error.
+Memory is read every ten seconds. The drift is the median of the last tenth against that of the second tenth, when
+caches are filled.
 
-LAMINA_MINUTES=N runs for another time (30). LAMINA_QUICK=1 runs half a minute on 100 nodes.
+LAMINA_MINUTES=N sets the duration (30). LAMINA_QUICK=1 runs half a minute on 100 nodes.
 """
 
 import asyncio
@@ -49,17 +50,17 @@ PATHS: Final = (
 
 
 class Asker:
-    """Asks at an even pace, and notes what came of it."""
+    """Sends requests at a constant rate, and records the results."""
 
     def __init__(self, extender: Beside, bodies: Sequence[bytes]) -> None:
-        """Ask *extender*."""
+        """Send requests to *extender*."""
         self._base = f"http://{LOOPBACK}:{extender.port}/scheduler/"
         self._bodies = bodies
         self.seconds: list[float] = []
         self.errors = 0
 
     async def run(self, duration: float) -> None:
-        """Ask for so many seconds."""
+        """Send requests for *duration* seconds."""
         connector = aiohttp.TCPConnector(limit=CONNECTIONS)
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(5)) as session:
             began = time.monotonic()
@@ -84,20 +85,20 @@ class Asker:
 
 
 def rss_mib(pid: int) -> float:
-    """Return how large a process is now."""
+    """Return the resident memory of a process in MiB."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 async def look(pid: int, sizes: list[float]) -> None:
-    """Note how large the extender is, again and again."""
+    """Record the extender's memory periodically."""
     while True:
         sizes.append(rss_mib(pid))
         await asyncio.sleep(LOOK_EVERY)
 
 
 async def change(bed: Testbed, names: Sequence[str], rng: random.Random) -> None:
-    """Let the cluster change: nodes are annotated, pods come and go."""
+    """Change the cluster: annotate nodes, create and delete pods."""
     requests = bed.site.requests()
     bound: list[str] = []
     number = 0
@@ -126,7 +127,7 @@ async def change(bed: Testbed, names: Sequence[str], rng: random.Random) -> None
 
 
 async def soak(bed: Testbed, extender: Beside, names: Sequence[str], seconds: float) -> dict[str, Any]:
-    """Ask and change for so long."""
+    """Send requests and change the cluster for *seconds*."""
     rng = random.Random(SEED)
     bodies = [question(rng.sample(names, min(420, len(names))), number) for number in range(QUESTIONS)]
     asker, sizes = Asker(extender, bodies), list[float]()
@@ -162,7 +163,7 @@ async def soak(bed: Testbed, extender: Beside, names: Sequence[str], seconds: fl
 
 
 def main() -> dict[str, object]:
-    """Start a control plane and an extender, and wait."""
+    """Start a control plane and an extender, and run the load."""
     quick = bool(os.environ.get("LAMINA_QUICK"))
     nodes = 100 if quick else 1_000
     seconds = 30.0 if quick else 60.0 * float(os.environ.get("LAMINA_MINUTES", "30"))

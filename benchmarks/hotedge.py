@@ -1,18 +1,19 @@
 """
-HotEdge's setting: does layer-aware placement beat image-aware, and that random, and by how much; then with honest pulls.
+Compare layer-aware, image-aware and random placement in HotEdge's setting, by its latency fit and with full pulls.
 
-After Fu, Mittal, Zhang and Ratnasamy (HotEdge 2020) and their published simulator: 200 nodes with 16 slots and 32 GB for
-layers, 125 requests a second for 1,000 s, one image each, drawn by Zipf 0.75, running for up to 10 s, evenly drawn. Images
-are the official ones of the end of 2019 (theirs are not published).
+After Fu, Mittal, Zhang and Ratnasamy (HotEdge 2020) and their published simulator: 200 nodes with 16 slots and 32 GB
+for layers, 125 requests a second for 1,000 s, one image each, drawn by Zipf 0.75, running for up to 10 s, uniformly
+drawn. Images are the official ones of the end of 2019 (theirs are not published).
 
-*fit*: their latency. A layer takes 0.367 s and 25 ns a byte, one up to 100 kB takes 0.184 s, one after the other, however
-much the node loads at the same time. To get exactly this, a layer here has as many bytes as take that long at 40 MB/s, on
-a connection that shares nothing; unpacking is free. *honest*: the same images and nodes with one pull at a time per node,
-three downloads at once over a gigabit, unpacking at 100 MB/s, reports that come late, and kubelets' image collection. 125 requests
-a second are more than such nodes can unpack images for unless nearly all are found in place; so there are 25 a second there.
+*fit*: their latency. A layer takes 0.367 s and 25 ns a byte, one up to 100 kB takes 0.184 s, one after the other,
+independent of other loads on the node. To get exactly this, a layer here has as many bytes as take that long at 40
+MB/s, on a connection that shares nothing; unpacking is free. *honest*: the same images and nodes with one pull at a
+time per node, three parallel downloads over a gigabit, unpacking at 100 MB/s, delayed reports, and kubelets' image
+garbage collection. Such nodes can unpack images for 125 requests a second only if nearly all are found in place, so
+this mode has 25 a second.
 
-The three policies of the paper are bytes alone, without any regard for load: *layers* counts bytes of layers, *images*
-bytes of whole images. Lamina's own profiles are beside them. REQUESTS in the environment makes it shorter.
+The three policies of the paper use bytes alone and ignore load: *layers* counts bytes of layers, *images* bytes of
+whole images. Lamina's own profiles are beside them. REQUESTS in the environment shortens the run.
 """
 
 import json
@@ -67,14 +68,14 @@ POLICIES = ("layers", "images", "random", "lamina-balanced", "lamina-images")
 
 
 def chosen(policy: str) -> Configuration:
-    """Return what a policy is called in the paper, or one of Lamina's profiles."""
+    """Return the configuration of one of the paper's policies, or of one of Lamina's profiles."""
     if policy in ("layers", "images"):
         return load(BYTES.format(knowledge=policy), f"policy {policy}", registry())
     return configuration(policy)
 
 
 def priced(image: Image) -> Image:
-    """Give each layer the bytes that take as long at 40 MB/s as the fit says."""
+    """Return the image with layer sizes that take as long at 40 MB/s as the fit says."""
     layers = tuple(
         Layer(layer.digest, round(SPEED * (0.184 if layer.size <= SMALL else 0.367 + 25e-9 * layer.size)))
         for layer in image.layers
@@ -108,7 +109,7 @@ def scenario(mode: str, folder: Path) -> Scenario:
         arrivals.append(PodArrival(at, pod, PodLifecycle(seconds=dice.uniform(0.0, 10.0))))
     if mode == "fit":
         runtime = RuntimeSpec(parallel_pulls=0, slots=1, connection_rate=SPEED, ratio=1e-6)
-        # Their store holds layers as they were downloaded; bytes are inflated here as the time is, hence the larger store.
+        # Their store holds compressed layers; bytes are inflated here with the time, hence the larger store.
         grown = sum(priced(image).size for image in images) / sum(image.size for image in images)
         disk = DiskSpec(
             capacity=round(STORE * grown), high=0.9, low=0.85, accounting="real", evict_below=0.0, every=10.0

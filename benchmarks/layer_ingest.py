@@ -1,9 +1,9 @@
 """
-What it costs to take in what nodes report.
+Cost of processing the reports of nodes.
 
-Every node reports 100 images once (what a scheduler that starts has to get through), then single nodes report one image
-more or one less, with 100 sets of images kept up to date that pods ask for. CPU time of taking the reports in; making them
-is not counted. Memory is that of the index, as Python's allocator saw it.
+Every node reports 100 images once (the work of a starting scheduler). Then single nodes report one image more or one
+less, while 100 sets of images that pods use are kept up to date. CPU time of processing the reports, without creating
+them. Memory is that of the index, as Python's allocator reports it.
 """
 
 import gc
@@ -31,7 +31,7 @@ WANTED = 100
 
 
 def reports(size: int, rng: random.Random, images: list[Image], weights: list[float]) -> list[LayerReport]:
-    """Make the first report of each node."""
+    """Return the first report of each node."""
     made = []
     for number in range(size):
         on_node: dict[str, Image] = {}
@@ -42,7 +42,7 @@ def reports(size: int, rng: random.Random, images: list[Image], weights: list[fl
 
 
 def an_inventory(size: int, images: list[Image]) -> Inventory:
-    """Make an inventory that knows all images and nodes, and no reports."""
+    """Return an inventory with all images and nodes, and without reports."""
     inventory = Inventory()
     inventory.learn(images)
     for number in range(size):
@@ -51,7 +51,7 @@ def an_inventory(size: int, images: list[Image]) -> Inventory:
 
 
 def first(inventory: Inventory, made: list[LayerReport]) -> float:
-    """Return the CPU seconds of taking in everybody's first report."""
+    """Return the CPU seconds of processing every node's first report."""
     begin = time.process_time()
     for report in made:
         inventory.report(report)
@@ -95,7 +95,7 @@ def memory(images: list[Image], made: list[LayerReport]) -> float:
 
 
 def main() -> dict[str, object]:
-    """Climb the ladder."""
+    """Run all sizes and print the table."""
     rng = random.Random(1)
     images, weights = a_catalog(rng, IMAGES), popularity(IMAGES)
     rows = {}

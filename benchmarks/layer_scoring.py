@@ -1,10 +1,10 @@
 """
-What it costs to know how much of an image every node lacks, and how that grows with the cluster.
+Cost of computing the bytes of an image that every node misses, and how it grows with the cluster.
 
-*sets*: a set of layer digests for each node, gone through node by node: how one writes it first. *cold*: the first time an
-image is asked for; *warm*: again, nothing having changed; *patched*: again, after one node has reported something new.
-Nodes hold 300 to 2,000 layers each. CPU time, best of seven rounds over the same images; all ways are checked against each
-other before they are timed. Sizes are measured one after the other, each with both ways back to back.
+*sets*: the naive way, a set of layer digests per node, checked node by node. *cold*: the first request for an image;
+*warm*: again without a change; *patched*: again after one node has reported something new. Nodes hold 300 to 2,000
+layers each. CPU time, best of seven rounds over the same images; the results of all ways are compared before they are
+timed. Sizes are measured one after the other, each with both ways back to back.
 """
 
 import json
@@ -19,7 +19,7 @@ from lamina.layers.not_held import update_rows
 from lamina.model.image import Image
 
 NAME = "layer-scoring"
-SUMMARY = "µs to know what every node lacks of an image, 100 to 15,000 nodes; against a set per node"
+SUMMARY = "µs to compute what every node misses of an image, 100 to 15,000 nodes; against a set per node"
 
 SIZES = (100, 1_000, 5_000, 15_000)
 IMAGES = 4_000
@@ -28,13 +28,13 @@ ROUNDS = 7
 
 
 def naive(held: list[frozenset[str]], image: Image) -> list[int]:
-    """Go through all nodes and all layers."""
+    """Return the missing bytes by checking all nodes and all layers."""
     sizes = {layer.digest: layer.size for layer in image.layers}
     return [sum(size for digest, size in sizes.items() if digest not in node) for node in held]
 
 
 def best(run: Callable[[], object], calls: int) -> float:
-    """Return the CPU µs of one of *calls* calls, in the best of several rounds."""
+    """Return the CPU µs per call of the best of several rounds of *calls* calls."""
     took = []
     for _ in range(ROUNDS):
         begin = time.thread_time_ns()
@@ -79,7 +79,7 @@ def measure(size: int, rng: random.Random, images: list[Image], weights: list[fl
 
 
 def patched(index: LayerIndex, kept: list[LayerSet], size: int) -> float:
-    """Return the CPU µs of looking again after one node has changed."""
+    """Return the CPU µs of a request after one node has changed."""
     took = []
     for round_ in range(ROUNDS):
         index.touch(round_ % size)
@@ -91,7 +91,7 @@ def patched(index: LayerIndex, kept: list[LayerSet], size: int) -> float:
 
 
 def main() -> dict[str, object]:
-    """Climb the ladder."""
+    """Run all sizes and print the table."""
     rng = random.Random(1)
     images, weights = a_catalog(rng, IMAGES), popularity(IMAGES)
     rows = {}

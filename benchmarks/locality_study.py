@@ -1,5 +1,5 @@
 """
-What layer-aware placement gains and what it costs, on real catalogs: the table in docs/study.md.
+Gains and costs of layer-aware placement on real catalogs: the table in docs/study.md.
 
 Two clusters, five seeds each, the same pods under every profile (paired):
 
@@ -8,8 +8,8 @@ popularity Zipf 1.0, pods of 1 to 4 cpu for ten minutes on average, 60 % load.
 *churn*: 60 nodes; the last up to 30 versions of official images (repositories with at least ten), tags that move to their
 next version 1,000 times during the run.
 
-With plain pulls: one at a time per node, no unpacking, no image garbage collection; policy.py has honest ones. PODS and SEEDS
-in the environment make it shorter or longer. Needs the real catalogs; says so and does nothing without them.
+With plain pulls: one at a time per node, no unpacking, no image garbage collection; policy.py has realistic ones. PODS
+and SEEDS in the environment change the size. Needs the real catalogs; without them it prints that and does nothing.
 """
 
 import json
@@ -63,7 +63,7 @@ def public_images(folder: Path) -> list[Image]:
 
 
 def churn_images(folder: Path) -> list[Image]:
-    """Take every official repository with a history."""
+    """Return the images of every official repository with a history."""
     return distinct([image for images in official(folder).values() if len(images) >= 10 for image in images])
 
 
@@ -74,7 +74,7 @@ CLUSTERS: dict[str, tuple[int, int, Callable[[Path], list[Image]]]] = {
 
 
 def study(name: str, folder: Path, out: Path) -> tuple[ProfileComparison, ProfileComparison]:
-    """Write catalog and scenario, run everything; compare with the first profile, and with knowing whole images only."""
+    """Write catalog and scenario, run all; compare with the first profile, and with the one for whole images only."""
     nodes, updates, draw = CLUSTERS[name]
     images = draw(folder)
     scenario = out / name / "scenario.yaml"
@@ -95,7 +95,7 @@ def study(name: str, folder: Path, out: Path) -> tuple[ProfileComparison, Profil
 
 
 def table(compared: ProfileComparison) -> str:
-    """Write a comparison as the table that stands in the docs: means, and ratios to the first profile with intervals."""
+    """Return a comparison as the table in the docs: means, and ratios to the first profile with intervals."""
     lines = ["| profile | " + " | ".join(SHOWN) + " |", "|" + "---|" * (len(SHOWN) + 1)]
     for profile in PROFILES:
         cells = [_cell(compared.row(profile, metric)) for metric in SHOWN]

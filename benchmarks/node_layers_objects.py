@@ -1,16 +1,16 @@
 """
-What the reports of a large cluster weigh in a real API server: bytes, time to list, and what heartbeats cost.
+Cost of a large cluster's reports in a real API server: bytes, time to list, and CPU time of heartbeats.
 
-A real etcd and kube-apiserver (`testbed`) get 400 ImageLayers, and NodeLayers for 500, then 2,000, then 5,000 nodes with 100
-images each, written as agents write them: the object, then its status as a merge patch. Bytes are those of the JSON the
-server lists, managed fields included, because that is what it stores and sends; etcd's file is measured after it has
-forgotten old revisions and given back their room.
+A real etcd and kube-apiserver (`testbed`) get 400 ImageLayers, and NodeLayers for 500, then 2,000, then 5,000 nodes
+with 100 images each, written as node agents write them: the object, then its status as a merge patch. Bytes are those
+of the JSON that the server lists, with managed fields, because it stores and sends that. etcd's file is measured after
+compaction and defragmentation.
 
-Nothing else happens in an idle cluster than heartbeats. How many a second is counted on the agents' own timetable
-(`ReportSchedule`) in time that is only imagined: in the long run, and in the busiest second after all agents were started at
-once. Then a stretch of it is really written, and the processor time of API server and etcd is measured.
+An idle cluster only has heartbeats. Their rate is counted on the node agents' own schedule (`ReportSchedule`) in
+virtual time: in the long run, and in the busiest second after all node agents were started at once. Then a part of the
+schedule is really written, and the CPU time of API server and etcd is measured.
 
-LAMINA_QUICK=1 does it with 50 nodes.
+LAMINA_QUICK=1 uses 50 nodes.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ SIZES: Final = (500, 2_000, 5_000)
 QUICK: Final = (50,)
 IMAGES: Final = 400
 HEARTBEAT: Final = 600.0
-"""What `lamina node-agent` does unless told otherwise."""
+"""Default heartbeat of `lamina node-agent`, in seconds."""
 SEED: Final = 3
 LISTS: Final = 3
 HOURS: Final = 3
@@ -56,23 +56,23 @@ WRITERS: Final = 16
 
 
 class Rung(msgspec.Struct, frozen=True):
-    """What was found with so many nodes."""
+    """The results for one number of nodes."""
 
     nodes: int
     bytes: int
-    """Of all NodeLayers as the server lists them."""
+    """Bytes of all NodeLayers as the server lists them."""
     managed: int
-    """Of these, what the server keeps about who wrote which field."""
+    """Bytes of managed fields among these."""
     etcd: int
-    """Bytes of etcd's file, compacted; everything in it counts."""
+    """Bytes of etcd's file after compaction, with everything in it."""
     list_seconds: float
-    """Everything, read from etcd."""
+    """Seconds to list all, read from etcd."""
     cached_list_seconds: float
-    """Everything, from the server's own cache, as a watch begins."""
+    """Seconds to list all from the server's watch cache, as a watch starts."""
 
 
 class Reports:
-    """What agents write."""
+    """The objects that node agents write."""
 
     def __init__(self, nodes: int) -> None:
         self.cluster = LargeCluster(nodes, 0, IMAGES, time.time())
@@ -101,13 +101,13 @@ class Reports:
 
 
 def as_told(image: HeldImage) -> HeldImage:
-    """Give an image both names that containerd has for it: by tag and by digest."""
+    """Return an image with both names that containerd has for it: by tag and by digest."""
     repository = image.names[0].partition(":")[0]
     return msgspec.structs.replace(image, names=(*image.names, f"{repository}@{image.digest}"))
 
 
 def write(bed: Testbed, reports: Reports, numbers: range) -> None:
-    """Write the reports of some nodes as their agents would."""
+    """Write the reports of some nodes as their node agents would."""
     in_parallel(
         bed,
         [
@@ -121,13 +121,13 @@ def write(bed: Testbed, reports: Reports, numbers: range) -> None:
 
 
 def measure(bed: Testbed, nodes: int) -> Rung:
-    """Look at what is stored now."""
+    """Measure the stored objects."""
     seconds: dict[str, list[float]] = {"": [], "?resourceVersion=0": []}
     with contextlib.closing(bed.site.requests()) as requests:
         for query, times in seconds.items():
             for _ in range(LISTS):
                 begin = time.perf_counter()
-                # Read to its end, but not decoded: that is somebody else's time.
+                # Read to the end but not decoded: decoding is the client's cost.
                 assert requests.answers(f"{ROOT}/nodelayers{query}")
                 times.append(time.perf_counter() - begin)
     listed = bed.api("GET", f"{ROOT}/nodelayers")["items"]
@@ -144,7 +144,7 @@ def measure(bed: Testbed, nodes: int) -> Rung:
 
 
 def weight(document: object) -> int:
-    """Return the bytes of something as an API server writes it."""
+    """Return the bytes of a document as an API server writes it."""
     return len(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
 
 
@@ -152,7 +152,7 @@ def weight(document: object) -> int:
 
 
 def beats(nodes: int, hours: float) -> list[float]:
-    """Return when agents write that were all started in the same second, and whose nodes do nothing, by their timetables."""
+    """Return when the node agents of idle nodes write, if all were started in the same second."""
     rng = random.Random(SEED)
     queue: list[tuple[float, int]] = []
     tables = []
@@ -171,7 +171,7 @@ def beats(nodes: int, hours: float) -> list[float]:
 
 
 def play(bed: Testbed, reports: Reports, schedule: list[float]) -> dict[str, float]:
-    """Write heartbeats when they are due, for a while; return what that cost."""
+    """Write heartbeats on schedule for a while; return the cost."""
     parts = {name: bed.parts[name] for name in ("kube-apiserver", "etcd")}
     idle = spent(parts, 5.0)
     before = {name: part.cpu_seconds() for name, part in parts.items()}
@@ -207,7 +207,7 @@ def play(bed: Testbed, reports: Reports, schedule: list[float]) -> dict[str, flo
 
 
 def spent(parts: dict[str, Any], seconds: float) -> dict[str, float]:
-    """Return the share of a core each part uses while nothing is asked of it."""
+    """Return the share of a core that each part uses when idle."""
     before = {name: part.cpu_seconds() for name, part in parts.items()}
     time.sleep(seconds)
     return {name: (part.cpu_seconds() - before[name]) / seconds for name, part in parts.items()}

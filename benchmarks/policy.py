@@ -1,13 +1,14 @@
 """
-Which placement policy pulls least and starts pods soonest without overloading single nodes, on sixteen clusters: docs/policy.md.
+Compare placement policies on sixteen clusters by bytes pulled, start times and peak load: docs/policy.md.
 
-Every scenario of `_policy_scenarios` under every profile, the same pods at the same times. A profile is judged by ratios to
-``kube-default``, scenario by scenario and seed by seed, joined as geometric means; *worst* is the largest single ratio.
-Start is from the binding until the containers run. 4b, in which kube-default breaks down (hours of waiting pods, and as long to
-simulate), is left out unless SCENARIOS names it, and never in the means. *layers_worth* is lamina-balanced against the same profile knowing whole images only.
+Runs every scenario of `_policy_scenarios` under every profile, with the same pods at the same times. Profiles are
+compared by ratios to ``kube-default``, scenario by scenario and seed by seed, joined as geometric means; *worst* is the
+largest single ratio. A start lasts from the binding until the containers run. 4b, in which kube-default breaks down
+(hours of waiting pods, and as long to simulate), runs only if SCENARIOS names it, and is never in the means.
+*layers_worth* compares lamina-balanced with the same profile for whole images only.
 
-SCENARIOS, PROFILES (names or files) and SEEDS in the environment choose; KEEP names a file in which rows are kept, and found again
-by the next run. LAMINA_DATA names the catalogs. Says so and does nothing without them.
+SCENARIOS, PROFILES (names or files) and SEEDS in the environment select; KEEP names a file that keeps the rows for the
+next run. LAMINA_DATA names the catalogs; without them it prints that and does nothing.
 """
 
 import json
@@ -61,7 +62,7 @@ def run(scenario: str, profile: str, seed: int, folder: Path) -> Row:
 
 
 def run_all(folder: Path) -> dict[tuple[str, str, int], Row]:
-    """Run everything, as many at once as there are cores; the largest first."""
+    """Run everything, one run per core at a time; the largest first."""
     tasks = [(name, profile, seed) for name in SCENARIOS for seed in range(1, SEEDS + 1) for profile in PROFILES]
     tasks.sort(key=lambda task: task[0] not in ("6", "7a", "7b", "4b", "4a"))
     found = {key: row for key, row in _kept().items() if key in tasks}
@@ -93,7 +94,7 @@ def _kept() -> dict[tuple[str, str, int], Row]:
 
 
 def ratio(found: dict[tuple[str, str, int], Row], key: tuple[str, str, int], other: str, figure: str) -> float:
-    """Return what a run has of a figure, in terms of another profile's."""
+    """Return a figure of a run relative to another profile's."""
     above, below = found[key][figure], found[key[0], other, key[2]][figure]
     return above / below if below else 1.0
 
@@ -112,7 +113,7 @@ def mean(values: Iterable[float]) -> float:
 
 
 def joined(found: dict[tuple[str, str, int], Row], profile: str, other: str = BASE) -> dict[str, float]:
-    """Join the scenarios that count; with the worst run of each figure."""
+    """Return the means over the scenarios that count, and the worst run of each figure."""
     result = {}
     for figure in FIGURES[:-1]:
         by_name = ratios(found, profile, other, figure)
@@ -152,7 +153,7 @@ def _load(found: dict[tuple[str, str, int], Row], name: str, profile: str) -> st
 
 
 def main() -> dict[str, object]:
-    """Run and compare."""
+    """Run all scenarios and compare the profiles."""
     folder = data_folder(NEEDED)
     if folder is None:
         print(f"skipped: {missing(NEEDED)}")

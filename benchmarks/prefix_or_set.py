@@ -1,10 +1,10 @@
 """
-How much of what images share is a common prefix: the plot docs/prefix-or-set.svg.
+Share of common bytes of images that is a common prefix: the plot docs/prefix-or-set.svg.
 
-Some runtimes reuse any layer they know (set), others only what lies on top of the same layers (prefix). A node holds k
-random images of a catalog and another random one arrives: which share of its bytes is there, by either rule? And of two
-successive versions of one tag? Needs the real catalogs; says so and does nothing without them. Draws the plot anew; the
-same catalogs give the same plot.
+Some runtimes reuse any layer they have (set), others only a layer on top of the same lower layers (prefix). A node
+holds k random images of a catalog and another random one arrives: which share of its bytes is on the node, by either
+rule? And for two successive versions of one tag? Needs the real catalogs; without them it prints that and does nothing.
+Draws the plot again; the same catalogs give the same plot.
 """
 
 import itertools
@@ -37,15 +37,15 @@ COLOURS = ("#2f6f8f", "#e0a030")
 
 
 class Node:
-    """What a node holds, by both rules."""
+    """The layers of a node, for both rules."""
 
     def __init__(self, images: list[Image]) -> None:
-        """Hold these images."""
+        """Store the layers of these images."""
         self.blobs = {layer.digest for image in images for layer in image.layers}
         self.chains = {chain for image in images for chain in chains(image)}
 
     def shared(self, image: Image) -> tuple[int, int]:
-        """Return how many bytes of an image are there, as a set and as a prefix."""
+        """Return how many bytes of an image are on the node, as a set and as a prefix."""
         sizes = {layer.digest: layer.size for layer in image.layers}
         as_set = sum(size for digest, size in sizes.items() if digest in self.blobs)
         known = 0
@@ -57,16 +57,16 @@ class Node:
 
 
 def chains(image: Image) -> list[int]:
-    """Name every stack of the image's layers from the bottom up."""
+    """Return a hash for every stack of the image's layers, from the bottom up."""
     found, below = [], 0
     for layer in image.layers:
-        below = hash((below, layer.digest))  # told apart within this process only
+        below = hash((below, layer.digest))  # valid within this process only
         found.append(below)
     return found
 
 
 def arriving(images: list[Image], held: int, rng: random.Random) -> tuple[float, float]:
-    """Return the mean share of bytes that is there when a random image comes to a node with *held* others."""
+    """Return the mean share of bytes on a node with *held* random images when another arrives."""
     total = as_set = as_prefix = 0
     for _ in range(TRIALS):
         image, *others = rng.sample(images, held + 1)
@@ -76,7 +76,7 @@ def arriving(images: list[Image], held: int, rng: random.Random) -> tuple[float,
 
 
 def successive(by_repository: dict[str, list[Image]]) -> tuple[float, float]:
-    """Return the share of bytes a version finds that comes after another on the same node."""
+    """Return the share of bytes that a version finds on a node that has its predecessor."""
     total = as_set = as_prefix = 0
     for images in by_repository.values():
         for before, after in itertools.pairwise(images):
@@ -86,7 +86,7 @@ def successive(by_repository: dict[str, list[Image]]) -> tuple[float, float]:
 
 
 def draw(rows: list[tuple[str, float, float]]) -> str:
-    """Draw a bar for each share, prefix below set."""
+    """Return the plot: a bar for each share, prefix below set."""
     width, left, bar, gap = 760, 250, 12, 18
     height = 70 + len(rows) * (2 * bar + gap)
     most = max(row[1] for row in rows)

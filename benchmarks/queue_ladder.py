@@ -1,11 +1,11 @@
 """
-What waiting pods cost the loop, and how that grows with their number.
+Cost of waiting pods for the loop, and how it grows with their number.
 
-*event*: CPU time of `Loop.feed` for one `PodGone` of another scheduler's pod, while pods wait that it does not help: behind
-gates, or as that many unschedulable shapes. *woken* is a pod of a group that waited and finds room, *fresh* the same pod
-arriving when the room is there. *standby*: memory kept per pod that came, was bound by another instance and ended.
-*wide pod*: 3,200 extended resources asked for by one pod among 2,000 nodes, pending and placed; the slower of the two.
-*taints*: one decision after a node's taints changed, on a cluster that has seen none and 20,000 other sets of taints.
+*event*: CPU time of `Loop.feed` for one `PodGone` of another scheduler's pod that helps no waiting pod: gated pods, or
+that many unschedulable shapes. *woken* is a pod of a group that waited and finds room, *fresh* the same pod if it
+arrives when there is room. *standby*: memory kept per pod that arrived, was bound by another instance and ended. *wide
+pod*: 3,200 extended resources requested by one pod among 2,000 nodes, pending and placed; the slower of the two.
+*taints*: one decision after a node's taints changed, on a cluster that has had none and 20,000 other sets of taints.
 
 CPU time, the least of several interleaved rounds.
 """
@@ -48,7 +48,7 @@ PLUGINS = (
 
 
 def cpu(work: Callable[[], object]) -> float:
-    """Return the CPU seconds of some work; garbage of earlier work is collected before."""
+    """Return the CPU seconds of *work*; earlier garbage is collected before."""
     gc.collect()
     begin = time.process_time_ns()
     work()
@@ -56,7 +56,7 @@ def cpu(work: Callable[[], object]) -> float:
 
 
 def a_full_cluster(pods: Iterable[Pod]) -> Loop:
-    """Make a loop over one node with little left, and let pods wait for more."""
+    """Return a loop over one nearly full node, with pods that wait."""
     loop = a_loop(PLUGINS)
     loop.feed(events.TimePassed(1.0), events.NodeSeen(a_node("n", cpu=1, memory="1000Gi", pods=100_000)))
     loop.feed(*(events.PodSeen(pod) for pod in pods))
@@ -64,17 +64,17 @@ def a_full_cluster(pods: Iterable[Pod]) -> Loop:
 
 
 def gated(count: int) -> Loop:
-    """Let so many pods wait behind a gate."""
+    """Return a loop with *count* gated pods."""
     return a_full_cluster(msgspec.structs.replace(a_pod(f"g{n}"), gates=("example.com/quota",)) for n in range(count))
 
 
 def shapes(count: int) -> Loop:
-    """Let so many pods wait of which no two ask for the same, two resources each."""
+    """Return a loop with *count* waiting pods of different shapes, with two resources each."""
     return a_full_cluster(a_pod(f"s{n}", cpu=f"{2_000 + n}m", memory=f"{1 + n % 97}Gi") for n in range(count))
 
 
 def crossed(count: int) -> Loop:
-    """Let as many shapes wait, of which one half lacks cpu and the other memory: neither alone tells them apart."""
+    """Return a loop with *count* waiting shapes: half of them need more cpu, the other half more memory."""
     return a_full_cluster(
         a_pod(f"c{n}", cpu=f"{2_000 + n}m", memory="1Mi")
         if n % 2
@@ -101,7 +101,7 @@ def events_of(loops: dict[int, Loop]) -> dict[int, float]:
 
 
 def woken_and_fresh() -> tuple[dict[int, float], dict[int, float]]:
-    """Return the least µs per pod of a group that waited, and of the same pods when there is room already."""
+    """Return the least µs per pod of a group that waited, and of the same pods if there is room already."""
     big = events.NodeSeen(a_node("big", cpu=100_000, memory="100000Gi", pods=100_000))
     woken, fresh = (dict.fromkeys(GROUPS, float("inf")) for _ in range(2))
     for _, size in itertools.product(range(GROUP_ROUNDS), GROUPS):
@@ -117,7 +117,7 @@ def woken_and_fresh() -> tuple[dict[int, float], dict[int, float]]:
 
 
 def standby() -> float:
-    """Return the bytes kept per pod that an instance saw come and go without deciding anything."""
+    """Return the bytes kept per pod that an instance has seen arrive and end without a decision."""
     loop = a_full_cluster(())
 
     def come_and_go(numbers: range) -> None:
@@ -138,7 +138,7 @@ def standby() -> float:
 
 
 def wide(case: str, node: str) -> Pod:
-    """Make a pod that asks for many resources."""
+    """Return a pod that requests many resources."""
     return a_pod(case, more={f"example.com/r{n}": 1 for n in range(WIDE_RESOURCES)}, on=node)
 
 
@@ -154,7 +154,7 @@ def wide_pod() -> dict[str, float]:
 
 
 def a_wide_cluster() -> Loop:
-    """Make a loop over nodes that have none of these resources."""
+    """Return a loop over nodes that have none of these resources."""
     loop = a_loop(PLUGINS)
     loop.feed(events.TimePassed(1.0), *(events.NodeSeen(a_node(f"n{n}")) for n in range(WIDE_NODES)))
     loop.feed(events.PodSeen(a_pod("ordinary", cpu=1)))
@@ -162,7 +162,7 @@ def a_wide_cluster() -> Loop:
 
 
 def kept_of_wide_pod() -> int:
-    """Return the bytes kept after a pod with many resources is gone; apart, because tracing takes time."""
+    """Return the bytes kept after a pod with many resources has ended; separate, because tracing takes time."""
     loop = a_wide_cluster()
     gc.collect()
     tracemalloc.start()
@@ -176,13 +176,13 @@ def kept_of_wide_pod() -> int:
 
 
 def tainted(name: str, value: str) -> events.NodeSeen:
-    """Say that a node carries a taint as cluster-autoscaler puts it on those it may delete."""
+    """Return the event of a node with a taint as cluster-autoscaler sets it on nodes it may delete."""
     taints = [Taint("DeletionCandidateOfClusterAutoscaler", value, PREFER_NO_SCHEDULE)] if value else []
     return events.NodeSeen(a_node(name, cpu=100_000, pods=100_000, taints=taints))
 
 
 def taints() -> dict[int, float]:
-    """Return the least µs of a decision after a change of taints, by how many changes there were before."""
+    """Return the least µs of a decision after a change of taints, by the number of earlier changes."""
     loops = {changes: a_loop(PLUGINS) for changes in (0, TAINT_CHANGES)}
     for changes, loop in loops.items():
         loop.feed(events.TimePassed(1.0), *(tainted(f"n{n}", "") for n in range(TAINT_NODES)))
@@ -202,7 +202,7 @@ def taints() -> dict[int, float]:
 
 
 def main() -> dict[str, object]:
-    """Climb the ladder."""
+    """Run all sizes and print the tables."""
     by_gated = events_of({count: gated(count) for count in GATED})
     by_shapes = events_of({count: shapes(count) for count in SHAPES})
     by_crossed = events_of({count: crossed(count) for count in SHAPES})

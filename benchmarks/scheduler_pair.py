@@ -1,14 +1,14 @@
 """
-Lamina and kube-scheduler on one API server, in turns: pods bound per second, and what a pod costs each of them.
+Lamina and kube-scheduler on one API server, in turns: pods bound per second, and CPU time per pod.
 
-A real etcd and kube-apiserver (`testbed`) hold 1,000 and then 5,000 nodes that exist in the API only, as scheduler_perf's
-SchedulingBasic has them: 4 cores, 32 GiB, 110 pods. A trial creates pods that wait (100m and 500Mi, one of 200 images, one
-of 50 labels), starts one scheduler, and looks at them on one watch of its own (`_contest`). Pairs are run back to back, in an
-order drawn from a seed; pods are deleted after every trial, nodes stay. Both write one Binding and one Event for each pod,
-are the same user, may send 10,000 requests a second and elect no leader. Lamina runs kube-scheduler's default plugins
-and always looks at every node; kube-scheduler at 5,000 nodes scores 500 of them unless told to score all.
+A real etcd and kube-apiserver (`testbed`) hold 1,000 and then 5,000 nodes that exist in the API only, as in
+scheduler_perf's SchedulingBasic: 4 cores, 32 GiB, 110 pods. A trial creates pending pods (100m and 500Mi, one of 200
+images, one of 50 labels), starts one scheduler, and watches the pods (`_contest`). Pairs run back to back, in an order
+drawn from a seed; pods are deleted after every trial, nodes stay. Both write one Binding and one Event for each pod,
+use the same user, may send 10,000 requests a second and elect no leader. Lamina runs kube-scheduler's default plugins
+and always evaluates every node; kube-scheduler at 5,000 nodes scores 500 of them unless configured to score all.
 
-Everything shares the machine's cores: API server, etcd, scheduler and this benchmark. Trust the ratios.
+API server, etcd, scheduler and this benchmark share the machine's cores, so only the ratios are reliable.
 
 LAMINA_QUICK=1 runs one pair on 200 nodes. LAMINA_PROFILE=FILE runs Lamina once on 5,000 nodes under cProfile, and nothing else.
 """
@@ -34,13 +34,13 @@ CRDS: Final = Path(__file__).resolve().parent.parent / "deploy" / "crds"
 SEED: Final = 11
 PODS: Final = 2_000
 PODS_ALL_NODES: Final = 1_000
-"""kube-scheduler takes long when it scores every node."""
+"""Fewer pods, because kube-scheduler is slow when it scores every node."""
 LAMINA: Final = "lamina"
 GOALS: Final = {"throughput_ratio_goal": 2.0, "throughput_ratio_all_nodes_goal": 5.0, "cpu_ratio_goal": 0.25}
 
 
 class Round(msgspec.Struct, frozen=True):
-    """So many pairs of one kind."""
+    """A number of pairs of one kind."""
 
     label: str
     pairs: int
@@ -76,7 +76,7 @@ class Series:
         )
 
     def grow(self, nodes: int) -> None:
-        """Add nodes until there are so many."""
+        """Add nodes until there are *nodes*."""
         wanted = range(self.nodes, nodes)
         self._bed.add_nodes(
             {
@@ -102,7 +102,7 @@ class Series:
         return Pair(one.label, found[LAMINA], found[KUBE])
 
     def trial(self, contender: Contender, pods: int) -> Trial:
-        """Run one scheduler and print how it did."""
+        """Run one scheduler and print its figures."""
         self._trials += 1
         found = run(self._bed, contender, pods, self._trials)
         name = " ".join(filter(None, (contender.name, contender.profile, "all nodes" if contender.all_nodes else "")))
@@ -173,7 +173,7 @@ def profiled(bed: Testbed) -> dict[str, Any]:
 
 
 def main() -> dict[str, object]:
-    """Start a control plane and run what is wanted."""
+    """Start a control plane and run the selected trials."""
     flags = {"kube-apiserver": ["--delete-collection-workers=8"]}
     with Testbed.start(flags=flags) as bed:
         allow_layers(bed, CRDS)

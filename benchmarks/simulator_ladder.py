@@ -1,14 +1,14 @@
 """
-What a simulated pod costs, and how that grows with the cluster.
+Cost of a simulated pod, and how it grows with the cluster.
 
-Clusters of 16-cpu nodes at 60 % load, pods of 1 to 4 cpu that run for an hour on average, images from a generated catalog of
-400 by Zipf 1.0, gigabit links behind a registry that gives a tenth of what all links together could take, unpacking, and disks of
-8 GB on which kubelets collect images.
+Clusters of 16-cpu nodes at 60 % load, pods of 1 to 4 cpu that run for an hour on average, images from a generated
+catalog of 400 by Zipf 1.0, gigabit links behind a registry with a tenth of the links' total rate, unpacking, and disks
+of 8 GB with image garbage collection.
 
-*default* is lamina-balanced deciding in the loop that also runs live. *trivial* is the next node with room: what the simulator
-costs by itself. Each run is a process of its own; *peak* is its largest resident memory. *realtime* is virtual seconds for each
-second of wall time, of the default profile. LADDER in the environment says how far it goes: small, usual,
-whole; all is the largest cluster under the default profile alone, which takes a good part of an hour.
+*default* is lamina-balanced, decided by the loop that also runs live. *trivial* takes the next node with room and shows
+the cost of the simulator alone. Each run is its own process; *peak* is its largest resident memory. *realtime* is
+virtual seconds per second of wall time, under the default profile. LADDER in the environment selects the sizes: small,
+usual, whole; all is the largest cluster under the default profile alone, which takes most of an hour.
 """
 
 import json
@@ -93,7 +93,7 @@ def one(nodes: int, pods: int, policy: str) -> dict[str, float]:
 
 
 def main() -> dict[str, object]:
-    """Climb."""
+    """Run all sizes and print them."""
     ladder = []
     for nodes, pods, policy in STEPS[os.environ.get("LADDER", "usual")]:
         command = [sys.executable, __file__, str(nodes), str(pods), policy]

@@ -1,8 +1,8 @@
 """
 List the benchmarks, or run one: `bench.py [NAME]`.
 
-Benchmarks are the modules of benchmarks/; each prints its own table and ends with one line of JSON, whose key
-"benchmark" says which it was. Their numbers are for people and for comparison, never for a test to fail on.
+Benchmarks are the modules of benchmarks/. Each prints its own table and ends with one line of JSON, whose key
+"benchmark" is its name. The numbers are for people and for comparison; no test fails on them.
 """
 
 import sys

@@ -35,22 +35,22 @@ from docs_check.usage import usage_error  # noqa: E402
 
 WORKERS: Final = 2
 SLOW: Final = 5.0
-"""Seconds from which a command is named, so that the check stays quick."""
+"""Seconds from which a command is listed as slow."""
 
 
 @dataclass
 class Tally:
-    """What became of the commands of one page, and what is wrong with them."""
+    """Counts of one page's commands by outcome, and the problems found."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     by_tests: int = 0
-    """How many commands a test or a story runs on the testbed, and not this check."""
+    """Commands that a test or a story runs on the testbed instead of this check."""
 
 
 def main(only: Sequence[str] = ()) -> int:
-    """Check everything, or the pages named; print what is wrong, and return 1 if anything is."""
+    """Check everything, or the pages named; print the problems, and return 1 if there are any."""
     known = lists.read_lists()
     problems: list[str] = []
     pages = [*sources.markdown_pages(ROOT, known, problems), *sources.help_pages(known, problems)]
@@ -67,9 +67,7 @@ def main(only: Sequence[str] = ()) -> int:
     if not only:
         problems += known.stale()
     by_tests = sum(tally.by_tests for tally in tallies)
-    print(
-        f"of the commands on the testbed {by_tests} are run by tests, as lists.toml says, and the others by this check"
-    )
+    print(f"of the commands on the testbed, tests run {by_tests} (see lists.toml), and this check runs the others")
     for line in (*(note for tally in tallies for note in tally.notes), *problems, *broken):
         print(line)
     counted = sum((tally.verdicts for tally in tallies), Counter[str]())
@@ -78,7 +76,7 @@ def main(only: Sequence[str] = ()) -> int:
 
 
 def figures(counted: Counter[str], failed: int, broken: int) -> dict[str, int]:
-    """Return what the last line says."""
+    """Return the figures of the last line."""
     return {
         "commands_run": counted[lists.RUN],
         "commands_failed": failed,
@@ -89,7 +87,7 @@ def figures(counted: Counter[str], failed: int, broken: int) -> dict[str, int]:
 
 
 def play(page: DocPage, clone: Clone, known: CommandLists) -> Tally:
-    """Run the commands of a page in order, in a copy of the checkout, and on a control plane if it needs one."""
+    """Run a page's commands in order, in a copy of the checkout, and on a control plane if the page needs one."""
     tally = Tally()
     wanted = chosen(page, known, tally)
     on_testbed = any(command.needs_cluster for command in wanted)
@@ -109,9 +107,9 @@ def play(page: DocPage, clone: Clone, known: CommandLists) -> Tally:
 
 
 def demo(clone: Clone, known: CommandLists) -> Tally:
-    """Run the tour as a reader who has just run `make demo`, then what it says to try next, in the same shell."""
+    """Run the tour as after `make demo`, then the commands it suggests, in the same shell."""
     tally = Tally()
-    # The copy's own source: what the tour prints begins where the examples beside its source are.
+    # The copy's own source: the tour prints paths of the examples beside its source.
     with clone.fresh() as folder, PageSession(folder, folder / "src", {}) as session:
         if (wrong := session.run(".venv/bin/lamina demo > demo.txt")) is not None:
             tally.wrong.append(f"{sources.DEMO}:1: {wrong}")
@@ -123,14 +121,14 @@ def demo(clone: Clone, known: CommandLists) -> Tally:
 
 
 def chosen(page: DocPage, known: CommandLists, tally: Tally) -> list[ShellCommand]:
-    """Count what becomes of each command of a page; return those that the check runs itself."""
+    """Count each command of a page by its verdict; return those that the check itself runs."""
     wanted = []
     for command in page.commands:
         verdict, reason = known.verdict(command)
         tally.verdicts[verdict] += 1
         tally.by_tests += bool(verdict == lists.ON_TESTBED and reason)
         if verdict == lists.ON_TESTBED and page.marked and not command.needs_cluster and page.name not in known.stories:
-            tally.wrong.append(f"{command.where}: this needs a cluster; mark its block as ```sh cluster")
+            tally.wrong.append(f"{command.where}: needs a cluster; mark its block as ```sh cluster")
         elif not reason:
             wanted.append(command)
         elif (error := usage_error(command)) is not None:
@@ -141,10 +139,10 @@ def chosen(page: DocPage, known: CommandLists, tally: Tally) -> list[ShellComman
 def follow(
     session: PageSession, page: DocPage, wanted: Sequence[ShellCommand], before: Sequence[str], tally: Tally
 ) -> None:
-    """Run the *wanted* commands of a page and write its files, in order, after the commands *before* it."""
+    """Run the *wanted* commands of a page and write its files, in order, after the preparations *before*."""
     for text in before:
         if (failed := session.run(text)) is not None:
-            tally.wrong.append(f"{page.name}:1: preparing it failed: {text}: {failed}")
+            tally.wrong.append(f"{page.name}:1: preparation failed: {text}: {failed}")
     for step in page.steps:
         began = time.monotonic()
         if isinstance(step, WrittenFile):

@@ -1,9 +1,9 @@
 """
-Prove that the walls stand: break every import contract on purpose, in a copy, and see the linter object.
+Verify the import contracts: break each one on purpose, in a copy, and check that the linter reports it.
 
-A contract that nothing can break guards nothing: a typing mistake in a module's name is enough. So each contract of
-.importlinter has at least one violation here; a contract without one, or a violation of a contract that is gone, is
-an error. Run by `make walls` and by tests/unit/test_walls.py.
+A contract that nothing can break checks nothing: a typing mistake in a module's name is enough. So each contract of
+.importlinter has at least one violation here. A contract without a violation, or a violation of a contract that does
+not exist, is an error. Run by `make walls` and by tests/unit/test_walls.py.
 """
 
 import configparser
@@ -30,43 +30,55 @@ class Violation:
     contract: str
     """The contract's identifier in .importlinter."""
     story: str
-    """What somebody did, in words."""
+    """The violation in words."""
     files: tuple[tuple[str, str], ...]
-    """Path below src/lamina, and its content."""
+    """Path below src/lamina, and the content."""
 
 
 def imports(contract: str, story: str, importer: str, imported: str) -> Violation:
-    """A new module *importer* (a path) that imports *imported*."""
+    """Return the violation of a new module *importer* (a path) that imports *imported*."""
     return Violation(contract, story, ((importer, f"import {imported}\n"),))
 
 
 VIOLATIONS: tuple[Violation, ...] = (
-    imports("rooms", "a pod asks the index", "model/offender.py", "lamina.layers"),
-    imports("rooms", "a journal knows whose rows they are", "rows/offender.py", "lamina.layers"),
+    imports("rooms", "the model imports the layer index", "model/offender.py", "lamina.layers"),
+    imports("rooms", "the row store imports the layer index", "rows/offender.py", "lamina.layers"),
     imports("rooms", "the simulator uses the test builders", "simulator/cluster/offender.py", "lamina.testing"),
-    imports("rooms", "a command is called from below", "scheduling/loop/offender.py", "lamina.cli"),
-    imports("rooms", "two rooms of one floor meet", "wire/offender.py", "lamina.trace"),
-    Violation("rooms", "somebody opens a drawer", (("utils/__init__.py", ""),)),
-    imports("evaluation-reads", "a table runs what it misses", "evaluation/offender.py", "lamina.simulator.run"),
-    imports("evaluation-reads", "a table knows a plugin", "evaluation/offender.py", "lamina.scheduling.plugins"),
-    imports("scheduling-rooms", "the loop knows a plugin", "scheduling/loop/offender.py", "lamina.scheduling.plugins"),
-    imports("scheduling-rooms", "a plugin knows the loop", "scheduling/plugins/offender.py", "lamina.scheduling.loop"),
+    imports("rooms", "the scheduling loop imports a command", "scheduling/loop/offender.py", "lamina.cli"),
+    imports("rooms", "two packages of one level import each other", "wire/offender.py", "lamina.trace"),
+    Violation("rooms", "a package named utils", (("utils/__init__.py", ""),)),
+    imports("evaluation-reads", "the evaluation runs simulations", "evaluation/offender.py", "lamina.simulator.run"),
     imports(
-        "scheduling-rooms", "the contract reads files", "scheduling/contract/offender.py", "lamina.scheduling.config"
+        "evaluation-reads", "the evaluation imports a plugin", "evaluation/offender.py", "lamina.scheduling.plugins"
+    ),
+    imports(
+        "scheduling-rooms", "the loop imports a plugin", "scheduling/loop/offender.py", "lamina.scheduling.plugins"
+    ),
+    imports(
+        "scheduling-rooms", "a plugin imports the loop", "scheduling/plugins/offender.py", "lamina.scheduling.loop"
     ),
     imports(
         "scheduling-rooms",
-        "the state knows extension points",
+        "the contract imports the configuration",
+        "scheduling/contract/offender.py",
+        "lamina.scheduling.config",
+    ),
+    imports(
+        "scheduling-rooms",
+        "the state imports extension points",
         "scheduling/state/offender.py",
         "lamina.scheduling.contract",
     ),
     imports(
-        "scheduling-rooms", "the contract runs plugins", "scheduling/contract/offender.py", "lamina.scheduling.runtime"
+        "scheduling-rooms",
+        "the contract imports the runtime",
+        "scheduling/contract/offender.py",
+        "lamina.scheduling.runtime",
     ),
     Violation("scheduling-rooms", "a package in no layer", (("scheduling/offender/__init__.py", ""),)),
     Violation(
         "plugins-independent",
-        "a plugin borrows from its neighbour",
+        "a plugin imports another plugin",
         (
             ("scheduling/plugins/upstream/offender.py", "import lamina.scheduling.plugins.upstream.victim\n"),
             ("scheduling/plugins/upstream/victim.py", ""),
@@ -74,48 +86,66 @@ VIOLATIONS: tuple[Violation, ...] = (
     ),
     Violation(
         "plugins-independent",
-        "locality leans on an upstream plugin",
+        "locality imports an upstream plugin",
         (
             ("scheduling/plugins/locality/offender.py", "import lamina.scheduling.plugins.upstream.victim\n"),
             ("scheduling/plugins/upstream/victim.py", ""),
         ),
     ),
     imports("pure", "a plugin reads the clock", "scheduling/plugins/upstream/offender.py", "time"),
-    imports("pure", "the loop rolls dice", "scheduling/loop/offender.py", "random"),
-    imports("pure", "a journal notes the time", "rows/offender.py", "time"),
+    imports("pure", "the loop draws random numbers", "scheduling/loop/offender.py", "random"),
+    imports("pure", "the row store reads the clock", "rows/offender.py", "time"),
     imports("pure", "the index logs", "layers/offender.py", "logging"),
-    imports("pure", "a decision waits for the network", "scheduling/runtime/offender.py", "asyncio"),
+    imports("pure", "a decision imports asyncio", "scheduling/runtime/offender.py", "asyncio"),
     imports("pure", "a profile decodes JSON of the API", "scheduling/config/offender.py", "lamina.wire"),
-    imports("pure", "the engine sleeps for real", "simulator/engine/offender.py", "threading"),
+    imports("pure", "the engine starts threads", "simulator/engine/offender.py", "threading"),
     imports(
-        "clients-independent", "a registry asks the API server", "clients/oci/offender.py", "lamina.clients.kube.access"
+        "clients-independent",
+        "the registry client imports the Kubernetes client",
+        "clients/oci/offender.py",
+        "lamina.clients.kube.access",
     ),
-    imports("clients-independent", "a runtime asks a registry", "clients/cri/offender.py", "lamina.clients.oci"),
-    imports("light-agent", "the agent computes with arrays", "services/node_agent/offender.py", "numpy"),
-    imports("light-agent", "the agent asks a registry", "services/node_agent/offender.py", "lamina.clients.oci"),
-    imports("simulator-rooms", "pulls know the cluster", "simulator/pulls/offender.py", "lamina.simulator.cluster"),
+    imports(
+        "clients-independent",
+        "the runtime client imports the registry client",
+        "clients/cri/offender.py",
+        "lamina.clients.oci",
+    ),
+    imports("light-agent", "the node agent imports numpy", "services/node_agent/offender.py", "numpy"),
+    imports(
+        "light-agent",
+        "the node agent imports the registry client",
+        "services/node_agent/offender.py",
+        "lamina.clients.oci",
+    ),
+    imports("simulator-rooms", "pulls import the cluster", "simulator/pulls/offender.py", "lamina.simulator.cluster"),
     imports(
         "simulator-rooms",
-        "the cluster knows its workload",
+        "the cluster imports the workload",
         "simulator/cluster/offender.py",
         "lamina.simulator.workloads",
     ),
-    imports("engine-alone", "the engine learns what a pod is", "simulator/engine/offender.py", "lamina.model"),
-    imports("light", "a node report needs numpy", "wire/offender.py", "numpy"),
-    imports("light", "a watch needs numpy", "clients/kube/offender.py", "numpy"),
-    imports("rooms", "a client knows what a score is", "clients/kube/offender.py", "lamina.scheduling.contract"),
-    imports("rooms", "the scheduler asks the simulator", "services/scheduler/offender.py", "lamina.simulator.run"),
-    imports("simulator-offline", "a simulation asks an API server", "simulator/run/offender.py", "lamina.clients.kube"),
+    imports("engine-alone", "the engine imports the model", "simulator/engine/offender.py", "lamina.model"),
+    imports("light", "the wire formats import numpy", "wire/offender.py", "numpy"),
+    imports("light", "the Kubernetes client imports numpy", "clients/kube/offender.py", "numpy"),
+    imports("rooms", "a client imports the plugin contract", "clients/kube/offender.py", "lamina.scheduling.contract"),
+    imports("rooms", "the scheduler imports the simulator", "services/scheduler/offender.py", "lamina.simulator.run"),
+    imports(
+        "simulator-offline",
+        "the simulator imports the Kubernetes client",
+        "simulator/run/offender.py",
+        "lamina.clients.kube",
+    ),
     imports(
         "services-rooms",
-        "the informers know the scheduler",
+        "the informers import the scheduler",
         "services/informers/offender.py",
         "lamina.services.scheduler",
     ),
-    Violation("services-rooms", "a process nobody placed", (("services/offender/__init__.py", ""),)),
+    Violation("services-rooms", "a service in no layer", (("services/offender/__init__.py", ""),)),
     Violation(
         "acyclic",
-        "two modules need each other",
+        "two modules import each other",
         (
             ("layers/offender.py", "import lamina.layers.victim\n"),
             ("layers/victim.py", "import lamina.layers.offender\n"),
@@ -126,7 +156,7 @@ VIOLATIONS: tuple[Violation, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the linter said to one violation."""
+    """The linter's result for one violation."""
 
     violation: Violation
     caught: bool
@@ -134,7 +164,7 @@ class Finding:
 
 
 def contracts() -> dict[str, str]:
-    """Identifier and name of every contract in .importlinter."""
+    """Return the identifier and name of every contract in .importlinter."""
     parser = configparser.ConfigParser()
     parser.read(CONTRACTS, encoding="utf-8")
     return {
@@ -145,15 +175,15 @@ def contracts() -> dict[str, str]:
 
 
 def unmatched(violations: Sequence[Violation] = VIOLATIONS) -> list[str]:
-    """Complaints about contracts nobody tries to break, and about violations of contracts that do not exist."""
+    """Return complaints about contracts without a violation, and about violations of contracts that do not exist."""
     stated, tried = set(contracts()), {violation.contract for violation in violations}
     return [f"contract {name!r} has no violation in {Path(__file__).name}" for name in sorted(stated - tried)] + [
-        f"violation of {name!r}, which is no contract of {CONTRACTS.name}" for name in sorted(tried - stated)
+        f"violation of {name!r}, which is not a contract of {CONTRACTS.name}" for name in sorted(tried - stated)
     ]
 
 
 def lint(contract: str, files: Sequence[tuple[str, str]]) -> tuple[bool, str]:
-    """Check one contract on a copy of src/ with *files* added. Returns whether it was kept, and the linter's words."""
+    """Check one contract on a copy of src/ with *files* added. Return whether it was kept, and the linter's output."""
     with tempfile.TemporaryDirectory(prefix="lamina-walls-") as folder:
         copy = Path(folder)
         shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
@@ -178,26 +208,26 @@ def lint(contract: str, files: Sequence[tuple[str, str]]) -> tuple[bool, str]:
         return True, output
     if f"{name} BROKEN" in output:
         return False, output
-    raise RuntimeError(f"the linter did not judge {contract!r}:\n{output}")
+    raise RuntimeError(f"the linter has no result for {contract!r}:\n{output}")
 
 
 @functools.cache
 def untouched(contract: str) -> tuple[bool, str]:
-    """How a contract fares on src/ as it is."""
+    """Return the result of a contract on src/ without changes."""
     return lint(contract, ())
 
 
 def attempt(violation: Violation) -> Finding:
-    """Commit one violation. It counts as caught when the contract breaks with it and holds without it."""
+    """Try one violation. It is caught if the contract breaks with it and holds without it."""
     kept_without, output = untouched(violation.contract)
     if not kept_without:
-        return Finding(violation, caught=False, output=f"broken before anybody touched it:\n{output}")
+        return Finding(violation, caught=False, output=f"broken without the violation:\n{output}")
     kept_with, output = lint(violation.contract, violation.files)
     return Finding(violation, caught=not kept_with, output=output)
 
 
 def main() -> int:
-    """Try every violation and print a table; 0 when every contract objects."""
+    """Try every violation and print a table; return 0 if every violation is caught."""
     problems = unmatched()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         findings = list(pool.map(attempt, VIOLATIONS))

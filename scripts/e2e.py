@@ -1,8 +1,8 @@
 """
 List the end-to-end stories, or run one: `e2e.py [NAME]`.
 
-Stories are the modules of tests/e2e/; each says in NEEDS which programs it starts, tells what happens while it
-happens, and ends with one line of JSON whose key "story" says which it was. A story that does not hold raises.
+Stories are the modules of tests/e2e/. Each lists in NEEDS the programs it starts, prints its progress, and ends with
+one line of JSON whose key "story" is its name. A story that fails raises.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """
-Draw docs/gains.svg, the README's chart of what is gained and where nothing is, from the table in docs/policy.md.
+Draw docs/gains.svg, the README's chart of bytes saved per scenario, from the table in docs/policy.md.
 
-Run it again when the study is: ``make picture``.
+Run it again after the study: ``make picture``.
 """
 
 import re
@@ -15,11 +15,11 @@ ROW = re.compile(r"^\| (\d[a-d]?) ([^|]+?) \| ([\d.]+) \| ([\d.]+) \|", re.MULTI
 
 LEFT, WIDTH, LINE, TOP = 250, 420, 22, 64
 HELPS = 0.9
-"""From this ratio on a bar is grey: nothing worth mentioning is gained."""
+"""Ratio from which a bar is grey: the gain is too small to mention."""
 
 
 class Bar(NamedTuple):
-    """One scenario: bytes downloaded under lamina-balanced, and knowing whole images only, over those of kube-default."""
+    """One scenario: bytes downloaded relative to kube-default, under lamina-balanced and with whole images only."""
 
     name: str
     layers: float
@@ -32,7 +32,7 @@ def read(text: str) -> list[Bar]:
 
 
 def draw(bars: list[Bar]) -> str:
-    """Return the chart: a bar for each scenario, a tick for whole images only, a line where kube-default is."""
+    """Return the chart: a bar per scenario, a tick for whole images only, a line for kube-default."""
     height = TOP + LINE * len(bars) + 16
     parts = [
         (

@@ -1,5 +1,5 @@
 """
-Draw docs/founding.svg, the picture the README opens with, from a real run of the founding scenario.
+Draw docs/founding.svg, the first picture of the README, from a run of the founding scenario.
 
 Run it again when the demo changes: ``make picture``.
 """
@@ -26,11 +26,11 @@ def draw() -> str:
     screen = Screen(console)
     scenario = load_scenario(examples() / "founding" / "scenario.yaml")
     step = steps(scenario, seed=0)[-1]
-    console.print(f"[bold]{step.decision.pod}[/bold] asks for {step.image.names[0]}; no node that is free has it\n")
+    console.print(f"[bold]{step.decision.pod}[/bold] needs {step.image.names[0]}; no free node has it\n")
     console.print(picture(screen, step.nodes, scenario.images, step.image, scenario.layer_names))
     show_nodes(step.decision, screen, facts=False)
     console.print(headline(step.decision, screen))
-    # The unique id is fixed and web fonts are left out: the same run gives the same file, and it loads nothing.
+    # With a fixed id and without web fonts, the same run gives the same file, and the file loads nothing.
     svg = console.export_svg(title="lamina demo", unique_id="founding")
     return re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", "", svg, flags=re.DOTALL)
 

@@ -1,11 +1,11 @@
 """
-Run pytest with the arguments given; in CI, look a second time at failed tests that need real time.
+Run pytest with the given arguments; in CI, repeat failed tests that depend on real time.
 
     python scripts/run_tests.py -n 2 --dist worksteal
 
-A test that fails without the marker `realtime` fails the run at once. One or two with the marker run once more, one after
-the other, when all the rest is done: the run passes only if they pass then, and each is printed as `FLAKY <nodeid>`. Three
-or more fail the run. tests/realtime.py has the part that lives inside pytest, whose closing line is the last one printed.
+A failed test without the marker `realtime` fails the run at once. One or two failed tests with the marker run again,
+one after the other, after all other tests. The run passes only if they pass then, and each is printed as `FLAKY
+<nodeid>`. Three or more fail the run. tests/realtime.py has the part inside pytest, whose closing line is printed last.
 """
 
 import os
@@ -20,12 +20,12 @@ sys.path.insert(0, str(ROOT))
 
 from tests import realtime  # noqa: E402 - found only with the line above
 
-# What a reader of CI's words looks for who wants it to be quicker.
+# The slowest tests, for a reader of CI's output who wants to make it faster.
 SLOWEST = ("--durations=20", "--durations-min=5")
 
 
 def main(words: Sequence[str], folder: Path = ROOT) -> int:
-    """Run the tests in *folder*; returns pytest's exit code, the second run's if there was one."""
+    """Run the tests in *folder*; return pytest's exit code, that of the second run if there was one."""
     if os.environ.get("CI", "").lower() not in {"true", "1"}:
         return pytest(words, folder, {})
     with tempfile.TemporaryDirectory(prefix="lamina-tests-") as temporary:

@@ -1,10 +1,9 @@
 """
-Things with a NAME that a person picks from a list: benchmarks and end-to-end stories.
+Modules that a person starts by NAME from a list: benchmarks and end-to-end stories.
 
 A runnable is a module that states NAME and SUMMARY (and NEEDS, if it needs programs) as plain literals at its top
-level and has a `main() -> dict` that prints what a person wants to see and returns what a machine wants to keep.
-Listing reads the literals without importing the module, so a list is quick and a broken module does not hide others.
-Called by bench.py and e2e.py; holds no knowledge of either.
+level. Its `main() -> dict` prints a report and returns the data for the JSON line. Listing reads the literals without
+importing the module, so a list is quick and a broken module does not hide others. Called by bench.py and e2e.py.
 """
 
 import ast
@@ -33,7 +32,7 @@ class Runnable:
 
 
 class MalformedError(Exception):
-    """A module stands among the runnables and is none."""
+    """A module among the runnables does not state what a runnable must."""
 
     def __init__(self, path: Path, lacking: str) -> None:
         super().__init__(path, lacking)
@@ -44,7 +43,7 @@ class MalformedError(Exception):
 
 
 def read(path: Path) -> Runnable:
-    """Read what a module says about itself, without importing it."""
+    """Read a module's literals without importing it."""
     stated: dict[str, Any] = {}
     functions = set()
     for statement in ast.parse(path.read_text(encoding="utf-8"), filename=str(path)).body:
@@ -65,14 +64,14 @@ def read(path: Path) -> Runnable:
 
 
 def find(folder: Path) -> list[Runnable]:
-    """Every runnable of a folder, by name. Modules that start with an underscore or with test are not runnables."""
+    """Return every runnable of a folder, by name; modules that start with an underscore or with test are skipped."""
     paths = [path for path in folder.glob("*.py") if not path.name.startswith(("_", "test", "conftest"))]
     return sorted((read(path) for path in paths), key=lambda runnable: runnable.name)
 
 
 def run(runnable: Runnable) -> dict[str, Any]:
-    """Import a runnable, run it and return what its main returned."""
-    # Its own folder comes first on the path, as if it had been started as a script; then the checkout, for the testbed.
+    """Import a runnable, run it and return the result of its main."""
+    # Its own folder comes first on the path, as for a script; then the checkout, for the testbed.
     sys.path[:0] = [str(runnable.path.parent), str(ROOT)]
     spec = importlib.util.spec_from_file_location(runnable.path.stem, runnable.path)
     assert spec is not None
@@ -85,10 +84,10 @@ def run(runnable: Runnable) -> dict[str, Any]:
 
 def command(kind: str, plural: str, folder: Path, arguments: Sequence[str]) -> int:
     """
-    List the runnables of *folder*, or run the one that is named.
+    List the runnables of *folder*, or run the named one.
 
-    A run ends with one line of JSON that says under the key *kind* what was run. Exit codes: 0 done, 1 it could not
-    run here, 2 there is no such thing.
+    A run ends with one line of JSON, whose key *kind* is the name of the runnable. Exit codes: 0 done, 1 it cannot run
+    here, 2 there is no runnable of this name.
     """
     try:
         known = {runnable.name: runnable for runnable in find(folder)}
@@ -112,7 +111,7 @@ def command(kind: str, plural: str, folder: Path, arguments: Sequence[str]) -> i
 
 
 def listing(plural: str, known: Sequence[Runnable]) -> str:
-    """The list a person chooses from."""
+    """Return the list of runnables as text."""
     if not known:
         return f"There are no {plural} yet."
     width = max(len(runnable.name) for runnable in known)
@@ -120,6 +119,6 @@ def listing(plural: str, known: Sequence[Runnable]) -> str:
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> str:
-    """What to say to a name that leads nowhere."""
+    """Return the message for an unknown name."""
     nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
     return f"there is no {kind} {name!r}; " + (f"the nearest is {nearest[0]!r}" if nearest else "there is none at all")

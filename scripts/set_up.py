@@ -1,9 +1,9 @@
 """
-Make .venv ready: `set_up.py runtime` for what Lamina runs with, `set_up.py dev` for that and the tools that check it.
+Prepare .venv: `set_up.py runtime` installs what Lamina runs with, `set_up.py dev` also the tools that check it.
 
-The Makefile calls this before anything else, with whatever Python a person has. So the file keeps to syntax that
-older versions can read, says in one line what is missing, and does nothing when .venv already fits pyproject.toml,
-constraints.txt, the place of the checkout and the interpreter.
+The Makefile calls this first, with any Python the user has. So the file uses syntax that older versions can read,
+reports what is missing in one line, and does nothing if .venv already fits pyproject.toml, constraints.txt, the path of
+the checkout and the interpreter.
 """
 
 import hashlib
@@ -18,15 +18,15 @@ OLDEST = (3, 11)
 ROOT = Path(__file__).resolve().parent.parent
 VENV = Path(".venv")
 PYTHON = VENV / "bin" / "python"
-# The build tools come first and by the same pins, so that building the package fetches nothing unpinned.
+# The build tools come first and with the same pins, so that building the package fetches nothing unpinned.
 BUILD = ["hatchling", "editables"]
-# Package indexes ask for patience more often than pip's own retries allow for.
+# Package indexes limit rates for longer than pip's own retries last.
 PAUSES = [5, 15, 45, 90]
 PASSING = ("429", "Too Many Requests", "timed out", "ConnectionError", "Connection aborted", "502", "503", "504")
 
 
 def main(level: str) -> "str | None":
-    """Bring .venv to *level*; the answer is a complaint for the person who waits, or None."""
+    """Bring .venv to *level*; return a message for the user if that fails, else None."""
     lacking = complaint()
     if lacking:
         return lacking
@@ -40,13 +40,13 @@ def main(level: str) -> "str | None":
         write("home", home())
     package = ".[dev]" if level == "dev" else "."
     if not (pip(BUILD) and pip(["--no-build-isolation", "--editable", package])):
-        return "pip could not install what Lamina needs; what it said stands above"
+        return "pip could not install Lamina's dependencies; its output is above"
     write(level, mark)
     return None
 
 
 def complaint() -> "str | None":
-    """What this Python lacks and what to do about it; None when it will do."""
+    """Return what this Python lacks and what to do about it; None if it is usable."""
     if sys.version_info < OLDEST:
         newer = [name for name in ("python3.13", "python3.12", "python3.11") if runs(name)]
         found = ".".join(map(str, sys.version_info[:2]))
@@ -61,14 +61,14 @@ def complaint() -> "str | None":
 
 
 def runs(name: str) -> bool:
-    """Whether a program is there and starts; version managers leave names on the PATH that do not."""
+    """Return whether a program exists and starts; version managers leave names on the PATH that do not start."""
     if shutil.which(name) is None:
         return False
     return subprocess.call([name, "-c", ""], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
 
 
 def fingerprint() -> str:
-    """Everything .venv depends on, as one word."""
+    """Return a hash of everything .venv depends on."""
     digest = hashlib.sha256(home().encode())
     for name in ("pyproject.toml", "constraints.txt"):
         digest.update(Path(name).read_bytes())
@@ -76,18 +76,18 @@ def fingerprint() -> str:
 
 
 def home() -> str:
-    """Where the checkout is and which interpreter serves it: when either changes, .venv is made anew."""
+    """Return the checkout's path and the interpreter: when either changes, .venv is created again."""
     return f"{Path.cwd()}\n{sys.version}"
 
 
 def interpreter() -> str:
-    """The Python to build on; seen from inside a virtual environment, the one that environment was made from."""
+    """Return the Python to build on; inside a virtual environment, the one that environment was made from."""
     inside = sys.prefix != sys.base_prefix
     return str(Path(sys.executable).resolve()) if inside else sys.executable
 
 
 def usable() -> bool:
-    """Whether the .venv that is there can be kept and added to."""
+    """Return whether the existing .venv can be kept and added to."""
     if read("home") != home():
         return False
     trial = subprocess.run([str(PYTHON), "-m", "pip", "--version"], stdout=subprocess.DEVNULL, check=False)
@@ -95,12 +95,12 @@ def usable() -> bool:
 
 
 def stamp(name: str) -> Path:
-    """The file that remembers what .venv was made for."""
+    """Return the file that records what .venv was made for."""
     return VENV / f"stamp-{name}"
 
 
 def read(name: str) -> "str | None":
-    """What a stamp says; None when there is none."""
+    """Return the text of a stamp; None if there is none."""
     try:
         return stamp(name).read_text(encoding="utf-8")
     except OSError:
@@ -108,12 +108,12 @@ def read(name: str) -> "str | None":
 
 
 def write(name: str, text: str) -> None:
-    """Leave a stamp."""
+    """Write a stamp."""
     stamp(name).write_text(text, encoding="utf-8")
 
 
 def pip(arguments: "list[str]") -> bool:
-    """Install by the pins, waiting while the index asks for patience; pip's words are shown when it fails."""
+    """Install with the pins, retrying while the index limits the rate; print pip's output if it fails."""
     command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--retries", "8", "--disable-pip-version-check"]
     command += ["--constraint", "constraints.txt", *arguments]
     for pause in [*PAUSES, None]:
@@ -129,7 +129,7 @@ def pip(arguments: "list[str]") -> bool:
 
 
 def say(words: str) -> None:
-    """Tell the person who waits."""
+    """Print a message for the user."""
     sys.stderr.write(f"lamina: {words}\n")
     sys.stderr.flush()
 

@@ -1,7 +1,7 @@
 """
-Real Kubernetes parts on one machine, for tests and for trying things out: built once, started in seconds.
+Real Kubernetes programs on one machine, for tests and for trying things out: built once, started in seconds.
 
-Depends on nothing of Lamina, so that what is tested cannot vouch for itself. See docs/testbed.md.
+Imports nothing of Lamina, so that the tested code cannot confirm its own mistakes. See docs/testbed.md.
 """
 
 from testbed.bed import Testbed

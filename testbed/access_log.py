@@ -1,17 +1,17 @@
-"""What a registry was asked for, from the log it writes."""
+"""Read a registry's requests from its log."""
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-# A line of the common log format; a request is written down when it has been answered.
+# A line of the common log format; the registry logs a request after answering it.
 LINE: Final = re.compile(r'^\S+ - \S+ \[[^\]]*\] "([A-Z]+) (\S+) [^"]*" (\d{3}) \d+ "[^"]*" "([^"]*)"')
 BLOB: Final = re.compile(r"^/v2/.+/blobs/(sha256:[0-9a-f]{64})$")
 
 
 class Asked(NamedTuple):
-    """One request and how it ended."""
+    """One request and its status."""
 
     method: str
     path: str
@@ -20,9 +20,9 @@ class Asked(NamedTuple):
 
 def read(log: Path, client: str = "") -> list[Asked]:
     """
-    Every request in a registry's log, in the order in which they were answered.
+    Return every request in a registry's log, in the order of the answers.
 
-    With a *client*, only of those who call themselves something that begins so.
+    With *client*, only requests whose user agent starts with it.
     """
     text = log.read_text(encoding="utf-8", errors="replace")
     found = (LINE.match(line) for line in text.splitlines())
@@ -32,6 +32,6 @@ def read(log: Path, client: str = "") -> list[Asked]:
 
 
 def blobs(requests: Iterable[Asked]) -> list[str]:
-    """The digests of the blobs that were downloaded, in order; one twice if it was fetched twice."""
+    """Return the digests of downloaded blobs, in order; a blob that was fetched twice is listed twice."""
     paths = (BLOB.match(asked.path) for asked in requests if asked.method == "GET" and asked.status in {200, 206})
     return [path[1] for path in paths if path]

@@ -1,12 +1,12 @@
 """
-A testbed: a real control plane of one's own on the loopback interface, for as long as a `with` block lasts.
+A testbed: a real control plane on the loopback interface, for the duration of a `with` block.
 
     with Testbed.start() as bed:
         bed.add_node("n1")
         bed.kubectl("get", "nodes")
 
-Everything it writes lies in one folder, everything it starts carries one mark; both are gone at the end, whether the
-block ends well, raises, or the process is killed (a guard sees to that; `testbed.leftovers`).
+All its files are in one folder, and all its processes carry one mark. Both are removed at the end, whether the block
+succeeds, raises, or the process is killed (a guard process does that; see `testbed.leftovers`).
 """
 
 import secrets
@@ -26,31 +26,31 @@ from testbed.requests import Requests
 from testbed.site import Site, own_folder
 
 SMALLEST: Final = ("etcd", "kube-apiserver")
-# How often a part may find its port taken by somebody else.
+# Attempts to start a part whose port another program has taken.
 TRIES: Final = 5
 TOKEN_SECONDS: Final = 3600
-# What a kubectl call may take, waiting for a deletion included.
+# Time limit of a kubectl call, including waiting for a deletion.
 KUBECTL_WITHIN: Final = 120.0
 
 
 class Testbed:
-    """A control plane that belongs to whoever started it."""
+    """A control plane that belongs to the process that started it."""
 
-    # The name begins with Test, and pytest would look for tests in it.
+    # The name begins with Test: without this, pytest would collect it.
     __test__ = False
 
     def __init__(self, site: Site) -> None:
-        """Prepare; `Testbed.start` is what one calls."""
+        """Prepare; call `Testbed.start` instead."""
         self.site = site
         self.folder = site.folder
-        """Everything the testbed writes; gone at the end."""
+        """Folder of all files of the testbed; removed at the end."""
         self.ca_file = site.authority.ca_file
         self.parts: dict[str, Program] = {}
-        """What was started, by name, in the order of starting."""
+        """The started parts by name, in the order of starting."""
         self._requests: Requests | None = None
         self._guard: Guard | None = None
 
-    # ------------------------------------------------------------------------------------------------ coming and going
+    # -------------------------------------------------------------------------------------------------- start and stop
 
     @classmethod
     def start(
@@ -62,13 +62,14 @@ class Testbed:
         flags: Mapping[str, Sequence[str]] | None = None,
     ) -> Self:
         """
-        Build what is missing, start *parts* and wait until they can be used.
+        Build what is missing, start *parts* and wait until they are ready.
 
-        *folder* must be new; without it the testbed has a temporary one. *flags* are further arguments by part name.
+        *folder* must not exist; without it, the testbed uses a temporary one. *flags* are further arguments by part
+        name.
         """
         unknown = sorted(set(parts) - set(LAUNCHERS))
         if unknown:
-            raise TestbedError(f"{', '.join(unknown)} cannot be started: there are {', '.join(LAUNCHERS)}")
+            raise TestbedError(f"{', '.join(unknown)} cannot be started; choose from {', '.join(LAUNCHERS)}")
         wanted = [name for name in LAUNCHERS if name in {*SMALLEST, *parts}]
         building.build([catalog.find(name, version) for name in wanted])
         bed = cls(Site(version, own_folder(folder), secrets.token_hex(8)))
@@ -83,8 +84,8 @@ class Testbed:
         return bed
 
     def stop(self) -> None:
-        """End every part and give the folder back. Nothing happens the second time."""
-        # Killed, not asked: nobody will read what they would write in peace.
+        """End every part and remove the folder. A second call does nothing."""
+        # Killed, not terminated: an orderly stop would only write data that is deleted next.
         for part in reversed(self.parts.values()):
             part.kill()
         if self._requests is not None:
@@ -93,7 +94,7 @@ class Testbed:
         self._dismiss_guard()
 
     def leave(self) -> None:
-        """Let the testbed go on without its driver; whoever has its mark can still end it."""
+        """Leave the testbed running after this process; a process that knows its mark can end it."""
         if self._requests is not None:
             self._requests.close()
         self._dismiss_guard()
@@ -121,15 +122,15 @@ class Testbed:
         flags: Sequence[str] = (),
     ) -> Program:
         """
-        Start a part that is not there yet; a second scheduler wants a *name* of its own.
+        Start a further part, and wait until it is ready; a second scheduler needs another *name*.
 
-        *config* is a scheduler's configuration, as data or as a file. The part can be used when this returns.
+        *config* is a scheduler's configuration, as data or as a file.
         """
         name = name or part
         if part not in LAUNCHERS:
-            raise TestbedError(f"{part!r} is no part that can be started: there are {', '.join(LAUNCHERS)}")
+            raise TestbedError(f"{part!r} is not a part; choose from {', '.join(LAUNCHERS)}")
         if name in self.parts:
-            raise TestbedError(f"this testbed has a part {name!r} already: bed.parts[{name!r}].start() starts it again")
+            raise TestbedError(f"this testbed already has a part {name!r}; bed.parts[{name!r}].start() starts it again")
         for tries_left in reversed(range(TRIES)):
             program = self.parts[name] = LAUNCHERS[part](self.site, Order(name, flags, config))
             try:
@@ -150,14 +151,14 @@ class Testbed:
 
     @property
     def url(self) -> str:
-        """Where the API server is."""
+        """URL of the API server."""
         return self.site.url
 
     def compact_etcd(self) -> int:
         """
-        Make etcd forget every revision but the newest, which is the answer.
+        Compact etcd to the newest revision, and return that revision.
 
-        The API server's own watch cache still answers for older ones; restart it to have them answered by "gone".
+        The API server's watch cache still serves older ones; restart it to get "410 Gone" for them.
         """
         return etcd_gateway.compact(self.site.etcd_url)
 
@@ -165,16 +166,16 @@ class Testbed:
 
     @property
     def admin(self) -> Path:
-        """A kubeconfig that may do everything."""
+        """A kubeconfig with all permissions."""
         user, *groups = control_plane.ADMINISTRATOR
         return self.kubeconfig(user, groups)
 
     def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig for any user; what it may do is up to RBAC."""
+        """Return a kubeconfig for any user; RBAC decides its permissions."""
         return self.site.kubeconfig(user, groups)
 
     def service_account_token(self, namespace: str, name: str, pod: str | None = None) -> str:
-        """A token of a service account that exists; bound to *pod*, as the kubelet asks for them, if one is named."""
+        """Return a token of an existing service account; with *pod*, bound to that pod as the kubelet requests it."""
         spec: dict[str, Any] = {"expirationSeconds": TOKEN_SECONDS}
         if pod is not None:
             spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", "name": pod}
@@ -194,15 +195,15 @@ class Testbed:
         content_type: str = "",
     ) -> dict[str, Any]:
         """
-        Send a JSON request as the administrator, or as the administrator posing as *as_user*; return the answer.
+        Send a JSON request as the administrator, or as the administrator impersonating *as_user*; return the response.
 
-        A PATCH is a merge patch unless *content_type* says otherwise. Raises `RefusedError` for anything but success.
+        A PATCH is a merge patch unless *content_type* is given. Raises `RefusedError` for any status but success.
         """
         headers = {"Impersonate-User": as_user} if as_user else {}
         return self._connected().send(method, path, body, content_type=content_type, headers=headers)
 
     def kubectl(self, *words: str, stdin: str = "") -> str:
-        """Run kubectl as the administrator and return what it printed; raises with its own words."""
+        """Run kubectl as the administrator and return its output. Raises KubectlError with kubectl's own message."""
         command = [str(self.site.program_path("kubectl")), f"--kubeconfig={self.admin}", *words]
         try:
             run = subprocess.run(
@@ -216,12 +217,12 @@ class Testbed:
                 cwd=self.folder,
             )
         except subprocess.TimeoutExpired as error:
-            raise KubectlError(f"kubectl {' '.join(words)}: no end after {KUBECTL_WITHIN:.0f} s") from error
+            raise KubectlError(f"kubectl {' '.join(words)}: not finished after {KUBECTL_WITHIN:.0f} s") from error
         if run.returncode:
             raise KubectlError(f"kubectl {' '.join(words)}: {run.stderr.strip()}")
         return run.stdout
 
-    def add_node(  # noqa: PLR0913 - a keyword, with a default, for everything one may want to say
+    def add_node(  # noqa: PLR0913 - a keyword, with a default, for every property
         self,
         name: str,
         *,
@@ -233,11 +234,11 @@ class Testbed:
         images: Sequence[Mapping[str, Any]] = (),
         resources: Mapping[str, str] | None = None,
     ) -> None:
-        """Add a node that exists in the API only: Ready, and without taints unless some are wanted."""
+        """Add a node that exists in the API only: Ready, and without taints by default."""
         self.add_nodes([nodes.Node(name, cpu, memory, pods, labels or {}, taints, images, resources or {})])
 
     def add_nodes(self, wanted: Iterable[nodes.Node | Mapping[str, Any]]) -> None:
-        """Add many such nodes, several at a time; each is a `Node` or what `add_node` takes, as a mapping."""
+        """Add many such nodes, several at a time; each is a `Node` or a mapping of the arguments of `add_node`."""
         made = [node if isinstance(node, nodes.Node) else nodes.Node(**node) for node in wanted]
         nodes.add(self._connected(), made)
 
@@ -250,18 +251,18 @@ class Testbed:
 
     @property
     def registry(self) -> str:
-        """Host and port of the image registry, which is started if it is not there."""
+        """Host and port of the image registry; starts it on first use."""
         if "registry" not in self.parts:
             self.start_part("registry")
         return self.site.registry
 
     def push_image(self, name: str, layers: Sequence[Mapping[str, bytes]] = ()) -> images.Pushed:
-        """Push an image that idles, with further *layers* of files on top; *name* is a repository and a tag."""
+        """Push an image with the idle program and further *layers* of files; *name* is a repository and a tag."""
         program = {images.PROGRAM: self.site.program_path(images.PROGRAM).read_bytes()}
         return images.push(self.registry, name, [program, *layers])
 
     def add_real_node(self, name: str) -> real_nodes.RealNode:
-        """Add a node that runs containers, with a containerd and a kubelet of its own; Ready when this returns."""
+        """Add a node that runs containers, with its own containerd and kubelet, and wait until it is Ready."""
         containerd.check()
         building.build([catalog.find(part, self.version) for part in real_nodes.PARTS])
         self.push_image(real_nodes.PAUSE)

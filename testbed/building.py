@@ -1,11 +1,11 @@
 """
-Builds parts, once for a machine: the programs stay in the user's cache folder.
+Builds parts once per machine; the programs stay in the user's cache folder.
 
     <cache>/lamina/testbed/<part>-<version>-<fingerprint>/<program>
 
-The fingerprint is taken of the wrapper module and of how it is built, so a change of either builds anew and never
-touches what another checkout uses. A folder appears whole or not at all, and of several processes that want the same
-part one builds while the others wait. Go fetches modules by its own settings and checks them against go.sum.
+The fingerprint covers the wrapper module and the build settings, so a change of either builds again and never changes
+what another checkout uses. A folder appears complete or not at all. If several processes need the same part, one builds
+it and the others wait. Go fetches modules with its own settings and checks them against go.sum.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from testbed import toolchain
 from testbed.errors import BuildError
 from testbed.parts import Part
 
-# Module proxies ask for patience when many modules are wanted at once.
+# Module proxies limit the rate when many modules are requested at once.
 PAUSES: Final = (5, 15, 45, 90)
 PASSING: Final = (
     "429",
@@ -39,27 +39,27 @@ PASSING: Final = (
     "connection reset",
     "unexpected EOF",
 )
-# Building may take both cores for minutes; whoever else works on the machine comes first.
+# Building may take both cores for minutes; other processes on the machine have priority.
 NICENESS: Final = 10
-# Go's output of a failed build may name hundreds of files; the cause stands at the end.
+# Go's output of a failed build may name hundreds of files; the cause is at the end.
 LAST_LINES: Final = 20
 
 
 def home() -> Path:
-    """Where programs are kept, and what runs on its own leaves its notes."""
+    """Return the folder for programs and for the notes of running testbeds."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
-    # The specification calls a relative path invalid and to be ignored.
+    # The XDG specification says to ignore a relative path.
     root = Path(cache) if cache.startswith("/") else Path.home() / ".cache"
     return root / "lamina" / "testbed"
 
 
 def place(part: Part) -> Path:
-    """Where the programs of *part* are, or will be."""
+    """Return the folder of the programs of *part*, whether or not they are built."""
     return home() / f"{part.name}-{part.version}-{fingerprint(part)}"
 
 
 def fingerprint(part: Part) -> str:
-    """What *part* is built from, as one short word."""
+    """Return a short hash of everything *part* is built from."""
     digest = hashlib.sha256()
     for path in sorted(part.folder.iterdir()):
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
@@ -68,26 +68,26 @@ def fingerprint(part: Part) -> str:
 
 
 def flags(part: Part) -> list[str]:
-    """What `go build` is told."""
+    """Return the arguments of `go build`."""
     tags = ["-tags", ",".join(part.tags)] if part.tags else []
     return ["-trimpath", "-buildvcs=false", "-mod=readonly", *tags, "-ldflags", part.link_flags]
 
 
 def settings(part: Part) -> list[str]:
-    """What Go is told by its environment."""
+    """Return the environment variables of `go build`."""
     return [f"CGO_ENABLED={part.cgo:d}", "GOWORK=off"]
 
 
 def is_built(part: Part) -> bool:
-    """Whether nothing is left to do for *part*."""
+    """Return whether *part* is built."""
     return place(part).is_dir()
 
 
 def build(parts: Sequence[Part]) -> list[Path]:
-    """Have all *parts* built, one after the other; the answer is the folder of each."""
+    """Build all *parts* that are missing, one after the other; return the folder of each."""
     missing = [part for part in parts if not is_built(part)]
     if len(missing) > 1:
-        # An early word: one that Go is missing is wanted before the first part has taken its minutes.
+        # Check early: a missing Go is reported before the first part has taken its minutes.
         for part in missing:
             toolchain.find(part)
         say(f"{len(missing)} parts to build, usually {minutes(missing)} on two cores; this happens once")
@@ -95,14 +95,14 @@ def build(parts: Sequence[Part]) -> list[Path]:
 
 
 def programs(part: Part) -> Path:
-    """The folder with the programs of *part*, which are built if they are not there."""
+    """Return the folder with the programs of *part*, after building them if needed."""
     folder = place(part)
     if folder.is_dir():
         return folder
     go = toolchain.find(part)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with alone(folder):
-        # Somebody else may have built it while we waited.
+        # Another process may have built it while this one waited.
         if not folder.is_dir():
             make(part, go, folder)
     return folder
@@ -110,21 +110,21 @@ def programs(part: Part) -> Path:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keep others from building into *folder*; the lock goes with the process, however it ends."""
+    """Hold the build lock of *folder*; the lock ends with the process."""
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another process that builds {folder.name}")
+            say(f"waiting for another process that is building {folder.name}")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def make(part: Part, go: Path, folder: Path) -> None:
-    """Build into a folder beside *folder*, and move it there when it is whole."""
+    """Build into a folder beside *folder*, and move it there when it is complete."""
     say(f"building {part.name} {part.version}, usually {minutes([part])} on two cores; this happens once")
     started = time.monotonic()
-    # Whoever holds the lock is the only builder, so what others began and left can go.
+    # The lock holder is the only builder, so leftovers of other builds can be removed.
     for left in folder.parent.glob(f"{folder.name}.new-*"):
         shutil.rmtree(left, ignore_errors=True)
     new = Path(tempfile.mkdtemp(prefix=f"{folder.name}.new-", dir=folder.parent))
@@ -139,7 +139,7 @@ def make(part: Part, go: Path, folder: Path) -> None:
 
 
 def compile_package(part: Part, go: Path, package: str, folder: Path) -> None:
-    """Build one program, with patience for whoever serves the modules."""
+    """Build one program; retry while the module proxy limits the rate."""
     program = folder / package.rpartition("/")[2]
     command = [str(go), "build", *flags(part), "-o", str(program), package]
     environment = {**os.environ, **dict(setting.split("=", 1) for setting in settings(part))}
@@ -154,17 +154,17 @@ def compile_package(part: Part, go: Path, package: str, folder: Path) -> None:
         if pause is None or not any(word in run.stderr for word in PASSING):
             told = "\n".join(run.stderr.splitlines()[-LAST_LINES:])
             raise BuildError(f"{part.name} {part.version} cannot be built with {go}:\n{told}")
-        say(f"modules cannot be fetched right now; trying again in {pause} s")
+        say(f"modules cannot be fetched, retrying in {pause} s")
         time.sleep(pause)
 
 
 def minutes(parts: Sequence[Part]) -> str:
-    """How long building usually takes, as a person would say it."""
+    """Return the usual build time as text."""
     seconds = sum(part.seconds for part in parts)
     return f"{seconds} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def say(words: str) -> None:
-    """Tell the person who waits."""
+    """Print a message for the user."""
     sys.stderr.write(f"testbed: {words}\n")
     sys.stderr.flush()

@@ -1,8 +1,8 @@
 """
-A certificate authority for one testbed: the server's certificate, and one for every user somebody asks for.
+A certificate authority for one testbed: certificates for the server and for any user.
 
-Kubernetes takes a client certificate's common name for the user and its organisations for the groups. Everything here
-is thrown away with the testbed; nothing is fit to protect anything.
+Kubernetes reads the user from a client certificate's common name, and the groups from its organisations. All keys are
+deleted with the testbed and protect nothing of value.
 """
 
 import base64
@@ -29,7 +29,7 @@ SERVER_NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kuberne
 
 
 class Authority:
-    """Signs certificates, and keeps its own where clients find it. A folder that has one already is taken as it is."""
+    """Signs certificates, and keeps its own in a folder for clients. Reuses the authority that a folder already has."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ class Authority:
         write(key_file, private_pem(self._key))
 
     def server(self) -> tuple[Path, Path]:
-        """Certificate and key for a server on the loopback interface."""
+        """Return certificate and key for a server on the loopback interface."""
         names: list[x509.GeneralName] = [x509.DNSName(name) for name in SERVER_NAMES]
         names.append(x509.IPAddress(ipaddress.ip_address(LOOPBACK)))
         certificate, key = self._sign(
@@ -61,13 +61,13 @@ class Authority:
         return paths
 
     def client(self, user: str, groups: Sequence[str] = ()) -> tuple[bytes, bytes]:
-        """Certificate and key, as PEM, of a user with its groups."""
+        """Return certificate and key, as PEM, of a user with its groups."""
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
         return self._sign(x509.Name(attributes), ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def service_account_key(self) -> Path:
-        """The key that signs the tokens of service accounts."""
+        """Return the key that signs the tokens of service accounts."""
         path = self.folder / "service-accounts.key"
         if not path.exists():
             write(path, private_pem(ec.generate_private_key(ec.SECP256R1())))
@@ -132,19 +132,19 @@ class Authority:
 
 
 def pem(certificate: x509.Certificate) -> bytes:
-    """A certificate as text."""
+    """Return a certificate as PEM."""
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """A key as text, in the form Kubernetes reads for service accounts too."""
+    """Return a key as PEM, in the form that Kubernetes also reads for service accounts."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
 
 
 def text(data: bytes) -> str:
-    """As a kubeconfig wants its certificates."""
+    """Return *data* in base64, as a kubeconfig embeds certificates."""
     return base64.b64encode(data).decode()
 
 

@@ -1,5 +1,5 @@
 """
-`python -m testbed`: build the parts, have a control plane up and down, see what is up.
+`python -m testbed`: build the parts, start and stop control planes, list those that are up.
 
 Exit codes: 0 done, 1 something does not work, 2 bad usage.
 """
@@ -37,7 +37,9 @@ Examples:
 """
 
 versions = click.Choice(catalog.VERSIONS)
-named = click.option("--name", default="default", show_default=True, help="Several can be up side by side.")
+named = click.option(
+    "--name", default="default", show_default=True, help="Name of the testbed; several can be up at once."
+)
 
 
 @click.group(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,7 +52,7 @@ def testbed() -> None:
 @click.option("--version", type=versions, default=catalog.KUBERNETES, show_default=True, help="Of Kubernetes.")
 @click.option("--nodes", type=click.IntRange(0, 10_000), default=0, help="Nodes that exist in the API only.")
 @click.option("--real-nodes", type=click.IntRange(0, 9), default=0, help="Nodes that run containers; root only.")
-@click.option("--parts", "wanted", default="", metavar="A,B", help=f"Besides {' and '.join(SMALLEST)}.")
+@click.option("--parts", "wanted", default="", metavar="A,B", help=f"Parts to start besides {' and '.join(SMALLEST)}.")
 def up(name: str, version: str, nodes: int, real_nodes: int, wanted: str) -> None:
     """Start a testbed and leave it running."""
     begun = time.monotonic()
@@ -80,9 +82,9 @@ def up(name: str, version: str, nodes: int, real_nodes: int, wanted: str) -> Non
 
 @testbed.command(epilog="\b\nExamples:\n  python -m testbed down\n  python -m testbed down --all")
 @named
-@click.option("--all", "everything", is_flag=True, help="Every testbed that was left running.")
+@click.option("--all", "everything", is_flag=True, help="End every testbed that is up.")
 def down(name: str, everything: bool) -> None:
-    """End a testbed that `up` started, and remove what it wrote."""
+    """End a testbed that `up` started, and remove its files."""
     one = runs.find(runs.checked(name))
     notes = list(runs.every()) if everything else [one] if one else []
     if not notes:
@@ -108,11 +110,16 @@ def status() -> None:
 
 @testbed.command(epilog=BUILD_EXAMPLES)
 @click.option(
-    "--version", "wanted", type=versions, multiple=True, default=[catalog.KUBERNETES], help="Of Kubernetes; repeat."
+    "--version",
+    "wanted",
+    type=versions,
+    multiple=True,
+    default=[catalog.KUBERNETES],
+    help="Kubernetes version; may be repeated.",
 )
-@click.option("--parts", "named_parts", default="", metavar="A,B", help="Only these; default: all of that version.")
+@click.option("--parts", "named_parts", default="", metavar="A,B", help="Parts to build; default: all of that version.")
 def build(wanted: tuple[str, ...], named_parts: str) -> None:
-    """Build parts into the cache folder, and say where they are."""
+    """Build parts into the cache folder, and print where they are."""
     known = list(dict.fromkeys(part.name for part in catalog.CATALOG))
     names = listed(named_parts, known)
     chosen = [
@@ -126,16 +133,16 @@ def build(wanted: tuple[str, ...], named_parts: str) -> None:
 
 
 def listed(text: str, known: list[str]) -> list[str]:
-    """The names in a list with commas, all of which must be known."""
+    """Return the names of a comma-separated list. Raises UsageError for an unknown name."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in known:
-            raise click.UsageError(f"there is no part {name!r}: there are {', '.join(known)}")
+            raise click.UsageError(f"there is no part {name!r}; choose from {', '.join(known)}")
     return names
 
 
 def main() -> None:
-    """Run the command; what does not work is said in a line or with the end of a log, never in a traceback."""
+    """Run the command; a failure prints one line or the end of a log, and no traceback."""
     try:
         testbed(prog_name="python -m testbed")
     except TestbedError as error:

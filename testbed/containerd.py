@@ -1,8 +1,8 @@
 """
-How a containerd is set up so that it shares nothing with others on the machine: folders, sockets, registries.
+Configures a containerd that shares no folder, socket or registry setting with others on the machine.
 
-For nodes with a kubelet (`testbed.real_nodes`) and for a runtime by itself (`testbed.runtimes`). The testbed's own build
-reads a configuration of version 3; Debian's older one knows version 2, where the same settings have other names.
+For nodes with a kubelet (`testbed.real_nodes`) and for a runtime alone (`testbed.runtimes`). The testbed's own build
+reads configuration version 3. Debian's older containerd reads version 2, in which the same settings have other names.
 """
 
 import json
@@ -19,45 +19,45 @@ from testbed.errors import RootError, TestbedError
 
 LONGEST_SOCKET: Final = 100
 CAPABILITIES: Final = '["pull", "resolve"]'
-# What it would put into places of the machine: the folder for installed programs, and a socket for plugins.
+# Plugins that write outside the folder: the folder for installed programs, and a socket for NRI plugins.
 UNWANTED: Final = '["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]'
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What one containerd is told."""
+    """The settings of one containerd."""
 
     folder: Path
-    """Everything it writes, and its sockets."""
+    """Folder of all its files and sockets."""
     registries: Mapping[str, str]
-    """How images are named, and the host and port that has them over plain HTTP."""
+    """Prefix of image names → host and port of the registry, over plain HTTP."""
     sandbox: str = ""
-    """The image of the container that every pod has."""
+    """The sandbox image of every pod."""
     runc: Path | None = None
-    """What runs containers, if it is to run any."""
+    """The runc program; None if the containerd runs no containers."""
     network_plugins: Path | None = None
     discard: bool = False
-    """Whether layers are dropped from the content store once they are unpacked."""
+    """Whether layers are removed from the content store once they are unpacked."""
     snapshotter: str = "overlayfs"
     more: Mapping[str, str] = field(default_factory=dict)
-    """Whole tables of the configuration by their names, as text, for what only one test wants."""
+    """Further tables of the configuration, by name, as text."""
 
     @property
     def socket(self) -> Path:
-        """For CRI and for its own API."""
+        """The socket for CRI and for containerd's own API."""
         return self.folder / "c.sock"
 
 
 def check() -> None:
-    """Object when this process may not run containers."""
+    """Raise RootError unless this process can run containers."""
     if os.geteuid() != 0:
-        raise RootError("needs root to run containers: neither a container runtime nor a kubelet does without")
+        raise RootError("needs root: container runtimes and kubelets do not run without it; try sudo")
 
 
 def write(setup: Setup, version: int) -> Path:
-    """Write all that a containerd reads; the answer is the configuration to start it with."""
+    """Write all files that a containerd reads; return the path of its configuration."""
     if len(str(setup.socket)) > LONGEST_SOCKET:
-        raise TestbedError(f"{setup.socket} is too long a path for a socket: choose a shorter name or folder")
+        raise TestbedError(f"{setup.socket} is too long a path for a socket; choose a shorter name or folder")
     setup.folder.mkdir(parents=True, exist_ok=True)
     for name, server in setup.registries.items():
         allow(setup.folder, name, server)
@@ -77,9 +77,9 @@ def write(setup: Setup, version: int) -> Path:
 
 def allow(folder: Path, name: str, server: str) -> None:
     """
-    Say where images whose names begin with *name* come from: the host and port *server*, over plain HTTP.
+    Pull images whose names start with *name* from the host and port *server*, over plain HTTP.
 
-    *folder* is that of the containerd, which heeds it from the next pull on.
+    *folder* is the containerd's folder; the setting applies from the next pull on.
     """
     hosts = folder / "hosts" / name
     hosts.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def allow(folder: Path, name: str, server: str) -> None:
 
 
 def config_3(setup: Setup) -> str:
-    """The configuration of containerd 2."""
+    """Return the configuration for containerd 2."""
     text = f"""version = 3
 {places(setup)}
 [plugins.'io.containerd.cri.v1.images']
@@ -116,7 +116,7 @@ conf_dir = "{setup.folder}/cni"
 
 
 def config_2(setup: Setup) -> str:
-    """The configuration of containerd 1."""
+    """Return the configuration for containerd 1."""
     plugin = "plugins.'io.containerd.grpc.v1.cri'"
     text = f"""version = 2
 {places(setup)}
@@ -141,7 +141,7 @@ conf_dir = "{setup.folder}/cni"
 
 
 def places(setup: Setup) -> str:
-    """Where it keeps and offers things; the same in both versions."""
+    """Return the settings of folders and sockets; the same in both versions."""
     return f"""root = "{setup.folder}/root"
 state = "{setup.folder}/state"
 disabled_plugins = {UNWANTED}
@@ -155,7 +155,7 @@ address = "{setup.socket}.ttrpc"
 
 
 def runtime(table: str, setup: Setup) -> str:
-    """What runs containers."""
+    """Return the settings of the runtime that runs containers."""
     return f"""
 [{table}.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
@@ -167,5 +167,5 @@ Root = "{setup.folder}/runc"
 
 
 def tables(setup: Setup) -> str:
-    """What only one test wants."""
+    """Return the further tables of the configuration."""
     return "".join(f"\n[{name}]\n{text}\n" for name, text in setup.more.items())

@@ -1,7 +1,7 @@
 """
-How the parts of a control plane are called: etcd, API server, scheduler, controller manager.
+Command lines of the parts of a control plane: etcd, API server, scheduler, controller manager.
 
-Each function answers with a command line; nothing is started here. All of them listen on the loopback interface only.
+Each function returns a command line; nothing is started here. All parts listen on the loopback interface only.
 """
 
 import copy
@@ -17,18 +17,18 @@ from testbed.ports import LOOPBACK
 ISSUER: Final = "https://kubernetes.default.svc"
 SERVICES: Final = "10.0.0.0/24"
 
-# The node-lifecycle controller would evict pods from nodes that have no kubelet, and nothing here hands out addresses.
+# The node-lifecycle controller would evict pods from nodes without a kubelet; the IPAM controller has nothing to do.
 CONTROLLERS: Final = "*,-node-lifecycle-controller,-node-ipam-controller"
 
 # Identities that Kubernetes has roles for.
 SCHEDULER: Final = "system:kube-scheduler"
 CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 ADMINISTRATOR: Final = ("kubernetes-admin", "system:masters")
-"""User and group."""
+"""User name and group of the administrator."""
 
 
 def etcd(data: Path, port: int, peer_port: int) -> list[str]:
-    """One member on its own, which forgets nothing on a kill but may on a power cut: it does not wait for the disk."""
+    """Return the command of a single-member etcd without fsync: data survives a kill, but not a power cut."""
     client, peer = f"http://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{peer_port}"
     return [
         "--name=etcd",
@@ -45,10 +45,10 @@ def etcd(data: Path, port: int, peer_port: int) -> list[str]:
 
 def api_server(authority: Authority, port: int, etcd_port: int, *, with_service_accounts: bool) -> list[str]:
     """
-    An API server that authenticates by client certificates and service-account tokens and authorises as clusters do.
+    Return the command of an API server with client certificates, service-account tokens and RBAC.
 
-    *with_service_accounts*: whether the controller manager is there to give every namespace its default account. If
-    not, no pod could be created while admission insists on one.
+    *with_service_accounts*: whether a controller manager creates the default account of every namespace. If not, the
+    admission plugin that requires the account is disabled, because no pod could be created.
     """
     certificate, key = authority.server()
     signing = authority.service_account_key()
@@ -67,9 +67,9 @@ def api_server(authority: Authority, port: int, etcd_port: int, *, with_service_
         f"--service-account-key-file={signing}",
         f"--service-account-signing-key-file={signing}",
         f"--service-cluster-ip-range={SERVICES}",
-        # Nothing routes the address of the kubernetes service here, and loopback is no valid endpoint.
+        # Nothing routes the address of the kubernetes service here, and loopback is not a valid endpoint.
         "--endpoint-reconciler-type=none",
-        # Tests kill the server; nobody waits for its load balancer.
+        # Tests stop the server; there is no load balancer that needs a grace period.
         "--shutdown-delay-duration=0s",
         "--profiling=false",
     ]
@@ -79,7 +79,7 @@ def api_server(authority: Authority, port: int, etcd_port: int, *, with_service_
 
 
 def scheduler(config: Path, port: int, kubeconfig: Path) -> list[str]:
-    """The upstream scheduler."""
+    """Return the command of kube-scheduler."""
     return [
         f"--config={config}",
         f"--bind-address={LOOPBACK}",
@@ -91,7 +91,7 @@ def scheduler(config: Path, port: int, kubeconfig: Path) -> list[str]:
 
 
 def scheduler_config(config: Mapping[str, Any] | Path | None, kubeconfig: Path) -> dict[str, Any]:
-    """What was asked for, completed by what has to stand there: whom to connect to, and no election unless wanted."""
+    """Return *config* completed with the connection, and with leader election off unless configured."""
     given = yaml.safe_load(config.read_text(encoding="utf-8")) if isinstance(config, Path) else config
     complete: dict[str, Any] = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -109,7 +109,7 @@ def scheduler_config(config: Mapping[str, Any] | Path | None, kubeconfig: Path) 
 
 
 def controller_manager(authority: Authority, port: int, kubeconfig: Path) -> list[str]:
-    """Deployments, jobs, service accounts, garbage collection and the like."""
+    """Return the command of the controller manager: deployments, jobs, service accounts, garbage collection."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",

@@ -1,8 +1,7 @@
 """
 Pulls and removes images over CRI, as a kubelet does.
 
-The few messages are written by hand: what reads such messages in the product is generated and tested, and must not
-vouch for itself.
+The few messages are encoded by hand: the product's generated code is under test and must not confirm its own mistakes.
 """
 
 from pathlib import Path
@@ -18,11 +17,11 @@ ANSWER_WITHIN: Final = 10.0
 OPTIONS: Final = (("grpc.default_authority", "localhost"),)
 LONGEST_BYTE: Final = 0x80
 FIRST: Final = b"\x0a"
-"""How field number 1 begins, if it holds bytes."""
+"""Tag of field number 1 with length-delimited content."""
 
 
 def pull(socket: Path, reference: str, within: float = PULL_WITHIN) -> str:
-    """Pull an image and wait for it; the answer is what the runtime calls it."""
+    """Pull an image and wait for it; return the runtime's reference to it."""
     return told(call(socket, "PullImage", asking_for(reference), within))
 
 
@@ -32,13 +31,13 @@ def remove(socket: Path, reference: str) -> None:
 
 
 def holds(socket: Path, reference: str) -> bool:
-    """Whether a runtime has an image, so that a container can start from it."""
-    # The first field of the answer is the image, and is left out when there is none.
+    """Return whether a runtime has an image, so that a container can start from it."""
+    # The first field of the response is the image; it is absent if there is none.
     return call(socket, "ImageStatus", asking_for(reference), ANSWER_WITHIN)[:1] == FIRST
 
 
 def answers(socket: Path) -> bool:
-    """Whether a runtime is there and answers."""
+    """Return whether a runtime responds on *socket*."""
     if not socket.exists():
         return False
     try:
@@ -49,23 +48,23 @@ def answers(socket: Path) -> bool:
 
 
 def asking_for(reference: str) -> bytes:
-    """A request whose first field is an ImageSpec, and in it the image's name: image = 1, image = 1."""
+    """Return a request whose first field is an ImageSpec with the image's name: image = 1, image = 1."""
     return field(field(reference.encode()))
 
 
 def field(value: bytes) -> bytes:
-    """Field number 1 with these bytes in it."""
+    """Return field number 1 with these bytes."""
     return FIRST + length(len(value)) + value
 
 
 def length(number: int) -> bytes:
-    """A number as protocol buffers write it: seven bits to a byte, the lowest first."""
+    """Return a number as a protobuf varint: seven bits to a byte, the lowest first."""
     low, rest = number % LONGEST_BYTE, number // LONGEST_BYTE
     return bytes([low | LONGEST_BYTE]) + length(rest) if rest else bytes([low])
 
 
 def told(answer: bytes) -> str:
-    """The text in field number 1 of an answer that has no other; empty when it has none."""
+    """Return the text in field number 1 of a response that has no other field, or an empty string."""
     size = position = 0
     for position, byte in enumerate(answer[1:], 1):
         size |= (byte % LONGEST_BYTE) << 7 * (position - 1)
@@ -75,7 +74,7 @@ def told(answer: bytes) -> str:
 
 
 def call(socket: Path, method: str, request: bytes, within: float) -> bytes:
-    """Call one method of the image service and return the message as it came."""
+    """Call a method of the image service and return the encoded response."""
     with grpc.insecure_channel(f"unix:{socket}", options=OPTIONS) as channel:
         ask = channel.unary_unary(f"{SERVICE}/{method}", request_serializer=bytes, response_deserializer=bytes)
         try:

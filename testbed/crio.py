@@ -4,8 +4,8 @@ CRI-O without a control plane: it pulls and keeps images as on a node, and runs 
     with RegistryServer() as registry, CriO(registry=registry.host) as runtime:
         runtime.pull(made.push(registry.host, "web:1", image))
 
-Needs root. What it would start containers with stands in for itself: CRI-O only asks at its start whether it is there.
-Everything lies in one folder, but for a file of digests it has met that the library below it keeps for all its users in
+Needs root. A stub replaces the program that starts containers: CRI-O only checks at its start that it exists. All files
+are in one folder, except a cache of digests that containers/storage keeps for all its users in
 /var/lib/containers/cache.
 """
 
@@ -21,17 +21,17 @@ from testbed.processes import Program
 from testbed.standalone import Standalone
 
 MONITOR: Final = '#!/bin/sh\n[ "$1" = --version ] && echo "conmon version 2.1.12"\n'
-# It has to be an executable file and is never called.
+# Must be an executable file; it is never called.
 UNUSED: Final = "/bin/false"
-# A registry has to have a name.
+# CRI-O requires a registry name.
 UNKNOWN: Final = "registry.invalid"
 
 
 class CriO(Standalone):
-    """A CRI-O with a root and a socket of its own."""
+    """A CRI-O with its own root and socket."""
 
     def __init__(self, folder: Path | None = None, registry: str = "", *, stores: Sequence[Path] = ()) -> None:
-        """Prepare; *registry* is a host and port that serves plain HTTP, *stores* are image stores it only reads."""
+        """Prepare; *registry* is a host and port that serves plain HTTP, *stores* are read-only image stores."""
         super().__init__(folder)
         self._registry, self._stores = registry, tuple(stores)
 
@@ -41,7 +41,7 @@ class CriO(Standalone):
         return super().__enter__()
 
     def prepare(self) -> Program:
-        """A CRI-O that knows the registry."""
+        """Return a CRI-O that is configured for the registry."""
         folder = self.site.folder
         monitor = folder / "monitor"
         monitor.write_text(MONITOR, encoding="utf-8")
@@ -71,20 +71,20 @@ class CriO(Standalone):
 
     @property
     def socket(self) -> Path:
-        """For CRI."""
+        """The socket for CRI."""
         return self.site.folder / "c.sock"
 
     @property
     def root(self) -> Path:
-        """Where it keeps images."""
+        """The folder of its images."""
         return self.site.folder / "root"
 
     def pull(self, reference: str) -> str:
-        """Pull an image as a kubelet does; the answer is what the runtime calls it."""
+        """Pull an image as a kubelet does; return the runtime's reference to it."""
         return cri.pull(self.socket, reference)
 
     def remove(self, reference: str) -> None:
-        """Remove an image as a kubelet does: with all its names."""
+        """Remove an image with all its names, as a kubelet does."""
         cri.remove(self.socket, reference)
 
     def _configuration(self) -> str:
@@ -134,7 +134,7 @@ class CriO(Standalone):
 
 
 def tables(told: Mapping[str, Mapping[str, str | bool | Sequence[str]]]) -> str:
-    """TOML; its texts, truths and lists of texts look as in JSON."""
+    """Return TOML; strings, booleans and lists of strings are written as in JSON."""
     return "\n".join(
         f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
         for name, table in told.items()

@@ -1,45 +1,45 @@
 """
-What goes wrong with a testbed, in words a person can act on.
+Errors of the testbed, with messages a person can act on.
 
     TestbedError
-    ├── MissingError      a part cannot be had on this machine; says what to install
-    │   └── RootError     or who to be: nothing that is installed helps
-    ├── BuildError        Go was there and refused
-    ├── PartError         a part did not start, or died; carries the last lines of its log
-    ├── RefusedError      the API server answered a request with an error
-    └── KubectlError      kubectl did
+    ├── MissingError      a part is not available on this machine; the message says what to install
+    │   └── RootError     root is required: installing something does not help
+    ├── BuildError        Go failed to build a part
+    ├── PartError         a part did not start, or ended; carries the last lines of its log
+    ├── RefusedError      the API server returned an error
+    └── KubectlError      kubectl failed
 """
 
 
 class TestbedError(Exception):
-    """Root of everything the testbed raises on purpose; the text is for a person."""
+    """Base of all errors that the testbed raises on purpose; the text is for a person."""
 
-    # The name begins with Test, and pytest would look for tests in it.
+    # The name begins with Test: without this, pytest would collect it.
     __test__ = False
 
 
 class MissingError(TestbedError):
-    """Something has to be installed first; one line says what and how."""
+    """Something must be installed first; the message says what and how in one line."""
 
 
 class RootError(MissingError):
-    """Only root may do this."""
+    """Root is required."""
 
 
 class BuildError(TestbedError):
-    """A part does not build."""
+    """A part could not be built."""
 
 
 class PartError(TestbedError):
-    """A part is not running although it should."""
+    """A part is not running although it should be."""
 
 
 class KubectlError(TestbedError):
-    """What kubectl wrote when it failed."""
+    """kubectl failed; the message is its error output."""
 
 
 class RefusedError(TestbedError):
-    """The API server answered, and not with what was asked for."""
+    """The API server returned an error status."""
 
     def __init__(self, request: str, status: int, reason: str, message: str) -> None:
         super().__init__(request, status, reason, message)

@@ -1,4 +1,4 @@
-"""The few words the testbed has with etcd itself, through its JSON gateway: no etcdctl is needed."""
+"""Requests to etcd through its JSON gateway, so that no etcdctl is needed."""
 
 import base64
 import contextlib
@@ -7,9 +7,9 @@ from testbed.requests import Requests
 
 
 def compact(url: str) -> int:
-    """Make etcd forget every revision but the newest, which is the answer."""
+    """Compact etcd to the newest revision, and return that revision."""
     with contextlib.closing(Requests(url)) as requests:
-        # Any read tells the revision in its header.
+        # Every read has the revision in its header.
         key = base64.b64encode(b"\0").decode()
         header = requests.send("POST", "/v3/kv/range", {"key": key, "count_only": True})["header"]
         revision = int(header["revision"])
@@ -18,7 +18,7 @@ def compact(url: str) -> int:
 
 
 def shrink(url: str) -> int:
-    """Make etcd forget old revisions and give back their room; the answer is how large its file is then, in bytes."""
+    """Compact and defragment etcd; return the size of its file in bytes."""
     compact(url)
     with contextlib.closing(Requests(url)) as requests:
         requests.send("POST", "/v3/maintenance/defragment", {})

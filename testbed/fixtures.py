@@ -1,17 +1,17 @@
 """
 Control planes for tests: a pytest plugin.
 
-- `control_plane`: one for the whole session, with etcd and an API server. Tests share it, so each keeps to a namespace
-  and to names of its own, and breaks nothing.
-- `bed_factory`: starts a testbed of any make for one test, which may do to it what it likes.
-- `registry_server`: an image registry for the whole session; each test keeps to repositories of its own.
+- `control_plane`: one for the whole session, with etcd and an API server. Tests share it, so each uses its own namespace
+  and names, and stops nothing.
+- `bed_factory`: starts a testbed of any kind for one test, which may change or stop it freely.
+- `registry_server`: an image registry for the whole session; each test uses its own repositories.
 - `containerd_factory`: a container runtime without a control plane for one test; `version="debian"` is the installed one.
-- `@pytest.mark.testbed("kube-scheduler", version="1.33.13")`: what a test starts besides etcd and API server. It is
-  built before the first test runs, because a build takes longer than a test may. With nothing of Kubernetes in it, as
-  in `testbed("containerd", "registry")`, it is all that the test starts.
+- `@pytest.mark.testbed("kube-scheduler", version="1.33.13")`: what a test starts besides etcd and API server. The plugin
+  builds it before the first test, because a build takes longer than a test's time limit. Without a part of Kubernetes,
+  as in `testbed("containerd", "registry")`, it is all that the test starts.
 
-Where a part cannot be built because something is not installed, the test is skipped and says what; in CI it fails.
-Where only root could have it the test is skipped in CI too.
+If a part cannot be built because something is not installed, the test is skipped with the reason; in CI it fails. A
+test that needs root is skipped in CI, too.
 """
 
 import os
@@ -31,23 +31,23 @@ from testbed.runtimes import Containerd
 IN_CI: Final = os.environ.get("CI", "").lower() in {"true", "1"}
 FIXTURES: Final = frozenset({"control_plane", "bed_factory"})
 ALONE: Final = {"registry_server": "registry", "containerd_factory": "containerd"}
-"""Fixtures that need no control plane, and what they start."""
+"""Fixtures that need no control plane, and the part each starts."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers", "testbed(*parts, version=...): what a test starts besides etcd and kube-apiserver; built beforehand."
     )
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build what the chosen tests will start. What fails here fails again, with its reason, in the tests themselves."""
+    """Build what the selected tests start. A failure is reported again, with its reason, by the tests themselves."""
     if session.config.option.collectonly:
         return
     missing = dict.fromkeys(part for item in session.items for part in wanted(item) if not building.is_built(part))
     capture = session.config.pluginmanager.getplugin("capturemanager")
-    # Minutes may pass; whoever waits wants to read why.
+    # Building may take minutes: show its output.
     with capture.global_and_fixture_disabled() if capture else nullcontext():
         for part in missing:
             with suppress(TestbedError):
@@ -55,7 +55,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose parts cannot be had."""
+    """Skip a test whose parts are not available."""
     for part in wanted(item):
         try:
             building.programs(part)
@@ -64,7 +64,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def wanted(item: pytest.Item) -> list[catalog.Part]:
-    """What a test starts."""
+    """Return the parts that a test starts."""
     names: list[tuple[str, str]] = []
     if FIXTURES.intersection(getattr(item, "fixturenames", ())):
         names += [(name, catalog.KUBERNETES) for name in (*SMALLEST, "kubectl")]
@@ -77,14 +77,14 @@ def wanted(item: pytest.Item) -> list[catalog.Part]:
 
 
 def do_without(error: MissingError) -> NoReturn:
-    """Skip the test; where things are to be installed, fail it."""
+    """Skip the test; in CI, where everything should be installed, fail it."""
     if IN_CI and not isinstance(error, RootError):
-        pytest.fail(f"{error}; CI has to have it", pytrace=False)
+        pytest.fail(f"{error}; CI must have it", pytrace=False)
     pytest.skip(str(error))
 
 
 def started(**keywords: Any) -> Testbed:
-    """`Testbed.start` for fixtures: what is missing skips the test, or fails it."""
+    """Call `Testbed.start` for a fixture; a missing part skips the test, or fails it in CI."""
     try:
         return Testbed.start(**keywords)
     except MissingError as error:
@@ -100,7 +100,7 @@ def control_plane() -> Iterator[Testbed]:
 
 @pytest.fixture
 def bed_factory() -> Iterator[Callable[..., Testbed]]:
-    """`Testbed.start` with its keywords; everything is stopped at the end of the test."""
+    """Return `Testbed.start`; all testbeds are stopped at the end of the test."""
     with ExitStack() as stack:
         yield lambda **keywords: stack.enter_context(started(**keywords))
 
@@ -118,7 +118,7 @@ def registry_server() -> Iterator[RegistryServer]:
 
 @pytest.fixture
 def containerd_factory() -> Iterator[Callable[..., Containerd]]:
-    """`Containerd` with its keywords, started; everything is stopped at the end of the test."""
+    """Return a function that starts a `Containerd`; all are stopped at the end of the test."""
     with ExitStack() as stack:
 
         def start(**keywords: Any) -> Containerd:

@@ -1,4 +1,4 @@
-"""Images that idle, in a testbed's own registry: as many layers as a test wants, one of them with the program."""
+"""Images with the idle program in a testbed's registry, with any number of layers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,16 @@ __all__ = ["PROGRAM", "Pushed", "push"]
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """An image as it lies in the registry."""
+    """An image in the registry."""
 
     reference: str
-    """By tag, as a pod names it."""
+    """Name with tag, as in a pod."""
     digest: str
-    """Of its manifest."""
+    """Digest of the manifest."""
     manifest: dict[str, Any]
 
 
 def push(registry: str, name: str, layers: Sequence[Mapping[str, bytes]]) -> Pushed:
-    """Push an image whose layers hold these files; *name* is a repository with a tag, and one layer has the program."""
+    """Push an image with one layer for the program and one for each entry of *layers*; *name* has a tag."""
     image = made.image([made.layer(files) for files in layers])
     return Pushed(made.push(registry, name, image), image.digest, json.loads(image.manifest))

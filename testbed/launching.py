@@ -1,7 +1,7 @@
 """
-Makes the parts of a control plane ready to start: ports chosen, files written, and how to tell that each is up.
+Prepares the parts of a control plane: choose ports, write files, define the readiness check of each.
 
-Called by `Testbed.start_part`, again with other ports if one was taken in the meantime.
+Called by `Testbed.start_part`, and again with other ports if another program has taken one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +16,13 @@ from testbed.processes import Program
 from testbed.requests import Requests
 from testbed.site import Command, Site
 
-# A server that has just been started may accept a connection before it can answer.
+# A server may accept a connection before it can answer.
 PROBE_WITHIN: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What somebody wants started."""
+    """A request to start a part."""
 
     name: str
     flags: Sequence[str] = ()
@@ -33,7 +33,7 @@ Launcher: TypeAlias = Callable[[Site, Order], Program]
 
 
 def etcd(site: Site, order: Order) -> Program:
-    """The store; ready when it has elected itself."""
+    """Return etcd; ready once it has elected itself."""
     port = ports.free()
     site.etcd_url = f"http://{ports.LOOPBACK}:{port}"
     command = control_plane.etcd(site.folder / order.name, port, ports.free())
@@ -42,7 +42,7 @@ def etcd(site: Site, order: Order) -> Program:
 
 
 def api_server(site: Site, order: Order) -> Program:
-    """The API server; ready when it says so and the namespaces are there that every cluster has."""
+    """Return the API server; ready once /readyz succeeds and the namespaces of every cluster exist."""
     port = ports.free()
     site.url = f"https://{ports.LOOPBACK}:{port}"
     command = control_plane.api_server(
@@ -53,7 +53,7 @@ def api_server(site: Site, order: Order) -> Program:
 
 
 def scheduler(site: Site, order: Order) -> Program:
-    """The upstream scheduler; ready when it serves, which it does once it knows the cluster."""
+    """Return kube-scheduler; ready once it serves, which it does after its caches have synced."""
     port, kubeconfig = ports.free(), site.kubeconfig(control_plane.SCHEDULER)
     path = site.folder / f"{order.name}.yaml"
     path.write_text(yaml.safe_dump(control_plane.scheduler_config(order.config, kubeconfig)), encoding="utf-8")
@@ -66,7 +66,7 @@ def scheduler(site: Site, order: Order) -> Program:
 
 
 def controller_manager(site: Site, order: Order) -> Program:
-    """The controllers; ready when new namespaces get their default service account."""
+    """Return the controller manager; ready once new namespaces get their default service account."""
     port, kubeconfig = ports.free(), site.kubeconfig(control_plane.CONTROLLER_MANAGER)
     command = control_plane.controller_manager(site.authority, port, kubeconfig)
     words: Command = [site.program_path("kube-controller-manager"), *command, *order.flags]
@@ -75,7 +75,7 @@ def controller_manager(site: Site, order: Order) -> Program:
 
 
 def registry(site: Site, order: Order) -> Program:
-    """An image registry over plain HTTP that lets everybody push."""
+    """Return an image registry over plain HTTP without authentication."""
     port = ports.free()
     site.registry = f"{ports.LOOPBACK}:{port}"
     document = {
@@ -87,7 +87,7 @@ def registry(site: Site, order: Order) -> Program:
     path = site.folder / f"{order.name}.yaml"
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
     words: Command = [site.program_path("registry"), "serve", path, *order.flags]
-    # Otherwise it tries to send traces to a collector.
+    # Without this, it tries to send traces to a collector.
     return site.program(
         order.name, words, once(Requests(f"http://{site.registry}"), "/v2/"), port, OTEL_TRACES_EXPORTER="none"
     )
@@ -100,11 +100,11 @@ LAUNCHERS: Final[dict[str, Launcher]] = {
     "kube-scheduler": scheduler,
     "registry": registry,
 }
-"""What `start_part` can start, in the order of starting."""
+"""The parts that `start_part` can start, in the order of starting."""
 
 
 def once(requests: Requests, *paths: str) -> Callable[[], bool]:
-    """A question that asks for *paths*, with little patience, and leaves no connection behind."""
+    """Return a readiness check that requests *paths* with a short timeout and keeps no connection."""
     probe = requests.within(PROBE_WITHIN)
 
     def ready() -> bool:

@@ -1,12 +1,12 @@
 """
-Images made in memory: any layers, compression, platform and index a test wants, to push or to write down.
+Images made in memory, with any layers, compression, platform and index, to push or to write to a folder.
 
     base, app = layer({"lib/a": b"..."}), layer({"app/main": b"..."}, "zstd")
     web = push("127.0.0.1:5000", "web:1", image([base, app]))
     both = push("127.0.0.1:5000", "web:2", index([image([app]), image([app], architecture="arm64")], attestations=True))
 
-The same content gives the same bytes and digests on every machine with the same tools. Nothing here knows how such
-things are read: that is what is tested with them.
+The same content gives the same bytes and digests on every machine with the same tools. This module only writes images;
+the tested code reads them.
 """
 
 import gzip
@@ -39,21 +39,21 @@ STATEMENT: Final = "application/vnd.in-toto+json"
 
 ENDINGS: Final = {"gzip": "+gzip", "zstd": "+zstd", "none": ""}
 PROGRAM: Final = "idle"
-"""What an image runs, if one of its layers has it."""
+"""The program that an image runs, if one of its layers has it."""
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class MadeLayer:
-    """One layer, as it is stored and as it is unpacked."""
+    """One layer, compressed and uncompressed."""
 
     blob: bytes
     digest: str
     size: int
     diff_id: str
     unpacked: int
-    """Bytes of the archive before it was compressed."""
+    """Size of the uncompressed archive in bytes."""
     media_type: str
 
 
@@ -80,21 +80,21 @@ class MadeIndex:
     media_type: str
     images: tuple[MadeImage, ...]
     attestations: tuple[MadeImage, ...] = ()
-    """Statements about how an image was built, one for each; a builder hangs them into the index beside the images."""
+    """Build attestations, one for each image; builders list them in the index beside the images."""
 
 
 def machine() -> str:
-    """What this machine is, in Go's words."""
+    """Return this machine's architecture in Go's terms."""
     return ARCHITECTURES.get(platform.machine(), platform.machine())
 
 
 def noise(seed: int, size: int) -> bytes:
-    """Bytes that do not compress, the same for the same seed."""
+    """Return *size* bytes that do not compress, the same for the same seed."""
     return random.Random(seed).randbytes(size)
 
 
 def layer(files: Mapping[str, bytes], compression: str = "gzip") -> MadeLayer:
-    """Make a layer of *files*, all of them executable, without a trace of when it was made: gzip, zstd or none."""
+    """Make a layer of executable *files* without timestamps; *compression* is gzip, zstd or none."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path in sorted(files):
@@ -107,7 +107,7 @@ def layer(files: Mapping[str, bytes], compression: str = "gzip") -> MadeLayer:
 
 
 def compress(plain: bytes, compression: str) -> bytes:
-    """Compress in one of the ways that layers know."""
+    """Compress bytes with one of the methods of layers."""
     match compression:
         case "gzip":
             return gzip.compress(plain, compresslevel=6, mtime=0)
@@ -115,7 +115,7 @@ def compress(plain: bytes, compression: str) -> bytes:
             return zstandard.ZstdCompressor().compress(plain)
         case "none":
             return plain
-    raise ValueError(f"a layer is not compressed by {compression!r}: there are {', '.join(ENDINGS)}")
+    raise ValueError(f"unknown compression {compression!r}; choose from {', '.join(ENDINGS)}")
 
 
 def image(
@@ -126,7 +126,7 @@ def image(
     labels: Mapping[str, str] | None = None,
     docker: bool = False,
 ) -> MadeImage:
-    """Make an image; for this machine unless told otherwise, and in the words of OCI unless those of Docker are wanted."""
+    """Make an image, by default for this machine and with OCI media types; *docker* selects Docker's."""
     architecture = architecture or machine()
     config = encode(
         {
@@ -146,12 +146,12 @@ def image(
 
 
 def docker_type(made: MadeLayer) -> str:
-    """What Docker calls such a layer; it writes a dot where OCI has a plus."""
+    """Return Docker's media type of a layer; it has a dot where OCI has a plus."""
     return made.media_type.replace(LAYER, DOCKER_LAYER).replace("+", ".")
 
 
 def index(images: Sequence[MadeImage], *, attestations: bool = False, docker: bool = False) -> MadeIndex:
-    """Put images for several platforms under one name, each with an attestation as builders add them, if wanted."""
+    """Combine images for several platforms in an index; *attestations* adds one for each, as builders do."""
     entries = [entry(each) for each in images]
     statements = tuple(attestation(each) for each in images) if attestations else ()
     for about, statement in zip(images, statements, strict=False):
@@ -163,7 +163,7 @@ def index(images: Sequence[MadeImage], *, attestations: bool = False, docker: bo
 
 
 def entry(made: MadeImage) -> dict[str, Any]:
-    """How an index names an image."""
+    """Return an image's entry in an index."""
     platform_of = {"architecture": made.architecture, "os": made.os}
     if made.variant:
         platform_of["variant"] = made.variant
@@ -171,7 +171,7 @@ def entry(made: MadeImage) -> dict[str, Any]:
 
 
 def attestation(about: MadeImage) -> MadeImage:
-    """Make what a builder says about an image it has built: a manifest for no platform at all."""
+    """Return a builder's attestation of an image: a manifest without a platform."""
     subject = {"name": "image", "digest": {"sha256": about.digest.removeprefix("sha256:")}}
     blob = encode({"_type": "https://in-toto.io/Statement/v0.1", "subject": [subject], "predicate": {}})
     statement = MadeLayer(blob, digest(blob), len(blob), digest(blob), len(blob), STATEMENT)
@@ -190,11 +190,11 @@ def attestation(about: MadeImage) -> MadeImage:
     return MadeImage(manifest, digest(manifest), MANIFEST, config, (statement,), UNKNOWN, "", UNKNOWN)
 
 
-# ----------------------------------------------------------------------------------------------------- where they go
+# ------------------------------------------------------------------------------------------------------ destinations
 
 
 def push(registry: str, name: str, made: MadeImage | MadeIndex) -> str:
-    """Push to a registry under *name*, a repository with a tag; the answer is what a pod would ask for."""
+    """Push to a registry under *name*, a repository with a tag; return the reference for a pod."""
     repository, _, tag = name.partition(":")
     tag = tag or "latest"
     place = f"http://{registry}/v2/{repository}"
@@ -208,7 +208,7 @@ def push(registry: str, name: str, made: MadeImage | MadeIndex) -> str:
 
 
 def write_layout(folder: Path, name: str, made: MadeImage | MadeIndex) -> None:
-    """Write an OCI image layout, as `skopeo copy oci:FOLDER:NAME` reads it; several images may share a folder."""
+    """Write an OCI image layout that `skopeo copy oci:FOLDER:NAME` reads; several images may share a folder."""
     blobs = folder / "blobs" / "sha256"
     blobs.mkdir(parents=True, exist_ok=True)
     body, media_type = document(made)
@@ -222,30 +222,30 @@ def write_layout(folder: Path, name: str, made: MadeImage | MadeIndex) -> None:
 
 
 def members(made: MadeImage | MadeIndex) -> tuple[MadeImage, ...]:
-    """Every image below a name."""
+    """Return every image of an index, or the image itself."""
     return (made,) if isinstance(made, MadeImage) else (*made.images, *made.attestations)
 
 
 def parts_of(made: MadeImage) -> tuple[bytes, ...]:
-    """Everything that is stored of one image."""
+    """Return all blobs of one image."""
     return (made.manifest, made.config, *(each.blob for each in made.layers))
 
 
 def document(made: MadeImage | MadeIndex) -> tuple[bytes, str]:
-    """What a name stands for, and its media type."""
+    """Return the manifest or index as bytes, and its media type."""
     return (made.manifest if isinstance(made, MadeImage) else made.index), made.media_type
 
 
 def descriptor(media_type: str, blob: bytes) -> dict[str, Any]:
-    """How one document names another."""
+    """Return the OCI descriptor of a blob."""
     return {"mediaType": media_type, "digest": digest(blob), "size": len(blob)}
 
 
 def digest(data: bytes) -> str:
-    """The name of some bytes."""
+    """Return the sha256 digest of some bytes."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def encode(told: Mapping[str, Any]) -> bytes:
-    """JSON, the same for the same content."""
+    """Return JSON bytes; the same content gives the same bytes."""
     return json.dumps(told, separators=(",", ":")).encode()

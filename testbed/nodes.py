@@ -1,7 +1,7 @@
 """
-Nodes that exist in the API only: Ready for good, with room for pods that nobody runs.
+Nodes that exist in the API only: always Ready, with capacity for pods that never run.
 
-Enough for everything that ends with a binding. A pod bound to such a node stays Pending, because there is no kubelet.
+They suffice for all tests that end with a binding. A pod on such a node stays Pending, because there is no kubelet.
 """
 
 import contextlib
@@ -13,13 +13,13 @@ from typing import Any, Final
 from testbed.requests import Requests
 
 THREADS: Final = 8
-# A fixed time: what a test prints must not depend on when it ran.
+# A fixed time: the output of a test must not depend on when it ran.
 SINCE: Final = "2025-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What can be said about a node; quantities are written as in Kubernetes."""
+    """The properties of a node; quantities are written as in Kubernetes."""
 
     name: str
     cpu: str = "8"
@@ -28,9 +28,9 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Mapping[str, str]] = ()
     images: Sequence[Mapping[str, Any]] = ()
-    """As in the status: `{"names": ["a:1"], "sizeBytes": 5}`."""
+    """As in the node's status: `{"names": ["a:1"], "sizeBytes": 5}`."""
     resources: Mapping[str, str] = field(default_factory=dict)
-    """Further ones, such as `example.com/gpu`."""
+    """Extended resources, such as `example.com/gpu`."""
 
 
 def add(requests: Requests, nodes: Iterable[Node]) -> None:
@@ -41,15 +41,16 @@ def add(requests: Requests, nodes: Iterable[Node]) -> None:
 
 
 def add_one(requests: Requests, node: Node) -> None:
-    """Create a node as a kubelet would, then take away the taint that a controller would take away."""
+    """Create a node as a kubelet would, then remove the not-ready taint, as a controller would."""
     requests.send("POST", "/api/v1/nodes", manifest(node))
-    # Admission marks every new node as not ready; the node-lifecycle controller, which is not here, would undo it.
+    # Admission taints every new node as not ready; the node-lifecycle controller, which does not run here, would undo
+    # it.
     taints = [dict(taint) for taint in node.taints] or None
     requests.send("PATCH", f"/api/v1/nodes/{node.name}", {"spec": {"taints": taints}})
 
 
 def manifest(node: Node) -> dict[str, Any]:
-    """The node as the API server takes it, its status included: that is how kubelets register."""
+    """Return the node's manifest with its status: kubelets register the same way."""
     room = {"cpu": node.cpu, "memory": node.memory, "pods": str(node.pods), **node.resources}
     ready = {
         "type": "Ready",

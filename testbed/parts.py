@@ -1,8 +1,8 @@
 """
-The programs a testbed is made of: which versions, from which wrapper module, built how.
+The programs of a testbed: versions, wrapper modules and build settings.
 
-A wrapper module under go/ pins one version of one project and the checksums of all it needs. A new version is a new
-folder there, made as docs/testbed.md tells, and a line here.
+A wrapper module under go/ pins one version of one project and the checksums of its dependencies. A new version is a new
+folder there, made as docs/testbed.md describes, and a line here.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from testbed.errors import TestbedError
 MODULES: Final = Path(__file__).resolve().parent / "go"
 
 KUBERNETES: Final = "1.36.3"
-"""The version a testbed has when nobody says otherwise."""
-# The older ones are for what has to hold with any server, so they carry no kubelet and no controller manager.
+"""The default version of Kubernetes."""
+# Older versions only serve tests of API compatibility, so they have no kubelet and no controller manager.
 SKEWED: Final = ("1.33.13", "1.30.14")
 VERSIONS: Final = (KUBERNETES, *SKEWED)
 
@@ -32,26 +32,26 @@ SKEWED_PROGRAMS: Final = ("kube-apiserver", "kubectl", "kube-scheduler")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that is built by itself and started by itself."""
+    """One program, or a group of programs that are built together."""
 
     name: str
     version: str
     module: str
     """The folder under go/."""
     packages: tuple[str, ...]
-    """What is built; each becomes a program named like the last part of its path."""
+    """The packages to build; each program is named after the last element of its path."""
     link_flags: str
     seconds: int
-    """How long it took on two cores after the parts before it, and with nothing cached for the first of a module."""
+    """Build time on two cores after the preceding parts; for the first part of a module, with nothing cached."""
 
     cgo: bool = False
-    """Whether it holds C, so that a C compiler is needed too."""
+    """Whether it contains C, so that a C compiler is needed as well."""
     tags: tuple[str, ...] = ()
-    """Go's build tags: what is left out of it."""
+    """Go's build tags, which exclude features."""
 
     @property
     def is_kubernetes(self) -> bool:
-        """Whether it is one of the programs that come in several versions."""
+        """Whether it is a Kubernetes program, which exists in several versions."""
         return self.module.startswith("kubernetes-")
 
     @property
@@ -70,7 +70,7 @@ def _kubernetes(program: str, version: str, seconds: int) -> Part:
 
 def _containerd() -> Part:
     home = "github.com/containerd/containerd/v2"
-    # All three in one folder: containerd finds its shim beside itself on the PATH it is given.
+    # All three in one folder: containerd finds its shim on its PATH.
     packages = tuple(f"{home}/cmd/{program}" for program in ("containerd", "containerd-shim-runc-v2", "ctr"))
     return Part(
         "containerd",
@@ -83,7 +83,7 @@ def _containerd() -> Part:
 
 
 def _crio() -> Part:
-    # Signatures by Go's own library, and none of the storage drivers that need one of C.
+    # Signatures by Go's own library, and without the storage drivers that need a C library.
     tags = (
         "containers_image_openpgp",
         "containers_image_ostree_stub",
@@ -98,7 +98,7 @@ def _plain(name: str, version: str, package: str, seconds: int, *, cgo: bool = F
     return Part(name, version, f"{name}-{version}", (package,), "-s -w", seconds, cgo)
 
 
-# In the order of building: what is waited for most comes first.
+# In build order: the most used parts come first.
 CATALOG: Final[tuple[Part, ...]] = (
     _plain("etcd", ETCD, "lamina/testbed/etcd", 70),
     *(
@@ -110,7 +110,7 @@ CATALOG: Final[tuple[Part, ...]] = (
     _plain("cni", CNI, "github.com/containernetworking/plugins/plugins/main/loopback", 10),
     _plain("registry", REGISTRY, "github.com/distribution/distribution/v3/cmd/registry", 80),
     _crio(),
-    # Ours: what a container of the testbed runs.
+    # Our own program, which runs in the testbed's containers.
     _plain("idle", "1", "lamina/testbed/idle", 2),
     *(
         _kubernetes(program, version, seconds)
@@ -121,14 +121,16 @@ CATALOG: Final[tuple[Part, ...]] = (
 
 
 def find(name: str, version: str = KUBERNETES) -> Part:
-    """The part called *name*; *version* is that of Kubernetes and concerns its own programs only."""
+    """Return the part called *name*; *version* selects the version of Kubernetes' own programs."""
     named = [part for part in CATALOG if part.name == name]
     if not named:
         names = ", ".join(dict.fromkeys(part.name for part in CATALOG))
-        raise TestbedError(f"there is no part {name!r}: there are {names}")
+        raise TestbedError(f"there is no part {name!r}; choose from {names}")
     if not named[0].is_kubernetes:
         return named[0]
     for part in named:
         if part.version == version:
             return part
-    raise TestbedError(f"{name} is not kept in version {version}: there is {', '.join(part.version for part in named)}")
+    raise TestbedError(
+        f"{name} does not exist in version {version}; choose from {', '.join(part.version for part in named)}"
+    )

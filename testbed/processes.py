@@ -1,13 +1,13 @@
 """
-One running part: started, looked after, and treated badly on purpose.
+One running part: start, stop, and simulate failures.
 
                start                    pause
     stopped ----------> running <--------------> paused
        ^                   |         resume        |
        +---- stop, kill ---+-----------------------+
 
-A part keeps its ports and its data folder over a restart, and its log goes on in the same file. It has a process group
-of its own, so a key pressed in a terminal reaches the driver and not the parts.
+A part keeps its ports, data folder and log file over a restart. It has its own process group, so that Ctrl-C in a
+terminal reaches the driver and not the parts.
 """
 
 import os
@@ -21,7 +21,7 @@ from typing import Final
 from testbed import leftovers, ports
 from testbed.errors import PartError
 
-# What a part may take to be ready on a busy machine, and to end by itself when asked to.
+# Time limits on a busy machine: until a part is ready, and until it ends after SIGTERM.
 READY_WITHIN: Final = 60.0
 ENDS_WITHIN: Final = 10.0
 PAUSE: Final = 0.03
@@ -43,24 +43,24 @@ class Program:
         port: int | None = None,
     ) -> None:
         """
-        *ready* is asked again and again after the start; it answers whether the part can be used.
+        *ready* is polled after the start; it returns whether the part can be used.
 
-        With a *port*, it is asked only once the part itself listens there: somebody else may have been quicker, and
-        would be mistaken for it.
+        With *port*, it is polled only once the part itself listens there: another program may have taken the port, and
+        would be mistaken for the part.
         """
         self.name = name
         self.command = [str(word) for word in command]
         self.log = log
-        """Everything the part wrote since the first start."""
+        """The output of the part since its first start."""
         self._ready = ready
         self._port = port
         self._environment = dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
 
-    # ------------------------------------------------------------------------------------------------ coming and going
+    # -------------------------------------------------------------------------------------------------- start and stop
 
     def start(self, wait: bool = True) -> None:
-        """Start the part, and wait until it can be used unless told not to."""
+        """Start the part; with *wait*, also wait until it is ready."""
         if self.running:
             raise PartError(f"{self.name} is running already")
         with self.log.open("ab") as log:
@@ -77,7 +77,7 @@ class Program:
             self.wait_ready()
 
     def wait_ready(self, within: float = READY_WITHIN) -> None:
-        """Wait until the part can be used; raises with the last lines of its log when it does not come to that."""
+        """Wait until the part is ready. Raises PartError with the last lines of its log on a timeout."""
         deadline = time.monotonic() + within
         while not (self._listens() and self._ready()):
             if not self.running:
@@ -88,11 +88,11 @@ class Program:
             time.sleep(PAUSE)
 
     def stop(self, within: float = ENDS_WITHIN) -> None:
-        """Ask the part to end, and end it if it does not."""
+        """Terminate the part, and kill it if it has not ended in time."""
         if not self.running:
             return
         self._signal(signal.SIGTERM)
-        # A process that sleeps gets the request only when it wakes up.
+        # A stopped process receives SIGTERM only when it continues.
         self._signal(signal.SIGCONT)
         try:
             self._known().wait(within)
@@ -100,7 +100,7 @@ class Program:
             self.kill()
 
     def kill(self) -> None:
-        """End the part at once, as a crash would."""
+        """Kill the part, as a crash would."""
         if self.running:
             self._signal(signal.SIGKILL)
             self._known().wait()
@@ -111,36 +111,36 @@ class Program:
         self.start()
 
     def pause(self) -> None:
-        """Let the part hang: it keeps its connections and answers nothing."""
+        """Suspend the part: it keeps its connections and answers nothing."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused part go on."""
+        """Continue a suspended part."""
         self._signal(signal.SIGCONT)
 
-    # -------------------------------------------------------------------------------------------------- looking at it
+    # ----------------------------------------------------------------------------------------------------- inspection
 
     @property
     def running(self) -> bool:
-        """Whether there is a process; a paused one counts."""
+        """Whether there is a process; a paused one is running."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The pid of the process."""
         return self._known().pid
 
     def cpu_seconds(self) -> float:
-        """Processor time the process has used since it was started, by itself and for the kernel's work."""
+        """Return the user and system CPU time of the process in seconds, since its start."""
         fields = self._stat()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def rss(self) -> int:
-        """Bytes of memory the process holds."""
+        """Return the resident memory of the process in bytes."""
         return int(self._stat()[21]) * os.sysconf("SC_PAGE_SIZE")
 
     def last_words(self) -> str:
-        """The end of the log, as a part of an error message."""
+        """Return the end of the log, for an error message."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
         return f"the end of {self.log}:\n" + "\n".join(f"  {line[:LONGEST_LINE]}" for line in lines)
 
@@ -161,5 +161,6 @@ class Program:
     def _signal(self, number: signal.Signals) -> None:
         if not self.running:
             raise PartError(f"{self.name} is not running")
-        # Its whole group: what it started belongs to it. The process is not waited for yet, so the number is its own.
+        # The whole group includes the part's children. The process has not been waited for, so the pid is still its
+        # own.
         os.killpg(self.pid, number)

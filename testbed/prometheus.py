@@ -1,11 +1,11 @@
 """
-A Prometheus server and a node-exporter without a control plane: Debian's programs, on the loopback.
+A Prometheus server and a node-exporter without a control plane: Debian's programs, on the loopback interface.
 
     with Prometheus([Target("127.0.0.1:9100", {"node": "n1"})]) as server:
         server.url
 
-They are not built but found on the PATH; where they are missing, `MissingError` says how to get them. With *blocks*, a
-history is there from the beginning: text in the OpenMetrics format, with times.
+They are not built but found on the PATH; if one is missing, `MissingError` says how to install it. *blocks* is a
+history that exists from the start: text in the OpenMetrics format, with times.
 """
 
 import base64
@@ -27,8 +27,8 @@ from testbed.site import Command
 from testbed.standalone import Standalone
 
 USER: Final = "reader"
-PASSWORD: Final = "a password of the testbed"  # noqa: S105 - of nobody
-# bcrypt, of the cheapest kind; `htpasswd -nbBC 4` makes such.
+PASSWORD: Final = "a password of the testbed"  # noqa: S105 - protects nothing
+# bcrypt with the lowest cost; `htpasswd -nbBC 4` creates such a hash.
 HASHED: Final = "$2b$04$rOA.lnjxMAdKmnBNwB0G4OuhqxC7QQr5U8iWdwJGVklqUPMOaG6lq"
 PACKAGES: Final = {
     "prometheus": "prometheus",
@@ -39,22 +39,22 @@ PACKAGES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where metrics are scraped from, and the labels they get; ``__metrics_path__`` among them says which page."""
+    """An address to scrape, and the labels of its metrics; ``__metrics_path__`` sets the path."""
 
     address: str
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def program(name: str) -> str:
-    """A program of Debian's; one line says what to install where it is missing."""
+    """Return the path of a Debian program. Raises MissingError with the package to install."""
     found = shutil.which(name)
     if found is None:
-        raise MissingError(f"{name} is not installed: `apt-get install {PACKAGES[name]}`")
+        raise MissingError(f"{name} is not installed; try `apt-get install {PACKAGES[name]}`")
     return found
 
 
 class Prometheus(Standalone):
-    """A server that scrapes every second."""
+    """A Prometheus server that scrapes every second."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Prometheus(Standalone):
         password: bool = False,
         folder: Path | None = None,
     ) -> None:
-        """Scrape *targets*; begin with the history of *blocks*; with *password*, let in only who knows it."""
+        """Scrape *targets*, start with the history *blocks*, and require *password* if it is set."""
         super().__init__(folder)
         self._targets = targets
         self._blocks = blocks
@@ -78,11 +78,11 @@ class Prometheus(Standalone):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The server's URL."""
         return f"http://{ports.LOOPBACK}:{self.port}"
 
     def prepare(self) -> Program:
-        """A server on a port of its own."""
+        """Return a server on a free port."""
         self.port = ports.free()
         data = self.site.folder / "data"
         if self._blocks and not data.exists():
@@ -102,7 +102,7 @@ class Prometheus(Standalone):
         return self.site.program("prometheus", words, ready(self.port, "/-/ready", headers), self.port)
 
     def _config(self) -> dict[str, Any]:
-        # One second is as often as Prometheus scrapes in earnest.
+        # One second is the shortest interval at which Prometheus scrapes reliably.
         groups = [{"targets": [one.address], "labels": dict(one.labels)} for one in self._targets]
         job = {"job_name": "node", "static_configs": groups, "scrape_timeout": "1s"}
         return {"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}
@@ -118,14 +118,14 @@ class Prometheus(Standalone):
         words = [program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(text), str(data)]
         done = subprocess.run(words, capture_output=True, text=True, check=False, env=self.site.environment())
         if done.returncode != 0:
-            raise TestbedError(f"promtool does not take the history: {(done.stderr or done.stdout)[-500:]}")
+            raise TestbedError(f"promtool rejected the history: {(done.stderr or done.stdout)[-500:]}")
 
 
 class NodeExporter(Standalone):
-    """The numbers of this machine."""
+    """A node-exporter with the metrics of this machine."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Nothing runs yet."""
+        """Prepare; nothing runs yet."""
         super().__init__(folder)
         self.port = 0
 
@@ -135,18 +135,18 @@ class NodeExporter(Standalone):
 
     @property
     def address(self) -> str:
-        """Host and port, as a target begins."""
+        """Host and port, for a target."""
         return f"{ports.LOOPBACK}:{self.port}"
 
     def prepare(self) -> Program:
-        """An exporter on a port of its own."""
+        """Return an exporter on a free port."""
         self.port = ports.free()
         words: Command = [program("prometheus-node-exporter"), f"--web.listen-address={self.address}"]
         return self.site.program("node-exporter", words, ready(self.port, "/metrics", {}), self.port)
 
 
 def ready(port: int, path: str, headers: Mapping[str, str]) -> Callable[[], bool]:
-    """A question whether *path* is answered well right now."""
+    """Return a readiness check that requests *path*."""
 
     def ask() -> bool:
         connection = http.client.HTTPConnection(ports.LOOPBACK, port, timeout=PROBE_WITHIN)

@@ -1,9 +1,9 @@
 """
-Nodes that run containers: each a containerd and a kubelet of its own, several on one machine.
+Nodes that run containers: each has its own containerd and kubelet, several on one machine.
 
 Needs root, because containers do. Pods run with `hostNetwork: true`: there is no pod network, and no proxy for
-services. What is set below makes kubelets bear each other, a machine with either kind of control groups, and one where
-lowering an out-of-memory score is forbidden.
+services. The settings below let several kubelets run beside each other, with cgroup v1 or v2, and on machines that
+forbid lowering an out-of-memory score.
 """
 
 import time
@@ -23,7 +23,7 @@ from testbed.requests import Requests
 from testbed.site import Command, Site
 
 PARTS: Final = ("kubelet", "containerd", "runc", "cni", "registry", PROGRAM)
-"""What has to be built for real nodes."""
+"""The parts that real nodes need."""
 PAUSE: Final = "pause:1"
 NODES: Final = "system:nodes"
 READY_WITHIN: Final = 60.0
@@ -32,18 +32,18 @@ PAUSE_BETWEEN: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RealNode:
-    """A node with a kubelet, and where one finds its things."""
+    """A node with a kubelet: its programs and paths."""
 
     name: str
     folder: Path
     socket: Path
-    """containerd's, for CRI and for its own API."""
+    """containerd's socket, for CRI and for its own API."""
     containerd: Program
     kubelet: Program
 
 
 def prepare(site: Site, name: str) -> RealNode:
-    """Write what a node needs; both of its programs are ready to start."""
+    """Write the files of a node; return it with both programs ready to start."""
     folder = site.folder / "nodes" / name
     setup = Setup(
         folder,
@@ -54,14 +54,14 @@ def prepare(site: Site, name: str) -> RealNode:
     )
     config = containerd.write(setup, 3)
     program = site.program_path("containerd")
-    # The shim is found on the PATH, beside containerd itself.
+    # containerd finds its shim on the PATH.
     path = f"{program.parent}:{site.environment()['PATH']}"
     runtime = site.program(f"containerd-{name}", [program, "--config", config], setup.socket.exists, PATH=path)
     return RealNode(name, folder, setup.socket, runtime, kubelet(site, name, folder, setup.socket))
 
 
 def kubelet(site: Site, name: str, folder: Path, socket: Path) -> Program:
-    """A kubelet with the identity of its node."""
+    """Return a kubelet with the identity of its node."""
     health = ports.free()
     config = folder / "kubelet.yaml"
     config.write_text(yaml.safe_dump(kubelet_config(site, folder, socket, health)), encoding="utf-8")
@@ -78,7 +78,7 @@ def kubelet(site: Site, name: str, folder: Path, socket: Path) -> Program:
 
 
 def kubelet_config(site: Site, folder: Path, socket: Path, health: int) -> dict[str, Any]:
-    """What a kubelet reads."""
+    """Return a kubelet's configuration."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -100,7 +100,7 @@ def kubelet_config(site: Site, folder: Path, socket: Path, health: int) -> dict[
         "localStorageCapacityIsolation": False,
         "oomScoreAdj": 0,
         "resolvConf": "",
-        # A disk that others have filled is no reason to drop images or pods of a test.
+        # A full disk of the machine must not remove images or pods of a test.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "evictionHard": {
@@ -114,7 +114,7 @@ def kubelet_config(site: Site, folder: Path, socket: Path, health: int) -> dict[
 
 
 def wait_ready(requests: Requests, node: RealNode, within: float = READY_WITHIN) -> None:
-    """Wait until the API server has the node as Ready, and take away the taint that a controller would take away."""
+    """Wait until the node is Ready in the API, and remove the not-ready taint, as a controller would."""
     deadline = time.monotonic() + within
     while not is_ready(requests, node.name):
         if time.monotonic() > deadline or not node.kubelet.running:
@@ -124,7 +124,7 @@ def wait_ready(requests: Requests, node: RealNode, within: float = READY_WITHIN)
 
 
 def is_ready(requests: Requests, name: str) -> bool:
-    """Whether the API server has the node as Ready."""
+    """Return whether the node is Ready in the API."""
     if not requests.answers(f"/api/v1/nodes/{name}"):
         return False
     conditions = requests.send("GET", f"/api/v1/nodes/{name}")["status"].get("conditions", [])

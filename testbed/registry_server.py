@@ -1,5 +1,5 @@
 """
-An image registry without a control plane, and what it was asked for.
+An image registry without a control plane, and a log of its requests.
 
     with RegistryServer() as registry:
         made.push(registry.host, "web:1", image)
@@ -14,25 +14,25 @@ from testbed.standalone import Standalone
 
 
 class RegistryServer(Standalone):
-    """A registry over plain HTTP that lets everybody push."""
+    """A registry over plain HTTP without authentication."""
 
     def __enter__(self) -> "RegistryServer":
         building.build([catalog.find("registry")])
         return super().__enter__()
 
     def prepare(self) -> Program:
-        """A registry on a port of its own."""
+        """Return a registry on a free port."""
         return launching.registry(self.site, launching.Order("registry"))
 
     @property
     def host(self) -> str:
-        """Host and port, as image names begin."""
+        """Host and port, the prefix of image names."""
         return self.site.registry
 
     def requests(self, client: str = "") -> list[Asked]:
         """
-        Every request it has answered so far, in order: method, path and status.
+        Return every request it has answered so far, in order: method, path and status.
 
-        With a *client*, only of those who call themselves something that begins so.
+        With *client*, only requests whose user agent starts with it.
         """
         return access_log.read(self.program.log, client)

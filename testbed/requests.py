@@ -1,8 +1,8 @@
 """
-Plain JSON requests to the API server, for preparing and checking a test's world.
+JSON requests to the API server, for preparing and checking a test's cluster.
 
-Synchronous on purpose: this is the hand of the test's author, not the code under test. One connection per thread, kept
-open; a server that was restarted is connected to again.
+Synchronous on purpose: the test calls it; it is not the code under test. Keeps one open connection per thread, and
+reconnects after a server restart.
 """
 
 import http.client
@@ -41,7 +41,7 @@ class Requests:
         content_type: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Send *body* as JSON and return what comes back; an answer that is no success raises."""
+        """Send *body* as JSON and return the response. Raises RefusedError for any status but success."""
         sent = {"Accept": "application/json", **(headers or {})}
         if body is not None:
             sent["Content-Type"] = content_type or CONTENT_TYPES.get(method, "application/json")
@@ -51,11 +51,11 @@ class Requests:
             raise refusal(f"{method} {path}", status, answer)
         decoded = decode(answer)
         if not isinstance(decoded, dict):
-            raise TestbedError(f"{method} {path}: the answer is no JSON object: {answer[:200]!r}")
+            raise TestbedError(f"{method} {path}: the response is not a JSON object: {answer[:200]!r}")
         return decoded
 
     def answers(self, path: str) -> bool:
-        """Whether a GET of *path* succeeds right now."""
+        """Return whether a GET of *path* succeeds."""
         try:
             status, _ = self._exchange("GET", path, None, {})
         except OSError:
@@ -63,15 +63,15 @@ class Requests:
         return status == 200
 
     def another(self) -> "Requests":
-        """The same client with connections of its own, for threads that come and go."""
+        """Return the same client with its own connections, for short-lived threads."""
         return self.within(self._timeout)
 
     def within(self, timeout: float) -> "Requests":
-        """The same client with connections of its own and another patience, in seconds."""
+        """Return the same client with its own connections and another timeout, in seconds."""
         return Requests(self.url, self._context, timeout=timeout)
 
     def close(self) -> None:
-        """Close the connections of all threads; the next request opens its own again."""
+        """Close the connections of all threads; the next request opens a new one."""
         for connection in self._all:
             connection.close()
 
@@ -81,7 +81,7 @@ class Requests:
             try:
                 return self._ask(connection, method, path, data, headers)
             except (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
-                # The server closed a connection that was idle: it has not seen the request, so ask on a new one.
+                # The server has closed an idle connection and not read the request, so send it again on a new one.
                 pass
         connection = connection or self._connect()
         return self._ask(connection, method, path, data, headers)
@@ -120,7 +120,7 @@ class Requests:
 
 
 def decode(answer: bytes) -> object:
-    """What an answer says; None when it is no JSON."""
+    """Decode a response; None if it is not JSON."""
     try:
         return json.loads(answer)
     except ValueError:
@@ -128,7 +128,7 @@ def decode(answer: bytes) -> object:
 
 
 def refusal(request: str, status: int, answer: bytes) -> RefusedError:
-    """The error for an answer; Kubernetes says in a Status object what was wrong."""
+    """Return the error for a response; Kubernetes describes it in a Status object."""
     told = decode(answer)
     if isinstance(told, dict):
         return RefusedError(request, status, str(told.get("reason", "")), str(told.get("message", "")))

@@ -1,10 +1,10 @@
 """
-Testbeds that run on their own: `up` leaves one behind with a note, `down` and `status` read the notes.
+Testbeds that keep running: `up` leaves one behind with a note, `down` and `status` read the notes.
 
     <cache>/lamina/testbed/run/<name>.json     the note
     <cache>/lamina/testbed/run/<name>/         its folder
 
-Processes are found by the mark that the note names, not by their numbers, so an old note can end nothing of others.
+Processes are found by the note's mark, not by their pids, so an old note cannot end other processes.
 """
 
 import re
@@ -23,20 +23,20 @@ NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?")
 
 
 class Process(msgspec.Struct, frozen=True):
-    """A process as it was when the note was written."""
+    """A process at the time the note was written."""
 
     pid: int
     started: int
-    """In ticks since the machine was started: together with the number it names one process only."""
+    """Start time in ticks since boot; together with the pid it identifies one process."""
 
     @property
     def running(self) -> bool:
-        """Whether it is still that process, and not one that has ended and waits to be noticed."""
+        """Whether it is still that process, and not a zombie."""
         return leftovers.started(self.pid) == self.started and leftovers.state(self.pid) != "Z"
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What is to be known about a testbed that runs on its own."""
+    """Facts about a testbed that keeps running."""
 
     name: str
     mark: str
@@ -49,33 +49,35 @@ class Note(msgspec.Struct, frozen=True):
 
     @property
     def running(self) -> bool:
-        """Whether anything of it is left."""
+        """Whether any of its processes is left."""
         return any(process.running for process in self.parts.values())
 
 
 def home() -> Path:
-    """Where notes and folders are."""
+    """Return the folder of notes and testbeds."""
     return building.home() / "run"
 
 
 def checked(name: str) -> str:
-    """A name that can be a file's."""
+    """Return *name* if it is valid. Raises TestbedError."""
     if not NAME.fullmatch(name):
-        raise TestbedError(f"{name!r} is no name for a testbed: at most 20 small letters, digits and dashes")
+        raise TestbedError(
+            f"{name!r} is not a valid name for a testbed; use at most 20 lowercase letters, digits and dashes"
+        )
     return name
 
 
 def folder(name: str) -> Path:
-    """The folder of a testbed; a dead one that had this name is cleared away, a living one is in the way."""
+    """Return the folder of a new testbed; removes a dead one of this name. Raises TestbedError if one is running."""
     old = find(checked(name))
     if old is not None and old.running:
         raise TestbedError(
-            f"a testbed {name!r} is up already: `python -m testbed down --name {name}` ends it, --name starts another"
+            f"a testbed {name!r} is already up; `python -m testbed down --name {name}` ends it, --name starts another"
         )
     if old is not None:
         down(old)
     place = home() / name
-    # Without a note it is what a killed `up` left.
+    # A folder without a note was left by an `up` that was killed.
     if place.exists():
         leftovers.unmount(place)
         shutil.rmtree(place)
@@ -84,7 +86,7 @@ def folder(name: str) -> Path:
 
 
 def remember(name: str, bed: Testbed) -> Note:
-    """Write the note about a testbed that will be left alone."""
+    """Write the note of a testbed that keeps running."""
     processes = {part: Process(program.pid, leftovers.started(program.pid) or 0) for part, program in bed.parts.items()}
     note = Note(
         name,
@@ -103,18 +105,18 @@ def remember(name: str, bed: Testbed) -> Note:
 
 
 def find(name: str) -> Note | None:
-    """The note about *name*; None when there is none."""
+    """Return the note of *name*; None if there is none."""
     path = home() / f"{name}.json"
     try:
         return msgspec.json.decode(path.read_bytes(), type=Note)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
-        raise TestbedError(f"{path} is no note of a testbed ({error}): delete it") from error
+        raise TestbedError(f"{path} is not a note of a testbed ({error}); delete it") from error
 
 
 def every() -> Iterator[Note]:
-    """Every note, by name."""
+    """Yield every note, sorted by name."""
     for path in sorted(home().glob("*.json")):
         note = find(path.stem)
         if note is not None:
@@ -122,7 +124,7 @@ def every() -> Iterator[Note]:
 
 
 def down(note: Note) -> None:
-    """End a testbed and clear away what it left; a dead one has only things to clear away."""
-    # The folder is told by the name and not by the note: a note that was tampered with must not delete anything else.
+    """End a testbed and remove its files; of a dead one only files are left."""
+    # The folder comes from the name and not from the note: a modified note must not delete another folder.
     leftovers.clear(note.mark, home() / checked(note.name))
     (home() / f"{note.name}.json").unlink(missing_ok=True)

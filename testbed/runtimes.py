@@ -1,5 +1,5 @@
 """
-Container runtimes without a control plane, for what reads them.
+Container runtimes without a control plane, for tests of the code that reads them.
 
     with RegistryServer() as registry, Containerd(registry=registry.host) as runtime:
         runtime.pull(made.push(registry.host, "web:1", image))
@@ -20,11 +20,11 @@ from testbed.processes import Program
 from testbed.standalone import Standalone
 
 DEBIAN: Final = "debian"
-"""In place of a version: the one that is installed, which on Debian 12 is 1.6."""
+"""In place of a version: the installed containerd, which is 1.6 on Debian 12."""
 
 
 class Containerd(Standalone):
-    """A containerd with a root, a state and a socket of its own."""
+    """A containerd with its own root, state and socket."""
 
     def __init__(
         self,
@@ -39,8 +39,8 @@ class Containerd(Standalone):
         """
         Prepare; *registry* is a host and port that serves plain HTTP.
 
-        Further *registries* say for the beginning of image names which host and port has them, and *more* tables of
-        the configuration are added as they are.
+        *registries* maps further prefixes of image names to the host and port of their registry, and *more* has further
+        tables of the configuration.
         """
         super().__init__(folder)
         self.version = version
@@ -54,35 +54,35 @@ class Containerd(Standalone):
         return super().__enter__()
 
     def prepare(self) -> Program:
-        """A containerd that knows the registries."""
+        """Return a containerd that is configured for the registries."""
         self._setup = containerd.Setup(self.site.folder, self._registries, discard=self._discard, more=self._more)
         config = containerd.write(self._setup, 2 if self.version == DEBIAN else 3)
         program = self._command()
-        # The shim is found on the PATH, beside containerd itself.
+        # containerd finds its shim on the PATH.
         path = f"{program.parent}:{self.site.environment()['PATH']}"
         ready = functools.partial(cri.answers, self.socket)
         return self.site.program("containerd", [program, "--config", config], ready, PATH=path)
 
     @property
     def socket(self) -> Path:
-        """For CRI and for its own API."""
+        """The socket for CRI and for containerd's own API."""
         return self._setup.socket
 
     @property
     def root(self) -> Path:
-        """Where it keeps contents and snapshots."""
+        """The folder of contents and snapshots."""
         return self.site.folder / "root"
 
     def pull(self, reference: str) -> str:
-        """Pull an image as a kubelet does; the answer is what the runtime calls it."""
+        """Pull an image as a kubelet does; return the runtime's reference to it."""
         return cri.pull(self.socket, reference)
 
     def remove(self, reference: str) -> None:
-        """Remove an image as a kubelet does: with all its names."""
+        """Remove an image with all its names, as a kubelet does."""
         cri.remove(self.socket, reference)
 
     def allow(self, name: str, server: str) -> None:
-        """Say where images whose names begin with *name* come from, from now on."""
+        """From the next pull on, pull images whose names start with *name* from *server*."""
         containerd.allow(self.site.folder, name, server)
 
     def _command(self) -> Path:
@@ -90,5 +90,5 @@ class Containerd(Standalone):
             return building.programs(catalog.find("containerd")) / "containerd"
         found = shutil.which("containerd")
         if found is None:
-            raise MissingError("needs an installed containerd: `apt-get install containerd` on Debian")
+            raise MissingError("needs an installed containerd; on Debian try `apt-get install containerd`")
         return Path(found)

@@ -1,4 +1,4 @@
-"""What the parts of one testbed share: a version, a folder, a mark, certificates, and where the servers are."""
+"""What the parts of one testbed share: version, folder, mark, certificates, and server addresses."""
 
 import hashlib
 import os
@@ -17,16 +17,16 @@ from testbed.requests import Requests
 
 Command: TypeAlias = Sequence[str | Path]
 
-# User names that can be file names as they are, and what cannot.
+# User names that can be file names unchanged, and characters that cannot.
 PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 UNFIT: Final = re.compile(r"[^A-Za-z0-9-]+")
 
-# A container runtime's socket lies some levels below, and its path may have 107 characters.
+# A container runtime's socket is some levels below, and its path may have 107 characters.
 LONGEST_FOLDER: Final = 60
 
 
 class Site:
-    """The ground a testbed stands on. Starts nothing."""
+    """The shared settings of a testbed. Starts nothing."""
 
     def __init__(self, version: str, folder: Path, mark: str) -> None:
         self.version, self.folder, self.mark = version, folder, mark
@@ -34,43 +34,43 @@ class Site:
         self.logs = folder / "logs"
         self.logs.mkdir(exist_ok=True)
         self.url = ""
-        """The API server, once its port is chosen."""
+        """URL of the API server, once its port is chosen."""
         self.etcd_url = ""
         self.registry = ""
-        """The image registry's host and port, if there is one."""
+        """Host and port of the image registry, if there is one."""
         self.with_service_accounts = False
 
     def program_path(self, part: str, program: str = "") -> Path:
-        """The program of a part, which is built if it is not there."""
+        """Return the path of a part's program, after building it if needed."""
         return building.programs(catalog.find(part, self.version)) / (program or part)
 
     def program(
         self, name: str, command: Command, ready: Callable[[], bool], port: int | None = None, **environment: str
     ) -> Program:
-        """A process of this testbed, which listens on *port* if it is a server."""
+        """Return a process of this testbed; servers pass their *port*."""
         log = self.logs / f"{name}.log"
         return Program(name, command, log, ready=ready, port=port, environment={**self.environment(), **environment})
 
     def environment(self) -> dict[str, str]:
-        """What processes are told: little, so that a proxy or a KUBECONFIG of the person is not heeded."""
+        """Return a minimal environment, without the user's proxy and KUBECONFIG settings."""
         path = os.environ.get("PATH", os.defpath)
         return {"PATH": path, "HOME": str(self.folder), leftovers.MARK: self.mark}
 
     def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig for *user*; written once for each set of groups."""
+        """Return a kubeconfig for *user*; written once for each set of groups."""
         if (user, *groups) == control_plane.ADMINISTRATOR:
             name = "admin"
         elif PLAIN.fullmatch(user) and not groups:
             name = user
         else:
-            # Different identities must not share a file because their names look alike once they are file names.
+            # Different users must not share a file because their names become the same file name.
             digest = hashlib.sha256("\0".join([user, *groups]).encode()).hexdigest()[:8]
             name = f"{UNFIT.sub('-', user)}-{digest}"
         path = self.folder / f"{name}.kubeconfig"
         return path if path.exists() else self.authority.kubeconfig(path, self.url, user, groups)
 
     def requests(self) -> Requests:
-        """A client of the API server that may do everything."""
+        """Return a client of the API server with all permissions."""
         paths = [self.authority.folder / f"admin.{end}" for end in ("crt", "key")]
         if not paths[1].exists():
             user, *groups = control_plane.ADMINISTRATOR
@@ -82,7 +82,7 @@ class Site:
 
 
 def own_folder(folder: Path | None) -> Path:
-    """A new folder: the one that was asked for, or a temporary one with a short path."""
+    """Return a new folder: the given one, or a temporary one with a short path."""
     if folder is not None:
         folder = folder.resolve()
         folder.mkdir(parents=True)

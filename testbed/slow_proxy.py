@@ -1,10 +1,10 @@
 """
-A slow road to a server on the loopback interface, so that a pull lasts long enough to be looked at.
+A rate-limited proxy to a server on the loopback interface, so that a pull lasts long enough to be observed.
 
     with SlowProxy(registry.host, bytes_per_second=1_000_000) as road:
         runtime.pull(f"{road.host}/web:1")
 
-What the client sends passes at once; what the server answers passes at the given rate, all connections together.
+Requests pass at once; responses pass at the given rate, shared by all connections.
 """
 
 import contextlib
@@ -19,19 +19,19 @@ from testbed.ports import LOOPBACK
 SMALLEST: Final = 256
 LARGEST: Final = 16 * 1024
 IMMEDIATELY: Final = 0.05
-"""Seconds; no piece takes longer on its way, so that a trickle is a trickle and a change of the rate is felt."""
+"""Longest delay of one piece in seconds, so that data flows evenly and a change of the rate takes effect soon."""
 
 
 class SlowProxy:
-    """Passes connections on; threads of this process, so nothing can be left behind."""
+    """Forwards connections in threads of this process, so that nothing is left behind."""
 
     def __init__(self, target: str, bytes_per_second: float) -> None:
-        """Prepare a way to *target*, a host and a port; the rate may be changed while it is used."""
+        """Prepare a proxy to *target*, a host and a port; the rate may be changed while it runs."""
         host, _, port = target.rpartition(":")
         self._target = (host, int(port))
         self.bytes_per_second = bytes_per_second
         self.host = ""
-        """Host and port of the slow end, once the block has begun."""
+        """Host and port of the proxy, once the block has begun."""
         self._turn = threading.Lock()
         self._open: set[socket.socket] = set()
         self._listener: socket.socket | None = None
@@ -53,7 +53,7 @@ class SlowProxy:
         self.cut()
 
     def cut(self) -> None:
-        """Break every connection there is; new ones are welcome."""
+        """Close every open connection; new ones are accepted."""
         for connection in list(self._open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -79,7 +79,7 @@ class SlowProxy:
             way_in.join()
 
     def _pass(self, source: socket.socket, sink: socket.socket, slowly: bool) -> None:
-        """Pass on what comes until the end of it, which is passed on too."""
+        """Forward data until its end, and then forward the end."""
         with contextlib.suppress(OSError):
             while piece := source.recv(self._piece()):
                 if slowly:
@@ -92,6 +92,6 @@ class SlowProxy:
         return max(SMALLEST, min(LARGEST, int(self.bytes_per_second * IMMEDIATELY)))
 
     def _wait(self, size: int) -> None:
-        """Take the time that *size* bytes take; one connection after the other, so that the rate is that of all."""
+        """Sleep for the time of *size* bytes; connections take turns, so that they share the rate."""
         with self._turn:
             time.sleep(size / self.bytes_per_second)

@@ -1,8 +1,8 @@
 """
-One part without a control plane, for as long as a `with` block lasts.
+One part without a control plane, for the duration of a `with` block.
 
-Everything it writes lies in one folder and everything it starts carries one mark, both its own, so several may share
-the folder they are told. All is gone at the end, also when the driver is killed (`testbed.leftovers`).
+The part has its own folder and its own mark, so several parts may use the same parent folder. Files and processes are
+removed at the end, even if the driver is killed (`testbed.leftovers`).
 """
 
 import secrets
@@ -18,24 +18,24 @@ from testbed.guarding import Guard
 from testbed.processes import Program
 from testbed.site import LONGEST_FOLDER, Site
 
-# How often a part may find its port taken by somebody else.
+# Attempts to start a part whose port another program has taken.
 TRIES = 5
 
 
 class Standalone:
-    """What a registry and a container runtime on their own have in common."""
+    """Base of a registry or a container runtime that runs alone."""
 
     program: Program
-    """The process: `kill`, `stop`, `pause`, `resume`, `start`, `restart`; there from the beginning of the block."""
+    """The process, from the start of the block: `kill`, `stop`, `pause`, `resume`, `start`, `restart`."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Prepare; the part will have a folder of its own within *folder*, or elsewhere where that is too deep."""
+        """Prepare; the part gets its own folder within *folder*, or elsewhere if that path is too long."""
         self._within = folder
         self.site: Site
         self._guard: Guard | None = None
 
     def prepare(self) -> Program:
-        """Write what the part reads, and say how it is started; asked again when a port was taken."""
+        """Write the part's files and return its program; called again if another program has taken the port."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -54,7 +54,7 @@ class Standalone:
         self.stop()
 
     def stop(self) -> None:
-        """End the part and give its folder back. Nothing happens the second time."""
+        """End the part and remove its folder. A second call does nothing."""
         if hasattr(self, "program"):
             self.program.kill()
         leftovers.clear(self.site.mark, self.site.folder)
@@ -76,7 +76,7 @@ class Standalone:
 
 
 def own_folder(within: Path | None) -> Path:
-    """A new folder with a path that is short enough for sockets below it."""
+    """Return a new folder whose path is short enough for sockets below it."""
     if within is not None:
         within.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix="tb-", dir=within.resolve()))

@@ -1,10 +1,10 @@
 """
-Stands between containerd and runc: takes the filter of system calls out of what a container is to be run with.
+Runs between containerd and runc: removes the seccomp filter from a container's configuration.
 
-Our runc is built without the C library that such filters need, and refuses a container that asks for one; the sandbox
-of every pod does. A testbed's containers do nothing but idle.
+Our runc is built without the C library for such filters, and rejects a container that has one, as the sandbox of every
+pod does. The containers of a testbed only idle.
 
-Started as a program, so it needs nothing but the standard library:
+Started as a program, so it uses the standard library only:
 
     unconfined.py <runc> <runc's own arguments>
 """
@@ -18,7 +18,7 @@ BUNDLE = "--bundle"
 
 
 def lift(bundle: Path) -> None:
-    """Take the filter out of a bundle's configuration."""
+    """Remove the filter from a bundle's configuration."""
     path = bundle / "config.json"
     config = json.loads(path.read_bytes())
     if config.get("linux", {}).pop("seccomp", None) is not None:
@@ -26,7 +26,7 @@ def lift(bundle: Path) -> None:
 
 
 def main(runc: str, arguments: list[str]) -> None:
-    """Become runc, after a look at the container it is to make."""
+    """Remove the filter if runc is to create a container; then replace this process by runc."""
     if BUNDLE in arguments:
         lift(Path(arguments[arguments.index(BUNDLE) + 1]))
     os.execv(runc, [runc, *arguments])  # noqa: S606 - the runc that the testbed built

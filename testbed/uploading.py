@@ -1,4 +1,4 @@
-"""How images get into a registry on the loopback interface: blobs in one piece each, then what names them."""
+"""Pushes images to a registry on the loopback interface: each blob in one piece, then the manifest."""
 
 import urllib.error
 import urllib.request
@@ -11,7 +11,7 @@ TIMEOUT: Final = 60
 
 
 def blob(place: str, digest: str, data: bytes) -> None:
-    """Push one blob to *place*, a repository's URL, unless it is there."""
+    """Push one blob to *place*, a repository's URL, unless the registry has it."""
     if is_there(f"{place}/blobs/{digest}"):
         return
     location = exchange("POST", f"{place}/blobs/uploads/")["Location"]
@@ -20,12 +20,12 @@ def blob(place: str, digest: str, data: bytes) -> None:
 
 
 def manifest(place: str, name: str, data: bytes, media_type: str) -> None:
-    """Push a manifest or an index under a tag or a digest; all it names has to be there."""
+    """Push a manifest or an index under a tag or a digest; its blobs must exist."""
     exchange("PUT", f"{place}/manifests/{name}", data, media_type)
 
 
 def is_there(url: str) -> bool:
-    """Whether the registry has something."""
+    """Return whether the registry has *url*."""
     try:
         exchange("HEAD", url)
     except TestbedError:
@@ -34,11 +34,11 @@ def is_there(url: str) -> bool:
 
 
 def exchange(method: str, url: str, body: bytes = b"", content_type: str = "") -> Mapping[str, str]:
-    """Send a request to the registry; the answer is the headers."""
+    """Send a request to the registry; return the headers of the response."""
     headers = {"Content-Type": content_type} if content_type else {}
     data = body if method in {"POST", "PUT"} else None
     request = urllib.request.Request(url, data=data, method=method, headers=headers)  # noqa: S310 - http, from `made`
-    # A proxy of the person has no business with the loopback interface.
+    # Requests to the loopback interface must not use the user's proxy.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=TIMEOUT) as answer:

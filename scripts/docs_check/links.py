@@ -1,4 +1,4 @@
-"""Checks that relative links and anchors of markdown pages lead somewhere."""
+"""Checks that relative links and anchors of markdown pages have a target."""
 
 import re
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ def broken_links(page: Path, root: Path) -> list[str]:
         folder = root if page.parent == root / FRAGMENTS and page.name != "README.md" else page.parent
         target = (folder / name).resolve() if name else page
         if not target.exists():
-            problems.add(number, f"the link {link!r} leads nowhere: there is no {name}")
+            problems.add(number, f"the link {link!r} is broken; there is no {name}")
         elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text(encoding="utf-8")):
-            problems.add(number, f"the link {link!r} leads nowhere: {target.name} has no heading #{anchor}")
+            problems.add(number, f"the link {link!r} is broken; {target.name} has no heading #{anchor}")
     return problems.found
 
 

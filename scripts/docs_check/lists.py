@@ -1,7 +1,7 @@
 """
-The lists beside this file: which programs pages may name, and which commands are not run here.
+The lists of lists.toml: which programs pages may use, and which commands are not run here.
 
-A pattern is a command as the page has it, without comments; `*` stands for anything. The first that matches counts.
+A pattern is a command as the page has it, without comments; `*` matches anything. The first match wins.
 """
 
 import re
@@ -22,7 +22,7 @@ LISTED: Final = "listed"
 
 @dataclass
 class CommandLists:
-    """What lists.toml says, and which of its patterns matched something."""
+    """The content of lists.toml, and which of its patterns have matched."""
 
     programs: frozenset[str]
     stories: Mapping[str, str]
@@ -53,17 +53,17 @@ class CommandLists:
         return found
 
     def preparations(self, commands: Iterable[ShellCommand]) -> list[str]:
-        """Return the commands that make what a page takes for granted."""
+        """Return the commands that create what a page takes for granted."""
         said = [command.plain for command in commands]
         wanted = [name for name in self.prepared if any(name in one for one in said)]
         self.used.update(wanted)
         return [self.prepared[name] for name in wanted]
 
     def stale(self) -> list[str]:
-        """Return a line for every pattern that matched no command, and every test that is not there."""
+        """Return a line for every pattern that matched no command, and every test that does not exist."""
         lines = LISTS.read_text(encoding="utf-8").splitlines()
         unused = [one for one in (*self.prepared, *self.stories, *self.testbed, *self.listed) if one not in self.used]
-        found = [f"{_place(lines, one)}: no page has this any more; remove the line" for one in unused]
+        found = [f"{_place(lines, one)}: matches no page; remove the line" for one in unused]
         root = LISTS.parents[2]
         named = [*self.stories.items(), *self.testbed.items()]
         tests = [(one, test) for one, test in named if not (root / test).exists()]
@@ -79,7 +79,7 @@ def read_lists(path: Path = LISTS) -> CommandLists:
 
 
 def matches(pattern: str, command: str) -> bool:
-    """Whether a command is the one a pattern describes; only `*` is special."""
+    """Return whether a command matches a pattern; only `*` is special."""
     return re.fullmatch(".*".join(re.escape(part) for part in pattern.split("*")), command) is not None
 
 

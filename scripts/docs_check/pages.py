@@ -1,5 +1,5 @@
 """
-Reads markdown pages: fenced blocks and what each of them holds.
+Reads markdown pages: fenced blocks and their content.
 
 A fence's info string says what the block is. `sh` holds commands, `sh cluster` holds commands that need a cluster, `text`
 holds output or a drawing. Any other language is the content of a file; with `title=NAME` the check writes that file, so that
@@ -19,7 +19,7 @@ OTHER_SHELLS: Final = frozenset({"console", "bash", "shell", "zsh", "shell-sessi
 
 @dataclass(frozen=True)
 class Fence:
-    """One fenced block; *line* is the number of its first line of content."""
+    """One fenced block; *line* is the number of its first content line."""
 
     line: int
     language: str
@@ -40,7 +40,7 @@ class Fence:
 
 @dataclass
 class Problems:
-    """Collects what is wrong with a page, as `file:line: what; what to do`."""
+    """Collects the problems of a page, as `file:line: what; what to do`."""
 
     page: str
     found: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Problems:
 
 
 def fences(text: str, problems: Problems) -> Iterator[Fence]:
-    """Yield the fenced blocks of a page in order; blocks without a known kind are reported and left out."""
+    """Yield the fenced blocks of a page in order; blocks of an unknown kind are reported and skipped."""
     lines = iter(enumerate(text.splitlines(), 1))
     for number, line in lines:
         if (opened := FENCE.match(line)) is None:
@@ -85,7 +85,7 @@ def _fence(line: int, info: list[str], content: tuple[str, ...], problems: Probl
         return None
     language, *marks = info
     if language in OTHER_SHELLS:
-        problems.add(line - 1, f"commands stand in ```sh blocks, not in ```{language}")
+        problems.add(line - 1, f"commands belong in ```sh blocks, not in ```{language}")
         return None
     titles = [mark.removeprefix("title=") for mark in marks if mark.startswith("title=")]
     rest = tuple(mark for mark in marks if not mark.startswith("title="))

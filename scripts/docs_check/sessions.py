@@ -1,8 +1,8 @@
 """
-Runs the commands of a page in one shell, as a reader would who pastes them one after the other.
+Runs the commands of a page in one shell, as if a reader pasted them one after the other.
 
-The shell starts in a copy of the checkout, with a home folder of its own and with the environment activated, as README.md
-says. A page's `/tmp/` is a folder of its own too, so that pages can run side by side.
+The shell starts in a copy of the checkout, with its own home folder and with the environment activated, as README.md
+describes. A page's `/tmp/` is its own folder as well, so that pages can run in parallel.
 """
 
 import contextlib
@@ -21,15 +21,15 @@ from typing import Final, Self
 
 ACTIVATE: Final = ". .venv/bin/activate"
 WITHIN: Final = 120.0
-"""Seconds for one command."""
+"""Time limit of one command, in seconds."""
 STOP_WITHIN: Final = 10.0
-"""Seconds for what a page left running in the background to stop."""
+"""Seconds in which background processes of a page must stop."""
 TAIL: Final = 20
 
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A block with a title: content that later commands read from a file of that name."""
+    """A block with a title: the content of a file that later commands read."""
 
     name: str
     content: str
@@ -47,19 +47,19 @@ class Clone:
 
     @contextmanager
     def fresh(self) -> Iterator[Path]:
-        """Lend a fresh copy with `.venv` linked, in a folder with room beside it for `/tmp` and a home."""
+        """Yield a fresh copy with `.venv` linked, in a folder that also has room for `/tmp` and a home."""
         with tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as name:
             beside = Path(name)
             for folder in ("tmp", "home"):
                 (beside / folder).mkdir()
-            # Links to the copy: a command that changes a file of the project in place changes no file of the checkout.
+            # Links to the copy: a command that changes a project file in place does not change the checkout.
             shutil.copytree(self._origin, beside / "lamina", copy_function=os.link)
             (beside / "lamina" / ".venv").symlink_to((self._root / ".venv").resolve())
             yield beside / "lamina"
 
 
 def tracked(root: Path) -> list[str]:
-    """List the files of a checkout: what git tracks, or would track if it was added."""
+    """Return the files of a checkout: those that git tracks, or would track if added."""
     words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True).stdout.split("\0")
     return sorted(name for name in listed if name and (root / name).is_file() and not (root / name).is_symlink())
@@ -72,7 +72,7 @@ class PageSession:
         self._folder = folder
         self._log = (folder.parent / "log").open("a+b")
         self._said = 0
-        # Exit codes come through a pipe; its end means that the shell and all it started are gone.
+        # Exit codes arrive through a pipe; its end means that the shell and all its children have ended.
         self._codes, self._report = os.pipe()
         self._shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc", "-o", "pipefail"],
@@ -93,7 +93,7 @@ class PageSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the shell and what it left in the background."""
+        """End the shell and its background processes."""
         assert self._shell.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._shell.stdin.close()
@@ -107,7 +107,7 @@ class PageSession:
         os.close(self._codes)
 
     def _code(self, within: float) -> bytes | None:
-        """Return the next exit code, nothing if the shell is gone, or None if there is neither in time."""
+        """Return the next exit code, nothing if the shell has ended, or None on a timeout."""
         ready, _, _ = select.select([self._codes], [], [], within)
         return os.read(self._codes, 16) if ready else None
 
@@ -128,7 +128,9 @@ class PageSession:
         code = self._code(within)
         if not code:
             self._over = True
-            return f"no end after {within:g} s{self._tail()}" if code is None else f"the shell ended{self._tail()}"
+            return (
+                f"not finished after {within:g} s{self._tail()}" if code is None else f"the shell ended{self._tail()}"
+            )
         if int(code):
             return f"exit code {int(code)}{self._tail()}"
         self._log.seek(0, os.SEEK_END)
@@ -136,14 +138,14 @@ class PageSession:
         return None
 
     def _tail(self) -> str:
-        """Return the last lines that were printed since the last command that went well."""
+        """Return the last lines printed since the last successful command."""
         self._log.seek(self._said)
         lines = self._log.read().decode(errors="replace").splitlines()[-TAIL:]
         return "".join(f"\n    {line}" for line in lines)
 
 
 def _environment(folder: Path, source: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a reader: the checkout's own source is what the linked `.venv` runs."""
+    """Return a reader's environment, in which the linked `.venv` runs the checkout's own source."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH") if name in os.environ}
     said = kept | {"HOME": str(folder.parent / "home"), "PYTHONPATH": str(source), "TERM": "dumb"} | dict(more)
     # Not the environment that this check itself may run in: a page activates its own.

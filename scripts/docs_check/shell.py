@@ -1,7 +1,7 @@
 """
 Splits a block of shell into commands, and finds lines that are not commands.
 
-A line of a block is a command, a part of one (after a backslash, in a here-document, in a loop) or a comment after `#`.
+A line of a block is a command, a part of a command (after a backslash, in a here-document, in a loop) or a comment.
 """
 
 import re
@@ -31,7 +31,7 @@ class ShellCommand:
 
     @property
     def plain(self) -> str:
-        """The command on one line, without comments: what patterns are matched against."""
+        """The command on one line, without comments, for matching patterns."""
         return " ".join(without_comments(self.text).replace("\\\n", " ").split())
 
     @property
@@ -41,7 +41,7 @@ class ShellCommand:
 
 
 def commands(fence: Fence, programs: Collection[str], problems: Problems) -> Iterator[ShellCommand]:
-    """Yield the commands of a block; what is not a command is reported and left out."""
+    """Yield the commands of a block; other lines are reported and skipped."""
     lines = list(fence.lines)
     position = 0
     while position < len(lines):
@@ -63,9 +63,9 @@ def commands(fence: Fence, programs: Collection[str], problems: Problems) -> Ite
 
 
 def not_a_command(line: str, programs: Collection[str]) -> str | None:
-    """Say why a line does not start a command, or None if it does."""
+    """Return why a line does not start a command, or None if it does."""
     if PROMPT.match(line):
-        return "a prompt stops pasting; leave it out and put output into a ```text block"
+        return "a prompt breaks pasting; remove it and put output into a ```text block"
     said = without_comments(line)
     if GAP.search(_without_quoted(said)):
         return "this looks like prose beside a command; put it after #"
@@ -76,7 +76,7 @@ def not_a_command(line: str, programs: Collection[str]) -> str | None:
 
 
 def without_comments(text: str) -> str:
-    """Remove comments; `#` inside a word or in quotes starts none."""
+    """Remove comments; `#` inside a word or in quotes does not start one."""
     kept = []
     for line in text.split("\n"):
         quote, cut = "", len(line)
@@ -93,7 +93,7 @@ def without_comments(text: str) -> str:
 
 
 def syntax_error(text: str) -> str | None:
-    """Ask the shell whether it can read a text; return its complaint, or None."""
+    """Let the shell parse a text; return its error, or None."""
     done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
     # An open here-document is only worth a warning to the shell.
     complaint = done.stderr.strip()

@@ -1,4 +1,4 @@
-"""Where commands are documented: pages, the help texts of the command line, and what `lamina demo` prints at its end."""
+"""Where commands are documented: pages, help texts of the command line, and the last lines of `lamina demo`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from docs_check.shell import ShellCommand
 
 PAGES: Final = ("README.md", "CONTRIBUTING.md", "docs/*.md", "examples/*/README.md", "deploy/README.md")
 ACTIVATES: Final = "README.md"
-"""The page that activates the environment itself; the others are read after it."""
+"""The page that activates the environment itself; other pages assume that the reader has done so."""
 DEMO: Final = "lamina demo"
 LAST_TITLE: Final = "Next"
 
@@ -38,7 +38,7 @@ class DocPage:
 
 
 def markdown_pages(root: Path, lists: CommandLists, problems: list[str]) -> Iterator[DocPage]:
-    """Yield the pages of a checkout that hold commands."""
+    """Yield the pages of a checkout that contain commands."""
     for path in sorted(path for pattern in PAGES for path in root.glob(pattern)):
         name = str(path.relative_to(root))
         page = markdown_page(name, path.read_text(encoding="utf-8"), lists, problems)
@@ -47,7 +47,7 @@ def markdown_pages(root: Path, lists: CommandLists, problems: list[str]) -> Iter
 
 
 def markdown_page(name: str, text: str, lists: CommandLists, problems: list[str]) -> DocPage:
-    """Read one page; what is wrong with its blocks is added to *problems*."""
+    """Read one page; problems of its blocks are added to *problems*."""
     found = Problems(name)
     steps: list[ShellCommand | WrittenFile] = []
     for fence in fences(text, found):
@@ -60,7 +60,7 @@ def markdown_page(name: str, text: str, lists: CommandLists, problems: list[str]
 
 
 def help_pages(lists: CommandLists, problems: list[str]) -> Iterator[DocPage]:
-    """Yield a page for every command of the command line whose help ends with examples."""
+    """Yield a page for every command whose help has examples."""
     from lamina.cli.main import lamina
 
     for name, command in _commands("lamina", lamina):
@@ -69,24 +69,24 @@ def help_pages(lists: CommandLists, problems: list[str]) -> Iterator[DocPage]:
 
 
 def new_agent_page(lists: CommandLists, problems: list[str]) -> DocPage:
-    """Return the page that `lamina new-agent` writes."""
+    """Return the README that `lamina new-agent` writes, as a page."""
     from lamina.cli.new_agent.folder import files
 
     return markdown_page("lamina new-agent README.md", files("quiet-nodes")["README.md"], lists, problems)
 
 
 def demo_page(output: str, lists: CommandLists, problems: list[str]) -> DocPage:
-    """Make a page of what `lamina demo` tells a reader to try next."""
+    """Return the commands that `lamina demo` suggests, as a page."""
     lines = output.splitlines()
     start = next((number for number, line in enumerate(lines) if line.startswith(LAST_TITLE)), len(lines))
     page = printed_page(DEMO, lines[start + 1 :], lists, problems)
     if not page.commands:
-        problems.append(f"{DEMO}:1: it ends without telling what to try next")
+        problems.append(f"{DEMO}:1: it ends without commands to try next; print some")
     return DocPage(page.name, page.steps, marked=False, activated=False)
 
 
 def printed_page(name: str, lines: Sequence[str], lists: CommandLists, problems: list[str]) -> DocPage:
-    """Make a page of lines that a program prints."""
+    """Return lines that a program prints, as a page."""
     found = Problems(name)
     fence = Fence(1, "sh", (), "", tuple(line.strip() for line in lines))
     page = DocPage(name, list(shell.commands(fence, lists.programs, found)), marked=False)
@@ -95,7 +95,7 @@ def printed_page(name: str, lines: Sequence[str], lists: CommandLists, problems:
 
 
 def _examples(epilog: str) -> list[str]:
-    """Return the lines of an epilog that stand under `Examples:`, or under another title, without the titles."""
+    """Return the command lines of an epilog, without titles."""
     return [line if line.startswith("  ") else "" for line in epilog.replace("\b\n", "").splitlines()]
 
 

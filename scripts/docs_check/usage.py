@@ -1,4 +1,4 @@
-"""Checks that commands which the check does not run itself are at least understood by the command line."""
+"""Checks that the command line accepts the commands that the check does not run itself."""
 
 import shlex
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ OPERATORS: Final = frozenset("();<>|&")
 
 
 def usage_error(command: ShellCommand) -> str | None:
-    """Return what the command line says about a `lamina` command of a page that it does not understand, or None."""
+    """Return the command line's error for a `lamina` command of a page, or None."""
     for words in calls(command.plain):
         if (error := _error(words)) is not None:
             return error

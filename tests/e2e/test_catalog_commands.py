@@ -51,8 +51,8 @@ def test_a_catalog_is_made_and_extended_from_all_kinds_of_sources(tmp_path: Path
     assert (0, "", 0, "") == (first.returncode, first.stderr, second.returncode, second.stderr)
     assert [
         f"{file}: 1 image, 1 of them new",
-        "2 entries are no images (attestations, signatures and the like) and were left out",
-        "2 manifests are listed and were not saved",
+        "2 entries are not images (attestations, signatures) and were skipped",
+        "2 manifests are listed but not included in the source",
     ] == first.stdout.splitlines()
     assert [f"{file}: 5 images, 4 of them new"] == second.stdout.splitlines()
     images = read_catalog(file)
@@ -80,7 +80,7 @@ def test_a_name_moves_to_what_has_it_last(tmp_path: Path, catalog: Path) -> None
     (tmp_path / "newer.jsonl").write_bytes(encode_catalog([newer], "newer.jsonl"))
     told = lamina("catalog", "add", catalog, tmp_path / "newer.jsonl")
 
-    assert "1 names moved to another image; what they meant before is still there by digest" in told.stdout
+    assert "1 names moved to another image; the previous image is kept by digest" in told.stdout
     images = read_catalog(catalog)
     assert ("registry.example/web:1", f"registry.example/web@{IMAGES[0].digest}") == images[0].names
     assert newer == images[-1]
@@ -276,15 +276,15 @@ workload:
         pytest.param(["catalog", "generate", "{}/a.jsonl"], "Missing option '--images'", id="how many?"),
         pytest.param(["catalog", "generate", "{}/a.jsonl", "--images", "0"], "0 is not in the range", id="none"),
         pytest.param(["catalog", "generate", "{}/no/a.jsonl", "--images", "1"], "cannot be written", id="nowhere"),
-        pytest.param(["image", "web:1"], "say where to look: --registry, --kubeconfig FILE,", id="where?"),
+        pytest.param(["image", "web:1"], "no source; use --registry, --kubeconfig FILE,", id="where?"),
         pytest.param(
             ["image", "web:1", "--scenario", FOUNDING, "--kubeconfig", "x"],
-            "--scenario and --kubeconfig both bring nodes; choose one",
+            "--scenario and --kubeconfig both have nodes; use one of them",
             id="two sets of nodes",
         ),
         pytest.param(
             ["image", "web:1", "--catalog", "{}/images.jsonl.zst", "--plain-http"],
-            "--plain-http is for --registry",
+            "--plain-http needs --registry",
             id="no registry",
         ),
         pytest.param(
@@ -301,7 +301,7 @@ workload:
         ),
         pytest.param(
             ["image", "registry.example/arm:1", "--catalog", "{}/images.jsonl.zst"],
-            "REF: registry.example/arm:1 is there for linux/arm64; say --platform linux/arm64",
+            "REF: registry.example/arm:1 exists for linux/arm64; use --platform linux/arm64",
             id="an image for another platform",
         ),
         pytest.param(
@@ -310,7 +310,7 @@ workload:
             id="too short a digest",
         ),
         pytest.param(
-            ["image", "x", "--catalog", "{}/images.jsonl.zst", "--at", "5s"], "--at is for --scenario", id="no scenario"
+            ["image", "x", "--catalog", "{}/images.jsonl.zst", "--at", "5s"], "--at needs --scenario", id="no scenario"
         ),
         pytest.param(
             ["image", "registry.example/img1:1", "--scenario", FOUNDING, "--at", "soon"],

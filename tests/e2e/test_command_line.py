@@ -195,7 +195,7 @@ def test_a_trace_that_was_cut_short_is_told_plainly(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         pytest.param(["p9"], "there is no pod 'default/p9'", id="a pod that never came"),
-        pytest.param(["p3", "--attempt", "7"], "has no attempt 7; told are: 1", id="an attempt that never was"),
+        pytest.param(["p3", "--attempt", "7"], "has no attempt 7; this trace has: 1", id="an attempt that never was"),
     ],
 )
 def test_explain_says_what_is_not_in_the_trace(tmp_path: Path, arguments: list[str], words: str) -> None:

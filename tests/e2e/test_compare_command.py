@@ -220,7 +220,7 @@ def test_a_table_in_a_pipe_is_plain_and_names_the_baseline(tiny: Path) -> None:
         pytest.param(["--profiles", "image-locality", "--out", "tiny.yaml"], "is a file", id="a folder that is a file"),
         pytest.param(
             ["--profiles", "image-locality", "--out", "tiny.yaml/x"],
-            "--out: tiny.yaml/x cannot be made",
+            "--out: tiny.yaml/x cannot be created",
             id="inside a file",
         ),
     ],

@@ -54,7 +54,7 @@ def test_the_info_string_says_what_a_block_holds(info, commands, cluster, title)
     [
         pytest.param("```\nlamina x\n```", "page.md:1: the block does not say what it holds", id="no language"),
         pytest.param(
-            "\n```console\n$ x\n```", "page.md:2: commands stand in ```sh blocks", id="another name for a shell"
+            "\n```console\n$ x\n```", "page.md:2: commands belong in ```sh blocks", id="another name for a shell"
         ),
         pytest.param("```sh clutser\nx\n```", "page.md:1: unknown mark 'clutser'", id="a misspelt mark"),
         pytest.param("\n\n```sh\nlamina x\n", "page.md:3: the block is never closed", id="an open block"),
@@ -101,7 +101,7 @@ def test_a_block_is_split_into_commands(lines, commands):
         pytest.param("make demo       sets up a virtual environment", "looks like prose beside a command", id="prose beside it"),
         pytest.param("Then look at the result:", "unknown command 'Then'", id="prose"),
         pytest.param('[{"Host":"n2","Score":7}]', "unknown command '[{Host:n2,Score:7}]'", id="output"),
-        pytest.param("$ kubectl get nl", "a prompt stops pasting", id="a prompt"),
+        pytest.param("$ kubectl get nl", "a prompt breaks pasting", id="a prompt"),
         pytest.param("laminate a", "unknown command 'laminate'", id="a misspelt program"),
         pytest.param("cat 'a", "the shell does not understand this", id="an open quote"),
         pytest.param("cat <<E", "the shell does not understand this", id="an open here-document"),
@@ -173,7 +173,7 @@ def test_a_line_of_the_lists_that_matches_nothing_is_reported(monkeypatch, tmp_p
         known.verdict(ShellCommand("p", 1, text))
 
     stale, gone = known.stale()
-    assert stale == "scripts/docs_check/lists.toml:3: no page has this any more; remove the line"
+    assert stale == "scripts/docs_check/lists.toml:3: matches no page; remove the line"
     assert "there is no tests/gone.py" in gone
 
 
@@ -216,8 +216,8 @@ def test_a_link_that_leads_nowhere_is_reported_with_its_line(tmp_path):
     )
 
     assert broken_links(page, tmp_path) == [
-        "docs/page.md:2: the link 'gone.md' leads nowhere: there is no gone.md",
-        "docs/page.md:4: the link '../README.md#no' leads nowhere: README.md has no heading #no",
+        "docs/page.md:2: the link 'gone.md' is broken; there is no gone.md",
+        "docs/page.md:4: the link '../README.md#no' is broken; README.md has no heading #no",
     ]
 
 
@@ -226,7 +226,9 @@ def test_the_links_of_a_changelog_fragment_start_at_the_root(tmp_path):
     fragment = tmp_path / "changelog.d" / "a.added.md"
     fragment.write_text("[a](changelog.d/a.added.md) [b](a.added.md)\n", encoding="utf-8")
 
-    assert [line.split(": ")[1] for line in broken_links(fragment, tmp_path)] == ["the link 'a.added.md' leads nowhere"]
+    assert [line.split(": ")[1] for line in broken_links(fragment, tmp_path)] == [
+        "the link 'a.added.md' is broken; there is no a.added.md"
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------- pages
@@ -261,7 +263,7 @@ def test_a_command_for_a_cluster_in_an_unmarked_block_is_reported():
     tally = check_docs.Tally()
 
     assert check_docs.chosen(page, some_lists(testbed={"lamina x": "tests/x.py"}), tally) == []
-    assert tally.wrong == ["docs/a.md:2: this needs a cluster; mark its block as ```sh cluster"]
+    assert tally.wrong == ["docs/a.md:2: needs a cluster; mark its block as ```sh cluster"]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +308,7 @@ def test_a_tour_without_a_next_step_is_reported():
     problems: list[str] = []
     sources.demo_page("prose\n", some_lists(), problems)
 
-    assert problems == ["lamina demo:1: it ends without telling what to try next"]
+    assert problems == ["lamina demo:1: it ends without commands to try next; print some"]
 
 
 def test_the_examples_of_every_help_text_are_a_page():
@@ -356,7 +358,7 @@ def test_a_command_that_ends_the_shell_is_told(session):
 def test_a_command_that_does_not_end_is_ended(session):
     told = session.run("sleep 1000", within=0.2)
 
-    assert told == "no end after 0.2 s"
+    assert told == "not finished after 0.2 s"
     assert "ended the shell" in str(session.run("true"))
 
 

@@ -1,1 +1,1 @@
-"""The command line: one module per command; each parses, calls one thing and prints."""
+"""The command line: one module per command. Each command parses its options, calls one function and prints."""

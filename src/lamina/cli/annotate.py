@@ -1,4 +1,4 @@
-"""``lamina annotate``: write on nodes what scheduling agents read there, or take it off again."""
+"""``lamina annotate``: write the node annotations that scheduling agents read, or remove them."""
 
 import functools
 from collections.abc import Sequence
@@ -27,28 +27,26 @@ Examples:
   lamina annotate congestion --prometheus http://prometheus.monitoring:9090
   lamina annotate usage --remove
 
-Annotations are all that is written, and only on nodes whose numbers have moved. See docs/scheduling-agents-data.md.
+Writes annotations only, and only on nodes whose numbers have changed. See docs/scheduling-agents-data.md.
 """
 MOST_ROWS: Final = 200
 PAUSE: Final = 60.0
-"""Seconds between two rounds where nobody says anything else."""
+"""Default seconds between two rounds."""
 
 
 @click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.argument("what", type=click.Choice(["usage", "allocation", "congestion"]))
-@click.option(
-    "--prometheus", "url", default="", help="The address of a Prometheus server that has node-exporter's metrics."
-)
-@click.option("--metrics-server", is_flag=True, help="Ask the cluster's metrics API instead; for usage only.")
-@click.option("--config", type=InputFile(), help="A file that says where usage comes from, and how.")
-@click.option("--once", is_flag=True, help="Write once, and end.")
-@click.option("--dry-run", is_flag=True, help="Print what would be written, and end.")
+@click.option("--prometheus", "url", default="", help="Address of a Prometheus server with node-exporter's metrics.")
+@click.option("--metrics-server", is_flag=True, help="Read the cluster's metrics API instead; for usage only.")
+@click.option("--config", type=InputFile(), help="File that configures the source of usage.")
+@click.option("--once", is_flag=True, help="Write once, and exit.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written, and exit.")
 @output_option("table", "json", "yaml")
-@click.option("--remove", is_flag=True, help="Take the annotations off every node, and end.")
+@click.option("--remove", is_flag=True, help="Remove the annotations from every node, and exit.")
 @click.option(
     "--every",
     type=click.FloatRange(1, 86_400),
-    help="Seconds between two rounds; default: what the file says, or 60.",
+    help="Seconds between two rounds; default: the value in the file, or 60.",
 )
 @click.option(
     "--max-writes-per-second",
@@ -56,24 +54,24 @@ PAUSE: Final = 60.0
     type=click.FloatRange(0, 1000, min_open=True),
     default=5.0,
     show_default=True,
-    help="To the API server, for all nodes together.",
+    help="Rate limit of writes to the API server, for all nodes together.",
 )
 @click.option(
     "--refresh",
     type=click.FloatRange(10, 86_400),
     default=600.0,
     show_default=True,
-    help="Seconds after which numbers that have not moved are written again.",
+    help="Seconds after which unchanged numbers are written again.",
 )
 @click.option(
     "--forget",
     type=click.FloatRange(10, 864_000),
     default=1800.0,
     show_default=True,
-    help="Seconds after which the annotations of a node of which nothing is known are taken off.",
+    help="Seconds without data after which a node's annotations are removed.",
 )
-@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
-@click.option("--context", default="", help="Which context of the kubeconfig.")
+@click.option("--kubeconfig", type=InputFile(), help="Kubeconfig of the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @verbosity_option()
 def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
@@ -94,7 +92,7 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
     log_format: str,
     verbosity: int,
 ) -> None:
-    """Write on every node what is used, asked for or congested there."""
+    """Write the usage, allocation or congestion of every node into its annotations."""
     import asyncio
 
     from lamina.clients.kube.access import load_access
@@ -105,7 +103,7 @@ def annotate(  # noqa: PLR0913, PLR0917 - one argument for each option
     from lamina.services.annotator.wiring import annotate as run
 
     if output != "table" and not dry_run:
-        raise InputError.one("--output", f"{output} is for --dry-run; leave it out, or add --dry-run")
+        raise InputError.one("--output", f"{output} needs --dry-run; add it, or omit --output")
     settings = _settings(what, url, metrics_server, config, remove)
     pause = seconds(settings.every) if every is None else every
     _check(settings, once or dry_run, refresh, forget, remove)
@@ -136,15 +134,15 @@ def _settings(what: str, url: str, metrics_server: bool, config: Path | None, re
     if len(named) > 1:
         raise InputError.one(named[0], f"not together with {named[1]}; choose one")
     if what == "allocation" and named:
-        raise InputError.one(named[0], "allocation is added up from pods; leave this off")
+        raise InputError.one(named[0], "allocation is the sum of pod requests and needs no source; omit this option")
     if what == "congestion" and metrics_server:
-        raise InputError.one("--metrics-server", "knows nothing of congestion; name a --prometheus")
+        raise InputError.one("--metrics-server", "has no congestion data; use --prometheus URL")
     if url:
         return UsageSettings(every=PAUSE, prometheus=prometheus(url))
     if config is not None:
         return load_settings(config, PAUSE)
     if not metrics_server and what != "allocation" and not remove:
-        raise InputError.one(what, "needs a source; name --prometheus URL or --config FILE, or say --metrics-server")
+        raise InputError.one(what, "needs a source; add --prometheus URL, --config FILE or --metrics-server")
     return UsageSettings(every=PAUSE, metrics_server=metrics_server)
 
 
@@ -156,7 +154,7 @@ def _check(settings: "UsageSettings", one_look: bool, refresh: float, forget: fl
     from lamina.model.errors import InputError
 
     if settings.metrics_server and one_look and not remove:
-        raise InputError.one("--metrics-server", "one look at it tells no deviation; leave --once and --dry-run off")
+        raise InputError.one("--metrics-server", "one sample has no deviation; omit --once and --dry-run")
     if forget <= refresh:
         raise InputError.one("--forget", f"must be longer than --refresh, which is {refresh:g} s")
 
@@ -177,13 +175,13 @@ def _say_remark(_: Sequence["AnnotationWrite"], remark: str) -> None:
 
 
 def _print(output: str, changes: Sequence["AnnotationWrite"], remark: str) -> None:
-    """Print what would be written, as data; a value of null takes the annotation off."""
+    """Print the planned writes as data; a value of null removes the annotation."""
     print_data([{"node": one.node, "why": one.why, "annotations": one.annotations} for one in changes], output)
     _say_remark(changes, remark)
 
 
 def _show(changes: Sequence["AnnotationWrite"], remark: str) -> None:
-    """Print what would be written."""
+    """Print the planned writes as a table of at most `MOST_ROWS` nodes."""
     from rich import box
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""``lamina doctor``: look whether everything is as it should be, and say what to do where it is not."""
+"""``lamina doctor``: check runtime, cluster and registries, and say what to fix."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,26 +19,24 @@ Examples:
   sudo lamina doctor --runtime containerd --no-cluster
   lamina doctor -o json | jq '.[] | select(.verdict == "fix")'
 
-Run on a node as root it looks at the node's runtime; with a kubeconfig at the cluster; and it asks each registry that
-nodes pulled from, or that is configured, for one image. Nothing is changed. Exit code 1: something has to be done.
+As root on a node it checks the node's runtime; with a kubeconfig it checks the cluster. It also requests one image from
+each registry that is configured or that nodes have pulled from. It changes nothing. Exit code 1: a finding needs a fix.
 """
 COLORS: Final = {"ok": "green", "warn": "yellow", "fix": "red", "skip": "bright_black"}
 WIDTH: Final = 20
-"""Characters for the subject."""
+"""Width of the subject column, in characters."""
 
 
 @click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.option("--runtime", type=click.Choice(["auto", "containerd", "crio", "cri"]), default="auto", show_default=True)
-@click.option("--socket", type=click.Path(path_type=Path), help="The runtime's; default: where runtimes have it.")
-@click.option(
-    "--storage", type=click.Path(path_type=Path), help="CRI-O's storage folder; default: where it usually is."
-)
-@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
-@click.option("--context", default="", help="Which context of the kubeconfig.")
-@click.option("--cluster/--no-cluster", default=True, help="Whether to look at the cluster.")
-@click.option("--registries", type=InputFile(), help="What the scheduler is given as --registries.")
-@click.option("--docker-config", type=InputFile(), help="Credentials for registries.")
-@click.option("--ask-registries/--no-ask-registries", default=True, help="Whether to ask registries for an image.")
+@click.option("--socket", type=click.Path(path_type=Path), help="Socket of the runtime; default: the usual paths.")
+@click.option("--storage", type=click.Path(path_type=Path), help="CRI-O's storage folder; default: the usual path.")
+@click.option("--kubeconfig", type=InputFile(), help="Kubeconfig of the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
+@click.option("--cluster/--no-cluster", default=True, help="Check the cluster.")
+@click.option("--registries", type=InputFile(), help="The scheduler's --registries file.")
+@click.option("--docker-config", type=InputFile(), help="Docker's config.json with registry credentials.")
+@click.option("--ask-registries/--no-ask-registries", default=True, help="Request an image from each registry.")
 @output_option("table", "json", "yaml")
 def doctor(  # noqa: PLR0913, PLR0917 - one argument for each option
     runtime: str,
@@ -52,7 +50,7 @@ def doctor(  # noqa: PLR0913, PLR0917 - one argument for each option
     ask_registries: bool,
     output: str,
 ) -> None:
-    """Look at runtime, cluster and registries: one line each, with what to do."""
+    """Check runtime, cluster and registries: one line for each finding, with what to do."""
     import asyncio
 
     import msgspec
@@ -75,12 +73,12 @@ def doctor(  # noqa: PLR0913, PLR0917 - one argument for each option
     )
     findings: list[Finding] = []
 
-    def tell(finding: "Finding") -> None:
+    def report(finding: "Finding") -> None:
         findings.append(finding)
         if output == "table":
             show(finding)
 
-    asyncio.run(run_checks(order, tell))
+    asyncio.run(run_checks(order, report))
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2))
     elif output == "yaml":
@@ -90,7 +88,7 @@ def doctor(  # noqa: PLR0913, PLR0917 - one argument for each option
 
 
 def show(finding: "Finding") -> None:
-    """Print one line, and below it what to do."""
+    """Print one finding, and what to do on the line below."""
     verdict = click.style(f"{finding.verdict:<5}", fg=COLORS[finding.verdict])
     click.echo(f"{verdict} {finding.subject:<{WIDTH}} {_plain(finding.told)}")
     if finding.advice:
@@ -98,5 +96,5 @@ def show(finding: "Finding") -> None:
 
 
 def _plain(told: str) -> str:
-    """Let nothing through that would begin another line or mean something to a terminal: some of it others wrote."""
+    """Replace characters that would start another line or control the terminal: the text may be untrusted."""
     return "".join(one if one.isprintable() else " " for one in told)

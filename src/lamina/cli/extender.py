@@ -1,4 +1,4 @@
-"""``lamina extender``: let the stock kube-scheduler ask agents which nodes suit a pod."""
+"""``lamina extender``: serve scheduling agents to the stock kube-scheduler over HTTP."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lamina.services.extender.settings import ExtenderSettings
 
 SCHEDULER_FILES: Final = ("/etc/lamina-tls/ca.crt", "/etc/lamina-tls/tls.crt", "/etc/lamina-tls/tls.key")
-"""Authority, certificate and key of the scheduler, where the manifests mount them."""
+"""CA, certificate and key of the scheduler, at the paths where the manifests mount them."""
 
 EXAMPLES: Final = """\b
 Examples:
@@ -31,49 +31,59 @@ Examples:
   HTTP_PORT=5402 LOG_LEVEL=DEBUG lamina extender --agents foo --state body
 
 Routes: POST /scheduler/predicates/VERB, /scheduler/priorities/VERB, /scheduler/preemption/VERB; GET /version /livez /readyz
-/metrics. Flags win over environment variables, those over the file. Without TLS it listens on this machine only.
+/metrics. Flags override environment variables, and those override the file. Without TLS it listens on loopback only.
 """
 
 
 @click.command(cls=CliCommand, epilog=EXAMPLES)
-@click.option("--agents", "names", help="Which agents to serve, with commas between them (see `--list-agents`).")
+@click.option("--agents", "names", help="Scheduling agents to serve, separated by commas (see `--list-agents`).")
 @click.option("--config", type=InputFile(), help="An ExtenderConfiguration.")
-@click.option("--listen", help="Where to listen: ADDRESS:PORT.  [default: 127.0.0.1:5401]")
-@click.option("--pages", help="Where to serve the pages as well, without TLS, for probes and Prometheus: ADDRESS:PORT.")
-@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
-@click.option("--context", default="", help="Which context of the kubeconfig.")
-@click.option("--tls-cert", help="The certificate to show; serves HTTPS.")
+@click.option("--listen", help="ADDRESS:PORT to listen on.  [default: 127.0.0.1:5401]")
+@click.option("--pages", help="ADDRESS:PORT that serves probes and metrics without TLS.")
+@click.option("--kubeconfig", type=InputFile(), help="Kubeconfig of the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
+@click.option("--tls-cert", help="Server certificate; turns HTTPS on.")
 @click.option("--tls-key", help="Its key.")
-@click.option("--tls-client-ca", help="Who asks must have a certificate of this authority.")
-@click.option("--client-name", "client_names", multiple=True, help="Whose certificate that must be; may be repeated.")
-@click.option("--insecure-http", is_flag=True, default=None, help="Serve plain HTTP to other machines, too.")
+@click.option("--tls-client-ca", help="Require client certificates signed by this CA.")
+@click.option(
+    "--client-name",
+    "client_names",
+    multiple=True,
+    help="Accept only client certificates with this name; may be repeated.",
+)
+@click.option("--insecure-http", is_flag=True, default=None, help="Serve plain HTTP to other machines as well.")
 @click.option(
     "--reply",
     type=click.Choice(["sparse", "best", "full"]),
-    help="Which nodes to name in scores: all but those of the lowest level (sparse), of these the best hundred, or all.",
+    help="Nodes to return in scores: above the lowest level (sparse), the best 100 of these (best), or all (full).",
 )
 @click.option(
-    "--state", type=click.Choice(["watch", "body"]), help="Know the cluster by watching it, or from requests."
+    "--state", type=click.Choice(["watch", "body"]), help="Read the cluster's state from watches, or from each request."
 )
-@click.option("--prometheus", help="Address of a Prometheus that knows what nodes are used for.")
-@click.option("--metrics-server", is_flag=True, help="Ask the cluster's metrics API instead.")
-@click.option("--registries", type=InputFile(), help="Which registries may be asked, and how.")
-@click.option("--no-registries", is_flag=True, help="Ask no registry, ever.")
-@click.option("--docker-config", type=InputFile(), help="Docker's config.json, with its credentials.")
-@click.option("--scheduler-name", "scheduler_names", multiple=True, help="Who asks; may be repeated.")
+@click.option("--prometheus", help="Address of a Prometheus server with the usage of nodes.")
+@click.option("--metrics-server", is_flag=True, help="Read usage from the cluster's metrics API instead.")
+@click.option("--registries", type=InputFile(), help="File with the permitted registries and how to reach them.")
+@click.option("--no-registries", is_flag=True, help="Never query a registry.")
+@click.option("--docker-config", type=InputFile(), help="Docker's config.json with registry credentials.")
+@click.option(
+    "--scheduler-name",
+    "scheduler_names",
+    multiple=True,
+    help="schedulerName of a calling kube-scheduler; may be repeated.",
+)
 @click.option(
     "--namespace",
     default="lamina-system",
     show_default=True,
-    help="With --print-config: where kube-scheduler has its lease, which is called like the first who asks.",
+    help="With --print-config: namespace of kube-scheduler's lease, which is named after the first --scheduler-name.",
 )
 @click.option(
     "--asked-at",
     metavar="HOST:PORT",
-    help="With --print-config: where kube-scheduler reaches it, as a Service.  [default: where it listens]",
+    help="With --print-config: address at which kube-scheduler reaches the extender.  [default: --listen]",
 )
-@click.option("--print-config", is_flag=True, help="Print kube-scheduler's configuration for these choices, and end.")
-@click.option("--list-agents", is_flag=True, help="List the agents there are, and end.")
+@click.option("--print-config", is_flag=True, help="Print kube-scheduler's configuration for these options, and exit.")
+@click.option("--list-agents", is_flag=True, help="List the scheduling agents, and exit.")
 @output_option("table", "json", "yaml")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @verbosity_option(None)
@@ -105,7 +115,7 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
     log_format: str,
     verbosity: int | None,
 ) -> None:
-    """Answer the stock kube-scheduler: which nodes suit a pod, by layers, risk, policy or congestion."""
+    """Serve the stock kube-scheduler: filter and score nodes by layers, risk, policy or congestion."""
     from lamina.model.errors import InputError
     from lamina.scheduling.plugins.in_tree import agents as known_agents
     from lamina.services.extender.configuration import AgentEntry, PartialExtenderSettings, TlsEntry, load_configuration
@@ -114,13 +124,15 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
 
     known = known_agents()
     if output != "table" and not list_agents:
-        raise InputError.one("--output", f"{output} is for --list-agents; leave it out, or add --list-agents")
+        raise InputError.one("--output", f"{output} needs --list-agents; add it, or omit --output")
     if list_agents:
         _list(known, output)
         return
     if no_registries and (registries is not None or docker_config is not None):
         other = "--registries" if registries is not None else "--docker-config"
-        raise InputError.one("--no-registries", f"not together with {other}: nobody would be asked")
+        raise InputError.one(
+            "--no-registries", f"not together with {other}, which configures registry queries; use one of them"
+        )
     named_files = [tls_cert, tls_key, tls_client_ca, *client_names]
     flags = ExtenderFlags(
         listen=listen,
@@ -154,7 +166,7 @@ def extender(  # noqa: PLR0913, PLR0917 - one argument for each option
 
 
 def _list(known: "SchedulingAgentRegistry", output: str) -> None:
-    """Print what each agent is for, by which verbs it filters and by which it scores."""
+    """Print each scheduling agent with its summary and its verbs for filter, score and preemption."""
     if output != "table":
         listed = [
             {
@@ -185,7 +197,7 @@ def _usage(prometheus: str | None, metrics_server: bool) -> "UsageEntry | None":
 
 
 def _scheduler_config(settings: "ExtenderSettings", namespace: str, asked_at: str | None) -> str:
-    """Write what kube-scheduler needs to ask whoever would be served with these settings."""
+    """Return the kube-scheduler configuration that calls an extender with these settings."""
     from lamina.model.errors import InputError
     from lamina.services.extender.address import parse_address
     from lamina.services.extender.kube_scheduler_config import ExtenderTarget, SchedulerTlsFiles, kube_configuration

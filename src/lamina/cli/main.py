@@ -1,8 +1,8 @@
 """
 The ``lamina`` command.
 
-Commands are imported when they are called: ``lamina --help`` lists them from the table below and imports nothing else,
-because a tool that is started often must start at once.
+Commands are imported when they are called. ``lamina --help`` lists them from the table below and imports nothing else,
+because the command line should start quickly.
 
 Exit codes: 0 done, 1 the run found a problem, 2 bad usage or input (one line each: what, where, what to try), 130 Ctrl-C,
 143 SIGTERM.
@@ -18,27 +18,27 @@ import click
 from lamina.cli.output import interruption
 from lamina.cli.output.command_name import command_name, name_examples
 
-# name → (module, what it is for); the module has a click command of that name, with _ for -.
+# name → (module, summary); the module defines a click command of that name, with _ for -.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": (
         "lamina.cli.demo.command",
-        "The tour: three small clusters step by step, and a first study; in under a minute.",
+        "Show three small clusters step by step, and a first study, in under a minute.",
     ),
     "simulate": ("lamina.cli.simulate.command", "Run a scenario in virtual time; write trace and summary."),
     "compare": ("lamina.cli.compare.command", "Run a scenario under several profiles and seeds; print a table."),
-    "explain": ("lamina.cli.explain.command", "Tell why a pod went where it went, or why it waits."),
+    "explain": ("lamina.cli.explain.command", "Explain why a pod was placed on its node, or why it is pending."),
     "image": ("lamina.cli.image.command", "Show the layers of an image, and which nodes hold how much of it."),
-    "catalog": ("lamina.cli.catalog.command", "Collect what images consist of, look at it, or generate some."),
-    "scheduler": ("lamina.cli.scheduler", "Bind pods in a real cluster, or observe what would have been saved."),
-    "replay": ("lamina.cli.replay", "Feed a scheduler's recording to the core again; see if it decides the same."),
-    "extender": ("lamina.cli.extender", "Answer the stock kube-scheduler, beside which it runs."),
-    "new-agent": ("lamina.cli.new_agent.command", "Write a package for a scheduling agent of your own."),
-    "annotate": ("lamina.cli.annotate", "Write what nodes are used for into their annotations."),
+    "catalog": ("lamina.cli.catalog.command", "Collect, describe or generate catalogs of image layers."),
+    "scheduler": ("lamina.cli.scheduler", "Schedule pods in a real cluster, or observe what Lamina would save."),
+    "replay": ("lamina.cli.replay", "Replay a scheduler's recording and check that every decision is the same."),
+    "extender": ("lamina.cli.extender", "Serve scheduling agents to the stock kube-scheduler."),
+    "new-agent": ("lamina.cli.new_agent.command", "Create a package for your own scheduling agent."),
+    "annotate": ("lamina.cli.annotate", "Write the usage, allocation or congestion of nodes into their annotations."),
     "node-agent": (
         "lamina.cli.node_agent.command",
         "Report to the cluster which image layers this node holds, or print them.",
     ),
-    "doctor": ("lamina.cli.doctor", "Look whether runtime, cluster and registries are as they should be."),
+    "doctor": ("lamina.cli.doctor", "Check runtime, cluster and registries, and say what to fix."),
     "profiles": ("lamina.cli.profiles", "List the profiles that come with Lamina, or print one."),
     "validate": (
         "lamina.cli.validate.command",
@@ -47,7 +47,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "version": ("lamina.cli.version", "Print the version."),
 }
 
-# Old names, which still work for one release; they are not listed.
+# Old names work for one release and are not listed.
 RENAMED: Final = {"agent": "node-agent"}
 
 EXAMPLES: Final = """\b
@@ -62,11 +62,11 @@ class LazyGroup(click.Group):
     """A group whose commands are imported on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """List the names in the order of the table."""
+        """Return the command names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
+        """Import a command and return it; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
@@ -74,18 +74,18 @@ class LazyGroup(click.Group):
         return name_examples(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands without importing them."""
+        """Write the list of commands from the table, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest command when there is no such one."""
+        """Find a command by name. Raises UsageError with the nearest name for an unknown one."""
         name = args[0] if args else ""
         if name in RENAMED:
             if not ctx.resilient_parsing:
-                click.echo(f"lamina {name} is now called lamina {RENAMED[name]}; use that name", err=True)
+                click.echo(f"lamina {name} was renamed; use lamina {RENAMED[name]}", err=True)
             return super().resolve_command(ctx, [RENAMED[name], *args[1:]])
         if name and not name.startswith("-") and name not in COMMANDS:
             from lamina.model.conversion import suggest
@@ -108,11 +108,11 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version and exit."
 )
 def lamina() -> None:
-    """Place Kubernetes pods where their container layers already are, and see what that is worth."""
+    """Place Kubernetes pods where their container layers already are, and measure the gain."""
 
 
 def main() -> None:
-    """Run the command line; bad input ends in one line per mistake, never in a traceback."""
+    """Run the command line; bad input prints one line per mistake and no traceback."""
     interruption.listen()
     try:
         code = run()
@@ -124,7 +124,7 @@ def main() -> None:
 
 
 def run() -> int:
-    """Run the command line and return its exit code; what cannot be written to standard output is raised."""
+    """Run the command line and return its exit code. Raises OSError if standard output cannot be written."""
     try:
         code = name_examples(lamina)(prog_name=command_name(), complete_var="_LAMINA_COMPLETE", standalone_mode=False)
     except click.exceptions.Abort as stop:
@@ -139,7 +139,7 @@ def run() -> int:
         click.echo(interruption.message(stop), err=True)
         return interruption.TERMINATED
     except SystemExit as stop:
-        # No command leaves this way: it is how click answers a closed pipe.
+        # Click raises this for a closed pipe only; no command exits this way.
         raise BrokenPipeError from stop
     except Exception as error:
         from lamina.model.errors import LaminaError
@@ -149,13 +149,13 @@ def run() -> int:
         for line in str(error).splitlines():
             click.echo(line, err=True)
         return error.exit_code
-    # Whoever leaves by `ctx.exit` is answered with a code, everybody else with what the command returned: nothing.
+    # `ctx.exit` makes click return an exit code; every other command returns None.
     return code if isinstance(code, int) else 0
 
 
 def _cannot_write(error: OSError) -> int:
-    """Say why output ended early; a closed pipe (``| head``) only means that somebody has seen enough."""
-    # What is still buffered cannot be written either, and must not be tried again when the interpreter ends.
+    """Report why output ended early and return the exit code; a closed pipe (``| head``) is not an error."""
+    # Buffered output cannot be written either: without this, the interpreter would try again at exit.
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the process
     if isinstance(error, BrokenPipeError):
         return 0

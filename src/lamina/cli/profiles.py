@@ -1,4 +1,4 @@
-"""``lamina profiles``: what comes with Lamina, as configurations to copy and change."""
+"""``lamina profiles``: list the built-in profiles, or print one as a configuration to copy and change."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""``lamina replay``: feed what a live scheduler was fed to the core again, and compare every decision."""
+"""``lamina replay``: run the scheduling core on a recording of a live scheduler, and compare every decision."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,15 +21,15 @@ Examples:
   curl -so events.lamrec http://127.0.0.1:10259/debug/events
   lamina replay events.lamrec -o json
 
-Exit code 0: every decision came out the same. 1: one did not, and is shown both ways. 2: FILE cannot be replayed: it is no
-recording, is damaged, or names a plugin that is not installed here. Nothing is bound, and no cluster is needed.
+Exit code 0: every decision is the same. 1: a decision differs, and both versions are shown. 2: FILE cannot be replayed:
+it is not a recording, is damaged, or names a plugin that is not installed here. It binds nothing and needs no cluster.
 """
 
 WORDS: Final = {
-    "commands": "the decision came out otherwise",
-    "ties": "other nodes were tied",
-    "attempts": "another number of pods was tried",
-    "error": "the core broke",
+    "commands": "the decision differs",
+    "ties": "the tied nodes differ",
+    "attempts": "the number of attempted pods differs",
+    "error": "the core raised an error",
 }
 
 
@@ -38,7 +38,7 @@ WORDS: Final = {
 @output_option("table", "json")
 @click.pass_context
 def replay(ctx: click.Context, file: Path, output: str) -> None:
-    """Replay FILE, a recording of a scheduler, and say whether every decision comes out the same."""
+    """Replay FILE, a scheduler's recording, and report whether every decision is the same."""
     from lamina.scheduling.plugins.in_tree import registry
     from lamina.services.scheduler.replayer import replay_recording as played
     from lamina.trace.recording_reader import read_recording
@@ -59,7 +59,7 @@ def _show(found: "ReplayResult") -> None:
     _say(f"decisions  {found.decisions}")
     _say(f"equal      {'yes' if found.equal else 'no'}")
     if not found.exact:
-        _say(f"inexact    these plugins may keep books that no recording has: {', '.join(found.lost)}")
+        _say(f"inexact    these plugins may keep state that is not recorded: {', '.join(found.lost)}")
     if found.difference is not None:
         _say()
         _show_difference(found.difference)
@@ -81,7 +81,7 @@ def _show_outcomes(title: str, outcomes: "tuple[CommandOutcome, ...]") -> None:
 
 
 def _say(line: str = "") -> None:
-    """Print one line as it is: names and messages come from the file, and it may come from a stranger."""
+    """Print one line without markup or line breaks: names and messages come from a file that may be untrusted."""
     from lamina.cli.output.screen import Screen, literal
 
     Screen().console.print(literal(line.replace("\n", " ")), soft_wrap=True, emoji=False)

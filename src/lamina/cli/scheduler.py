@@ -1,4 +1,4 @@
-"""``lamina scheduler``: bind real pods through an API server, or only say what would have been done."""
+"""``lamina scheduler``: bind pods through an API server, or only record what it would have done."""
 
 import math
 import re
@@ -24,12 +24,12 @@ Examples:
   lamina scheduler --record-dir /var/lib/lamina/recordings --record-files 32
   lamina scheduler --registries registries.yaml --docker-config ~/.docker/config.json
 
-Without --config, pods with `schedulerName: lamina` are placed by the profile lamina-balanced. With --observe every pod
-is looked at, whatever its scheduler, and none is bound. What an image consists of that nobody here has told is asked of
-its registry, if some node has pulled from there or --registries allows it. Pages: /livez /readyz /metrics, and for this machine
-/debug/cache /debug/dump /debug/observed /debug/events /debug/decisions/NAMESPACE/POD.
+Without --config, the profile lamina-balanced schedules pods with `schedulerName: lamina`. With --observe, Lamina
+evaluates every pod of every scheduler and binds none. If no node agent has reported an image, Lamina queries its
+registry, provided that a node has pulled from there or --registries permits it. Endpoints: /livez /readyz /metrics, and
+on loopback /debug/cache /debug/dump /debug/observed /debug/events /debug/decisions/NAMESPACE/POD.
 
-With --record-dir the scheduler writes what it was fed and what it decided to files that `lamina replay` checks; SIGUSR2
+With --record-dir the scheduler writes its input and its decisions to files that `lamina replay` checks; SIGUSR2
 writes one at once.
 """
 
@@ -40,47 +40,49 @@ NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 @click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.option("--config", type=InputFile(), help="A KubeSchedulerConfiguration.")
 @click.option("--profile", help="Instead of --config: a profile that comes with Lamina (see `lamina profiles`).")
-@click.option("--scheduler-name", help=f"Whose pods to place, without --config.  [default: {SCHEDULER_NAME}]")
-@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
-@click.option("--context", default="", help="Which context of the kubeconfig.")
-@click.option("--observe", is_flag=True, help="Decide and write down what would have been saved; bind nothing.")
-@click.option("--leader-elect/--no-leader-elect", default=None, help="Override the configuration.")
-@click.option("--listen", default="127.0.0.1:10259", show_default=True, help="Where to serve the pages.")
-@click.option("--registries", type=InputFile(), help="Which registries may be asked, and how.")
-@click.option("--no-registries", is_flag=True, help="Ask no registry, ever.")
+@click.option(
+    "--scheduler-name", help=f"schedulerName of the pods to place, without --config.  [default: {SCHEDULER_NAME}]"
+)
+@click.option("--kubeconfig", type=InputFile(), help="Kubeconfig of the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
+@click.option("--observe", is_flag=True, help="Decide and record the savings, but bind nothing.")
+@click.option("--leader-elect/--no-leader-elect", default=None, help="Override the configuration's leader election.")
+@click.option("--listen", default="127.0.0.1:10259", show_default=True, help="ADDRESS:PORT that serves the endpoints.")
+@click.option("--registries", type=InputFile(), help="File with the permitted registries and how to reach them.")
+@click.option("--no-registries", is_flag=True, help="Never query a registry.")
 @click.option(
     "--registry-deadline",
     type=click.FloatRange(0.0, 60.0),
     default=2.0,
     show_default=True,
-    help="Seconds that a pod waits for a registry at most.",
+    help="Longest time in seconds that a pod waits for a registry.",
 )
-@click.option("--docker-config", type=InputFile(), help="Docker's config.json, with its credentials.")
-@click.option("--usage", type=InputFile(), help="A file that says who knows what nodes are used for.")
-@click.option("--prometheus", help="Instead of --usage: the address of a Prometheus that knows.")
+@click.option("--docker-config", type=InputFile(), help="Docker's config.json with registry credentials.")
+@click.option("--usage", type=InputFile(), help="File that configures the source of node usage.")
+@click.option("--prometheus", help="Instead of --usage: address of a Prometheus server with the usage of nodes.")
 @click.option("--record-dir", type=click.Path(path_type=Path), help="Write recordings for `lamina replay` here.")
 @click.option(
     "--record-files",
     type=click.IntRange(1, 10_000),
     default=16,
     show_default=True,
-    help="Recordings that are kept; the oldest are removed.",
+    help="Number of recordings to keep; the oldest are removed.",
 )
 @click.option(
     "--record-size",
     type=click.IntRange(1, 4096),
     default=64,
     show_default=True,
-    help="MiB that one recording takes at most; a larger one is not written.",
+    help="Largest size of one recording in MiB; a larger one is not written.",
 )
 @click.option(
     "--record-events",
     type=click.IntRange(10, 1_000_000),
     default=20_000,
     show_default=True,
-    help="Events and decisions in one recording; the last two are kept in memory.",
+    help="Events and decisions in one recording; the last two recordings are kept in memory.",
 )
-@click.option("--seed", type=int, help="Decides between nodes of equal score; default: chance does.")
+@click.option("--seed", type=int, help="Seed for choosing between nodes of equal score; default: random.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @verbosity_option()
 def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
@@ -106,7 +108,7 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     log_format: str,
     verbosity: int,
 ) -> None:
-    """Schedule pods where their layers are."""
+    """Schedule pods on nodes that already hold their image layers."""
     import asyncio
 
     from lamina.cli.options.scheduler_profile import configuration
@@ -122,17 +124,23 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     from lamina.services.scheduler.wiring import serve
 
     if config is not None and profile is not None:
-        raise InputError.one("--profile", "not together with --config: the file has profiles of its own")
+        raise InputError.one(
+            "--profile", "not together with --config, whose file has its own profiles; use one of them"
+        )
     if config is not None and scheduler_name is not None:
-        raise InputError.one("--scheduler-name", "not together with --config: the file names its schedulers")
+        raise InputError.one(
+            "--scheduler-name", "not together with --config, whose file names its schedulers; use one of them"
+        )
     if no_registries and (registries is not None or docker_config is not None):
         other = "--registries" if registries is not None else "--docker-config"
-        raise InputError.one("--no-registries", f"not together with {other}: nobody would be asked")
+        raise InputError.one(
+            "--no-registries", f"not together with {other}, which configures registry queries; use one of them"
+        )
     if math.isnan(registry_deadline):
-        raise InputError.one("--registry-deadline", "nan is no number of seconds; write one from 0 to 60")
+        raise InputError.one("--registry-deadline", "nan is not a number of seconds; write one from 0 to 60")
     name = scheduler_name if scheduler_name is not None else SCHEDULER_NAME
     if not NAME.fullmatch(name) or len(name) > 253:
-        raise InputError.one("--scheduler-name", f"{name!r:.80} cannot be a name; use a-z, 0-9, with - or . between")
+        raise InputError.one("--scheduler-name", f"{name!r:.80} is not a valid name; use a-z, 0-9, with - or . between")
     if config is not None:
         chosen = configuration(f"{config}" if "/" in f"{config}" else f"./{config}")
         kubeconfig = kubeconfig or _path(chosen.config.client_connection.kubeconfig)
@@ -167,7 +175,7 @@ def _usage(file: Path | None, prometheus: str | None) -> "UsageSettings | None":
     from lamina.services.informers.usage.usage_settings import UsageSettings, load_settings
 
     if file is not None and prometheus is not None:
-        raise InputError.one("--prometheus", "not together with --usage: the file names its source")
+        raise InputError.one("--prometheus", "not together with --usage, whose file names its source; use one of them")
     if file is not None:
         return load_settings(file)
     return None if prometheus is None else UsageSettings(prometheus=server(prometheus))
@@ -182,5 +190,5 @@ def _address(listen: str) -> tuple[str, int]:
 
     host, _, port = listen.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise InputError.one("--listen", f"{listen!r} is not ADDRESS:PORT, for example 127.0.0.1:10259")
+        raise InputError.one("--listen", f"{listen!r} is not ADDRESS:PORT; write for example 127.0.0.1:10259")
     return host.strip("[]"), int(port)

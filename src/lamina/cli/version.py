@@ -1,4 +1,4 @@
-"""``lamina version``: what is installed."""
+"""``lamina version``: print the installed version."""
 
 from typing import Final
 

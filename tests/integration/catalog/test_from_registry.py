@@ -94,4 +94,4 @@ def test_a_cluster_without_our_kinds_is_told_of_in_one_line(tmp_path, bed_factor
 
     assert 2 == told.returncode
     (line,) = told.stderr.splitlines()
-    assert line.startswith("the cluster: does not know ImageLayers and NodeLayers; install Lamina's kinds first")
+    assert line.startswith("the cluster: does not have ImageLayers and NodeLayers; install Lamina's custom resources")

@@ -73,7 +73,7 @@ def test_an_image_that_exists_for_another_platform_only_is_not_shown_as_the_one_
     ended = lamina("image", name, *LOCAL, "--platform", "linux/s390x")
 
     assert (2, "") == (ended.returncode, ended.stdout)
-    assert f"REF: {name} is there for linux/amd64; say --platform linux/amd64\n" == ended.stderr
+    assert f"REF: {name} exists for linux/amd64; use --platform linux/amd64\n" == ended.stderr
 
 
 @pytest.mark.testbed("kubectl", "registry")

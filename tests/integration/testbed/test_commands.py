@@ -58,7 +58,7 @@ def test_a_testbed_is_left_running_used_and_ended(cache):
     assert shown.stdout.split() == ["node/node-1", "node/node-2", "node/node-3"]
     assert status.startswith("default: Kubernetes 1.36.3 at https://127.0.0.1:")
     assert f"process {note['parts']['etcd']['pid']}" in status
-    assert (again.returncode, again.stderr.split(":")[1]) == (1, " a testbed 'default' is up already")
+    assert (again.returncode, again.stderr.split(";")[0]) == (1, "testbed: a testbed 'default' is already up")
     assert down == "python -m testbed down"
     assert command("down", cache=cache).stdout == "default: ended\n"
     assert not list(leftovers.members(note["mark"]))
@@ -101,10 +101,12 @@ def test_a_number_that_was_given_away_again_is_not_ended(tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        pytest.param(["up", "--parts", "kube-proxy"], 2, "there is no part 'kube-proxy': there are etcd,", id="part"),
+        pytest.param(["up", "--parts", "kube-proxy"], 2, "there is no part 'kube-proxy'; choose from etcd,", id="part"),
         pytest.param(["up", "--version", "1.2"], 2, "'1.2' is not one of '1.36.3', '1.33.13', '1.30.14'", id="version"),
-        pytest.param(["up", "--name", "../x"], 1, "testbed: '../x' is no name for a testbed", id="name"),
-        pytest.param(["down", "--name", "a/b"], 1, "testbed: 'a/b' is no name for a testbed", id="name of down"),
+        pytest.param(["up", "--name", "../x"], 1, "testbed: '../x' is not a valid name for a testbed", id="name"),
+        pytest.param(
+            ["down", "--name", "a/b"], 1, "testbed: 'a/b' is not a valid name for a testbed", id="name of down"
+        ),
     ],
 )
 def test_bad_input_is_said_in_one_line(tmp_path, words, code, told):
@@ -138,5 +140,5 @@ def test_every_command_shows_examples(name):
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a" * 21, "a.b"])
 def test_a_name_is_short_and_plain(name):
-    with pytest.raises(TestbedError, match="is no name for a testbed"):
+    with pytest.raises(TestbedError, match="is not a valid name for a testbed"):
         runs.checked(name)

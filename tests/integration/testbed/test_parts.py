@@ -164,7 +164,7 @@ def test_a_part_that_does_not_start_says_why(bed_factory):
 
 
 def test_a_part_is_started_once(bed):
-    with pytest.raises(TestbedError, match="has a part 'etcd' already"):
+    with pytest.raises(TestbedError, match="already has a part 'etcd'"):
         bed.start_part("etcd")
     with pytest.raises(PartError, match="etcd is running already"):
         bed.parts["etcd"].start()
@@ -174,10 +174,10 @@ def test_a_part_is_started_once(bed):
     ("keywords", "words"),
     [
         pytest.param(
-            {"parts": ["kube-proxy"]}, "kube-proxy cannot be started: there are etcd, kube-apiserver", id="part"
+            {"parts": ["kube-proxy"]}, "kube-proxy cannot be started; choose from etcd, kube-apiserver", id="part"
         ),
         pytest.param(
-            {"version": "1.2.3"}, "kube-apiserver is not kept in version 1.2.3: there is 1.36.3", id="version"
+            {"version": "1.2.3"}, "kube-apiserver does not exist in version 1.2.3; choose from 1.36.3", id="version"
         ),
     ],
 )

@@ -180,7 +180,7 @@ def is_left(mark, folder):
 def test_somebody_who_is_not_root_is_told_so(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
-    with pytest.raises(RootError, match=r"^needs root to run containers"), Containerd():
+    with pytest.raises(RootError, match=r"^needs root: container runtimes"), Containerd():
         pass
 
 

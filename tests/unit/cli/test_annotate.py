@@ -36,7 +36,7 @@ def annotate(*words: object) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        pytest.param(["usage"], "usage: needs a source; name --prometheus URL", id="no source"),
+        pytest.param(["usage"], "usage: needs a source; add --prometheus URL", id="no source"),
         pytest.param(["congestion"], "congestion: needs a source", id="no source of congestion"),
         pytest.param(
             ["usage", "--prometheus", "p"],
@@ -48,9 +48,9 @@ def annotate(*words: object) -> None:
             "--prometheus: not together with --metrics-server",
             id="two sources",
         ),
-        pytest.param(["allocation", "--metrics-server"], "--metrics-server: allocation is added up", id="needless"),
-        pytest.param(["congestion", "--metrics-server"], "knows nothing of congestion", id="cannot know"),
-        pytest.param(["usage", "--metrics-server", "--once"], "one look at it tells no deviation", id="one look"),
+        pytest.param(["allocation", "--metrics-server"], "--metrics-server: allocation is the sum", id="needless"),
+        pytest.param(["congestion", "--metrics-server"], "has no congestion data", id="cannot know"),
+        pytest.param(["usage", "--metrics-server", "--once"], "one sample has no deviation", id="one look"),
         pytest.param(
             ["usage", "--metrics-server", "--every", "450"],
             "--every: is too long: 3 samples must fit into the window of 900 s; use less than 409 s",

@@ -119,7 +119,7 @@ def test_the_scheduler_is_told_where_to_ask(capsys, words, url):
         ),
         pytest.param(
             ("--prometheus", "http://me:secret@p:9090"),
-            "--prometheus: has a user or a password in it; leave them off, and name them beside `url` in a file, as "
+            "--prometheus: contains a user or a password; set them beside `url` in a file, as "
             "docs/scheduling-agents-data.md shows",
             id="a password, which is not repeated",
         ),

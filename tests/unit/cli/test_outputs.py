@@ -53,10 +53,8 @@ def test_agents_are_listed_as_data():
 @pytest.mark.parametrize(
     ("command", "words", "line"),
     [
-        pytest.param(
-            extender, ["--agents", "layers", "-o", "json"], "--output: json is for --list-agents;", id="serve"
-        ),
-        pytest.param(annotate, ["allocation", "-o", "yaml"], "--output: yaml is for --dry-run;", id="annotate"),
+        pytest.param(extender, ["--agents", "layers", "-o", "json"], "--output: json needs --list-agents;", id="serve"),
+        pytest.param(annotate, ["allocation", "-o", "yaml"], "--output: yaml needs --dry-run;", id="annotate"),
     ],
 )
 def test_a_format_without_something_to_print_is_refused(command, words, line):

@@ -92,7 +92,7 @@ def one_line(capsys) -> str:
 )
 def test_an_address_that_is_none_is_one_line(monkeypatch, capsys, kubeconfig, served, listen):
     assert 2 == lamina(monkeypatch, "--kubeconfig", kubeconfig, "--listen", listen)
-    assert "is not ADDRESS:PORT, for example 127.0.0.1:10259" in one_line(capsys)
+    assert "is not ADDRESS:PORT; write for example 127.0.0.1:10259" in one_line(capsys)
     assert [] == served
 
 
@@ -250,7 +250,7 @@ def test_registries_and_credentials_come_from_files(monkeypatch, tmp_path, kubec
     [
         (("--registries", "no-such-file"), "no-such-file: cannot be read"),
         (("--docker-config", "no-such-file"), "no-such-file: cannot be read"),
-        (("--registry-deadline", "nan"), "--registry-deadline: nan is no number of seconds"),
+        (("--registry-deadline", "nan"), "--registry-deadline: nan is not a number of seconds"),
         (("--no-registries", "--registries", "r.yaml"), "--no-registries: not together with --registries"),
         (("--no-registries", "--docker-config", "d.json"), "--no-registries: not together with --docker-config"),
     ],

@@ -1,1 +1,1 @@
-"""Package catalog."""
+"""The `lamina catalog` commands."""

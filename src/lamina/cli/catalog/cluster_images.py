@@ -1,4 +1,4 @@
-"""What a cluster knows of images: ImageLayers say what they consist of, NodeLayers what nodes call them."""
+"""The images a cluster describes: ImageLayers list their layers, NodeLayers list the names nodes have for them."""
 
 import asyncio
 from pathlib import Path
@@ -35,24 +35,24 @@ class NodeInCluster(msgspec.Struct, frozen=True):
 
 
 class ClusterImages(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cluster knows."""
+    """The images, nodes and registries found in a cluster."""
 
     images: tuple[Image, ...]
-    """With the names nodes have for them."""
+    """Each with the names that nodes have for it."""
     unknown: tuple[str, ...] = ()
-    """Images that pods want and nobody has told about."""
+    """Images that pods use and no ImageLayers describes."""
     registries: tuple[str, ...] = ()
     """Registries that nodes have pulled from."""
     platforms: tuple[Platform, ...] = ()
-    """Of the nodes."""
+    """Platforms of the nodes."""
     nodes: tuple[NodeInCluster, ...] = ()
-    """In the order of their names; empty unless asked for."""
+    """Sorted by name; empty unless *nodes* was requested."""
     mistakes: tuple[str, ...] = ()
-    """Objects that could not be read, a line each."""
+    """Objects that could not be read, one line each."""
 
 
 def query_cluster(kubeconfig: Path | None, context: str, *, pods: bool = False, nodes: bool = False) -> ClusterImages:
-    """Return what a cluster knows; with *pods* also what they want beyond that, with *nodes* what each node reports."""
+    """Return the cluster's images; *pods* adds images that only pods name, *nodes* adds each node's report."""
     return asyncio.run(_query_cluster(kubeconfig, context, pods, nodes))
 
 
@@ -65,8 +65,8 @@ async def _query_cluster(kubeconfig: Path | None, context: str, pods: bool, node
             hint = "bind the role of deploy/rbac/viewer.yaml to this user"
             raise InputError.one("the cluster", f"{error}; {hint}") from error
         if error.status == NOT_FOUND:
-            hint = "install Lamina's kinds first (deploy/crds), and agents that fill them"
-            raise InputError.one("the cluster", f"does not know ImageLayers and NodeLayers; {hint}") from error
+            hint = "install Lamina's custom resources (deploy/crds) and the node agent first"
+            raise InputError.one("the cluster", f"does not have ImageLayers and NodeLayers; {hint}") from error
         raise
     finally:
         await client.close()
@@ -113,7 +113,7 @@ async def _collect(client: KubeClient, pods: bool, nodes: bool) -> ClusterImages
 
 
 def _named(catalog: Catalog, names: dict[tuple[str, Platform], None]) -> list[Image]:
-    """Give every image the names that most nodes have for it."""
+    """Return the images, each with the names that most nodes have for it."""
     named: dict[str, dict[str, None]] = {image.digest: {} for image in catalog}
     for name, platform in sorted(names, key=lambda one: (one[0], msgspec.structs.astuple(one[1]))):
         image = catalog.find(name, platform) if _registry(name) else None

@@ -1,4 +1,4 @@
-"""``lamina catalog``: what images consist of, collected into files, described, or generated."""
+"""``lamina catalog``: collect the layers of images into a file, describe the file, or generate one."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -48,14 +48,14 @@ Examples:
 
 
 class SuggestingGroup(click.Group):
-    """A group that names the nearest command when there is no such one."""
+    """A click group that suggests the nearest command for an unknown name."""
 
     command_class = CliCommand
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Look a command up."""
+        """Find a subcommand by name. Raises UsageError with the nearest name for an unknown one."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in self.commands:
             from lamina.model.conversion import suggest
@@ -66,20 +66,20 @@ class SuggestingGroup(click.Group):
 
 @click.group(cls=SuggestingGroup, epilog=EXAMPLES)
 def catalog() -> None:
-    """Collect what images consist of, look at it, or make some up."""
+    """Collect the layers of images into a catalog, describe a catalog, or generate one."""
 
 
 @catalog.command(epilog=ADD_EXAMPLES)
 @click.argument("file", type=OutputPath(path_type=Path, dir_okay=False))
 @click.argument("source", nargs=-1, required=True, type=InputFile())
-@click.option("--name", metavar="REF", default="", help="For images that carry no name.")
-@click.option("--platform", metavar="OS/ARCH", help="For images that do not say theirs; default: linux/amd64.")
+@click.option("--name", metavar="REF", default="", help="Name for images that carry none.")
+@click.option("--platform", metavar="OS/ARCH", help="Platform of images that do not record it; default: linux/amd64.")
 def add(file: Path, source: tuple[Path, ...], name: str, platform: str | None) -> None:
     """
-    Collect the images of each SOURCE into the catalog FILE, which is made if it is not there.
+    Add the images of each SOURCE to the catalog FILE, which is created if it does not exist.
 
     A SOURCE is a folder or tar archive in OCI image layout, another catalog, or a manifest or index as a registry
-    serves it. Names move to the image that has them last.
+    serves it. If two images have the same name, the last one keeps it.
     """
     from lamina.cli.output.progress_bar import with_progress
     from lamina.model.errors import InputError, Mistake
@@ -105,18 +105,24 @@ def add(file: Path, source: tuple[Path, ...], name: str, platform: str | None) -
     _print_problems(file, gathering, len(gathering) - before, other, absent)
 
 
-_registries = click.option("--registries", type=InputFile(), help="Which registries may be asked, and how.")
-_docker_config = click.option("--docker-config", type=InputFile(), help="Docker's config.json, with its credentials.")
+_registries = click.option(
+    "--registries", type=InputFile(), help="File with the permitted registries and how to reach them."
+)
+_docker_config = click.option(
+    "--docker-config", type=InputFile(), help="Docker's config.json with registry credentials."
+)
 
 
 @catalog.command("from-registry", epilog=REGISTRY_EXAMPLES)
 @click.argument("file", type=OutputPath(path_type=Path, dir_okay=False))
 @click.argument("reference", nargs=-1, required=True)
-@click.option("--platform", metavar="OS/ARCH", multiple=True, help="Which; may be repeated.  [default: linux/amd64]")
+@click.option(
+    "--platform", metavar="OS/ARCH", multiple=True, help="Platform to collect; may be repeated.  [default: linux/amd64]"
+)
 @_registries
 @_docker_config
-@click.option("--private", is_flag=True, help="Their registries may lie on private addresses.")
-@click.option("--plain-http", is_flag=True, help="Their registries are asked without TLS.")
+@click.option("--private", is_flag=True, help="Permit registries on private addresses.")
+@click.option("--plain-http", is_flag=True, help="Query the registries without TLS.")
 def from_registry(  # noqa: PLR0913, PLR0917 - one argument for each option
     file: Path,
     reference: tuple[str, ...],
@@ -127,10 +133,10 @@ def from_registry(  # noqa: PLR0913, PLR0917 - one argument for each option
     plain_http: bool,
 ) -> None:
     """
-    Ask registries what each REFERENCE consists of, and collect it into the catalog FILE.
+    Query registries for the layers of each REFERENCE, and add the images to the catalog FILE.
 
-    Nothing is downloaded but manifests and configurations. What could not be found is told, a line each; the rest is
-    written all the same, and the exit code is 1.
+    Only manifests and configurations are downloaded. Prints one line for each image that was not found, writes the
+    others, and then exits with 1.
     """
     from lamina.cli.catalog.registry_images import RegistryQueryOptions, reference_problem
     from lamina.model.errors import InputError, Mistake
@@ -148,9 +154,9 @@ def from_registry(  # noqa: PLR0913, PLR0917 - one argument for each option
 
 @catalog.command("from-cluster", epilog=CLUSTER_EXAMPLES)
 @click.argument("file", type=OutputPath(path_type=Path, dir_okay=False))
-@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
-@click.option("--context", default="", help="Which context of the kubeconfig.")
-@click.option("--resolve", is_flag=True, help="Ask registries about images of pods that no node has told of.")
+@click.option("--kubeconfig", type=InputFile(), help="Kubeconfig of the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
+@click.option("--resolve", is_flag=True, help="Query registries for images of pods that no node agent has reported.")
 @_registries
 @_docker_config
 def from_cluster(
@@ -162,10 +168,10 @@ def from_cluster(
     docker_config: Path | None,
 ) -> None:
     """
-    Collect what agents have told a cluster about images into the catalog FILE.
+    Add the images that node agents have reported to a cluster to the catalog FILE.
 
-    With --resolve the registries of pods' images are asked too, as the scheduler would: those that a node has pulled
-    from, and those that --registries allows.
+    With --resolve, also query registries for the images of pods, with the scheduler's rules: registries that a node
+    has pulled from, and those that --registries permits.
     """
     from lamina.cli.catalog import cluster_images
     from lamina.cli.catalog.registry_images import RegistryQueryOptions
@@ -183,7 +189,7 @@ def from_cluster(
 
 
 def _begun(file: Path) -> "tuple[ImageMerger, int]":
-    """Read what the file has already."""
+    """Read the images that the file already has; return them with their number."""
     from lamina.wire.catalog_file import read_catalog
     from lamina.wire.image_merge import ImageMerger
 
@@ -201,7 +207,7 @@ def _ask(
     rules: "RegistryConfig",
     on_nodes: "Sequence[str]" = (),
 ) -> list[str]:
-    """Add what registries know of these; return a line for each that was not found."""
+    """Add the images that registries return; return a line for each that was not found."""
     from lamina.cli.catalog.registry_images import query_registries
     from lamina.cli.output.progress_bar import with_progress
     from lamina.clients.oci.lookup_results import ImageNotFound
@@ -209,7 +215,7 @@ def _ask(
     answers = query_registries(references, platforms, rules, manners.keyring(), on_nodes)
     by_reference = dict(with_progress(answers, len(references), "images"))
     failed = []
-    # In the order they were named, whoever answered first: the same input, the same file.
+    # In the order of the arguments, not of the answers: the same input gives the same file.
     for reference in references:
         answer = by_reference[reference]
         if isinstance(answer, ImageNotFound):
@@ -221,7 +227,7 @@ def _ask(
 
 
 def _finish(file: Path, gathering: "ImageMerger", before: int, failed: "Sequence[str]") -> None:
-    """Write what there is, and tell what is missing."""
+    """Write the catalog and print a line for each image that is missing; exit with 1 if there is one."""
     from lamina.trace.trace_writer import atomic_write
     from lamina.wire.catalog_file import encode_catalog
 
@@ -236,16 +242,16 @@ def _finish(file: Path, gathering: "ImageMerger", before: int, failed: "Sequence
 
 
 def _plain(line: str) -> str:
-    """Let nothing through that would begin another line or mean something to a terminal."""
+    """Replace characters that would start another line or control the terminal."""
     return "".join(one if one.isprintable() else "?" for one in line)
 
 
 def _print_problems(file: Path, gathering: "ImageMerger", new: int, other: int, absent: int) -> None:
     click.echo(f"{file}: {plural(len(gathering), 'image')}, {new} of them new")
     for count, words in (
-        (gathering.moved, "names moved to another image; what they meant before is still there by digest"),
-        (other, "entries are no images (attestations, signatures and the like) and were left out"),
-        (absent, "manifests are listed and were not saved"),
+        (gathering.moved, "names moved to another image; the previous image is kept by digest"),
+        (other, "entries are not images (attestations, signatures) and were skipped"),
+        (absent, "manifests are listed but not included in the source"),
     ):
         if count:
             click.echo(f"{count} {words}")
@@ -255,7 +261,7 @@ def _print_problems(file: Path, gathering: "ImageMerger", new: int, other: int, 
 @click.argument("file", type=InputFile())
 @output_option("table", "json", "yaml")
 def show(file: Path, output: str) -> None:
-    """Describe the catalog FILE: how large images are, and how much of them is shared."""
+    """Describe the catalog FILE: sizes of images, and how much of them is shared."""
     import msgspec
 
     from lamina.simulator.workloads.catalog_statistics import describe_catalog
@@ -275,9 +281,9 @@ def show(file: Path, output: str) -> None:
 @catalog.command(epilog="\b\nExamples:\n  lamina catalog generate made.jsonl.zst --images 1000 --seed 7")
 @click.argument("file", type=OutputPath(path_type=Path, dir_okay=False))
 @click.option("--images", required=True, type=click.IntRange(min=1, max=200_000), help="How many.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Another one, other images.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the generated images.")
 def generate(file: Path, images: int, seed: int) -> None:
-    """Write a synthetic catalog to FILE, alike in numbers to public ones: sizes, sharing, and what updates keep."""
+    """Write a synthetic catalog to FILE whose sizes, sharing and update steps follow those of public images."""
     import shlex
     from random import Random
 
@@ -294,7 +300,7 @@ def generate(file: Path, images: int, seed: int) -> None:
 
 
 def _refuse_other_file(file: Path) -> None:
-    """Raise InputError if *file* has content that is not a catalog; an empty file may be filled."""
+    """Raise InputError if *file* has content that is not a catalog; an empty file is accepted."""
     from lamina.model.errors import InputError
     from lamina.wire.catalog_file import BOUNDS, is_catalog
     from lamina.wire.compressed_lines import read_lines

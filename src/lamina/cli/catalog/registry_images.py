@@ -1,8 +1,8 @@
 """
-Images asked for at their registries, one answer after the other, for commands that a person runs.
+Images looked up in their registries, for commands that a person runs.
 
-Who names a registry on the command line has allowed it to be asked: that is what the rules are for. On a private address
-it is asked only with leave, and without TLS as well.
+Naming a registry on the command line permits querying it, so `rules` adds it to the permitted hosts. Private addresses
+and plain HTTP need an option of their own.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ RegistryAnswer = tuple[str, ResolvedImages | ImageNotFound]
 
 
 class RegistryQueryOptions(msgspec.Struct, frozen=True):
-    """How registries are asked."""
+    """How to query registries: rules, credentials, and whether private addresses and plain HTTP are permitted."""
 
     registries: Path | None = None
     docker_config: Path | None = None
@@ -35,9 +35,9 @@ class RegistryQueryOptions(msgspec.Struct, frozen=True):
     private: bool = False
 
     def rules(self, named: Iterable[str], *, from_nodes: bool = False) -> RegistryConfig:
-        """Allow the registries of these references beside those of the file. Raises InputError."""
+        """Return the rules of the file plus the registries of these references. Raises InputError."""
         rules = RegistryConfig() if self.registries is None else load_registry_config(self.registries)
-        # In one spelling: an entry for Registry.Example is one for registry.example.
+        # Normalise first: an entry for Registry.Example also matches registry.example.
         entries = {spelled(one.host): one for one in rules.registries}
         for host in sorted({spelled(parse_reference(reference).registry) for reference in named}):
             entry = entries.get(host, RegistrySettings(host))
@@ -51,7 +51,7 @@ class RegistryQueryOptions(msgspec.Struct, frozen=True):
         )
 
     def keyring(self) -> Keyring | None:
-        """Read the credentials. Raises InputError."""
+        """Read the credentials; None without a file. Raises InputError."""
         return None if self.docker_config is None else Keyring.from_file(self.docker_config)
 
 
@@ -62,7 +62,7 @@ def query_registries(
     keyring: Keyring | None,
     on_nodes: Collection[str] = (),
 ) -> Iterator[RegistryAnswer]:
-    """Yield what is known about each reference, as answers come."""
+    """Yield the answer for each reference, in the order in which answers arrive."""
     with asyncio.Runner() as runner:
         questions = runner.run(_begin(references, platforms, rules, keyring, on_nodes))
         try:
@@ -85,7 +85,7 @@ async def _begin(
 
 
 class _PendingQueries:
-    """What is being asked; lives on one event loop that runs whenever somebody waits for an answer."""
+    """The open queries; their event loop runs only while the caller waits for the next answer."""
 
     def __init__(self, resolver: RegistryResolver, references: Sequence[str], platforms: Collection[Platform]) -> None:
         self._resolver = resolver
@@ -110,7 +110,7 @@ class _PendingQueries:
 
 
 def reference_problem(reference: str) -> str:
-    """Say why this is no reference; empty when it is one."""
+    """Return why *reference* is not an image reference, or an empty string."""
     try:
         parse_reference(reference)
     except ReferenceFormatError as error:

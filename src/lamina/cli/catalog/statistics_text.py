@@ -1,4 +1,4 @@
-"""The figures of a catalog as a page of text."""
+"""Print the statistics of a catalog."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from lamina.model.quantity import human_bytes
 
 
 def print_statistics(figures: dict[str, Any]) -> None:
-    """Print what `catalog_figures` found."""
+    """Print the figures that `catalog_figures` returned."""
     screen = Screen()
     screen.say(
         f"[bold]{plural(figures['images'], 'image')}[/bold] of {plural(figures['repositories'], 'repository', 'repositories')}, "
@@ -20,7 +20,7 @@ def print_statistics(figures: dict[str, Any]) -> None:
     )
     facts = Table(box=None, show_header=False, pad_edge=False)
     for name, what in (
-        ("deduplication", "de-duplication: bytes in all for each byte stored"),
+        ("deduplication", "de-duplication: total bytes for each byte stored"),
         ("bytes_shared_by_images", "bytes of images in layers that several images use"),
         ("bytes_shared_by_repositories", "bytes of images in layers that several repositories use"),
         ("layers_of_one_image", "layers that one image uses"),
@@ -34,7 +34,7 @@ def print_statistics(figures: dict[str, Any]) -> None:
     if updates["count"]:
         facts.add_row(
             f"{updates['bytes_kept_mean']:.0%}",
-            f"bytes that an image has from the one before it in its repository; nothing in "
+            f"bytes that an image keeps from its predecessor in the repository; none in "
             f"{updates['keep_nothing']:.0%} of {updates['count']:,} cases",
         )
     screen.say()

@@ -1,1 +1,1 @@
-"""Package compare."""
+"""The `lamina compare` command."""

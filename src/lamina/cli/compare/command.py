@@ -1,4 +1,4 @@
-"""``lamina compare``: one scenario under several profiles and seeds; a table with confidence intervals."""
+"""``lamina compare``: run one scenario under several profiles and seeds; print a table with confidence intervals."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -57,7 +57,7 @@ class MetricsCommand(CliCommand):
     default=5,
     show_default=True,
     metavar="N",
-    help="Run each profile under the seeds 1 to N; intervals need two or more.",
+    help="Run each profile under the seeds 1 to N; intervals need at least two.",
 )
 @click.option(
     "--data",
@@ -68,9 +68,9 @@ class MetricsCommand(CliCommand):
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many runs side by side; default: one per core. The result does not depend on it.",
+    help="Runs in parallel; default: one per core. The result does not depend on it.",
 )
-@click.option("--baseline", metavar="FILE|NAME", help="What the others are compared to; default: the first profile.")
+@click.option("--baseline", metavar="FILE|NAME", help="Profile to compare the others with; default: the first one.")
 @click.option(
     "--metrics",
     multiple=True,
@@ -96,7 +96,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     out: Path | None,
     output: str,
 ) -> None:
-    """Run SCENARIO (a YAML file) under several profiles and seeds, and say which differences are more than luck."""
+    """Run SCENARIO (a YAML file) under several profiles and seeds, and show which differences exceed chance."""
     from lamina.cli.compare import run_pool
     from lamina.cli.compare.comparison_notes import with_unsupported
     from lamina.cli.output.out_folder import OutFolder
@@ -108,7 +108,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     if data is None and is_copy(ctx, scenario):
         data = Path()
     listed = [current_name(name.strip()) for some in profiles for name in some.split(",")]
-    # Shown as `stdin`, read from a copy of it.
+    # Show `stdin`, but read the copy of standard input.
     files = {NAME: str(copied(ctx))} if DASH in listed else {}
     names = [NAME if name == DASH else name for name in listed]
     baseline = NAME if baseline == DASH else None if baseline is None else current_name(baseline)
@@ -116,13 +116,13 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     mistakes = [*_wrong_scenario(scenario, data), *_wrong_profiles(names, baseline, files), *_wrong_metrics(rows)]
     if mistakes:
         raise InputError(mistakes)
-    # Seed by seed, so that a process finds the scenario it has just loaded.
+    # Seed by seed, so that a process reuses the scenario it has just loaded.
     tasks = [
         run_pool.RunTask(scenario, name, seed, data, files.get(name, ""))
         for seed in range(1, seeds + 1)
         for name in names
     ]
-    # The folder is made before the runs: a name that cannot be used is reported before hours of work and not after.
+    # Create the folder before the runs: an unusable name is reported before hours of work.
     with OutFolder(out):
         with run_pool.RunPoolProgress(len(tasks)) as waiting:
             summaries = run_pool.run_all(tasks, jobs or run_pool.cores(), waiting.done)
@@ -134,7 +134,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     _print(compared, output, out, every_row=bool(rows))
 
 
-# -- what is checked before anything runs --------------------------------------------------------------------------------
+# -- checks before the runs ----------------------------------------------------------------------------------------------
 
 
 def _wrong_scenario(scenario: Path, data: Path | None) -> Iterable["Mistake"]:
@@ -163,7 +163,7 @@ def _wrong_profiles(names: Sequence[str], baseline: str | None, files: Mapping[s
             warned(configuration(files.get(name, name)))
         except InputError as error:
             for one in error.mistakes:
-                # The rest of the house knows this option in the singular.
+                # All other commands have this option in the singular.
                 yield msgspec.structs.replace(one, source="--profiles") if one.source == "--profile" else one
     if baseline is not None and baseline not in names:
         yield Mistake("--baseline", f"{baseline!r} is not among the profiles; {suggest(baseline, filter(None, names))}")
@@ -180,7 +180,7 @@ def _wrong_metrics(names: Sequence[str]) -> Iterable["Mistake"]:
     return ()
 
 
-# -- what comes out ------------------------------------------------------------------------------------------------------
+# -- output --------------------------------------------------------------------------------------------------------------
 
 
 def _write(out: Path, summaries: Sequence[dict[str, Any]], compared: "ProfileComparison") -> None:

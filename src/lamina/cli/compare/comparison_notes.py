@@ -1,4 +1,4 @@
-"""What stands below a comparison's tables: how to read the signs, which pods the figures cover, which seeds are missing, what profiles do not support."""
+"""The notes below a comparison's tables: signs, pods covered, missing seeds, and what profiles do not support."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ from lamina.scheduling.config.named_profiles import unsupported
 def notes(
     screen: Screen, compared: ProfileComparison, metrics: Sequence[Metric], others: Sequence[str]
 ) -> Iterator[str]:
-    """Return the lines, each with markup: about intervals and signs, about pods, about seeds, about what profiles do not support."""
+    """Return the lines, with markup: on intervals and signs, on pods, on seeds, on what profiles do not support."""
     rows = [compared.row(profile, metric.name) for profile in compared.profiles for metric in metrics]
     yield from _about_intervals(screen, compared, rows, others)
     yield from _about_pods(compared, rows)
@@ -26,7 +26,7 @@ def notes(
 
 
 def with_unsupported(compared: ProfileComparison) -> ProfileComparison:
-    """Add what profiles of the comparison do not support of the scheduler they stand for."""
+    """Add what profiles of the comparison do not support of the scheduler they model."""
     said = {profile: unsupported(profile) for profile in compared.profiles if unsupported(profile)}
     return msgspec.structs.replace(compared, unsupported=said)
 
@@ -37,30 +37,30 @@ def _about_intervals(
     percent = f"{compared.confidence:.0%}"
     by_difference = any(row.basis == "difference" for row in rows)
     if len(compared.seeds) == 1:
-        yield "one seed tells nothing about luck: intervals need --seeds 2 or more"
+        yield "one seed gives no intervals; use --seeds 2 or more"
     else:
         neither = any(BY_NAME[row.metric].better == "neither" for row in rows)
         less = "less is better (started: neither)" if neither else "less is better everywhere"
         yield f"{more_or_less(screen)} and ranges are {percent} confidence intervals over the seeds; {less}"
         if others:
             equality = "1 (of a difference: 0)" if by_difference else "1"
-            yield f"< and >: the whole interval lies below or above {equality}; no sign: these seeds do not tell the two apart"
+            yield f"< and >: the whole interval lies below or above {equality}; no sign: no difference shown by these seeds"
         if all(row.estimate is None or not row.estimate.half_width for row in compared.rows):
-            yield "all seeds gave the same: nothing here depends on them, and the intervals say nothing about luck"
+            yield "all seeds gave the same figures, so the intervals are empty and carry no information"
     if by_difference:
         yield "difference: this profile minus the baseline, because a figure of 0 has no ratio"
 
 
 def _about_pods(compared: ProfileComparison, rows: Sequence[ComparisonRow]) -> Iterator[str]:
-    """Name the profiles under which pods did not start, and the rows that therefore have no verdict."""
+    """Yield the profiles under which pods did not start, and the rows that therefore have no verdict."""
     if any(not row.comparable for row in rows):
         counts = ", ".join(f"{literal(one.profile)} {_started(one)}" for one in compared.populations)
-        yield f"[yellow]?[/yellow]: no verdict, the two figures do not cover the same pods. Pods started a run: {counts}"
+        yield f"[yellow]?[/yellow]: no verdict, because the two figures do not cover the same pods. Pods started per run: {counts}"
     elif any(one.not_started for one in compared.populations):
         counts = ", ".join(f"{literal(one.profile)} {_started(one)}" for one in compared.populations)
-        yield f"[yellow]not all pods started[/yellow], and start times are of those that did: {counts}"
+        yield f"[yellow]not all pods started[/yellow]; start times cover the started pods only: {counts}"
         if len(compared.populations) > 1 and len({one.started for one in compared.populations}) == 1:
-            yield "as many pods under every profile, but not necessarily the same ones"
+            yield "the number of pods is the same under every profile, but the pods may differ"
 
 
 def _started(population: Population) -> str:
@@ -80,5 +80,5 @@ def more_or_less(screen: Screen) -> str:
 
 
 def signs(screen: Screen) -> bool:
-    """Whether the screen can show signs beyond ASCII."""
+    """Return whether the screen can show characters beyond ASCII."""
     return screen.is_terminal and screen.console.encoding.startswith("utf")

@@ -1,8 +1,8 @@
 """
 A comparison as two tables: every profile's figures, and how they compare to the baseline's.
 
-A cell is a figure and how sure it is. On a wide screen both stand on one line, else below each other; where even that
-is too wide, profiles become columns and figures rows. Heads say the unit.
+A cell has a figure and its confidence interval. On a wide screen both are on one line, else below each other. If even
+that is too wide, profiles become columns and figures rows. Column heads give the unit.
 """
 
 import csv
@@ -32,25 +32,25 @@ CSV_HEAD: Final = (
 SIGNS: Final = {"better": "<", "worse": ">"}
 COLOURS: Final = {"better": "green", "worse": "red"}
 OTHER_PODS: Final = "?"
-"""Stands where a sign would, if the two figures do not cover the same number of pods."""
+"""Replaces the sign if the two figures do not cover the same number of pods."""
 
 FEWEST_DIGITS: Final = 2
 MOST_DIGITS: Final = 6
 MANY: Final = 1000
-"""Seconds from which on fractions are left out."""
+"""Seconds from which fractions are omitted."""
 
 TableCell = tuple[str, str]
-"""What is written first, and what may stand below it."""
+"""The figure, and the interval that may go below it."""
 
 TableLine = tuple[str, Sequence[TableCell]]
-"""Whose cells they are, and the cells."""
+"""The row's label, and its cells."""
 
 TableHead = tuple[str, str]
 """A metric's title, and the unit of its cells."""
 
 
 class ComparisonBlock(msgspec.Struct, frozen=True):
-    """One of the two tables, not yet drawn."""
+    """One of the two tables, before layout."""
 
     title: str
     heads: Sequence[TableHead]
@@ -60,7 +60,7 @@ class ComparisonBlock(msgspec.Struct, frozen=True):
 def print_comparison(
     compared: ProfileComparison, out: Path | None, screen: Screen | None = None, *, every_row: bool = False
 ) -> None:
-    """Print both tables and how to read them; *every_row* prints all rows instead of those that tell something."""
+    """Print both tables and the notes; *every_row* also prints rows that are 0 or equal everywhere."""
     screen = screen or Screen()
     profiles, seeds = compared.profiles, len(compared.seeds)
     screen.say(
@@ -82,7 +82,7 @@ def print_comparison(
 
 
 def as_csv(compared: ProfileComparison) -> str:
-    """Write every row of a comparison as a line, figures in full."""
+    """Return a comparison as CSV: one line per row, figures in full precision."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(CSV_HEAD)
@@ -174,7 +174,7 @@ def _difference(screen: Screen, row: ComparisonRow) -> TableCell:
 
 
 def _signed(row: ComparisonRow, figure: str) -> str:
-    """Add the verdict's sign, or the one that says why there is none."""
+    """Append the sign of the verdict, or the sign for a missing verdict."""
     if not row.comparable:
         return f"{figure}{OTHER_PODS}"
     if row.verdict is None:
@@ -184,7 +184,7 @@ def _signed(row: ComparisonRow, figure: str) -> str:
 
 
 def _digits(against: Ratio) -> int:
-    """As many as it takes to see that an interval without 1 in it is one: two, mostly."""
+    """Return enough digits to show that an interval excludes 1: usually two."""
     nearest = against.high if against.sign < 0 else against.low
     if not against.sign or nearest is None:
         return FEWEST_DIGITS
@@ -195,7 +195,7 @@ def _digits(against: Ratio) -> int:
 
 
 def _fitting(screen: Screen, blocks: Sequence[ComparisonBlock]) -> Sequence[Table]:
-    """Draw all blocks in the first layout that fits all of them, or else in the narrowest."""
+    """Draw all blocks in the first layout that fits all of them, else in the narrowest."""
     layouts = list(zip(*(_layouts(screen, block) for block in blocks), strict=True))
     room = screen.console.width
     return next((drawn for drawn in layouts if all(screen.width_of(one) <= room for one in drawn)), layouts[-1])

@@ -1,9 +1,8 @@
 """
-Many runs of one scenario, side by side in processes of their own; the results in the order they were asked for.
+Runs of one scenario in parallel processes; results are in the order of the tasks.
 
-Called by commands that compare. Each process loads scenario and profile itself, so that nothing but names goes in and
-nothing but figures comes out. No process outlives the command: not after Ctrl-C, not when a run fails, and not when
-the command itself is killed.
+Each process loads scenario and profile itself: only names go in and only figures come out. No process outlives the
+command: not after Ctrl-C, not after a failed run, and not after the command is killed.
 """
 
 import functools
@@ -39,20 +38,20 @@ ENDED_EARLY: Final = "a process ended in the middle of a run, as when memory run
 
 
 class RunTask(msgspec.Struct, frozen=True):
-    """One run that is wanted."""
+    """One run to do."""
 
     scenario: Path
     profile: str
-    """A name or a file, as a person wrote it."""
+    """A name or a file, as the user wrote it."""
     seed: int
     data: Path | None = None
-    """Folder with the files that the scenario imports; None: its own."""
+    """Folder with the files that the scenario imports; None for the scenario's own folder."""
     file: str = ""
-    """Where the profile is read from; empty: as `profile` says."""
+    """File to read the profile from; empty to use `profile`."""
 
 
 class RunFailedError(LaminaError):
-    """A run came to no end; says which one, why, and how to look at it alone."""
+    """A run failed; the message names the run, the reason and the command that repeats it alone."""
 
     exit_code: ClassVar = 1
 
@@ -69,7 +68,7 @@ class RunFailedError(LaminaError):
 
 
 class PoolBrokenError(LaminaError):
-    """A process that was to do runs is gone."""
+    """A worker process has ended unexpectedly."""
 
     exit_code: ClassVar = 1
 
@@ -78,20 +77,20 @@ class PoolBrokenError(LaminaError):
 
 
 def cores() -> int:
-    """How many processes can run side by side here."""
-    # Where a container or a batch system gives this process fewer cores than there are, that number counts.
+    """Return how many processes can run in parallel here."""
+    # A container or batch system may give this process fewer cores than the machine has.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# One is enough: tasks come seed by seed, and a large scenario takes longer to read than to keep.
+# One entry is enough: tasks are sorted by seed, and a large scenario takes longer to read than to keep.
 @functools.lru_cache(maxsize=1)
 def scenario_for(path: Path, seed: int, data: Path | None = None) -> Scenario:
-    """Load a scenario as it is under a seed."""
+    """Load a scenario with the values it has under *seed*."""
     return load_scenario(path, seed, data)
 
 
 def run_one(task: RunTask) -> RunSummary:
-    """Do one run and return its summary without the lines for single nodes."""
+    """Do one run and return its summary without the per-node lines."""
     try:
         scenario = scenario_for(task.scenario, task.seed, task.data).under(task.profile)
         figures = summary(simulate(scenario, configuration(task.file or task.profile), seed=task.seed, detail="none"))
@@ -106,7 +105,7 @@ def run_all(tasks: Sequence[RunTask], jobs: int, done: Callable[[], None]) -> li
     """
     Do all runs, *jobs* at a time, and call *done* after each.
 
-    The first run that fails ends the others. With one job everything happens in this process.
+    The first run that fails ends the others. With one job, all runs happen in this process.
     """
     if min(jobs, len(tasks)) > 1:
         return _in_processes(tasks, min(jobs, len(tasks)), done)
@@ -134,7 +133,7 @@ def _in_processes(tasks: Sequence[RunTask], jobs: int, done: Callable[[], None])
     except BrokenProcessPool as error:
         raise PoolBrokenError from error
     except BaseException:
-        # What is left is not wanted any more; waiting for it would be all that Ctrl-C does.
+        # Cancel the remaining runs: waiting for them would delay Ctrl-C.
         pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             if child not in others:
@@ -147,13 +146,13 @@ def _in_processes(tasks: Sequence[RunTask], jobs: int, done: Callable[[], None])
 @contextmanager
 def _noting_interrupts() -> Iterator[list[int]]:
     """
-    Collect the signals that would interrupt the command: a process that is half started complains.
+    Collect signals that would interrupt the command while processes start: a half-started process prints a traceback.
 
-    A signal that is ignored stays ignored: in the background of a shell, Ctrl-C is meant for another program.
+    An ignored signal stays ignored: in the background of a shell, Ctrl-C is meant for another program.
     """
     noted: list[int] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    # Only what a handler of Python's would make an exception of; by default SIGTERM ends the process at once.
+    # Only signals that a Python handler turns into an exception; by default SIGTERM ends the process at once.
     heard = [number for number, handler in before.items() if callable(handler)]
     for number in heard:
         signal.signal(number, lambda number, _: noted.append(number))
@@ -165,8 +164,8 @@ def _noting_interrupts() -> Iterator[list[int]]:
 
 
 def _submit(pool: ProcessPoolExecutor, tasks: Sequence[RunTask]) -> list[Future[RunSummary]]:
-    """Start the processes, deaf to Ctrl-C: this one hears it and ends them, and they have nothing to say to it."""
-    # A process inherits what is blocked in the thread that starts it.
+    """Start the processes with Ctrl-C blocked: this process receives the signal and ends them."""
+    # A process inherits the signals that are blocked in the thread that starts it.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         return [pool.submit(run_one, task) for task in tasks]
@@ -175,7 +174,7 @@ def _submit(pool: ProcessPoolExecutor, tasks: Sequence[RunTask]) -> list[Future[
 
 
 def _follow_the_command() -> None:
-    """End this process when the one that started it is gone, however it went."""
+    """End this process when its parent process has ended, for whatever reason."""
     threading.Thread(target=_wait_and_leave, daemon=True).start()
 
 
@@ -187,10 +186,10 @@ def _wait_and_leave() -> None:
 
 
 class RunPoolProgress:
-    """What a person sees meanwhile: nothing for two seconds, then how many runs are done; nothing at all in a pipe."""
+    """Progress of the runs: nothing for two seconds, then the number of finished runs; nothing in a pipe."""
 
     def __init__(self, runs: int) -> None:
-        """Expect this many runs."""
+        """Prepare a bar for this many runs."""
         self._runs, self._done = runs, 0
         self._progress = Progress(
             BarColumn(),
@@ -200,13 +199,13 @@ class RunPoolProgress:
             transient=True,
         )
         self._task = self._progress.add_task("", total=runs)
-        # A run may take minutes, and none may be done when the two seconds are over.
+        # A run can take minutes: after two seconds, none may have finished.
         self._timer = threading.Timer(QUIET_SECONDS, self._progress.start)
         self._timer.daemon = True
         self._visible = sys.stderr is not None and sys.stderr.isatty()
 
     def __enter__(self) -> Self:
-        """Start counting; nothing is drawn yet."""
+        """Start the timer; nothing is drawn yet."""
         if self._visible:
             self._timer.start()
         return self
@@ -214,7 +213,7 @@ class RunPoolProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take the bar away; an interruption reports how far the work was."""
+        """Remove the bar; an interruption gets a note with the number of finished runs."""
         if self._visible:
             self._timer.cancel()
             self._timer.join()
@@ -224,6 +223,6 @@ class RunPoolProgress:
             error.add_note(f"{self._done} of {self._runs} runs were done")
 
     def done(self) -> None:
-        """Count one more run."""
+        """Count one finished run."""
         self._done += 1
         self._progress.advance(self._task)

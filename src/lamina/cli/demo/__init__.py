@@ -1,1 +1,1 @@
-"""Package demo."""
+"""The `lamina demo` command."""

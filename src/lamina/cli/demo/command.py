@@ -1,4 +1,4 @@
-"""``lamina demo``: three small clusters, step by step; nothing but Python needed."""
+"""``lamina demo``: show three small clusters step by step; needs only Python."""
 
 from typing import Final
 
@@ -14,9 +14,9 @@ Examples:
 
 
 @click.command(cls=CliCommand, epilog=EXAMPLES)
-@click.option("--seed", default=0, show_default=True, help="Decides between nodes of equal score.")
+@click.option("--seed", default=0, show_default=True, help="Seed for choosing between nodes of equal score.")
 def demo(seed: int) -> None:
-    """Play three small stories, with what each node holds, what it would have to pull and why the choice fell."""
+    """Show small clusters step by step: what each node holds, what it would pull, and why a node was chosen."""
     from lamina.cli.demo.tour import play
 
     play(seed)

@@ -26,7 +26,7 @@ NARROWEST: Final = 3
 
 
 class NodeContents(msgspec.Struct, frozen=True):
-    """What was on a node at one moment."""
+    """The layers, pods and bandwidth of a node at one moment."""
 
     name: str
     pods: tuple[str, ...]
@@ -35,7 +35,7 @@ class NodeContents(msgspec.Struct, frozen=True):
 
 
 def contents(cluster: VirtualCluster) -> tuple[NodeContents, ...]:
-    """Write down what is on every node now."""
+    """Return the contents of every node now."""
     return tuple(
         NodeContents(
             name,
@@ -50,7 +50,7 @@ def contents(cluster: VirtualCluster) -> tuple[NodeContents, ...]:
 def picture(
     screen: Screen, nodes: tuple[NodeContents, ...], images: tuple[Image, ...], wanted: Image, names: dict[Digest, str]
 ) -> Table:
-    """Draw every node against every layer; layers of *wanted* are what matters now."""
+    """Draw every node against every layer; layers in *wanted* are highlighted."""
     layers = {layer.digest: layer.size for image in images for layer in image.layers}
     largest = sum(layers.values())
     needed = {layer.digest: layer.size for layer in wanted.layers}

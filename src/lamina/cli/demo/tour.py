@@ -1,4 +1,4 @@
-"""The stories `lamina demo` plays, told from real runs: nothing in the text is computed anywhere but in the simulator."""
+"""The parts of `lamina demo`. All numbers in the text come from simulator runs."""
 
 import shlex
 from pathlib import Path
@@ -34,18 +34,18 @@ CLASSIC_PROFILES: Final = ("kube-default", "image-locality", "lamina-balanced", 
 
 
 class DemoStep(msgspec.Struct, frozen=True):
-    """One decision, and what the cluster looked like when it was taken."""
+    """One decision, and the cluster's contents at that moment."""
 
     at: float
     before: str
-    """What had happened since the last one."""
+    """What has happened since the previous decision, as text."""
     decision: Decision
     image: Image
     nodes: tuple[NodeContents, ...]
 
 
 def play(seed: int) -> None:
-    """Tell all four stories."""
+    """Print all four parts of the tour."""
     screen = Screen()
     folder = examples()
     founding(screen, load_scenario(folder / "founding" / "scenario.yaml"), seed)
@@ -58,7 +58,7 @@ def play(seed: int) -> None:
 
 
 def next_steps(lamina: str, folder: Path) -> list[str]:
-    """Return the commands to try after the tour; they work when pasted where the tour was started."""
+    """Return the commands to try after the tour; they work when pasted in the folder where the tour ran."""
     here = Path.cwd()
     near = folder.relative_to(here) if folder.is_relative_to(here) else folder
     founding, churn = (shlex.quote(str(near / name / "scenario.yaml")) for name in ("founding", "churn"))
@@ -71,7 +71,7 @@ def next_steps(lamina: str, folder: Path) -> list[str]:
 
 
 def examples() -> Path:
-    """Find the example scenarios: inside the installed package, or beside it in a checkout."""
+    """Return the folder of example scenarios: in the installed package, or beside it in a checkout."""
     here = Path(__file__).resolve()
     for folder in (here.parents[1] / "examples", here.parents[4] / "examples"):
         if (folder / "founding" / "scenario.yaml").is_file():
@@ -80,15 +80,15 @@ def examples() -> Path:
 
 
 def founding(screen: Screen, scenario: Scenario, seed: int) -> None:
-    """Play the founding scenario, decision by decision."""
+    """Show the founding scenario, decision by decision."""
     screen.title("1  A pod goes where its layers are")
     screen.say(
         "img1 and img2 share their two lower layers. Three equal nodes; every pod fills one. p1 runs img1, p2 runs img2 "
-        "and is removed after a while. Then img1 is asked for again: no free node has it."
+        "and is removed after a while. Then another pod needs img1, and no free node has it."
     )
     for step in steps(scenario, seed):
         screen.say(
-            f"\n[bold]{step.at:,.0f} s[/bold]  {step.before}[bold]{_name(step.decision)}[/bold] asks for "
+            f"\n[bold]{step.at:,.0f} s[/bold]  {step.before}[bold]{_name(step.decision)}[/bold] needs "
             f"{step.image.names[0]}, {human_bytes(step.image.size)} in {plural(len(step.image.layers), 'layer')}"
         )
         screen.console.print(picture(screen, step.nodes, scenario.images, step.image, scenario.layer_names))
@@ -98,13 +98,13 @@ def founding(screen: Screen, scenario: Scenario, seed: int) -> None:
     assert chosen is not None, "every pod of the story finds a node"
     facts = next(score.facts for score in chosen.scores if "present" in score.facts)
     screen.say(
-        f"\nWho knows whole images only sees two equal nodes for {_name(step.decision)}. "
+        f"\nA scheduler that only knows whole images sees two equal nodes for {_name(step.decision)}. "
         f"By layers, {human_bytes(facts['present'])} of {human_bytes(facts['total'])} are on {chosen.node} already."
     )
 
 
 def steps(scenario: Scenario, seed: int) -> list[DemoStep]:
-    """Run a scenario and stop at every placement to look around."""
+    """Run a scenario and return every placement with the cluster's contents at that moment."""
     taken: list[DemoStep] = []
     since: list[str] = []
     by_name = {name: image for image in scenario.images for name in image.names}
@@ -136,7 +136,7 @@ def classic(screen: Screen, scenario: Scenario, seed: int) -> None:
 
 
 def small(screen: Screen, scenario: Scenario, seed: int) -> None:
-    """Run the same with images below ImageLocality's floor, and show why it does not see them."""
+    """Run the same pods with images below ImageLocality's minimum size, and show why it scores them 0."""
     screen.title("3  Why a small image scores 0 everywhere")
     size = scenario.images[0].size
     screen.say(f"The same pods with images of {human_bytes(size)}.")
@@ -182,7 +182,7 @@ def compare(screen: Screen, scenario: Scenario, seed: int) -> None:
 
 
 def run(scenario: Scenario, profile: str, seed: int) -> SimulationResult:
-    """Run a scenario under a profile, every decision told in full."""
+    """Run a scenario under a profile, with decisions in full detail."""
     return simulate(scenario.under(profile), configuration(profile), seed=seed, detail="full")
 
 

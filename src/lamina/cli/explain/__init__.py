@@ -1,1 +1,1 @@
-"""Package explain."""
+"""The `lamina explain` command."""

@@ -1,4 +1,4 @@
-"""``lamina explain``: why this node, per plugin, runner-up, how close; or why pending, in kube-scheduler's words."""
+"""``lamina explain``: why a node was chosen (scores per plugin, runner-up, margin), or why a pod is pending."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,19 +21,19 @@ Examples:
   lamina explain p3 --trace /tmp/founding
   lamina explain default/p3 --trace /tmp/founding/trace.jsonl.zst --attempt 1 -o json
 
-On a cluster the pod itself says why: its scheduler writes it down with the binding. The scheduler knows more while it
-remembers; its pages are served to loopback, so forward its port and name it with --scheduler.
+On a cluster the explanation is read from the pod: its scheduler writes it with the binding. The scheduler keeps more
+detail for a while. It serves that on loopback only, so forward its port and name it with --scheduler.
 """
 
 
 @click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.argument("pod")
 @click.option("--trace", type=InputFile(), help="A trace, or the folder `lamina simulate --out` wrote it to.")
-@click.option("--attempt", type=click.IntRange(min=1), help="Which attempt of a trace to tell of; default: the last.")
-@click.option("-n", "--namespace", default="", help="Of a pod on a cluster; default: the context's.")
-@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
-@click.option("--context", default="", help="Which context of the kubeconfig.")
-@click.option("--scheduler", "url", default="", help="Address of a scheduler's pages, to be told every detail.")
+@click.option("--attempt", type=click.IntRange(min=1), help="Attempt in the trace to explain; default: the last.")
+@click.option("-n", "--namespace", default="", help="Namespace of a pod on a cluster; default: the context's.")
+@click.option("--kubeconfig", type=InputFile(), help="Kubeconfig of the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
+@click.option("--scheduler", "url", default="", help="Address of a scheduler's endpoints, for full detail.")
 @output_option("table", "json", "yaml")
 def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
     pod: str,
@@ -45,7 +45,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
     url: str,
     output: str,
 ) -> None:
-    """Tell why POD (name, or namespace/name) went where it went, or why it waits."""
+    """Explain why POD (name, or namespace/name) was placed on its node, or why it is pending."""
     from lamina.model.errors import InputError
 
     if trace is not None:
@@ -53,25 +53,25 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
         _show(found, output, profile=profile)
         return
     if attempt is not None:
-        raise InputError.one("--attempt", "only a trace keeps earlier attempts; name one with --trace")
+        raise InputError.one("--attempt", "only a trace keeps earlier attempts; add --trace FILE")
     from lamina.cli.explain.live_lookup import query_pod, query_scheduler
 
     told = query_pod(pod, namespace, kubeconfig, context)
     decision = query_scheduler(url, told.pod) if url else None
     if decision is not None:
-        _show(decision, output, more="a scheduler started with -v 10 remembers every node and every layer")
+        _show(decision, output, more="a scheduler started with -v 10 keeps every node and every layer")
     elif output == "table":
         from lamina.cli.explain.pod_status_text import print_pod_status
 
         print_pod_status(told)
         if url:
-            click.echo(f"{url} remembers no decision about it", err=True)
+            click.echo(f"{url} has no decision about this pod", err=True)
     else:
         _print(told, output)
 
 
 def _from_trace(pod: str, trace: Path, attempt: int | None, namespace: str) -> "tuple[Decision, str]":
-    """Return the decision about a pod, and the name of the profile that the run was made with."""
+    """Return the decision about a pod, and the name of the run's profile."""
     from lamina.cli.simulate.command import TRACE
     from lamina.model.conversion import suggest
     from lamina.model.errors import InputError
@@ -94,11 +94,11 @@ def _from_trace(pod: str, trace: Path, attempt: int | None, namespace: str) -> "
         hint = suggest(key, sorted(known)) if known else "there are no pods in it"
         raise InputError.one(str(path), f"there is no pod {key!r} in this trace; {hint}")
     if not told:
-        raise InputError.one(str(path), f"no decision about {key} is in this trace: it was never looked at")
+        raise InputError.one(str(path), f"has no decision about {key}: the scheduler never tried it")
     chosen = [one for one in told if attempt in (None, one.attempt)]
     if not chosen:
         attempts = ", ".join(str(one.attempt) for one in told)
-        raise InputError.one("--attempt", f"{key} has no attempt {attempt}; told are: {attempts}")
+        raise InputError.one("--attempt", f"{key} has no attempt {attempt}; this trace has: {attempts}")
     return chosen[-1], profile
 
 

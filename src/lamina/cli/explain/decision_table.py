@@ -1,4 +1,4 @@
-"""A decision as a page: which node and why, how close it was, what each plugin gave, what choosing the node saves."""
+"""Print a decision: node and reason, margin, score of each plugin, and what the chosen node saves."""
 
 from typing import Final
 
@@ -19,10 +19,10 @@ MORE: Final = "run the simulation with --detail full to see every node and every
 
 def print_decision(decision: Decision, *, profile: str = "", more: str = MORE, screen: Screen | None = None) -> None:
     """
-    Print everything a decision tells of.
+    Print all of a decision.
 
-    *profile* is the name of the configuration, where it is known; a decision itself knows the scheduler's name only. *more*
-    is printed if the decision leaves nodes out, and says how to see them.
+    *profile* is the name of the configuration, if known; a decision only has the scheduler's name. *more* is printed if
+    the decision omits nodes, and says how to see them.
     """
     screen = screen or Screen()
     scheduler = f"scheduler {literal(decision.profile)}"
@@ -51,7 +51,7 @@ def print_decision(decision: Decision, *, profile: str = "", more: str = MORE, s
 
 
 def headline(decision: Decision, screen: Screen) -> str:
-    """Say in one line what came out."""
+    """Return the outcome in one line."""
     if decision.chosen is None or decision.outcome != "placed":
         return literal(f"{decision.pod}: {decision.message}")
     text = f"{literal(decision.pod)} {screen.arrow} [bold]{literal(decision.chosen.node)}[/bold]"
@@ -60,12 +60,12 @@ def headline(decision: Decision, screen: Screen) -> str:
         return f"{text}, one of {decision.tied} equally good nodes"
     if margin is None:
         return f"{text}, the only node that fits" if decision.feasible == 1 else text
-    assert decision.runner_up is not None, "a margin is to somebody"
+    assert decision.runner_up is not None, "a margin needs a runner-up"
     return f"{text}, {plural(margin, 'point')} ahead of {literal(decision.runner_up.node)}"
 
 
 def show_nodes(decision: Decision, screen: Screen, *, facts: bool = True) -> None:
-    """Print the nodes as tables in the layout that fits the screen; *facts* adds what scores were made of."""
+    """Print the nodes as tables in the layout that fits the screen; *facts* adds the inputs of scores."""
     for drawn in tables(decision, screen, facts=facts):
         screen.console.print(drawn)
 
@@ -84,13 +84,13 @@ def layers(story: LocalityExplanation, screen: Screen) -> Table:
 
 
 def short(digest: str) -> str:
-    """Write as much of a digest as tells it from others."""
+    """Return the first characters of a digest, enough to distinguish it."""
     algorithm, _, digits = digest.partition(":")
     return f"{algorithm}:{digits[:12]}"
 
 
 def savings(decision: Decision) -> list[str]:
-    """Say what choosing the node saves, against the mean and against the runner-up."""
+    """Return what the chosen node saves, compared with the mean node and with the runner-up."""
     story, chosen = decision.locality, decision.chosen
     if story is None or chosen is None:
         return []
@@ -107,7 +107,7 @@ def savings(decision: Decision) -> list[str]:
 
 
 def parts(decision: Decision) -> list[str]:
-    """Write down what other plugins explain, one line each, field by field as they call them."""
+    """Return the explanations of other plugins, one line each, with the plugin's field names."""
     if decision.parts is UNSET:
         return []
     return [f"{plugin}: {msgspec.json.encode(part).decode()}" for plugin, part in decision.parts.items()]

@@ -1,4 +1,4 @@
-"""`lamina explain` on a cluster: from the pod itself, and from the scheduler while it remembers."""
+"""`lamina explain` on a cluster: read the pod, and the scheduler's recent decisions."""
 
 import asyncio
 import re
@@ -17,14 +17,14 @@ from lamina.model.plain import shown
 from lamina.wire.kube.pod_placement import PodPlacement, decode_pod_placement
 
 LARGEST: Final = 16 * 1024 * 1024
-"""Bytes of a decision in full detail, for more nodes than clusters have."""
+"""Limit of a response in bytes: a decision in full detail for more nodes than clusters have."""
 TIMEOUT: Final = 10.0
 NOT_FOUND: Final = 404
 LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 
 
 def query_pod(pod: str, namespace: str, kubeconfig: Path | None, context: str) -> PodPlacement:
-    """Ask the API server about a pod."""
+    """Read a pod's placement from the API server."""
     return asyncio.run(_query_pod(pod, namespace, kubeconfig, context))
 
 
@@ -48,15 +48,15 @@ async def _query_pod(pod: str, namespace: str, kubeconfig: Path | None, context:
 
 
 def _check_names(namespace: str, name: str) -> None:
-    """Let nothing into a path that would make it another one."""
+    """Reject names that would change the request's path."""
     if not LABEL.fullmatch(namespace) or len(namespace) > 63:
-        raise InputError.one("-n", f"{shown(namespace)} cannot be a namespace; use a-z, 0-9 and - between")
+        raise InputError.one("-n", f"{shown(namespace)} is not a valid namespace; use a-z, 0-9 and - between")
     if not all(LABEL.fullmatch(part) for part in name.split(".")) or len(name) > 253:
-        raise InputError.one("POD", f"{shown(name)} cannot be the name of a pod; use a-z, 0-9, with - or . between")
+        raise InputError.one("POD", f"{shown(name)} is not a valid pod name; use a-z, 0-9, with - or . between")
 
 
 def query_scheduler(url: str, pod: str) -> Decision | None:
-    """Ask a scheduler what it remembers about ``namespace/name``; None when it remembers nothing."""
+    """Return the scheduler's decision about ``namespace/name``, or None if it has none."""
     return asyncio.run(_query_scheduler(url, pod))
 
 
@@ -78,4 +78,4 @@ async def _query_scheduler(url: str, pod: str) -> Decision | None:
             return msgspec.json.decode(body, type=Decision)
     except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError) as error:
         hint = "forward its port first: kubectl -n lamina-system port-forward deploy/lamina-scheduler 10259"
-        raise InputError.one("--scheduler", f"{url} does not tell: {str(error) or 'no answer'}; {hint}") from error
+        raise InputError.one("--scheduler", f"{url} cannot be read: {str(error) or 'no answer'}; {hint}") from error

@@ -1,4 +1,4 @@
-"""What a pod itself tells about its placement, as a page."""
+"""Print what a pod's status and annotations say about its placement."""
 
 from rich import box
 from rich.table import Table
@@ -11,11 +11,11 @@ from lamina.wire.kube.pod_placement import PodPlacement
 
 
 def print_pod_status(told: PodPlacement) -> None:
-    """Print why a pod is where it is, or why it waits, as far as the pod itself says so."""
+    """Print why a pod is on its node or why it is pending, from the pod alone."""
     screen = Screen()
     if not told.node:
         why = f": {literal(told.message)}" if told.message else ""
-        reason = f" ({told.reason})" if told.reason else ", and its scheduler has not said why"
+        reason = f" ({told.reason})" if told.reason else ", and its scheduler has given no reason"
         screen.say(f"{literal(told.pod)} waits for scheduler {literal(told.scheduler)}{literal(reason)}{why}")
         return
     screen.say(
@@ -25,10 +25,10 @@ def print_pod_status(told: PodPlacement) -> None:
         screen.say(f"[yellow]note[/yellow] {literal(told.odd_note)}")
         return
     if told.note is None:
-        screen.say("[dim]no decision of Lamina is written on it: another scheduler placed it[/dim]")
+        screen.say("[dim]the pod has no decision by Lamina: another scheduler placed it[/dim]")
         return
     if told.note.node != told.node:
-        screen.say(f"[yellow]note[/yellow] the decision on it is about {literal(told.note.node)}")
+        screen.say(f"[yellow]note[/yellow] the pod's decision names another node: {literal(told.note.node)}")
     _print_note(told.note, screen)
 
 
@@ -48,12 +48,12 @@ def _print_note(note: DecisionNote, screen: Screen) -> None:
         screen.console.print(drawn)
     for line in _savings(note):
         screen.say(literal(line))
-    screen.say("[dim]every node: --scheduler URL, while the scheduler remembers[/dim]")
+    screen.say("[dim]every node: --scheduler URL, while the scheduler keeps the decision[/dim]")
 
 
 def _savings(note: DecisionNote) -> list[str]:
     if note.seconds is None:
-        return ["nothing was known about its images: layers had no say"]
+        return ["its images were unknown: layers did not influence the choice"]
     said = [f"images ready in {note.seconds:,.1f} s, {human_bytes(note.download or 0)} to download, as estimated"]
     if note.against_mean is not None:
         said.append(f"against the mean feasible node: {_more(note.against_mean)}")

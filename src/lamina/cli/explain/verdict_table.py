@@ -1,9 +1,9 @@
 """
-The nodes of a decision as tables: one row a node, or, where that is too wide, one column a node.
+The nodes of a decision as tables: one row per node, or one column per node where rows are too wide.
 
-The wide table ends with a column of notes: the mark of the chosen node, what a score was made of, why a node was refused.
-On a narrow screen scored nodes stand side by side, as many as fit, the chosen one first; refused nodes are listed below,
-by reason. A name that is longer than its column continues on the next line: names and reasons are never cut.
+The wide table ends with a column of notes: the mark of the chosen node, the inputs of a score, the reason of a refusal.
+On a narrow screen scored nodes are side by side, as many as fit, the chosen node first. Refused nodes are listed below,
+by reason. A name longer than its column continues on the next line: names and reasons are never cut.
 """
 
 import re
@@ -20,24 +20,24 @@ from lamina.model.decision import Decision, NodeVerdict, PluginScore
 from lamina.model.quantity import human_bytes
 
 HEAD: Final = 10
-"""Letters of a plugin's name on one line, at the head of a column."""
+"""Letters per line of a plugin's name at the head of a column."""
 LABEL: Final = 16
-"""Letters of a plugin's name on one line, at the left of a row."""
+"""Letters per line of a plugin's name at the left of a row."""
 NODE_COLUMN: Final = 16
-"""Letters of a node's column at least: two nodes fit into 60 columns, three into 80."""
+"""Smallest width of a node's column: two nodes fit into 60 columns, three into 80."""
 BORDER: Final = 3
-"""Columns of the screen that each further column of a table takes beside its text."""
+"""Screen columns that each further table column takes besides its text."""
 EDGES: Final = 2
-"""Columns of the screen that the first column takes beside its text."""
+"""Screen columns that the first table column takes besides its text."""
 NOTE_LINES: Final = 3
-"""Lines a note of the wide table may take; with longer ones the table is turned."""
+"""Most lines of a note in the wide table; with a longer note the table is transposed."""
 
 
 def tables(decision: Decision, screen: Screen, *, facts: bool = True) -> Iterator[RenderableType]:
     """
-    Draw every node that the decision tells of, in the layout that fits; *facts* adds what scores were made of.
+    Draw every node of the decision in the layout that fits; *facts* adds the inputs of scores.
 
-    In brief detail a decision tells of the chosen node and the runner-up only.
+    In brief detail a decision has only the chosen node and the runner-up.
     """
     told = decision.verdicts or tuple(one for one in (decision.chosen, decision.runner_up) if one is not None)
     verdicts = sorted(
@@ -69,11 +69,11 @@ def folded(name: str, width: int) -> list[str]:
     return lines or [""]
 
 
-# -- one row a node ------------------------------------------------------------------------------------------------------
+# -- one row per node ----------------------------------------------------------------------------------------------------
 
 
 class _Wide:
-    """The table with a row for each node."""
+    """The table with one row per node."""
 
     def __init__(self, decision: Decision, screen: Screen, verdicts: Sequence[NodeVerdict], *, facts: bool) -> None:
         self.decision = decision
@@ -84,7 +84,7 @@ class _Wide:
 
     @property
     def fits(self) -> bool:
-        """Whether all names stand on one line, and every note on three at most."""
+        """Return whether every name fits on one line, and every note on three."""
         longest = max(map(len, self.notes), default=0)
         if not longest:
             return self.screen.width_of(self._head()) <= self.screen.console.width
@@ -129,11 +129,11 @@ class _Wide:
         return literal(note)
 
 
-# -- one column a node ---------------------------------------------------------------------------------------------------
+# -- one column per node -------------------------------------------------------------------------------------------------
 
 
 def _turned(decision: Decision, screen: Screen, scored: Sequence[NodeVerdict], *, facts: bool) -> Iterator[Table]:
-    """Draw as many tables as it takes, each with as many nodes side by side as fit."""
+    """Draw as many tables as needed, each with as many nodes side by side as fit."""
     labels = {plugin: _label(screen, plugin, weight) for plugin, weight in _weights(scored).items()}
     label = max((len(line) for text in labels.values() for line in text.split("\n")), default=0)
     room = screen.console.width - label - EDGES
@@ -177,7 +177,7 @@ def _refused(refused: Sequence[NodeVerdict]) -> Iterator[RenderableType]:
 # -- cells ---------------------------------------------------------------------------------------------------------------
 
 MARK: Final = "* chosen"
-"""As long as the mark that is drawn."""
+"""The mark in ASCII; the drawn one has the same length."""
 
 
 def _mark(screen: Screen) -> str:
@@ -205,7 +205,7 @@ def _note(decision: Decision, verdict: NodeVerdict, *, facts: bool) -> str:
 
 
 def _refusal(verdict: NodeVerdict) -> str:
-    assert verdict.refusal is not None, "only refused nodes have one"
+    assert verdict.refusal is not None, "only refused nodes have a refusal"
     return f"{verdict.refusal.plugin}: {', '.join(verdict.refusal.reasons)}"
 
 

@@ -1,1 +1,1 @@
-"""Package image."""
+"""The `lamina image` command."""

@@ -1,8 +1,8 @@
 """
-What the nodes of a real cluster hold of one image, worked out from the reports of their node agents.
+What the nodes of a real cluster hold of one image, computed from the reports of their node agents.
 
-A layer need not be pulled where the node's runtime can reuse it: by any blob it has (`reuse: set`), or only on top of
-the same layers below (`reuse: prefix`). `lamina.layers` counts the same way when the scheduler scores nodes.
+A node need not pull a layer that its runtime can reuse: any blob it has (`reuse: set`), or only a blob on top of the
+same lower layers (`reuse: prefix`). `lamina.layers` applies the same rule when the scheduler scores nodes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,9 @@ Places = frozenset[int]
 
 def holdings(nodes: Iterable[NodeInCluster], images: Iterable[Image], image: Image) -> tuple[list[NodeHolding], int]:
     """
-    Return what each node of the image's platform has of it, the most first, and how many nodes are of other platforms.
+    Return what each node of the image's platform holds, the most first, and the number of nodes of other platforms.
 
-    *images* are all images whose layers are known: of other images on a node it is not known which layers they bring.
+    *images* are all images with known layers; an image on a node that is not among them adds no layers.
     """
     known = {one.digest: one for one in images}
     match = _Match(image, known)
@@ -37,7 +37,7 @@ def holdings(nodes: Iterable[NodeInCluster], images: Iterable[Image], image: Ima
 
 
 def undescribed(ref: str, nodes: Iterable[NodeInCluster], images: Iterable[Image]) -> int:
-    """Count the nodes that hold an image called *ref* of which no source says what layers it has."""
+    """Count the nodes that hold an image named *ref* whose layers are unknown."""
     known = {one.digest for one in images}
     name = folded(ref)
     return sum(
@@ -48,7 +48,7 @@ def undescribed(ref: str, nodes: Iterable[NodeInCluster], images: Iterable[Image
 
 
 class _Match:
-    """One image compared with the others; each pair is compared once, however many nodes hold the other one."""
+    """One image compared with the others; each pair is compared once, on however many nodes the other image is."""
 
     def __init__(self, image: Image, known: dict[Digest, Image]) -> None:
         self._image = image

@@ -35,24 +35,24 @@ MOST_MISTAKES: Final = 5
 
 @click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.argument("ref")
-@click.option("--registry", is_flag=True, help="Ask the registry that REF names what the image consists of.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Ask a cluster what its node agents report.")
-@click.option("--context", default="", help="Which context; without --kubeconfig, of the one that kubectl uses.")
-@click.option("--catalog", type=InputFile(), help="A catalog file.")
-@click.option("--scenario", type=InputFile(), help="A scenario to run, for what its nodes hold.")
-@click.option("--at", metavar="DURATION", help="When to look, such as 90s or 2h; default: at the end of the run.")
+@click.option("--registry", is_flag=True, help="Read the image's layers from the registry in REF.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Read a cluster's node agent reports.")
+@click.option("--context", default="", help="Context; without --kubeconfig, of kubectl's kubeconfig.")
+@click.option("--catalog", type=InputFile(), help="Read the image from a catalog file.")
+@click.option("--scenario", type=InputFile(), help="Run a scenario, and show what its nodes hold.")
+@click.option("--at", metavar="DURATION", help="Virtual time to show, such as 90s or 2h; default: the end of the run.")
 @click.option(
     "--profile",
     type=ProfileName(),
     metavar="FILE|NAME",
-    help="Scheduler configuration; default: what the scenario asks for.",
+    help="Scheduler configuration; default: the scenario's.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of the run.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the run.")
 @click.option("--platform", metavar="OS/ARCH", default="linux/amd64", show_default=True)
 @click.option("--registries", type=InputFile(), help="How to reach registries; for --registry.")
 @click.option("--docker-config", type=InputFile(), help="Docker's config.json; for --registry.")
-@click.option("--private", is_flag=True, help="The registry may have a private address; for --registry.")
-@click.option("--plain-http", is_flag=True, help="Ask the registry without TLS; for --registry.")
+@click.option("--private", is_flag=True, help="Permit a registry on a private address; for --registry.")
+@click.option("--plain-http", is_flag=True, help="Query the registry without TLS; for --registry.")
 @output_option("table", "json", "yaml")
 def image(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ref: str,
@@ -72,7 +72,7 @@ def image(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: str,
 ) -> None:
     """
-    Show the layers of the image REF, and the nodes that have them.
+    Show the layers of the image REF, and the nodes that hold them.
 
     REF is a name, an alias, a digest or its beginning; with --registry, a name.
     """
@@ -87,10 +87,10 @@ def image(  # noqa: PLR0913, PLR0917 - one parameter for each option
     cluster = kubeconfig is not None or bool(context)
     if catalog is None and scenario is None and not registry and not cluster:
         raise click.UsageError(
-            "say where to look: --registry, --kubeconfig FILE, --catalog FILE, --scenario FILE, or several of them"
+            "no source; use --registry, --kubeconfig FILE, --catalog FILE, --scenario FILE, or several of them"
         )
     if cluster and scenario is not None:
-        raise click.UsageError("--scenario and --kubeconfig both bring nodes; choose one")
+        raise click.UsageError("--scenario and --kubeconfig both have nodes; use one of them")
     _belongs("--scenario", scenario is not None, {"--at": at, "--profile": profile})
     asking = {"--registries": registries, "--docker-config": docker_config}
     _belongs("--registry", registry, {**asking, "--private": private or None, "--plain-http": plain_http or None})
@@ -125,14 +125,14 @@ def image(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def _belongs(to: str, given: bool, options: "dict[str, object]") -> None:
-    """Refuse options that mean nothing without another one."""
+    """Raise UsageError for options that need another option."""
     for option, value in options.items():
         if value is not None and not given:
-            raise click.UsageError(f"{option} is for {to}")
+            raise click.UsageError(f"{option} needs {to}")
 
 
 def _ask_cluster(kubeconfig: Path | None, context: str) -> "ClusterImages":
-    """Return what a cluster knows, and print the first objects that could not be read."""
+    """Return the cluster's images, and print the first `MOST_MISTAKES` objects that could not be read."""
     from lamina.cli.catalog import cluster_images
 
     known = cluster_images.query_cluster(kubeconfig, context, nodes=True)
@@ -144,7 +144,7 @@ def _ask_cluster(kubeconfig: Path | None, context: str) -> "ClusterImages":
 
 
 def _ask_registry(ref: str, platform: str, manners: "RegistryQueryOptions") -> "Image":
-    """Return the image that a registry has under this name. A registry that refuses ends the command with 1."""
+    """Return the registry's image of this name. If the registry refuses, the command exits with 1."""
     from lamina.cli.catalog.registry_images import query_registries, reference_problem
     from lamina.clients.oci.lookup_results import ImageNotFound
     from lamina.layers.catalog import usual
@@ -162,16 +162,16 @@ def _ask_registry(ref: str, platform: str, manners: "RegistryQueryOptions") -> "
     if isinstance(answer, ImageNotFound):
         click.echo(f"{ref}: {answer.detail}", err=True)
         raise click.exceptions.Exit(1)
-    # A name without an index has one manifest, whatever platform was asked for.
+    # A name without an index has one manifest, whichever platform is requested.
     fitting = [one for one in answer.images if usual(one.platform) == usual(wanted)]
     if not fitting:
         there = ", ".join(dict.fromkeys(written(one.platform) for one in answer.images))
-        raise InputError.one("REF", f"{ref} is there for {there}; say --platform {there.partition(',')[0]}")
+        raise InputError.one("REF", f"{ref} exists for {there}; use --platform {there.partition(',')[0]}")
     return fitting[0]
 
 
 def _known(ref: str, images: "Sequence[Image]", platform: str, known: "ClusterImages | None") -> "Image":
-    """Return the image that is meant, of those whose layers are known."""
+    """Return the image that REF means, among those with known layers."""
     from lamina.cli.image import cluster_holdings
     from lamina.model.errors import InputError
 
@@ -182,12 +182,12 @@ def _known(ref: str, images: "Sequence[Image]", platform: str, known: "ClusterIm
         if not holding:
             raise
     nodes = "1 node holds" if holding == 1 else f"{holding} nodes hold"
-    hint = "ask its registry as well: --registry"
+    hint = "add --registry to query its registry"
     raise InputError.one("REF", f"{nodes} {ref}, and no node agent has described its layers; {hint}")
 
 
 def find(ref: str, images: tuple["Image", ...], platform: str) -> "Image":
-    """Return the image that is meant. Raises InputError with the nearest name when there is none."""
+    """Return the image that *ref* means. Raises InputError with the nearest name if there is none."""
     from lamina.layers.catalog import Catalog, folded
     from lamina.model.errors import InputError
     from lamina.simulator.workloads.scenario_catalog import suggest_image
@@ -208,7 +208,7 @@ def find(ref: str, images: tuple["Image", ...], platform: str) -> "Image":
         raise InputError.one("REF", f"{len(begins)} images have digests that begin with {ref}; write more of it")
     others = [written(one.platform) for one in images if folded(ref) in map(folded, one.names)]
     if others:
-        raise InputError.one("REF", f"{ref} is there for {', '.join(others)}; say --platform {others[0]}")
+        raise InputError.one("REF", f"{ref} exists for {', '.join(others)}; use --platform {others[0]}")
     names = [name for one in images for name in one.names]
     raise InputError.one("REF", f"there is no image {ref!r}; {suggest_image(ref, names)}")
 
@@ -216,7 +216,7 @@ def find(ref: str, images: tuple["Image", ...], platform: str) -> "Image":
 def _run(
     scenario: "Scenario", file: Path, wanted: "Image", at: str | None, profile: str | None, seed: int
 ) -> tuple[float, list["NodeHolding"]]:
-    """Run a scenario up to a time and look what the nodes hold of an image then."""
+    """Run a scenario up to a time, and return what its nodes hold of an image then."""
     import msgspec
 
     from lamina.cli.image.layers_text import holdings
@@ -250,5 +250,5 @@ def _run(
 
         result = simulate(scenario, config, seed=seed, observer=observe)
     ended = result.seconds if at is None or scenario.until is None else scenario.until
-    # The first node joins before anything else happens, so the cluster has been seen.
+    # The first node joins before any other event, so `observe` has seen the cluster.
     return ended, holdings(seen[0], wanted)

@@ -1,4 +1,4 @@
-"""An image as data and as a page of text: its layers from the bottom up, and what each node has of it."""
+"""An image as data and as text: its layers from the bottom up, and what each node holds of it."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -20,22 +20,22 @@ MOST_NAMES: Final = 4
 
 
 class NodeHolding(msgspec.Struct, frozen=True):
-    """What a node has of an image."""
+    """What a node holds of an image."""
 
     node: str
     whole: bool
-    """Whether the node has the image and not only its layers."""
+    """Whether the node holds the image itself and not only its layers."""
     present: int
-    """Bytes of it that need not be pulled."""
+    """Bytes of the image that the node need not pull."""
     missing: int
     layers: tuple[int, ...]
-    """Which of its layers need not be pulled, by their place in the image: 0 is the bottom."""
+    """Layers that the node need not pull, by their index in the image; 0 is the bottom."""
     reported: bool = True
-    """Whether anything is known about the node; if not, it counts as one that holds nothing."""
+    """Whether there is a report about the node; without one, the node is listed as holding nothing."""
 
 
 def holdings(cluster: VirtualCluster, image: Image) -> list[NodeHolding]:
-    """List what every node has of an image, the most first."""
+    """Return what every node holds of an image, the most first."""
     held = []
     for name, node in cluster.nodes.items():
         lacking = {layer.digest: layer.size for layer in node.store.missing(image)}
@@ -46,7 +46,7 @@ def holdings(cluster: VirtualCluster, image: Image) -> list[NodeHolding]:
 
 
 def most_first(nodes: Iterable[NodeHolding]) -> list[NodeHolding]:
-    """Sort nodes by what they have: the whole image, then the most bytes, then a report."""
+    """Sort nodes: those with the whole image first, then by bytes, then those with a report."""
     return sorted(nodes, key=lambda one: (-one.whole, -one.present, -one.reported))
 
 
@@ -59,9 +59,9 @@ def facts(
     other_nodes: int = 0,
 ) -> dict[str, Any]:
     """
-    Return everything there is to show, as plain data.
+    Return the image and its holdings as plain data.
 
-    *nodes* is None when no cluster was looked at, *seconds* is None unless that cluster was simulated, and *other_nodes*
+    *nodes* is None without a cluster, *seconds* is None unless that cluster was simulated, and *other_nodes*
     counts nodes of other platforms, which cannot run this image.
     """
     users: dict[Digest, int] = {}

@@ -1,1 +1,1 @@
-"""Package new_agent."""
+"""The `lamina new-agent` command."""

@@ -1,4 +1,4 @@
-"""``lamina new-agent``: a package folder for a scheduling agent of one's own, ready to install, test and deploy."""
+"""``lamina new-agent``: create a package for your own scheduling agent, ready to install, test and deploy."""
 
 from pathlib import Path
 from typing import Final
@@ -25,14 +25,14 @@ Examples:
     type=OutputPath(path_type=Path),
     default=Path(),
     metavar="DIR",
-    help="Where to put the folder NAME.  [default: here]",
+    help="Folder in which to create NAME.  [default: the current folder]",
 )
 def new_agent(name: str, out: Path) -> None:
     """
-    Write a folder NAME with a scheduling agent of that name.
+    Create a folder NAME with a scheduling agent of that name.
 
-    It has a predicate and a priority that do something small, tests that pass, entry points by which Lamina finds it, a
-    manifest, and a README with the steps from there. NAME has small letters, digits and dashes.
+    The package has a small predicate and priority, passing tests, the entry points by which Lamina finds it, a
+    manifest, and a README with the next steps. NAME consists of lowercase letters, digits and dashes.
     """
     import shlex
 

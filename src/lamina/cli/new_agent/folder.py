@@ -1,8 +1,8 @@
 """
-What `lamina new-agent` writes: which files, from which texts, under which names.
+The files of `lamina new-agent`: paths, templates and names.
 
-The texts lie in `new_agent_files`. They know three words: ``@name@`` as given, ``@module@`` and ``@Class@`` made of it. The
-same name gives the same bytes.
+The templates are in `new_agent_files`. They have three placeholders: ``@name@`` as given, and ``@module@`` and
+``@Class@`` derived from it. The same name always gives the same bytes.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from lamina.model.errors import InputError
 from lamina.model.plain import shown
 
 TEMPLATES: Final = "new_agent_files"
-# Path in the folder → the text it is made of.
+# Path in the folder → name of its template.
 FILES: Final = {
     "README.md": "README.md.in",
     "pyproject.toml": "pyproject.toml.in",
@@ -29,44 +29,44 @@ FILES: Final = {
     "src/@module@/plugin.py": "plugin.py.in",
     "tests/test_plugin.py": "test_plugin.py.in",
 }
-# Short enough for every object in the manifest, and for lines that contain it.
+# Short enough for every object name in the manifest, and for the lines that contain it.
 NAME: Final = re.compile(r"[a-z][-a-z0-9]{0,30}[a-z0-9]")
-# Modules the package needs, or sits beside, wherever it is installed: one of the same name would be taken for them.
+# Modules that the package needs or is installed beside: a module of the same name would shadow them.
 NEEDED: Final = frozenset({"hatchling", "lamina", "msgspec", "numpy", "pip", "pytest", "ruff", "src", "tests"})
 
 
 def check_name(name: str) -> None:
-    """Refuse a name nothing can be called by, or that somebody has."""
+    """Raise InputError for a name that is not valid, or already in use."""
     from lamina.scheduling.plugins.in_tree import agents, registry
 
     if not NAME.fullmatch(name):
         raise _wrong(
             name,
-            "is no name for an agent; write 2 to 32 small letters, digits and dashes, a letter first, as in quiet-nodes",
+            "is not a valid agent name; write 2 to 32 lowercase letters, digits and dashes, a letter first, as in quiet-nodes",
         )
     module = module_of(name)
     if keyword.iskeyword(module) or module in NEEDED or _is_there(module):
-        raise _wrong(name, f"would be a module {module}, which there is already; try {name}-agent")
+        raise _wrong(name, f"would be the module {module}, which exists; try {name}-agent")
     known = agents(entry_points=False)
     verbs = {verb for one in known for verb in (*known[one].predicates, *known[one].priorities)}
     if name in known or name in verbs:
-        raise _wrong(name, f"is an agent or a verb that comes with Lamina; try my-{name}")
+        raise _wrong(name, f"is an agent or a verb of Lamina; try my-{name}")
     if class_of(name) in registry(entry_points=False):
-        raise _wrong(name, f"would be a plugin {class_of(name)}, which comes with Lamina; try my-{name}")
+        raise _wrong(name, f"would be the plugin {class_of(name)}, which Lamina has; try my-{name}")
 
 
 def module_of(name: str) -> str:
-    """Say what the agent's module is called."""
+    """Return the name of the agent's module."""
     return name.replace("-", "_")
 
 
 def class_of(name: str) -> str:
-    """Say what the agent's plugin is called."""
+    """Return the name of the agent's plugin."""
     return "".join(part.capitalize() for part in name.split("-"))
 
 
 def files(name: str) -> dict[str, str]:
-    """Return the texts of all files, by their path in the folder."""
+    """Return the text of every file, by its path in the folder."""
     folder = resources.files("lamina.cli").joinpath(TEMPLATES)
     return {
         _filled(path, name): _filled(folder.joinpath(text).read_text(encoding="utf-8"), name)
@@ -75,7 +75,7 @@ def files(name: str) -> dict[str, str]:
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write them into a folder that is not there yet."""
+    """Write the files into a new folder. Raises InputError if it exists, and removes it again if writing fails."""
     try:
         folder.mkdir(parents=True)
         try:
@@ -84,22 +84,22 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")
         except BaseException:
-            # Half a package would only be in the way of the next try.
+            # A half-written package would block the next attempt.
             shutil.rmtree(folder, ignore_errors=True)
             raise
     except FileExistsError as error:
         where = str(error.filename or folder)
-        raise InputError.one(where, "is there already; choose another NAME, or another place with --out") from None
+        raise InputError.one(where, "exists; choose another NAME, or another folder with --out") from None
     except OSError as error:
         raise InputError.one(str(error.filename or folder), f"cannot be written: {error.strerror or error}") from None
 
 
 def _is_there(module: str) -> bool:
-    """Whether somebody who imports a module of this name gets one."""
+    """Return whether a module of this name can be imported."""
     try:
         return importlib.util.find_spec(module) is not None
     except ValueError:
-        # It is there, and does not say where it comes from.
+        # The module is loaded but has no spec.
         return True
 
 

@@ -1,1 +1,1 @@
-"""Package node_agent."""
+"""The `lamina node-agent` command."""

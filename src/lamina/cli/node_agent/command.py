@@ -1,4 +1,4 @@
-"""``lamina node-agent``: tell the cluster which image layers this node holds, or tell whoever asks."""
+"""``lamina node-agent``: report this node's image layers to the cluster, or print them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,19 +21,19 @@ Examples:
   lamina node-agent --watch --socket /run/containerd/containerd.sock
   lamina node-agent --kubeconfig ~/.kube/config --node n1 --node-uid 5cf3f9c7-...
 \b
-As two containers of one pod, so that who sees the runtime has neither token nor network:
+As two containers of one pod, so that the one with the runtime's socket has neither token nor network:
   lamina node-agent --role reader --pipe /run/lamina/pipe
   lamina node-agent --role publisher --pipe /run/lamina/pipe
 
-Nothing is ever written to the runtime, and no port is opened. See docs/node-agent.md.
+It never writes to the runtime and opens no port. See docs/node-agent.md.
 """
 CHILD_FD_PREFIX: Final = "fd:"
 
 
 @click.command("node-agent", cls=CliCommand, epilog=EXAMPLES)
-@click.option("--once", is_flag=True, help="Print what this node holds, and end. Needs no cluster.")
+@click.option("--once", is_flag=True, help="Print what this node holds, and exit. Needs no cluster.")
 @click.option(
-    "--watch", is_flag=True, help="Print it whenever it changes. Needs no cluster; a reader logs what comes and goes."
+    "--watch", is_flag=True, help="Print it whenever it changes. Needs no cluster; with --role reader, log the changes."
 )
 @output_option("table", "json")
 @click.option(
@@ -41,23 +41,23 @@ CHILD_FD_PREFIX: Final = "fd:"
     type=click.Choice(["auto", "containerd", "crio", "cri"]),
     default="auto",
     show_default=True,
-    help="How to look: containerd's own API, CRI-O's files, or what any runtime tells a kubelet.",
+    help="Runtime to read: containerd's own API, CRI-O's files, or the CRI of any runtime.",
 )
-@click.option("--socket", type=click.Path(path_type=Path), help="Of the runtime; default: where runtimes have it.")
+@click.option("--socket", type=click.Path(path_type=Path), help="Socket of the runtime; default: the usual paths.")
 @click.option("--storage", type=click.Path(path_type=Path), help="CRI-O's storage folder.")
-@click.option("--disk", type=click.Path(path_type=Path), help="A folder on the file system that images are on.")
+@click.option("--disk", type=click.Path(path_type=Path), help="A folder on the file system that stores images.")
 @click.option(
     "--role",
     type=click.Choice(["both", "reader", "publisher"]),
     default="both",
     show_default=True,
-    help="Which half to be.",
+    help="Which half of the node agent to run.",
 )
 @click.option("--pipe", help="The named pipe between the two halves.")
-@click.option("--node", default="", help="This node's name; default: what the token says.")
-@click.option("--node-uid", default="", help="This node's uid; default: what the token says.")
-@click.option("--kubeconfig", type=InputFile(), help="How to reach the cluster; default: as kubectl.")
-@click.option("--context", default="", help="Which context of the kubeconfig.")
+@click.option("--node", default="", help="This node's name; default: from the token.")
+@click.option("--node-uid", default="", help="This node's uid; default: from the token.")
+@click.option("--kubeconfig", type=InputFile(), help="Kubeconfig of the cluster; default: as kubectl.")
+@click.option("--context", default="", help="Context of the kubeconfig.")
 @click.option(
     "--heartbeat",
     type=click.FloatRange(10, 36_000),
@@ -122,15 +122,15 @@ def _check(once: bool, watch: bool, role: str, pipe: str | None) -> None:
     if once and watch:
         raise InputError.one("--once", "not together with --watch; choose one")
     if once and (role != "both" or pipe is not None):
-        raise InputError.one("--once", "not together with --role or --pipe: it prints, alone")
+        raise InputError.one("--once", "not together with --role or --pipe; it only prints")
     if watch and role == "publisher":
-        raise InputError.one("--watch", "is for the reader: the publisher sees no runtime")
+        raise InputError.one("--watch", "not with --role publisher, which has no runtime; use --role reader")
     if watch and role == "both" and pipe is not None:
-        raise InputError.one("--watch", "not together with --pipe: it prints, alone")
+        raise InputError.one("--watch", "not together with --pipe; it only prints")
     if role == "both" and pipe is not None:
-        raise InputError.one("--pipe", "belongs to --role reader or --role publisher")
+        raise InputError.one("--pipe", "needs --role reader or --role publisher; add one")
     if role != "both" and not pipe:
-        raise InputError.one("--role", f"{role} needs --pipe: the named pipe between reader and publisher")
+        raise InputError.one("--role", f"{role} needs the named pipe between reader and publisher; add --pipe PATH")
     if role == "publisher" and pipe is not None and pipe.startswith(CHILD_FD_PREFIX):
         raise InputError.one("--pipe", "a publisher needs a path")
 
@@ -161,12 +161,12 @@ def _read(open_source: "OpenSource", pipe: str, *, watch: bool) -> None:
         wiring.confined()
         wiring.run(wiring.serve_reader(open_source, lambda: open_fifo(Path(pipe)), watch=watch))
         return
-    # Started by an agent that is both: its pipe is open already, and there will be no other.
+    # Started by a node agent with both roles: its pipe is already open, and no other one follows.
     number = pipe.removeprefix(CHILD_FD_PREFIX)
     try:
         os.set_blocking(int(number), False)
     except (ValueError, OSError):
-        raise InputError.one("--pipe", f"{pipe!r:.40} is no open pipe; name a path") from None
+        raise InputError.one("--pipe", f"{pipe!r:.40} is not an open pipe; write a path") from None
     wiring.confined()
     wiring.run(wiring.serve_reader(open_source, lambda: int(number), once=True))
 

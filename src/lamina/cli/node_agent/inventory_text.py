@@ -1,4 +1,4 @@
-"""What a node holds, as a page of text."""
+"""Print what a node holds."""
 
 from typing import Any, Final
 
@@ -10,12 +10,12 @@ from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes
 
 NAME: Final = 60
-"""Characters of a name that are shown."""
+"""Most characters of an image name to show."""
 DIGITS: Final = 12
 
 
 def print_inventory(told: dict[str, Any]) -> None:
-    """Print an inventory."""
+    """Print an inventory as a summary and a table of images."""
     screen = Screen()
     totals, runtime, disk = told["totals"], told["runtime"], told["disk"]
     screen.say(
@@ -29,7 +29,7 @@ def print_inventory(told: dict[str, Any]) -> None:
     )
     rates = [f"{word} {human_bytes(rate)}/s" for word, rate in told["rates"].items() if rate]
     if rates:
-        screen.say(f"seen on pulls: {', '.join(rates)}")
+        screen.say(f"measured on pulls: {', '.join(rates)}")
     for pull in told["pulling"]:
         screen.say(f"pulling {literal(pull['name'] or pull['digest'] or 'an image')}: {_progress(pull)}")
     if told["images"]:
@@ -37,12 +37,12 @@ def print_inventory(told: dict[str, Any]) -> None:
 
 
 def short_name(names: list[str]) -> str:
-    """Choose the name a person would use: one with a tag, the shortest; never more than `NAME` characters."""
+    """Return the shortest name that has a tag, cut to `NAME` characters; without tags, the shortest name."""
     tagged = [name for name in names if "@" not in name]
     chosen = min(tagged or names or ["<none>"], key=lambda name: (len(name), name))
     for needless in ("docker.io/library/", "docker.io/"):
         chosen = chosen.removeprefix(needless)
-    # The end says more than the beginning: the tag, or the digest.
+    # Keep the end, which has the tag or digest.
     return chosen if len(chosen) <= NAME else f"...{chosen[3 - NAME :]}"
 
 

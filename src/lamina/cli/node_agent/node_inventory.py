@@ -1,4 +1,4 @@
-"""What a node holds, as data: the answer of ``lamina node-agent --once`` and ``--watch``."""
+"""What a node holds, as data: the output of ``lamina node-agent --once`` and ``--watch``."""
 
 import asyncio
 import random
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from lamina.services.node_agent.runtime_reader import OpenSource
 
 SIZES_WITHIN: Final = 15.0
-"""Seconds that whoever asks once waits for the sizes of unpacked layers, which may come later than the rest."""
+"""Seconds that ``--once`` waits for the sizes of unpacked layers, which runtimes may report late."""
 
 
 class InventoryPrinter:
-    """Prints what it is told, if it is something else than before."""
+    """Prints the node's inventory whenever it differs from the last one."""
 
     def __init__(self, node: str, output: str) -> None:
         """Print for *node*, as a ``table`` or as ``json``."""
         self._node, self._output = node, output
         self._before: InventoryFrame | None = None
         self.lines = False
-        """Whether each answer is one line."""
+        """Whether each inventory is printed as one line."""
 
     def send(self, look: InventoryFrame, images: tuple[StoredImage, ...]) -> None:
-        """Print a look."""
+        """Print an inventory if it has changed."""
         before, self._before = self._before, look
         if before is not None and msgspec.structs.replace(before, observed_at=look.observed_at) == look:
             return
@@ -45,11 +45,11 @@ class InventoryPrinter:
         print_inventory(told)
 
     def send_problem(self, problem: str) -> None:
-        """The log says it; what was printed before stays true as far as anybody knows."""
+        """Print nothing: the log has the problem, and the last inventory stays the best known."""
 
 
 def inventory(node: str, look: InventoryFrame, images: tuple[StoredImage, ...]) -> dict[str, Any]:
-    """Put together all there is to say; docs/node-agent.md promises these names."""
+    """Return the inventory as plain data; docs/node-agent.md documents the field names."""
     return {
         "node": node,
         "observed_at": datetime.fromtimestamp(look.observed_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -80,7 +80,7 @@ def _image(image: StoredImage) -> dict[str, Any]:
 
 
 async def look_once(open_source: "OpenSource", printer: InventoryPrinter) -> None:
-    """Look until everything is known or enough time has passed, and print that. Raises `RuntimeTrouble`."""
+    """Read the runtime until all sizes are known or `SIZES_WITHIN` has passed, and print. Raises `RuntimeTrouble`."""
     source = await open_source()
     try:
         ends = asyncio.get_running_loop().time() + SIZES_WITHIN
@@ -101,7 +101,7 @@ async def look_once(open_source: "OpenSource", printer: InventoryPrinter) -> Non
 
 
 async def watch_runtime(open_source: "OpenSource", printer: InventoryPrinter) -> None:
-    """Print whenever something changes, until asked to stop."""
+    """Print the inventory whenever it changes, until the process is stopped."""
     from lamina.services.node_agent.runtime_reader import RuntimeReader
     from lamina.services.node_agent.wiring import until_stopped
 

@@ -1,1 +1,1 @@
-"""Package options."""
+"""Options and argument types that commands share."""

@@ -1,9 +1,9 @@
 """
-The class of every Lamina command: it adds the habits people bring from kubectl to click's command.
+The click class of every Lamina command: it accepts kubectl's spellings and rejects empty values.
 
-- ``-o=json`` and ``-v=2`` mean ``-o json`` and ``-v 2``. Click alone would read the value ``=json``.
-- An option or argument with an empty value is an error. The usual cause is a shell variable that is not set, and an empty
-  path would silently mean the current folder.
+- ``-o=json`` and ``-v=2`` mean ``-o json`` and ``-v 2``. Click alone would read the value as ``=json``.
+- An option or argument with an empty value is an error. The usual cause is an unset shell variable, and an empty path
+  would silently become the current folder.
 - ``-`` as an input file means standard input (`lamina.cli.options.standard_input`).
 - An interrupted command reports the files it has written (`lamina.cli.output.interruption`).
 """
@@ -18,21 +18,22 @@ from lamina.cli.options import standard_input
 from lamina.cli.output import interruption
 
 _SHORT_WITH_VALUE: Final = re.compile(r"(-[A-Za-z])=(.*)", re.DOTALL)
-EMPTY: Final = "the value is empty; write one, or leave it out (is a shell variable not set?)"
+EMPTY: Final = "the value is empty; write one, or omit the option (is a shell variable not set?)"
 
 
 class CliCommand(click.Command):
-    """A command with the habits of kubectl. Pass it as ``cls`` to ``click.command``."""
+    """A command that accepts kubectl's spellings. Pass it as ``cls`` to ``click.command``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse *args*. Raises InputError for every empty value at once."""
+        """Parse *args*. Raises one InputError for all empty values."""
         args = list(self._split(args))
         if not ctx.resilient_parsing:
             self._refuse_empty(ctx, args)
         try:
             return super().parse_args(ctx, args)
         except BaseException:
-            # Click only closes a context whose command has begun; a copy of standard input would stay behind.
+            # Click only closes a context whose command has started; without this, a copy of standard input would stay
+            # behind.
             ctx.close()
             raise
 
@@ -65,7 +66,7 @@ class CliCommand(click.Command):
                 yield word
 
     def _refuse_empty(self, ctx: click.Context, args: list[str]) -> None:
-        # From the words themselves: once converted, an empty path is the current folder.
+        # Check the words themselves: once converted, an empty path is the current folder.
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         empty = [one for one in self.params if any(_is_empty(value) for value in _values(given.get(one.name or "")))]
         if empty:

@@ -1,4 +1,4 @@
-"""``--prometheus URL``: the address of a server that knows what nodes are used for."""
+"""``--prometheus URL``: the address of a Prometheus server with the usage of nodes."""
 
 from lamina.clients.prometheus.server import checked_url
 from lamina.model.errors import InputError
@@ -7,7 +7,7 @@ from lamina.services.informers.usage.usage_settings import PrometheusEntry
 
 
 def prometheus(url: str) -> PrometheusEntry:
-    """Make of an address whoever is asked there. Raises InputError; what may be a password is not repeated."""
+    """Return the server at *url*. Raises InputError; the message does not repeat a password."""
     try:
         return PrometheusEntry(url=checked_url(url))
     except ValueError as error:

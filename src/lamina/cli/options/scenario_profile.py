@@ -1,4 +1,4 @@
-"""The profile a scenario is run under: the one on the command line, the scenario's own, or the default."""
+"""The profile of a run: from the command line, from the scenario, or the default."""
 
 from pathlib import Path
 from typing import Final
@@ -11,14 +11,14 @@ from lamina.simulator.workloads import Scenario
 from lamina.simulator.workloads.scenario_loader import place_of
 
 OPTION: Final = "--profile"
-"""The source that mistakes name when a profile is not a file."""
+"""The source named in mistakes about a profile that is not a file."""
 
 
 def chosen_for(scenario: Scenario, file: Path, profile: str | None) -> tuple[str, Configuration]:
     """
-    Return the profile that counts for *scenario*, read from *file*, and what it means: *profile*, its own, or the default.
+    Return the profile's name and its configuration: *profile* if given, else the scenario's own, else the default.
 
-    Raises InputError; a profile that the scenario asks for is reported with the file and the line that say so.
+    Raises InputError. A mistake in the scenario's own profile names the scenario *file* and the line.
     """
     if profile or not scenario.profile:
         chosen = current_name(profile or DEFAULT)
@@ -31,7 +31,7 @@ def chosen_for(scenario: Scenario, file: Path, profile: str | None) -> tuple[str
 
 
 def _placed(mistake: Mistake, profile: str, source: str, line: int) -> Mistake:
-    """Place a mistake in the scenario, unless it stands in a configuration file that could be read."""
+    """Move a mistake to the scenario's line, unless it is inside a configuration file that could be read."""
     if mistake.line:
         return mistake
     said = mistake.message if mistake.source == OPTION else f"{profile} {mistake.message}"

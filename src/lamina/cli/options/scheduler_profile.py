@@ -1,4 +1,4 @@
-"""``--profile FILE|NAME``: a configuration file, or one of the profiles that come with Lamina."""
+"""``--profile FILE|NAME``: a configuration file, or the name of a built-in profile."""
 
 from pathlib import Path
 from typing import Final
@@ -23,14 +23,14 @@ def configuration(profile: str) -> Configuration:
 
 
 def warned(chosen: Configuration) -> Configuration:
-    """Print on standard error what the author of a configuration should change, a line each; return the configuration."""
+    """Print a configuration's warnings on standard error, one line each; return the configuration."""
     for warning in chosen.warnings:
         click.echo(f"warning: {warning}", err=True)
     return chosen
 
 
 def read_text(path: Path, most: int) -> str:
-    """Read a file that a person named, within bounds."""
+    """Return the text of a file of at most *most* bytes. Raises InputError."""
     try:
         with path.open("rb") as file:
             data = file.read(most + 1)

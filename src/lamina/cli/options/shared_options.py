@@ -1,4 +1,4 @@
-"""Options that several commands have, spelled the same way in all of them: ``-o``, ``-v``."""
+"""Options that several commands share: ``-o`` and ``-v``."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -18,7 +18,7 @@ def output_option(*formats: str) -> Callable[[F], F]:
 
 
 def verbosity_option(default: int | None = 0) -> Callable[[F], F]:
-    """Return ``-v``/``--v``. A larger number than the largest counts as the largest, as with kubectl."""
+    """Return ``-v``/``--v``. Numbers above the largest are reduced to it, as with kubectl."""
     return click.option(
         "-v",
         "--v",
@@ -27,7 +27,7 @@ def verbosity_option(default: int | None = 0) -> Callable[[F], F]:
         default=default,
         show_default=default is not None,
         metavar="LEVEL",
-        help=f"How much to log, 0 to {MOST_VERBOSE}." + ("" if default is not None else "  [default: 0]"),
+        help=f"Log verbosity, 0 to {MOST_VERBOSE}." + ("" if default is not None else "  [default: 0]"),
     )
 
 

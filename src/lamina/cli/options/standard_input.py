@@ -2,8 +2,8 @@
 Standard input as a file: ``-`` wherever a command reads one.
 
 Readers open a file by name, some more than once and some in other processes. So standard input is copied to a temporary
-file, which is removed when the command ends. Messages call that file ``stdin``. Names of other files in it count from
-the temporary folder, so they have to be absolute.
+file, which is removed when the command ends. Messages call that file ``stdin``. Relative file names in it are resolved
+from the temporary folder, so they have to be absolute.
 """
 
 import sys
@@ -15,7 +15,7 @@ import click
 DASH: Final = "-"
 NAME: Final = "stdin"
 LARGEST: Final = 8 * 1024**3
-"""Bytes that are copied at most: as much as the largest file that Lamina reads."""
+"""Most bytes to copy: the size of the largest file that Lamina reads."""
 CHUNK: Final = 1024**2
 
 _KEY: Final = "lamina.cli.options.standard_input"
@@ -25,7 +25,7 @@ class InputFile(click.Path):
     """The name of a file that a command reads; ``-`` is standard input."""
 
     def __init__(self) -> None:
-        """Accept any name: the reader reports a file that is missing, in the words of all other mistakes."""
+        """Accept any name: the reader reports a missing file, in the same form as other mistakes."""
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -36,7 +36,7 @@ class InputFile(click.Path):
 
 
 class OutputPath(click.Path):
-    """The name of a file or folder that a command writes; ``-`` is an error and not a file of that name."""
+    """The name of a file or folder that a command writes; ``-`` is an error."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path. Raises InputError for ``-``."""
@@ -44,7 +44,7 @@ class OutputPath(click.Path):
             from lamina.model.errors import InputError
 
             name = DASH if param is None else max(param.opts, key=len) if param.opts[0].startswith("-") else "FILE"
-            raise InputError.one(name, "'-' is standard input, and this is written to; write a name")
+            raise InputError.one(name, "'-' is standard input, which cannot be written; write a name")
         return super().convert(value, param, ctx)
 
 
@@ -59,13 +59,13 @@ class ProfileName(click.types.StringParamType):
 
 
 def copied(ctx: click.Context) -> Path:
-    """Copy standard input to a temporary file of this command. Raises InputError when another option has read it."""
+    """Copy standard input to a temporary file of this command. Raises InputError if another option has read it."""
     import tempfile
 
     from lamina.model.errors import InputError
 
     if _KEY in ctx.meta:
-        raise InputError.one(DASH, "standard input can be read once; name a file for the other one")
+        raise InputError.one(DASH, "standard input can be read once; use a file for the other one")
     folder = ctx.with_resource(tempfile.TemporaryDirectory(prefix="lamina-"))
     path = ctx.meta[_KEY] = Path(folder) / NAME
     size = 0
@@ -79,7 +79,7 @@ def copied(ctx: click.Context) -> Path:
 
 
 def label(ctx: click.Context, name: str) -> str:
-    """Return how to show a file or profile called *name*: as it is, or ``stdin`` for the copy of standard input."""
+    """Return the name to show for a file or profile: ``stdin`` for the copy of standard input, else *name*."""
     return NAME if name == str(ctx.meta.get(_KEY)) else name
 
 
@@ -89,7 +89,7 @@ def is_copy(ctx: click.Context, path: Path) -> bool:
 
 
 def rename(ctx: click.Context, error: Exception) -> None:
-    """Let the mistakes of *error* name ``stdin`` instead of the temporary file."""
+    """Replace the temporary file's name by ``stdin`` in the mistakes of *error*."""
     if _KEY not in ctx.meta:
         return
     import msgspec

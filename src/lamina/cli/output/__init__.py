@@ -1,1 +1,1 @@
-"""Package output."""
+"""Printing, progress and output files of commands."""

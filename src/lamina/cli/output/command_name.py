@@ -1,7 +1,7 @@
 """
-How this program was called, for commands it prints: they work when pasted into the same shell.
+The words that started this program, for commands it prints: they work when pasted into the same shell.
 
-After `make demo` no `lamina` is on the PATH; a reader who started `.venv/bin/lamina` is shown `.venv/bin/lamina` again.
+After `make demo`, `lamina` is not on the PATH: a user who started `.venv/bin/lamina` sees `.venv/bin/lamina` again.
 """
 
 import os
@@ -31,7 +31,7 @@ def command_name() -> str:
 
 
 def name_examples(command: click.Command) -> click.Command:
-    """Put the command name into the examples of a command's help, and into those of its subcommands; return it."""
+    """Put the command name into the examples of a command's help and of its subcommands; return the command."""
     name = command_name()
     if name == NAME:
         return command
@@ -44,7 +44,7 @@ def name_examples(command: click.Command) -> click.Command:
 
 
 def _is_first_on_path(started: str) -> bool:
-    """Whether a shell that is given the bare name starts this same file."""
+    """Return whether a shell starts this same file for the bare name."""
     for folder in os.get_exec_path():
         candidate = os.path.join(folder, NAME)  # noqa: PTH118 - pathlib costs more than all of this
         if os.access(candidate, os.X_OK):

@@ -1,8 +1,8 @@
 """
-What happens on Ctrl-C and SIGTERM: the command cleans up, reports what it kept, and exits with 130 or 143.
+Ctrl-C and SIGTERM: the command cleans up, reports the files it kept, and exits with 130 or 143.
 
 Python raises KeyboardInterrupt on Ctrl-C. On SIGTERM it would end at once and leave temporary files behind, so `listen`
-makes that an exception as well. Services replace both handlers by their own: for them a signal is an orderly stop.
+turns SIGTERM into an exception. Services replace both handlers: for them a signal is an orderly stop.
 """
 
 import signal
@@ -19,7 +19,7 @@ _KEY: Final = "lamina.cli.output.interruption"
 
 
 class Terminated(SystemExit):
-    """SIGTERM arrived. A SystemExit, so that event loops let it through at once."""
+    """SIGTERM arrived. Derives from SystemExit, so that event loops pass it on at once."""
 
 
 def listen() -> None:
@@ -29,26 +29,26 @@ def listen() -> None:
 
 
 def _terminate(number: int, _: object) -> None:
-    # A second signal ends the process at once, in case cleaning up takes too long.
+    # A second signal ends the process at once, in case the cleanup takes too long.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     raise Terminated(128 + number)
 
 
 def keep(path: Path) -> None:
-    """Note that *path* is written in full; an interruption after that reports it."""
+    """Record that *path* is complete; a later interruption reports it."""
     ctx = click.get_current_context(silent=True)
     if ctx is not None:
         ctx.meta.setdefault(_KEY, []).append(str(path))
 
 
 def report(ctx: click.Context) -> str:
-    """Say which files the command has written so far."""
+    """Return which files the command has written so far."""
     kept = ctx.meta.get(_KEY)
     return f"kept {', '.join(kept)}" if kept else NOTHING
 
 
 def message(stop: BaseException | None) -> str:
-    """Return the line to print for an interruption, with its notes."""
+    """Return the line to print for an interruption, with the exception's notes."""
     what = "terminated" if isinstance(stop, Terminated) else "interrupted"
     notes = getattr(stop, "__notes__", None) or [NOTHING]
     return f"{what}: {'; '.join(notes)}"

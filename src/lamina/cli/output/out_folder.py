@@ -1,4 +1,4 @@
-"""The folder that ``--out`` names: made before the work, and removed again if the work comes to nothing."""
+"""The folder of ``--out``: created before the work, and removed again if the work fails."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -9,15 +9,15 @@ from lamina.model.errors import InputError
 
 
 class OutFolder:
-    """Makes a folder and its parents; after an error removes those of them that it made and that are empty."""
+    """Creates a folder and its parents; after an error removes the empty ones among those it created."""
 
     def __init__(self, path: Path | None) -> None:
-        """Name the folder; None for a command that writes nothing."""
+        """Set the folder; None for a command that writes nothing."""
         self._path = path
         self._made: list[Path] = []
 
     def __enter__(self) -> Self:
-        """Make the folder. Raises InputError."""
+        """Create the folder. Raises InputError."""
         if self._path is not None:
             self._made = [one for one in (self._path, *self._path.parents) if not one.exists()]
             try:
@@ -25,19 +25,19 @@ class OutFolder:
             except OSError as error:
                 self._remove()
                 why = (error.strerror or "input error").lower()
-                message = f"{self._path} cannot be made: {why}; name a folder that you can write to"
+                message = f"{self._path} cannot be created: {why}; choose a folder that you can write to"
                 raise InputError.one("--out", message) from error
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave no empty folder behind a command that failed or was interrupted."""
+        """Remove the created folders if the command failed or was interrupted and they are empty."""
         if kind is not None:
             self._remove()
 
     def _remove(self) -> None:
         for folder in self._made:
-            # A folder that holds something, or that another program has removed, stays as it is.
+            # The folder has files, or another program has removed it: leave it.
             with suppress(OSError):
                 folder.rmdir()

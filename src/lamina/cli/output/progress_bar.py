@@ -1,4 +1,4 @@
-"""What a person sees while things are gone through: nothing for two seconds, then how far it is; nothing in a pipe."""
+"""Progress bar over an iterable: nothing for two seconds, then a bar; nothing in a pipe."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ QUIET_SECONDS: Final = 2.0
 
 
 def with_progress(things: Iterable[T], total: int, noun: str) -> Iterator[T]:
-    """Pass *things* on one by one, with a progress bar if that takes long and somebody watches."""
+    """Yield *things*; draw a progress bar on a terminal after two seconds."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield from things
         return

@@ -1,15 +1,14 @@
 """
-What a person sees while a simulation runs.
+Progress of a simulation.
 
-Without ``--live``: nothing for two seconds, then a bar; nothing at all in a pipe. With it: a small page of figures, drawn
-at most five times a second. Whoever watches costs little: nothing is looked at between two drawings but what is counted.
+Without ``--live``: nothing for two seconds, then a bar; nothing in a pipe. With it: a few lines of figures, drawn at
+most five times a second. Between two drawings only counters are updated, so the cost is small.
 """
 
 import sys
 import time
-from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -18,15 +17,16 @@ from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.workloads import Scenario
 from lamina.trace.trace_records import PodArrived, PodStarted, TraceRecord
 
+if TYPE_CHECKING:
+    from lamina.simulator.run import RunObserver
+
 QUIET_SECONDS: Final = 2.0
 BETWEEN: Final = 0.2
-"""Seconds of a real clock between two drawings."""
-
-ProgressCallback = Callable[[float, TraceRecord, VirtualCluster], object]
+"""Real seconds between two drawings."""
 
 
 def is_interactive() -> bool:
-    """Whether what is drawn while a run goes on can be seen."""
+    """Return whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -34,7 +34,7 @@ class RunProgress:
     """A progress bar over the pods that have started."""
 
     def __init__(self, scenario: Scenario) -> None:
-        """Expect as many pods as the scenario has; those that controllers make come on top."""
+        """Expect as many pods as the scenario has; pods created by controllers raise the total."""
         self._pods = len(scenario.arrivals)
         self._started = 0
         self._arrived = 0
@@ -44,23 +44,23 @@ class RunProgress:
         self._task: TaskID | None = None
 
     @property
-    def observe(self) -> ProgressCallback | None:
-        """What to call with every record; None when nobody looks."""
+    def observe(self) -> "RunObserver | None":
+        """The callback for every record; None if standard error is not a terminal."""
         return self._observe if self._visible else None
 
     def __enter__(self) -> Self:
-        """Start counting; nothing is drawn yet."""
+        """Start the timer; nothing is drawn yet."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._progress is not None:
             self._progress.stop()
 
     def _observe(self, now: float, record: TraceRecord, cluster: VirtualCluster) -> None:
-        """Count, and draw now and then."""
+        """Count a record, and draw if `BETWEEN` has passed."""
         if isinstance(record, PodStarted):
             self._started += 1
         elif isinstance(record, PodArrived):

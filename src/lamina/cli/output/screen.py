@@ -1,4 +1,4 @@
-"""What is printed, and how: colours and blocks on a terminal, plain text in a pipe."""
+"""The output console: colours and block characters on a terminal, plain text in a pipe."""
 
 import io
 import sys
@@ -14,24 +14,24 @@ ROOMY: Final = 100
 
 
 class Terminal(Console):
-    """A console that tells its caller when nobody listens any more, instead of ending the program."""
+    """A console that raises on a closed pipe instead of ending the program."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Leave it to the command line what a closed pipe means."""
+        """Raise BrokenPipeError: `lamina.cli.main` decides the exit code."""
         raise BrokenPipeError
 
 
 def literal(text: object) -> str:
-    """Return text that somebody else wrote (a name, a message) so that nothing in it is taken for markup."""
-    # Nor for a command to the terminal: annotations and messages come from whoever may write them.
+    """Return untrusted text (a name, a message) with markup escaped."""
+    # Also remove terminal control characters: annotations and messages may come from any user of the cluster.
     return escape("".join(one if one.isprintable() or one == "\n" else "�" for one in str(text)))
 
 
 class Screen:
-    """Where output goes, and the signs it is drawn with."""
+    """A console and the characters to draw with."""
 
     def __init__(self, console: Console | None = None) -> None:
-        """Draw on *console*, or on standard output as it is found."""
+        """Draw on *console*, by default standard output."""
         self.console = console or _standard_output()
         self.is_terminal = self.console.is_terminal
         blocks = self.is_terminal and self.console.encoding.startswith("utf")
@@ -41,7 +41,7 @@ class Screen:
         self.rule_sign = "─" if blocks else "-"
 
     def bar(self, part: int, whole: int, width: int) -> str:
-        """Draw a share of a whole."""
+        """Draw the share *part* of *whole* as a bar of *width* characters."""
         filled = round(width * part / whole) if whole else 0
         if part and not filled:
             filled = 1
@@ -49,17 +49,17 @@ class Screen:
 
     @property
     def narrow(self) -> bool:
-        """Whether there is room for little more than the usual 80 columns."""
+        """Whether the screen has little more than the usual 80 columns."""
         return self.console.width < ROOMY
 
     def title(self, text: str) -> None:
-        """Begin a chapter."""
+        """Print a chapter title."""
         self.console.print()
         self.console.rule(f"[bold]{text}[/bold]", align="left", characters=self.rule_sign)
 
     def width_of(self, table: Table) -> int:
-        """Return the columns a table takes if none of its lines is broken, however wide the screen is."""
-        # Measured without an upper bound: otherwise everything would fit.
+        """Return the columns a table takes if none of its lines is broken, whatever the screen's width."""
+        # Measured without an upper bound: with one, every table would fit.
         return Measurement.get(self.console, self.console.options.update(max_width=10_000), table).maximum
 
     def say(self, text: str = "") -> None:
@@ -67,7 +67,7 @@ class Screen:
         self.console.print(text)
 
     def say_command(self, text: str) -> None:
-        """Print a command on one line, however narrow the terminal: one that is broken in two cannot be pasted."""
+        """Print a command on one line, whatever the terminal's width: a broken command cannot be pasted."""
         self.console.print(literal(text), soft_wrap=True)
 
 

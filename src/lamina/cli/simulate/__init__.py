@@ -1,1 +1,1 @@
-"""Package simulate."""
+"""The `lamina simulate` command."""

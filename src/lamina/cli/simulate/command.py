@@ -1,4 +1,4 @@
-"""``lamina simulate``: a scenario in; a trace, a summary and Batsim's tables out."""
+"""``lamina simulate``: run a scenario; write a trace, a summary and Batsim's tables."""
 
 import time
 from pathlib import Path
@@ -41,13 +41,13 @@ SCHEDULE: Final = "schedule.csv"
     "--profile",
     type=ProfileName(),
     metavar="FILE|NAME",
-    help="Scheduler configuration; default: what the scenario asks for.",
+    help="Scheduler configuration; default: the scenario's.",
 )
 @click.option(
     "--seed",
     default=0,
     show_default=True,
-    help="Decides between nodes of equal score, and draws what the scenario leaves to luck.",
+    help="Seed for choosing between nodes of equal score, and for random values of the scenario.",
 )
 @click.option(
     "--data",
@@ -55,28 +55,32 @@ SCHEDULE: Final = "schedule.csv"
     help="Folder with the files that the scenario imports; default: its own folder.",
 )
 @click.option(
-    "--until", metavar="DURATION", help="End the run then at the latest, whatever the scenario says: 90s, 2h."
+    "--until",
+    metavar="DURATION",
+    help="Virtual time at which the run ends at the latest, such as 90s or 2h; overrides the scenario.",
 )
 @click.option(
     "--latency",
     default="free",
     show_default=True,
     metavar="free|measured|DURATION",
-    help="What deciding costs in virtual time: nothing, what it really takes, or so much for each attempt (5ms).",
+    help="Virtual time of a scheduling attempt: none, as measured on this machine, or a duration such as 5ms.",
 )
 @click.option(
     "--out",
     type=OutputPath(path_type=Path, file_okay=False),
     help=f"Folder for {TRACE}, {SUMMARY}, {JOBS} and {SCHEDULE}.",
 )
-@click.option("--live", is_flag=True, help="Show the run while it runs, if standard error is a terminal.")
-@click.option("--live-always", is_flag=True, help="The same wherever standard error goes.")
+@click.option("--live", is_flag=True, help="Show figures during the run, if standard error is a terminal.")
+@click.option(
+    "--live-always", is_flag=True, help="Show figures during the run even if standard error is not a terminal."
+)
 @click.option(
     "--detail",
     type=click.Choice(["brief", "full"]),
     default="brief",
     show_default=True,
-    help="How much of each decision is written to the trace: the two best nodes, or every node.",
+    help="Detail of each decision in the trace: the two best nodes, or every node.",
 )
 @output_option("table", "json", "yaml")
 @click.pass_context
@@ -128,10 +132,10 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 class _RunFiles:
-    """The files of a run: all of them when the run has ended, none of them when it failed."""
+    """The files of a run: either all of them, after the run has ended, or none."""
 
     def __init__(self, path: Path | None) -> None:
-        """Begin the trace, under a name of its own; without *path* there is no folder."""
+        """Open the trace under a temporary name; None as *path* writes no files."""
         from lamina.trace.trace_writer import TraceWriter
 
         self._path = path
@@ -141,7 +145,7 @@ class _RunFiles:
             self.trace = TraceWriter(path / TRACE)
 
     def fill(self, result: "SimulationResult", scenario: "Scenario", figures: dict[str, Any]) -> None:
-        """Write what is known at the end, and only when everything is written give all of it its final names."""
+        """Write all files, and only then give them their final names."""
         if self._path is None or self.trace is None:
             return
         from lamina.simulator.run.batsim_files import jobs_csv, schedule_csv
@@ -169,7 +173,7 @@ class _RunFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave nothing that is not whole; a trace that was closed is."""
+        """Remove incomplete files; a trace that was closed is complete."""
         if self.trace is not None:
             self.trace.discard()
         for draft in self._drafts:
@@ -230,4 +234,4 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError.one("--out", f"{folder} cannot be made: {error.strerror}") from error
+        raise InputError.one("--out", f"{folder} cannot be created: {error.strerror}") from error

@@ -1,27 +1,27 @@
 """
-``lamina simulate --live``: the run while it runs, on one small page.
+``lamina simulate --live``: figures of the run, updated while it runs.
 
     virtual time        2 h 13 min   1,480 times as fast as real
     pods                120 waiting   14 pulling   903 running   8,411 done
-    pulled              1.2 TB in 4,211 pulls   62 % of what was wanted was there
-    hottest node        n17: 96 % of its cpu asked for, 1.4 times the mean
-    cleared             311 images, 92 GB
+    pulled              1.2 TB in 4,211 pulls   62 % of the needed bytes were on the node
+    hottest node        n17: 96 % of its cpu requested, 1.4 times the mean
+    removed by GC       311 images, 92 GB
 
-Counts records as they come and looks at the nodes only when it draws. Drawn on standard error, so that what the command
-prints at the end can still be piped.
+Counts records as they arrive and reads the nodes only when it draws. Draws on standard error, so that the command's
+output can still be piped.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from lamina.cli.output.run_progress import BETWEEN, ProgressCallback
+from lamina.cli.output.run_progress import BETWEEN
 from lamina.cli.output.screen import literal
 from lamina.model.plain import plural
 from lamina.model.pod import PodUid
@@ -42,19 +42,22 @@ from lamina.trace.trace_records import (
     TraceRecord,
 )
 
+if TYPE_CHECKING:
+    from lamina.simulator.run import RunObserver
+
 DONE: Final = (PodFinished, PodFailed, PodEvicted, PodRejected, PodRemoved)
 
 
 class LiveView:
-    """Draws one run."""
+    """Draws the figures of one run."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        """Draw on *console*; *clock* says how fast real time goes."""
+        """Draw on *console*; *clock* returns real seconds."""
         self._clock = clock
         self._began = clock()
         self._drawn = self._began - BETWEEN
         self.draws = 0
-        """How often it was drawn."""
+        """Number of drawings so far."""
         self._counts: Counter[type[TraceRecord]] = Counter()
         self._places: dict[str, tuple[type[TraceRecord], PodUid]] = {}
         self._pulled = self._images = self._freed = self._wanted = self._missed = 0
@@ -68,19 +71,19 @@ class LiveView:
             self._concerns[kind] = self._moved
 
     @property
-    def observe(self) -> ProgressCallback:
-        """What to call with every record."""
+    def observe(self) -> "RunObserver":
+        """The callback for every record."""
         return self._observe
 
     def __enter__(self) -> Self:
-        """Take a few lines of the screen."""
+        """Start drawing."""
         self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give them back."""
+        """Stop drawing and clear the lines."""
         self._live.stop()
 
     # -- counting ------------------------------------------------------------------------------------------------------
@@ -100,7 +103,7 @@ class LiveView:
         self._counts[PodArrived] += 1
 
     def _moved(self, record: Any, cluster: VirtualCluster) -> None:
-        """Count a pod where it is now: bound, running or done."""
+        """Move a pod to its new state: bound, running or done."""
         before, uid = self._places.pop(record.pod)
         self._counts[before] -= 1
         kind = type(record)
@@ -125,7 +128,7 @@ class LiveView:
     # -- drawing -------------------------------------------------------------------------------------------------------
 
     def page(self, now: float, elapsed: float, cluster: VirtualCluster) -> Table:
-        """Make the page for one moment."""
+        """Return the table of figures for one moment."""
         table = Table.grid(padding=(0, 3))
         table.add_column(style="bold", no_wrap=True)
         table.add_column(no_wrap=True)
@@ -137,10 +140,10 @@ class LiveView:
             f"{counts[PodArrived]:,} waiting   {counts[PodBound]:,} pulling   {counts[PodStarted]:,} running   "
             f"{counts[PodFinished]:,} done",
         )
-        hits = f"   {1 - self._missed / self._wanted:.0%} of what was wanted was there" if self._wanted else ""
+        hits = f"   {1 - self._missed / self._wanted:.0%} of the needed bytes were on the node" if self._wanted else ""
         table.add_row("pulled", f"{human_bytes(self._pulled)} in {plural(counts[PullDone], 'pull')}{hits}")
         table.add_row("hottest node", _hottest(cluster))
-        table.add_row("cleared", f"{plural(self._images, 'image')}, {human_bytes(self._freed)}")
+        table.add_row("removed by GC", f"{plural(self._images, 'image')}, {human_bytes(self._freed)}")
         return table
 
 
@@ -152,6 +155,6 @@ def _hottest(cluster: VirtualCluster) -> str:
     }
     total = sum(shares.values())
     if not total:
-        return "none: nothing is asked of any"
+        return "none: no cpu is requested"
     name, share = max(shares.items(), key=lambda one: one[1])
-    return f"{literal(name)}: {share:.0%} of its cpu asked for, {share * len(shares) / total:.2f} times the mean"
+    return f"{literal(name)}: {share:.0%} of its cpu requested, {share * len(shares) / total:.2f} times the mean"

@@ -1,4 +1,4 @@
-"""A run's summary as a page of text."""
+"""Print a run's summary."""
 
 import shlex
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from lamina.model.quantity import human_bytes
 
 NODES: Final = 20
 PENDING: Final = 10
-"""How many there is room for; of the others only the number is told."""
+"""Most pending pods to list; the rest are counted."""
 
 NEVER_STARTED: Final = {
     "pending": "pending without a node",
@@ -26,7 +26,7 @@ NEVER_STARTED: Final = {
     "failed": "failed or evicted",
     "removed": "removed",
 }
-"""How far pods came that never started, in words."""
+"""State of pods that never started → words."""
 
 SPANS: Final = {
     "queue": "waiting to be tried",
@@ -37,11 +37,11 @@ SPANS: Final = {
     "start": "starting",
     "total": "arrival to running",
 }
-"""What a start consists of, in words; the last is all of it."""
+"""Phase of a pod's start → words; the last is the total."""
 
 
 def print_summary(figures: dict[str, Any], out: Path | None, pod: str = "") -> None:
-    """Print what a run came to, where the files are, and how to look at the decision about *pod*."""
+    """Print a run's figures, where its files are, and the command that explains the decision about *pod*."""
     screen = Screen()
     pods = figures["pods"]
     screen.say(
@@ -67,12 +67,12 @@ def print_summary(figures: dict[str, Any], out: Path | None, pod: str = "") -> N
 
 
 def _lines(figures: dict[str, Any]) -> Iterator[str]:
-    """Say in a line each what there is to say, and nothing of what did not happen."""
+    """Yield one line per figure; figures of things that did not happen are omitted."""
     never = figures["pods"]["not_started"]
     if never["total"]:
         parts = ", ".join(f"{never[phase]} {what}" for phase, what in NEVER_STARTED.items() if never[phase])
-        yield f"[yellow]{plural(never['total'], 'pod')} not started[/yellow]: {parts}; start times are of the others"
-    share = "" if figures["hits"] is None else f", {figures['hits']:.0%} of what was wanted"
+        yield f"[yellow]{plural(never['total'], 'pod')} not started[/yellow]: {parts}; start times cover the others"
+    share = "" if figures["hits"] is None else f", {figures['hits']:.0%} of the needed bytes"
     yield (
         f"{figures['pulls']} image pulls, {human_bytes(figures['bytes_pulled'])} downloaded, "
         f"{human_bytes(figures['bytes_hit'])} found in place{share}"
@@ -87,7 +87,7 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
         )
     utilisation = figures["utilisation"]
     if utilisation["requested"] is not None:
-        yield f"of all cpu {utilisation['requested']:.0%} was asked for and {utilisation['used']:.0%} used"
+        yield f"{utilisation['requested']:.0%} of all cpu was requested, {utilisation['used']:.0%} used"
     if figures.get("overload_seconds") is not None:
         yield f"nodes used more than 90 % of their cpu or memory for {figures['overload_seconds']:,.0f} node-seconds"
     if figures["slowdown"]["mean"] is not None:
@@ -96,7 +96,7 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
     gc = figures["gc"]
     if gc["images"]:
         yield (
-            f"{plural(gc['images'], 'image')} cleared away, {human_bytes(gc['bytes'])}; "
+            f"{plural(gc['images'], 'image')} removed by GC, {human_bytes(gc['bytes'])}; "
             f"{gc['pressure_images']} of them because a disk was nearly full"
         )
     troubles = [
@@ -105,16 +105,16 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
             (figures["evictions"], "pods evicted"),
             (figures["failures"], "pods failed"),
             (figures["restarts"], "restarts"),
-            (figures["pull_failures"], "pulls that failed and were tried again"),
+            (figures["pull_failures"], "failed pulls that were retried"),
         )
         if number
     ]
     if troubles:
         yield ", ".join(troubles)
     if figures["latency"] == "measured":
-        yield "deciding cost what it took on this machine: another run will give other figures"
+        yield "attempts took the time measured on this machine: another run gives other figures"
     elif figures["latency"] != "free":
-        yield f"deciding cost {figures['latency']} for each attempt"
+        yield f"each attempt took {figures['latency']}"
 
 
 def _seconds(screen: Screen, startup: dict[str, dict[str, float | None]]) -> Table:

@@ -1,1 +1,1 @@
-"""`lamina validate`: check the files that Lamina reads."""
+"""The `lamina validate` command."""

@@ -1,4 +1,4 @@
-"""``lamina validate``: check files before something depends on them."""
+"""``lamina validate``: check the files that Lamina reads."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,10 +22,10 @@ Examples:
   lamina validate --kind registries registries.yaml -o json
 
 Prints one line for each file with its kind and `ok`, or one line for each mistake: FILE:LINE: what is wrong; what to try.
-Exit code 1: a file has a mistake. Only the files are checked: no cluster and no registry is asked.
+Exit code 1: a file has a mistake. It checks the files only, and contacts no cluster and no registry.
 """
 
-# Not from `file_kinds`, which would import every reader to print a help text; a test compares the two.
+# Not imported from `file_kinds`, which would import every reader to print a help text; a test compares the two.
 KINDS: Final = (
     "scenario",
     "scheduler",
@@ -43,7 +43,7 @@ KINDS: Final = (
 
 @click.command(cls=CliCommand, epilog=EXAMPLES)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=InputFile())
-@click.option("--kind", type=click.Choice(KINDS), help="What the files are; default: recognized by their content.")
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of the files; default: recognized by their content.")
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),

@@ -1,8 +1,8 @@
 """
-The kinds of files that Lamina reads: recognized by what is in a file, and checked by the reader of its kind.
+The kinds of files that Lamina reads: recognized by their content, and checked by the reader of each kind.
 
-Recognition looks at the first bytes, the first line or the fields at the top of the file. It does not need the rest to be
-right, so that a file with a mistake still gets the messages of its own reader.
+Recognition looks at the first bytes, the first line or the fields at the top of the file. The rest need not be valid,
+so that a file with a mistake gets the messages of its own reader.
 """
 
 import re
@@ -51,12 +51,12 @@ FileKind = Literal[
 ]
 
 HEAD: Final = 64 * 1024
-"""Bytes at the beginning of a file, decompressed, that have to show its kind when it is not YAML."""
+"""Decompressed bytes at the start of a file that must show its kind, if it is not YAML."""
 MOST_TEXT: Final = 64 * 1024**2
-"""Bytes of text that are looked through for fields; readers have limits of their own."""
+"""Most bytes of text to search for fields; readers have their own limits."""
 NAMELESS: Final = "validated.example/image:latest"
-"""A name for images that carry none: `lamina catalog add` takes one from the command line."""
-NAME_IT: Final = "name the kind with --kind if it is one"
+"""A name for images that have none: `lamina catalog add` takes one from the command line."""
+NAME_IT: Final = "if Lamina reads it, set --kind"
 
 _KINDS: Final[Mapping[str, FileKind]] = {
     "KubeSchedulerConfiguration": "scheduler",
@@ -70,15 +70,15 @@ _FIELDS: Final[Mapping[FileKind, frozenset[str]]] = {
     "registries": frozenset(one.encode_name for one in msgspec.structs.fields(RegistryConfig)),
     "docker-config": frozenset({"auths", "credHelpers", "credsStore"}),
     "kubeconfig": frozenset({"clusters", "contexts", "users", "current-context"}),
-    # The last, because of kinds with equally many fields the first counts: this one shares fields with others and, unlike
-    # them, has to name its kind.
+    # The last: of kinds with equally many matching fields the first wins. This kind shares fields with others and,
+    # unlike them, must name its kind.
     "extender": frozenset(one.encode_name for one in msgspec.structs.fields(ExtenderConfiguration)),
 }
 _FIELD: Final = re.compile(r"^(?:\"([^\"\n]+)\"|'([^'\n]+)'|([A-Za-z][\w-]*))[ \t]*:(?:[ \t]+([^\s#]+))?", re.MULTILINE)
 
 
 def recognize(path: Path) -> FileKind:
-    """Return the kind of a file or folder. Raises InputError when it is none that Lamina reads."""
+    """Return the kind of a file or folder. Raises InputError if Lamina does not read it."""
     if path.is_dir():
         return "trace" if (path / TRACE_FILE).is_file() else "images"
     head = _head(path)
@@ -95,7 +95,7 @@ def recognize(path: Path) -> FileKind:
 
 
 def check(kind: FileKind, path: Path, data: Path | None = None) -> None:
-    """Read *path* as a file of this kind; *data* is where scenarios find their imports. Raises InputError."""
+    """Read *path* as a file of this kind; scenarios find their imports in *data*. Raises InputError."""
     readers: Mapping[FileKind, Callable[[], object]] = {
         "scenario": lambda: _check_scenario(path, data),
         "scheduler": lambda: load(read_text(path, MOST_BYTES), str(path), registry()),
@@ -146,7 +146,7 @@ def _of_fields(path: Path, text: str) -> FileKind:
     if said in _KINDS:
         return _KINDS[said]
     if said and "apiVersion" in fields:
-        message = f"is a {shown(said)}, which Lamina does not read from a file of its own; name a file of another kind"
+        message = f"is a {shown(said)}, which Lamina does not read from a separate file; use a file of another kind"
         raise InputError.one(str(path), message)
     if "schemaVersion" in fields:
         return "images"
@@ -165,7 +165,7 @@ def _fields(text: str, source: str) -> dict[str, object]:
     if text.lstrip().startswith("{"):
         root = read_yaml(text, source).root.value
         return {str(name): value for name, value in root.items()} if isinstance(root, dict) else {}
-    # Line by line and not as YAML: a mistake further down is for the reader of this kind to report.
+    # Line by line and not as YAML: the reader of this kind reports mistakes further down.
     return {name: found[4] for found in _FIELD.finditer(text) if (name := found[1] or found[2] or found[3])}
 
 

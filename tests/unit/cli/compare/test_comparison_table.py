@@ -108,7 +108,7 @@ def test_one_seed_has_no_intervals_and_says_so(capsys):
     text = printed(a_comparison(Ratio(0.5, None, None, 1, 0), half=None), capsys)
 
     assert "+-" not in text.replace("+--", "")
-    assert "intervals need --seeds 2 or more" in text
+    assert "one seed gives no intervals; use --seeds 2 or more" in text
     assert "< and >" not in text
 
 
@@ -169,8 +169,8 @@ def test_figures_of_different_pods_have_a_question_mark_instead_of_a_verdict(cap
 
     assert ["other-1", *["0.50?"] * 7] == rows[-2]
     assert (
-        "?: no verdict, the two figures do not cover the same pods. "
-        "Pods started a run: base 6.5 of 8.0, other-1 6.5 of 8.0"
+        "?: no verdict, because the two figures do not cover the same pods. "
+        "Pods started per run: base 6.5 of 8.0, other-1 6.5 of 8.0"
     ) in " ".join(text.split())
 
 
@@ -179,15 +179,15 @@ def test_that_more_pods_started_elsewhere_is_said_even_without_rows_that_depend_
     fewer = (Population("base", 8.0, 8.0, 0.0), Population("other-1", 8.0, 6.0, 2.0))
     text = " ".join(printed(msgspec.structs.replace(compared, populations=fewer), capsys).split())
 
-    assert "not all pods started, and start times are of those that did: base 8.0 of 8.0, other-1 6.0 of 8.0" in text
+    assert "not all pods started; start times cover the started pods only: base 8.0 of 8.0, other-1 6.0 of 8.0" in text
     assert "as many pods" not in text
 
 
 def test_pods_that_did_not_start_are_named_even_if_they_are_as_many_everywhere(capsys):
     text = " ".join(printed(a_comparison(started=6.5), capsys).split())
 
-    assert "not all pods started, and start times are of those that did: base 6.5 of 8.0, other-1 6.5 of 8.0" in text
-    assert "not necessarily the same ones" in text
+    assert "not all pods started; start times cover the started pods only: base 6.5 of 8.0, other-1 6.5 of 8.0" in text
+    assert "but the pods may differ" in text
     assert "not all pods" not in printed(a_comparison(), capsys)
 
 

@@ -197,9 +197,9 @@ async def test_a_long_decision_is_read_to_its_end():
 @pytest.mark.parametrize(
     ("scheduler", "words"),
     [
-        pytest.param(Scheduler(b"not JSON"), "does not tell", id="nonsense"),
-        pytest.param(Scheduler(b'{"pod": "x"}'), "does not tell", id="half a decision"),
-        pytest.param(Scheduler(b"[" * 100_000), "does not tell", id="deep"),
+        pytest.param(Scheduler(b"not JSON"), "cannot be read", id="nonsense"),
+        pytest.param(Scheduler(b'{"pod": "x"}'), "cannot be read", id="half a decision"),
+        pytest.param(Scheduler(b"[" * 100_000), "cannot be read", id="deep"),
         pytest.param(Scheduler(b"debug pages are served to loopback only", 403), "403: debug pages", id="forbidden"),
         pytest.param(Scheduler(b"", 500), "answered 500", id="in trouble"),
         pytest.param(Scheduler(b"", 302, {"Location": "http://127.0.0.1:1/"}), "answered 302", id="sends elsewhere"),
@@ -251,7 +251,7 @@ def test_the_page_says_when_a_scheduler_has_forgotten(cluster, monkeypatch, caps
     monkeypatch.setattr(live_lookup, "query_scheduler", lambda *_: None)
     assert 0 == lamina(monkeypatch, "explain", "shop/web-0", "--scheduler", "http://127.0.0.1:10259")
 
-    assert "http://127.0.0.1:10259 remembers no decision about it" in capsys.readouterr().err
+    assert "http://127.0.0.1:10259 has no decision about this pod" in capsys.readouterr().err
 
 
 def test_what_the_scheduler_tells_comes_before_what_the_pod_tells(cluster, monkeypatch, capsys):

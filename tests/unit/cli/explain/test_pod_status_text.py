@@ -54,10 +54,10 @@ def test_a_placed_pod_is_told_in_full(capsys):
             id="in kube-scheduler's words",
         ),
         pytest.param(
-            {}, "shop/web-0 waits for scheduler lamina, and its scheduler has not said why", id="nobody looked"
+            {}, "shop/web-0 waits for scheduler lamina, and its scheduler has given no reason", id="nobody looked"
         ),
         pytest.param({"reason": "SchedulingGated"}, "waits for scheduler lamina (SchedulingGated)", id="gated"),
-        pytest.param({"note": NOTE}, "and its scheduler has not said why", id="with a note from nowhere"),
+        pytest.param({"note": NOTE}, "and its scheduler has given no reason", id="with a note from nowhere"),
     ],
 )
 def test_a_waiting_pod_is_told_in_a_line(capsys, told, words):
@@ -65,11 +65,11 @@ def test_a_waiting_pod_is_told_in_a_line(capsys, told, words):
 
 
 def test_a_pod_that_is_not_ours_is_told_so(capsys):
-    assert "no decision of Lamina is written on it" in page(capsys, node="n1")
+    assert "the pod has no decision by Lamina" in page(capsys, node="n1")
 
 
 def test_a_note_about_another_node_is_told_so(capsys):
-    assert "the decision on it is about n1" in page(capsys, node="n9", note=NOTE)
+    assert "the pod's decision names another node: n1" in page(capsys, node="n9", note=NOTE)
 
 
 def test_equals_are_told_so(capsys):
@@ -77,7 +77,9 @@ def test_equals_are_told_so(capsys):
 
 
 def test_a_note_of_the_fewest_words_is_a_page(capsys):
-    assert "nothing was known about its images" in page(capsys, node="n1", note=DecisionNote(node="n1"))
+    assert "its images were unknown: layers did not influence the choice" in page(
+        capsys, node="n1", note=DecisionNote(node="n1")
+    )
 
 
 MARKUP = "[bold red]x[/bold red] [link=http://evil]y[/link] \\[z]"

@@ -216,7 +216,7 @@ def test_whoever_made_one_is_told_where_it_is(tmp_path, capsys):
     ("name", "words"),
     [
         *(
-            pytest.param(name, "is no name for an agent; write 2 to 32 small letters, digits and dashes", id=id_)
+            pytest.param(name, "is not a valid agent name; write 2 to 32 lowercase letters, digits and dashes", id=id_)
             for name, id_ in [
                 ("x", "one letter"),
                 ("Quiet", "a capital letter"),
@@ -230,19 +230,17 @@ def test_whoever_made_one_is_told_where_it_is(tmp_path, capsys):
                 ("stille-knöten", "a letter of another alphabet"),
             ]
         ),
-        pytest.param("json", "would be a module json, which there is already; try json-agent", id="stdlib"),
-        pytest.param("class", "would be a module class, which there is already", id="a keyword"),
-        pytest.param("lamina", "would be a module lamina, which there is already", id="Lamina itself"),
-        pytest.param("test", "would be a module test, which there is already; try test-agent", id="tests of Python"),
-        pytest.param("yaml", "would be a module yaml, which there is already; try yaml-agent", id="somebody else's"),
+        pytest.param("json", "would be the module json, which exists; try json-agent", id="stdlib"),
+        pytest.param("class", "would be the module class, which exists", id="a keyword"),
+        pytest.param("lamina", "would be the module lamina, which exists", id="Lamina itself"),
+        pytest.param("test", "would be the module test, which exists; try test-agent", id="tests of Python"),
+        pytest.param("yaml", "would be the module yaml, which exists; try yaml-agent", id="somebody else's"),
         pytest.param(
-            "prometheus-client", "would be a module prometheus_client, which there is already", id="with an underscore"
+            "prometheus-client", "would be the module prometheus_client, which exists", id="with an underscore"
         ),
-        pytest.param("foo", "is an agent or a verb that comes with Lamina; try my-foo", id="an agent"),
-        pytest.param("pigeon-holing", "is an agent or a verb that comes with Lamina", id="a verb"),
-        pytest.param(
-            "node-name", "would be a plugin NodeName, which comes with Lamina; try my-node-name", id="a plugin"
-        ),
+        pytest.param("foo", "is an agent or a verb of Lamina; try my-foo", id="an agent"),
+        pytest.param("pigeon-holing", "is an agent or a verb of Lamina", id="a verb"),
+        pytest.param("node-name", "would be the plugin NodeName, which Lamina has; try my-node-name", id="a plugin"),
     ],
 )
 def test_a_name_that_cannot_work_is_refused_in_one_line(tmp_path, name, words):
@@ -276,7 +274,7 @@ def test_what_is_there_already_is_left_alone(tmp_path, there):
         target.symlink_to(tmp_path / "nowhere")
     before = texts(tmp_path)
 
-    with pytest.raises(InputError, match="is there already; choose another NAME, or another place with --out"):
+    with pytest.raises(InputError, match="exists; choose another NAME, or another folder with --out"):
         made(tmp_path)
 
     assert before == texts(tmp_path)

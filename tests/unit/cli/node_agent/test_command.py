@@ -77,18 +77,18 @@ def one_line(capsys) -> str:
         pytest.param(["--watch", "--pipe", "x"], "--watch: not together with --pipe", id="watch and a pipe"),
         pytest.param(
             ["--watch", "--role", "publisher", "--pipe", "x"],
-            "--watch: is for the reader",
+            "--watch: not with --role publisher",
             id="a publisher that watches",
         ),
-        pytest.param(["--pipe", "x"], "--pipe: belongs to --role", id="a pipe without a role"),
-        pytest.param(["--role", "reader"], "--role: reader needs --pipe", id="a reader without a pipe"),
-        pytest.param(["--role", "publisher"], "--role: publisher needs --pipe", id="a publisher without a pipe"),
-        pytest.param(["--role", "publisher", "--pipe", "fd:3"], "--pipe: a publisher needs a path", id="a number"),
-        pytest.param(["--role", "reader", "--pipe", "fd:x"], "is no open pipe; name a path", id="no number"),
-        pytest.param(["--role", "reader", "--pipe", "fd:999"], "is no open pipe; name a path", id="not open"),
+        pytest.param(["--pipe", "x"], "--pipe: needs --role", id="a pipe without a role"),
+        pytest.param(["--role", "reader"], "--role: reader needs the named pipe", id="a reader without a pipe"),
         pytest.param(
-            ["--role", "publisher", "--pipe", "/nowhere/x/p"], "/nowhere/x is not a folder", id="not a folder"
+            ["--role", "publisher"], "--role: publisher needs the named pipe", id="a publisher without a pipe"
         ),
+        pytest.param(["--role", "publisher", "--pipe", "fd:3"], "--pipe: a publisher needs a path", id="a number"),
+        pytest.param(["--role", "reader", "--pipe", "fd:x"], "is not an open pipe; write a path", id="no number"),
+        pytest.param(["--role", "reader", "--pipe", "fd:999"], "is not an open pipe; write a path", id="not open"),
+        pytest.param(["--role", "publisher", "--pipe", "/nowhere/x/p"], "/nowhere/x is not a folder", id="no folder"),
         pytest.param([], "no cluster configured", id="no cluster"),
         pytest.param(["--kubeconfig", "/nowhere"], "/nowhere", id="no such file"),
     ],
@@ -144,7 +144,7 @@ def test_once_prints_a_table(monkeypatch, capsys, runtime):
 
     assert "n1  containerd 2.4.2  linux/amd64  reuse: set" in text
     assert "3 images of 7 layers" in text
-    assert "seen on pulls: download 5.0 MB/s" in text
+    assert "measured on pulls: download 5.0 MB/s" in text
     assert "pulling registry.example/big:1: 30 B of 120 B, 25 %" in text
     # The layers of the first have 5001 and 1001 bytes, and unpack to twice that; the second is lazy, the third not measured.
     assert ["nginx:1.27", HOLDS_BY_SIZE[2].digest[7:19], "6.0 kB", "2", "12 kB", ""] in cells

@@ -97,7 +97,7 @@ def test_an_old_name_works_and_says_the_new_one(monkeypatch, capsys, old, new):
     code = run()
     told = capsys.readouterr()
 
-    assert (0, f"lamina {old} is now called lamina {new}; use that name\n") == (code, told.err)
+    assert (0, f"lamina {old} was renamed; use lamina {new}\n") == (code, told.err)
     assert told.out.startswith(f"Usage: lamina {new} ")
 
 

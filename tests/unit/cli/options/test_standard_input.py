@@ -64,7 +64,7 @@ def test_standard_input_is_read_once():
     with pytest.raises(InputError) as caught:
         run("-", "--profile", "-")
 
-    assert "-: standard input can be read once; name a file for the other one" == str(caught.value)
+    assert "-: standard input can be read once; use a file for the other one" == str(caught.value)
 
 
 def test_what_is_too_long_is_refused(monkeypatch):
@@ -88,5 +88,5 @@ def test_what_is_written_has_a_name(tmp_path, monkeypatch, words, source):
     with pytest.raises(InputError) as caught:
         CliRunner().invoke(lamina, words, catch_exceptions=False)
 
-    assert f"{source}: '-' is standard input, and this is written to; write a name" == str(caught.value)
+    assert f"{source}: '-' is standard input, which cannot be written; write a name" == str(caught.value)
     assert [] == list(tmp_path.iterdir())

@@ -104,6 +104,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     with pytest.raises(InputError) as caught, OutFolder(tmp_path / "file" / "out"):
         pass
 
-    assert f"--out: {tmp_path}/file/out cannot be made: not a directory; name a folder that you can write to" == str(
-        caught.value
+    assert (
+        f"--out: {tmp_path}/file/out cannot be created: not a directory; choose a folder that you can write to"
+        == str(caught.value)
     )

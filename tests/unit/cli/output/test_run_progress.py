@@ -1,4 +1,4 @@
-"""What a person sees while a simulation runs."""
+"""Progress of a simulation."""
 
 import io
 import itertools

@@ -70,7 +70,7 @@ def test_latency_is_charged_to_decisions(scenario, option, waiting):
 def test_a_measured_latency_is_told(scenario):
     told = run(scenario, "--latency", "measured")
 
-    assert "another run will give other figures" in told.stdout
+    assert "another run gives other figures" in told.stdout
 
 
 def test_until_ends_the_run_whatever_the_scenario_says(scenario):

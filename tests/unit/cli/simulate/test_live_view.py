@@ -36,9 +36,9 @@ def test_the_last_page_shows_where_the_pods_are_and_what_was_pulled():
 
     assert "100.0 s" in last
     assert "1 waiting   0 pulling   1 running   1 done" in last
-    assert "0 B in 0 pulls   100% of what was wanted was there" in last
+    assert "0 B in 0 pulls   100% of the needed bytes were on the node" in last
     # 6 of 8 cpu on one of two nodes.
-    assert "n2: 75% of its cpu asked for, 2.00 times the mean" in last
+    assert "n2: 75% of its cpu requested, 2.00 times the mean" in last
     assert "0 images, 0 B" in last
 
 

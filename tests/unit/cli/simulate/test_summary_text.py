@@ -35,25 +35,27 @@ def figures(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        pytest.param({}, "75 B downloaded, 25 B found in place, 25% of what was wanted", id="bytes"),
+        pytest.param({}, "75 B downloaded, 25 B found in place, 25% of the needed bytes", id="bytes"),
         pytest.param({}, "bounded slowdown: 1.33 on average, 1.33 at p95", id="slowdown"),
         pytest.param({"overload_seconds": 1234.4}, "for 1,234 node-seconds", id="overload"),
         pytest.param({"peak_load": 2.0, "imbalance": 1.0}, "the busiest node had 2.00 times the mean", id="peak load"),
         pytest.param(
-            {"utilisation": Utilisation(requested=0.5, used=0.25)}, "50% was asked for and 25% used", id="utilisation"
+            {"utilisation": Utilisation(requested=0.5, used=0.25)},
+            "50% of all cpu was requested, 25% used",
+            id="utilisation",
         ),
         pytest.param(
             {"cleared": ImageRemovals(images=3, bytes=5000, pressure_images=1)},
-            "3 images cleared away, 5.0 kB; 1 of them because a disk was nearly full",
+            "3 images removed by GC, 5.0 kB; 1 of them because a disk was nearly full",
             id="cleared",
         ),
         pytest.param(
             {"evictions": 2, "failures": 1, "pull_failures": 4},
-            "2 pods evicted, 1 pods failed, 4 pulls that failed and were tried again",
+            "2 pods evicted, 1 pods failed, 4 failed pulls that were retried",
             id="troubles",
         ),
-        pytest.param({"latency": "0.005s"}, "deciding cost 0.005s for each attempt", id="latency"),
-        pytest.param({"latency": "measured"}, "another run will give other figures", id="measured"),
+        pytest.param({"latency": "0.005s"}, "each attempt took 0.005s", id="latency"),
+        pytest.param({"latency": "measured"}, "another run gives other figures", id="measured"),
     ],
 )
 def test_what_happened_is_told(capsys, more, words):
@@ -75,7 +77,7 @@ def test_pods_that_never_started_are_counted_by_how_far_they_came(capsys):
 
     assert (
         "8 pods not started: 1 pending without a node, 2 still pulling, 1 still starting, 1 stopping, "
-        "1 rejected by their node, 1 failed or evicted, 1 removed; start times are of the others"
+        "1 rejected by their node, 1 failed or evicted, 1 removed; start times cover the others"
     ) in " ".join(capsys.readouterr().out.split())
 
 
@@ -85,7 +87,7 @@ def test_what_did_not_happen_is_not(capsys):
 
     assert not [
         word
-        for word in ("not started", "cleared", "evicted", "failed", "deciding", "busiest", "of all cpu")
+        for word in ("not started", "removed by GC", "evicted", "failed", "attempt", "busiest", "of all cpu")
         if word in told
     ]
 
