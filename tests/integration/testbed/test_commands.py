@@ -125,7 +125,7 @@ def test_a_note_that_cannot_be_read_is_named(tmp_path):
     told = command("status", cache=tmp_path)
 
     assert told.returncode == 1
-    assert told.stderr.startswith(f"testbed: {run}/default.json is no note of a testbed")
+    assert told.stderr.startswith(f"testbed: {run}/default.json is not a note of a testbed")
 
 
 def test_nothing_is_up_on_a_machine_that_never_had_one(tmp_path):
