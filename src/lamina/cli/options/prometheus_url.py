@@ -16,7 +16,7 @@ def prometheus(url: str) -> PrometheusEntry:
 
 def _wrong(url: str, told: str) -> str:
     if "@" in url:
-        return "has a user or a password in it; leave them off, and name them beside `url` in a file, as docs/scheduling-agents-data.md shows"
+        return "contains a user or a password; set them beside `url` in a file, as docs/scheduling-agents-data.md shows"
     if told.startswith("is not a usable URL"):
         told = "is not a usable URL; write it as http://prometheus.monitoring:9090"
     return f"{shown(url)} {told}"

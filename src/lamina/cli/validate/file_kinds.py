@@ -27,7 +27,7 @@ from lamina.scheduling.plugins.in_tree import agents, registry
 from lamina.services.extender.configuration import ExtenderConfiguration, load_configuration
 from lamina.services.informers.usage.usage_settings import UsageSettings, load_settings
 from lamina.simulator.workloads import load_scenario
-from lamina.simulator.workloads.scenario_schema import ScenarioFile
+from lamina.simulator.workloads.scenario_loader import ScenarioFile
 from lamina.trace import recording
 from lamina.trace.recording_reader import read_recording
 from lamina.trace.trace_reader import PREAMBLE, FilePosition, chunks, read_trace

@@ -44,7 +44,7 @@ def credential_source_of(chosen: KubeContext) -> CredentialSource:
     if user.has("auth-provider"):
         name = user.inside("auth-provider").text("name")
         remedy = REMEDIES.get(name, "use its exec plugin, or a token or certificate")
-        raise user.mistake("auth-provider", f"{plain.shown(name)} is not supported, as in kubectl: {remedy}")
+        raise user.mistake("auth-provider", f"{plain.shown(name)} is not supported, as in kubectl; {remedy}")
     token, file, name = user.text("token"), user.file("tokenFile"), user.text("username")
     if token and (name or user.has("password")):
         raise user.mistake("token", "a username or password is given as well; remove one of them")
