@@ -16,6 +16,7 @@ from docs_check.pages import Fence, Problems
 HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 ASSIGNMENT: Final = re.compile(r"^\w+=")
 PROMPT: Final = re.compile(r"^[$%>] ")
+SUBSTITUTION: Final = re.compile(r"\$\([^()]*\)")
 GAP: Final = re.compile(r"\S {3,}\S")
 COMPOUND: Final = frozenset({"for", "while", "if"})
 
@@ -69,7 +70,7 @@ def not_a_command(line: str, programs: Collection[str]) -> str | None:
     said = without_comments(line)
     if GAP.search(_without_quoted(said)):
         return "this looks like prose beside a command; put it after #"
-    words = [word for word in _words(said) if not ASSIGNMENT.match(word)]
+    words = [word for word in _words(SUBSTITUTION.sub("output", said)) if not ASSIGNMENT.match(word)]
     if words and words[0] not in programs and words[0] not in COMPOUND:
         return f"unknown command {words[0]!r}; explanations go after #, output into a ```text block"
     return None

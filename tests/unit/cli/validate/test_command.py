@@ -110,7 +110,7 @@ def test_an_image_layout_is_recognized(tmp_path, name):
         ),
         pytest.param(EXTENDER.replace("layers", "layer"), r"{}:3: .*did you mean 'layers'\?", id="an agent"),
         pytest.param(USAGE + "evry: 5s\n", r"{}:3: evry: .*did you mean 'every'\?", id="usage"),
-        pytest.param(REGISTRIES + "- host: registry.example\n", r"{}:3: .* has an entry already.*", id="registries"),
+        pytest.param(REGISTRIES + "- host: registry.example\n", r"{}:3: .* already has an entry.*", id="registries"),
         pytest.param('{"auths": {"registry.example": {"auth": "?"}}}', "{}: auths: .*", id="credentials"),
         pytest.param('{"format":"lamina-catalog","version":1}\n{}\n', "{}:2: is not an image .*", id="a catalog"),
         pytest.param("kind: Pod\napiVersion: v1\n", "{}: is a 'Pod', which Lamina does not read .*", id="a pod"),
