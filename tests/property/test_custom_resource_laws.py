@@ -120,7 +120,7 @@ def test_a_manifest_that_was_touched_is_not_believed(written, where, change):
     touched[where % len(touched)] ^= change
     found["spec"]["manifest"] = bytes(touched)
 
-    with pytest.raises(WireError, match="not what its name says"):
+    with pytest.raises(WireError, match="does not match its name"):
         decode_image_layers(msgspec.json.encode(found))
 
 

@@ -320,4 +320,4 @@ def test_a_forgery_is_taken_by_the_server_and_by_no_reader(cluster):
     page = decode_image_layers_list(json.dumps(cluster.api("GET", IMAGE_LAYERS)).encode())
     forget(cluster, path)
 
-    assert "not what its name says" in next(str(error) for error in page.refused if "0" * 64 in str(error))
+    assert "does not match its name" in next(str(error) for error in page.refused if "0" * 64 in str(error))

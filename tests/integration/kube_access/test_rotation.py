@@ -243,7 +243,7 @@ async def test_a_token_that_rotates_at_the_server_is_fetched_anew_after_one_401(
     for number in range(3):
         await requests.more(20)
         # Longer in use than a credential that was bad from the start.
-        identity = shared._access._identity
+        identity = shared._access._credentials
         identity._active = type(identity._active)(
             identity._active.given, identity._active.made - 60.0, identity._active.renew, identity._active.end
         )

@@ -70,7 +70,7 @@ def test_garbage_in_the_pipe_is_a_condition_and_a_reader_in_order_ends_it(agent)
 
     until(comes_in, 10, "another pipe")
     os.write(opened[0], os.urandom(5000))
-    until(lambda: "is not valid" in agent.condition("RuntimeReachable")[2], 30, "the condition")
+    until(lambda: "sent an invalid frame" in agent.condition("RuntimeReachable")[2], 30, "the condition")
     os.close(opened[0])
 
     assert 2 == agent.count()
@@ -83,7 +83,7 @@ def test_a_reader_that_hangs_is_told_and_its_publisher_goes_on(agent):
     agent.start()
     until(lambda: in_order(agent, 2), 20, "the first report")
     agent.reader.pause()
-    until(lambda: "says nothing" in agent.condition("RuntimeReachable")[2], 90, "the condition")
+    until(lambda: "is silent" in agent.condition("RuntimeReachable")[2], 90, "the condition")
     agent.reader.resume()
     until(lambda: in_order(agent, 2), 40, "its end")
 
@@ -118,7 +118,7 @@ def test_an_api_server_that_is_away_for_half_a_minute_gets_the_newest_report_whe
         server.start()
 
         assert until(lambda: in_order(agent, 11), 90, "the newest report") < 75
-        tries = agent.publisher.said().count("not written")
+        tries = agent.publisher.said().count("report failed, retrying")
         assert 1 <= tries <= 5
         assert "Traceback" not in agent.publisher.said()
 
@@ -187,7 +187,7 @@ def test_a_publisher_without_a_reader_says_so_and_keeps_what_was_reported(agent)
     agent.reader.kill()
     agent.publisher.kill()
     agent.publisher.start()
-    until(lambda: "is gone" in agent.condition("RuntimeReachable")[2], 40, "the condition")
+    until(lambda: "is not running" in agent.condition("RuntimeReachable")[2], 40, "the condition")
 
     assert 2 == agent.count()
     assert 2 == agent.status()["imageCount"]

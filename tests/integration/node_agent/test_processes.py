@@ -101,10 +101,11 @@ def test_a_child_that_dies_is_started_again(started, tmp_path, access):
 def test_a_publisher_loads_neither_grpc_nor_aiohttp_and_a_reader_no_client_of_the_api_server():
     """Memory: each of them is a dozen megabytes on every node."""
     publisher = (
-        "from lamina.services.node_agent import listening, node_object, reporter, describing, whoami, doors, wiring, logs\n"
+        "from lamina.services.node_agent import pipe_receiver, node_layers_client, node_layers_reporter, wiring, logs\n"
+        "from lamina.services.node_agent import image_layers_writer, node_identity, reader_channels\n"
         "import lamina.clients.kube.transport, lamina.clients.kube.access"
     )
-    reader = "from lamina.services.node_agent import outlet, reader, confinement, wiring, logs"
+    reader = "from lamina.services.node_agent import pipe_sender, runtime_reader, confinement, wiring, logs"
     heavy = ["aiohttp", "grpc", "lamina.clients.kube", "numpy", "rich"]
     for words, loaded in ((publisher, ["lamina.clients.kube"]), (reader, [])):
         code = f"import sys\n{words}\nprint(*(name for name in {heavy} if name in sys.modules))"
