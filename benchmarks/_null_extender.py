@@ -9,7 +9,7 @@ import contextlib
 import re
 from typing import Final, cast
 
-from lamina.services.extender.http.event_loop import new_loop
+from lamina.serving.event_loop import new_loop
 
 ANSWER: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]"
 LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")

@@ -31,8 +31,13 @@ IN_CI: Final = os.environ.get("CI", "").lower() in {"true", "1"}
 # No deadlines: how long one example takes is the machine's affair, and `timeout` catches what hangs. The same examples
 # in every run, so that a red test is the change's doing and not the dice's; `make soak` is where dice are thrown.
 settings.register_profile("steady", deadline=None, print_blob=True, derandomize=True)
+# LAMINA_EXAMPLES=1000 makes a soak of an hour out of one of half a day.
 settings.register_profile(
-    "soak", deadline=None, print_blob=True, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow]
+    "soak",
+    deadline=None,
+    print_blob=True,
+    max_examples=int(os.environ.get("LAMINA_EXAMPLES", "5000")),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
 

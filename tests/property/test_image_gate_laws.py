@@ -59,21 +59,19 @@ async def played(history: list[tuple[Any, ...]], kinds: dict[str, tuple[float, s
     loop = asyncio.get_running_loop()
     outside: list[tuple[float, bool, PodSeen | PodGone]] = []
     async with Entry(scripted(kinds)) as entry:
-        leads = True
-        entry.door.may_ask = lambda: leads
         for version, step in enumerate(history):
             match step:
                 case ("seen", name, images, state):
-                    outside.append((loop.time(), leads, PodSeen(a_version(name, images, state, version))))
+                    outside.append((loop.time(), entry.leads, PodSeen(a_version(name, images, state, version))))
                     entry.door.put(outside[-1][-1])
                 case ("gone", name):
-                    outside.append((loop.time(), leads, PodGone(PodUid(name))))
+                    outside.append((loop.time(), entry.leads, PodGone(PodUid(name))))
                     entry.door.put(outside[-1][-1])
                 case ("pause", seconds):
                     await asyncio.sleep(seconds)
                 case ("leads", answer):
-                    leads = answer
-        leads = True
+                    entry.leads = answer
+        entry.leads = True
         await asyncio.sleep(20.0)
     return entry, outside
 

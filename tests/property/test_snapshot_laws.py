@@ -23,8 +23,8 @@ from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.config.named_profiles import named
 from lamina.scheduling.contract.commands import Bind, Command
 from lamina.scheduling.loop.loop import Loop
+from lamina.simulator.decider import LoopDecider
 from lamina.simulator.run import simulate
-from lamina.simulator.run.decider import LoopDecider
 from lamina.testing import a_loop
 from tests.property.layer_histories import ASKED, OPENING, STEP, STEPS, Pair
 from tests.property.machine_plugins import PLUGINS, Volume

@@ -25,9 +25,9 @@ from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.state.view import everything
 from lamina.simulator.cluster import Delays, UsageSpec, VirtualCluster, VirtualNodeSpec
 from lamina.simulator.cluster.pod_lifecycle import LifecycleStage, PodLifecycle
+from lamina.simulator.decider import LoopDecider
 from lamina.simulator.engine import Environment
 from lamina.simulator.run import simulate, summary
-from lamina.simulator.run.decider import LoopDecider
 from lamina.simulator.workloads import Scenario
 from lamina.testing import a_node, a_pod, an_image
 from lamina.trace.trace_records import TraceRecord

@@ -227,9 +227,9 @@ def _serve(
     from lamina.clients.kube.access import load_access
     from lamina.clients.oci.keyring import Keyring
     from lamina.clients.oci.registry_config import RegistryConfig, load_registry_config
-    from lamina.services.extender.http.event_loop import new_loop
     from lamina.services.extender.log_level import apply_log_level
     from lamina.services.extender.wiring import ExtenderOptions, serve
+    from lamina.serving.event_loop import new_loop
 
     rules = RegistryConfig() if settings.registries is True else None
     if isinstance(settings.registries, str):

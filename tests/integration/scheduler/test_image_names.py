@@ -42,9 +42,9 @@ def evil_reports(ports: tuple[int, ...]) -> list[LayerReport]:
 
 async def run(resolver: RegistryResolver, names: list[str], reports: list[LayerReport]) -> Inside:
     inside = Inside()
-    resolving = PodImageResolver(inside.find, resolver)
+    resolving = PodImageResolver(inside.find, resolver, inside.put)
     door = ImageGate(inside, resolving, ours=lambda _: True, deadline=2.0)
-    task = asyncio.create_task(door.run())
+    task = asyncio.create_task(door.run(lambda: True))
     await asyncio.sleep(0)
     door.put(NodeSeen(a_node("evil")))
     for report in reports:

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from lamina.model.plain import shown
-from lamina.services.extender.http.server_limits import is_loopback
+from lamina.serving.server_limits import is_loopback
 
 __all__ = ["HIGHEST_PORT", "LOOPBACK", "PORT", "ListenAddress", "parse_address", "parse_port"]
 

@@ -7,7 +7,7 @@ passes and all have the same score. Only an invalid request gets an error.
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
 from zlib import crc32
@@ -19,8 +19,10 @@ from lamina.scheduling.loop.extender_core import AgentError, ExtenderCore
 from lamina.scheduling.loop.extender_core import NodeVictims as Candidate
 from lamina.services.extender.bypass_detector import BypassDetector
 from lamina.services.extender.configuration import ReplyMode as How
-from lamina.services.extender.http.response import Body, HttpResponse, Routes, text_response
 from lamina.services.log_lines import verbose
+from lamina.serving.request import Body
+from lamina.serving.response import HttpResponse, text_response
+from lamina.serving.routes import GetHandler, Routes
 from lamina.wire.errors import WireError
 from lamina.wire.extender.arguments import ExtenderArgs, decode_extender_args, read_nodes
 from lamina.wire.extender.preemption_arguments import decode_preemption_args
@@ -90,7 +92,7 @@ class Handlers:
         self._failures: dict[str, type[BaseException] | None] = {}
         """Handlers whose scheduling agent failed at the last request, with the exception type."""
 
-    def routes(self, gets: dict[str, Callable[[], HttpResponse]]) -> Routes:
+    def routes(self, gets: Mapping[str, GetHandler]) -> Routes:
         """Return all routes; *gets* are the other endpoints."""
         posts: dict[str, Callable[[Body], HttpResponse]] = {"/scheduler/bind": self.bind}
         for verb in self._core.predicates:

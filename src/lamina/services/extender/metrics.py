@@ -81,12 +81,6 @@ class ExtenderMetrics:
         self._known: dict[tuple[str, str], Counter] = {}
         self._timed: dict[str, Histogram] = {}
 
-    def watch(
-        self, core: ExtenderCore, ready: Callable[[], bool], stale: Callable[[], Mapping[str, float]] = dict
-    ) -> None:
-        """Report the state of *core* at each scrape; *stale* returns the seconds of missed changes by resource."""
-        self.registry.register(_ExtenderStateCollector(core, ready, stale))
-
     def exposition(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
@@ -151,15 +145,17 @@ class ExtenderMetrics:
         self._reloads.labels("true" if ok else "false").inc()
 
 
-class _ExtenderStateCollector(Collector):
+class ExtenderStateCollector(Collector):
     """Gauges of the extender's state, computed at each scrape."""
 
     def __init__(self, core: ExtenderCore, ready: Callable[[], bool], stale: Callable[[], Mapping[str, float]]) -> None:
+        """Report the state of *core*; *stale* returns the seconds of missed changes by resource."""
         self._core = core
         self._ready = ready
         self._stale = stale
 
     def collect(self) -> Iterable[Metric]:
+        """Return the metrics."""
         state = self._core.cluster
         for name, words, value in (
             ("lamina_extender_ready", "Whether the caches are synced.", int(self._ready())),

@@ -9,7 +9,6 @@ On SIGTERM or SIGINT the server accepts no new connection and answers pending re
 import asyncio
 import logging
 import signal
-import time
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Final
@@ -29,18 +28,14 @@ from lamina.scheduling.contract.scheduling_agent import SchedulingAgent
 from lamina.scheduling.loop.extender_core import ExtenderCore
 from lamina.scheduling.state.facets import Facet
 from lamina.services.extender.bypass_detector import BypassDetector
-from lamina.services.extender.endpoints import ExtenderEndpoints
 from lamina.services.extender.handlers import Handlers
-from lamina.services.extender.http.http_server import HttpServer
-from lamina.services.extender.http.response import Routes
-from lamina.services.extender.http.server_limits import ServerLimits
-from lamina.services.extender.http.tls import ServerTlsSettings
-from lamina.services.extender.metrics import ExtenderMetrics
+from lamina.services.extender.metrics import ExtenderMetrics, ExtenderStateCollector
 from lamina.services.extender.settings import ExtenderSettings
 from lamina.services.extender.state_feeder import StateFeeder
+from lamina.services.extender.sync_state import SyncState
 from lamina.services.informers.annotation_log import AnnotationLog
 from lamina.services.informers.clock import SteadyClock
-from lamina.services.informers.event_queue import EventQueue, EventSink
+from lamina.services.informers.event_queue import EventQueue
 from lamina.services.informers.image_gate import ImageGate
 from lamina.services.informers.informer_set import InformerSet
 from lamina.services.informers.initial_sync import gc_paused, wait_synced
@@ -49,10 +44,14 @@ from lamina.services.informers.pull_secrets import PullSecrets
 from lamina.services.informers.usage.usage_poller import UsagePoller
 from lamina.services.informers.usage.usage_settings import open_source
 from lamina.services.informers.usage.usage_source import UsageSource
+from lamina.serving.endpoints import ServiceEndpoints
+from lamina.serving.http_server import HttpServer
+from lamina.serving.server_limits import NoServerMetrics, ServerLimits
+from lamina.serving.tls import ServerTlsSettings
 
 LAST_ANSWERS: Final = 2.0
 """Seconds for pending requests after the process is asked to stop."""
-AGENTS: Final = "agents"
+USER_AGENT: Final = "lamina-extender"
 LAYERS: Final = frozenset({Facet.LAYERS, Facet.CATALOG})
 ENDPOINT_LIMITS: Final = ServerLimits(
     small_body=1024, large_body=1024, large_at_once=1, connections=16, newcomers_first=True, idle_seconds=5.0
@@ -98,77 +97,75 @@ class ExtenderService:
         self.event_queue = EventQueue()
         self.bypass_detector = BypassDetector(self.metrics, settings.scheduler_names)
         self.feeder = StateFeeder(self.core, self.event_queue, self.clock, self.bypass_detector, self.metrics)
-        self.client: KubeClient | None = None
-        self.informers: InformerSet | None = None
-        self.image_gate: ImageGate | None = None
-        self._resolver: RegistryResolver | None = None
-        self._image_resolver: PodImageResolver | None = None
-        self._source: UsageSource | None = None
-        if options.access is not None:
-            self._watch_cluster(options.access)
-        self.metrics.watch(self.core, lambda: not self.unsynced(), self.stale)
+        self.client = None if options.access is None else KubeClient(options.access, user_agent=USER_AGENT)
+        self._resolver = self._make_registry_resolver()
+        self._image_resolver = self._make_image_resolver()
+        self.image_gate = self._make_image_gate()
+        # Not `or`: a gate that holds no pod is false.
+        sink = self.event_queue if self.image_gate is None else self.image_gate
+        self.informers = None if self.client is None else InformerSet(self.client, sink)
+        self._sync = SyncState(self.informers)
+        self._source = self._open_usage_source()
+        self.usage = self._make_usage_poller()
+        self.metrics.registry.register(
+            ExtenderStateCollector(self.core, lambda: not self._sync.unsynced(), self._sync.stale)
+        )
         self.handlers = Handlers(
             self.core,
             self.metrics,
             self.bypass_detector,
-            lambda: self._synced,
+            self._sync.ready,
             reply=settings.reply,
             from_bodies=options.access is None,
         )
-        endpoints = ExtenderEndpoints(self.unsynced, self.metrics.exposition, [agent.name for agent in settings.agents])
-        self.listener = HttpServer(self.handlers.routes(endpoints.gets()), options.limits, self.metrics)
-        self.endpoints = HttpServer(
-            Routes(posts={}, gets=endpoints.gets()), ENDPOINT_LIMITS, EndpointMetrics(self.metrics)
+        endpoints = ServiceEndpoints(
+            unsynced=self._sync.unsynced,
+            exposition=self.metrics.exposition,
+            about={"agents": [agent.name for agent in settings.agents]},
         )
+        routes = self.handlers.routes(endpoints.gets())
+        self.listener = HttpServer(routes, options.limits, self.metrics, routes.label)
+        self.endpoints = HttpServer(endpoints, ENDPOINT_LIMITS, EndpointMetrics(self.metrics))
         """
         Second server with the same endpoints, for clients that cannot reach the other address or have no certificate.
         """
-        self.usage = self._make_usage_poller()
-        self._synced = options.access is None
-        """Whether the caches were synced once; from then on requests are answered, even if a watch fails."""
 
-    def _watch_cluster(self, access: ApiAccess) -> None:
-        self.client = client = KubeClient(access, user_agent="lamina-extender")
-        sink: EventSink = self.event_queue
-        if self.options.rules is not None and any(map(reads_layers, self.options.settings.agents)):
-            self._resolver = RegistryResolver(self.options.rules, self.options.keyring)
-            find = self.core.cluster.inventory.catalog.find
-            self._image_resolver = PodImageResolver(find, self._resolver, PullSecrets(client))
-            # No pod is held: kube-scheduler does not wait for this extender. Resolved images help the next pods.
-            self.image_gate = ImageGate(
-                self.event_queue, self._image_resolver, ours=self.bypass_detector.expects, deadline=0.0
-            )
-            self.image_gate.may_open = lambda: (
-                self.informers is not None and self.informers.synced and self.feeder.caught_up
-            )
-            sink = self.image_gate
-        self.informers = InformerSet(client, sink)
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    def _make_registry_resolver(self) -> RegistryResolver | None:
+        """Return the registry client, if registries may be queried and an agent reads layers."""
+        rules = self.options.rules
+        if self.client is None or rules is None or not any(map(reads_layers, self.options.settings.agents)):
+            return None
+        return RegistryResolver(rules, self.options.keyring)
+
+    def _make_image_resolver(self) -> PodImageResolver | None:
+        if self.client is None or self._resolver is None:
+            return None
+        find = self.core.cluster.inventory.catalog.find
+        return PodImageResolver(find, self._resolver, self.event_queue.put, PullSecrets(self.client))
+
+    def _make_image_gate(self) -> ImageGate | None:
+        if self._image_resolver is None:
+            return None
+        # No pod is held: kube-scheduler does not wait for this extender. Resolved images help the next pods.
+        return ImageGate(self.event_queue, self._image_resolver, ours=self.bypass_detector.expects, deadline=0.0)
+
+    def _open_usage_source(self) -> UsageSource | None:
+        settings, client = self.options.settings.usage, self.client
+        if settings is None:
+            return None
+        if client is None:
+            log.warning("usage source ignored: it needs --state watch")
+            return None
+        return open_source(settings, lambda: client, USER_AGENT)
 
     def _make_usage_poller(self) -> UsagePoller | None:
         """Return the usage poller, if a source is configured."""
         settings = self.options.settings.usage
-        if settings is None:
+        if settings is None or self._source is None:
             return None
-        if self.client is None:
-            log.warning("usage source ignored: it needs --state watch")
-            return None
-        client = self.client
-        self._source = open_source(settings, lambda: client, "lamina-extender")
         return UsagePoller(self._source, seconds(settings.every), self.event_queue, self.nodes, self.clock)
-
-    def unsynced(self) -> list[str]:
-        """Return the resources that are not synced or not processed yet."""
-        if self.informers is None or self._synced:
-            return []
-        return self.informers.unsynced or [AGENTS]
-
-    def stale(self) -> dict[str, float]:
-        """Return for how many seconds changes of each resource may have been missed; 0 while its watch is up."""
-        if self.informers is None:
-            return {}
-        now, seen = time.monotonic(), self.informers.reflectors.items()
-        since = {kind: reflector.stale_since for kind, reflector in seen if reflector.synced}
-        return {kind: 0.0 if began is None else now - began for kind, began in since.items()}
 
     def nodes(self) -> dict[str, Node]:
         """Return the known nodes by name."""
@@ -203,7 +200,7 @@ class ExtenderService:
         if self.informers is not None:
             parts.append(("informers", self.informers.run()))
         if self.image_gate is not None:
-            parts.append(("image-gate", self.image_gate.run()))
+            parts.append(("image-gate", self.image_gate.run(self._caught_up)))
         if self.usage is not None:
             parts.append(("usage", self.usage.run()))
         if self.options.settings.endpoints is not None:
@@ -232,11 +229,14 @@ class ExtenderService:
             extra={"fields": {"at": f"{scheme}://{address.host}:{self.listener.port}", "agents": names}},
         )
 
+    def _caught_up(self) -> bool:
+        """Return whether the caches are synced and their events are processed."""
+        return self.informers is None or (self.informers.synced and self.feeder.caught_up)
+
     async def _wait_synced(self) -> None:
         """Wait until the caches are synced, and log it."""
-        informers = self.informers
-        await wait_synced(lambda: informers is None or (informers.synced and self.feeder.caught_up))
-        self._synced = True
+        await wait_synced(self._caught_up)
+        self._sync.complete()
         state = self.core.cluster
         if self.informers is not None:
             log.info("caches synced", extra={"fields": {"nodes": state.columns.count, "pods": len(state.cache)}})
@@ -263,7 +263,7 @@ class ExtenderService:
             stack.callback(loop.remove_signal_handler, number)
 
 
-class EndpointMetrics:
+class EndpointMetrics(NoServerMetrics):
     """
     Metrics of the second server: counts its rejections separately, and nothing else.
 
@@ -274,21 +274,9 @@ class EndpointMetrics:
         """Count in *metrics*."""
         self._metrics = metrics
 
-    def served(self, path: str, status: int, seconds: float, bytes_in: int, bytes_out: int) -> None:
-        """Ignore: not counted for this server."""
-
-    def abandoned(self, path: str) -> None:
-        """Ignore: not counted for this server."""
-
     def refused(self, why: str) -> None:
         """Count a rejection separately from those of extender requests."""
         self._metrics.reader_refused(why)
-
-    def connections(self, count: int) -> None:
-        """Ignore: not counted for this server."""
-
-    def reload(self, ok: bool) -> None:
-        """Ignore: not counted for this server."""
 
 
 async def serve(options: ExtenderOptions) -> None:

@@ -75,13 +75,20 @@ class ImageGate:
         *,
         ours: Callable[[Pod], bool],
         deadline: float = DEADLINE,
+        may_ask: Callable[[], bool] = lambda: True,
         watch: GateMetrics | None = None,
     ) -> None:
-        """Pass events to *sink*; *ours* returns whether this process places a pod. *deadline* 0: no pod is held."""
+        """
+        Pass events to *sink*.
+
+        *ours* returns whether this process places a pod. *deadline* 0: no pod is held. *may_ask* returns whether this
+        instance leads, and so queries registries.
+        """
         self._sink = sink
         self._resolver = resolver
         self._ours = ours
         self._deadline = deadline
+        self._may_ask = may_ask
         self._watch = watch
         self._held: dict[PodUid, GatedPod] = {}
         self._due: deque[tuple[float, GatedPod]] = deque()
@@ -90,10 +97,6 @@ class ImageGate:
         self._passed: OrderedDict[PodUid, Images] = OrderedDict()
         self._opened = False
         self._unqueried = asyncio.Event()
-        self.may_open: Callable[[], bool] = lambda: True
-        """Return whether the caches are synced and the decision loop has processed their events."""
-        self.may_ask: Callable[[], bool] = lambda: True
-        """Return whether this instance leads, and so queries registries."""
         self._handlers: dict[type, Callable[..., None]] = {
             PodSeen: self._pod_seen,
             PodGone: self._pod_gone,
@@ -104,7 +107,6 @@ class ImageGate:
             NamespaceSeen: lambda event: resolver.namespace(event.name, event.annotations, event.labels),
             NamespaceGone: lambda event: resolver.namespace(event.name, {}, {}),
         }
-        resolver.set_callbacks(self._answered, sink.put)
 
     def __len__(self) -> int:
         """Return the number of held pods."""
@@ -154,10 +156,10 @@ class ImageGate:
             self._arrive(pod, event)
 
     def _arrive(self, pod: Pod, event: PodSeen) -> None:
-        if self._opened and self.may_ask():
+        if self._opened and self._may_ask():
             questions = self._resolver.questions(pod)
             if not questions or self._deadline <= 0 or len(self._held) >= MOST_HELD:
-                self._resolver.ask(pod, questions)
+                self._resolver.ask(questions, self._answered)
                 self._remember(pod)
                 self._sink.put(event)
             else:
@@ -195,7 +197,7 @@ class ImageGate:
         for question in asked:
             self._waiting.setdefault(question, {})[held.pod.uid] = None
         if asked:
-            self._resolver.ask(held.pod, asked)
+            self._resolver.ask(asked, self._answered)
         else:
             self._release(held)
 
@@ -231,15 +233,19 @@ class ImageGate:
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Open when the caches are synced; then query for waiting pods whenever this instance leads."""
-        while not self.may_open():
+    async def run(self, may_open: Callable[[], bool]) -> None:
+        """
+        Open the gate, then query for waiting pods whenever this instance leads.
+
+        *may_open* returns whether the caches are synced and the decision loop has processed their events.
+        """
+        while not may_open():
             await asyncio.sleep(BETWEEN_LOOKS)
         self._opened = True
         for held in [one for one in self._held.values() if one.due is None and self._resolver.knows(one.pod)]:
             self._release(held)
         while True:
-            if self._unqueried.is_set() and self.may_ask():
+            if self._unqueried.is_set() and self._may_ask():
                 self._unqueried.clear()
                 self._query_waiting()
             elif self._unqueried.is_set():

@@ -85,25 +85,27 @@ CatalogLookup = Callable[[str, Platform], Image | None]
 class PodImageResolver:
     """Resolves images from the catalog, else queries their registries."""
 
-    def __init__(self, find: CatalogLookup, finder: ImageFinder | None, secrets: PullSecrets | None = None) -> None:
-        """Look images up with *find*; query *finder* for other images, if there is one."""
+    def __init__(
+        self,
+        find: CatalogLookup,
+        finder: ImageFinder | None,
+        learned: Callable[[Event], None],
+        secrets: PullSecrets | None = None,
+    ) -> None:
+        """Look images up with *find*; query *finder* for other images, if there is one, and report them to *learned*."""
         self._find = find
         self._finder = finder
+        self._learned = learned
         self._secrets = secrets
         self._in_flight: dict[ImageQuery, asyncio.Task[None]] = {}
+        self._listeners: dict[ImageQuery, list[Callable[[ImageQuery], None]]] = {}
+        """For each query in flight, what is called at its end."""
         self._refused: dict[ImageQuery, float] = {}
         """When each query may be sent again, in event loop time."""
         self._nodes_version = -1
-        self._answered: Callable[[ImageQuery], None] = lambda _: None
-        self._learned: Callable[[Event], None] = lambda _: None
         self.nodes = NodeImageFacts()
         self.counts: Counter[tuple[str, str]] = Counter()
         """Images looked up, by source and outcome."""
-
-    def set_callbacks(self, answered: Callable[[ImageQuery], None], learned: Callable[[Event], None]) -> None:
-        """Set callbacks: *learned* receives each answer as an event, then *answered* receives the query."""
-        self._answered = answered
-        self._learned = learned
 
     def namespace(self, name: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> None:
         """Record a namespace that appeared or changed."""
@@ -179,9 +181,12 @@ class PodImageResolver:
 
     # -- queries -----------------------------------------------------------------------------------------------------
 
-    def ask(self, pod: Pod, questions: Iterable[ImageQuery]) -> None:
-        """Send the queries that are not in flight yet."""
+    def ask(self, questions: Iterable[ImageQuery], answered: Callable[[ImageQuery], None]) -> None:
+        """Send the queries that are not in flight yet; *answered* receives each once, after its images were learned."""
         for question in questions:
+            listeners = self._listeners.setdefault(question, [])
+            if answered not in listeners:
+                listeners.append(answered)
             if question not in self._in_flight:
                 self._in_flight[question] = asyncio.create_task(self._ask(question), name="image")
 
@@ -194,7 +199,8 @@ class PodImageResolver:
             self._failed(error)
         finally:
             del self._in_flight[question]
-            self._answered(question)
+            for answered in self._listeners.pop(question):
+                answered(question)
 
     async def _ask_registry(self, question: ImageQuery) -> None:
         assert self._finder is not None, "no registry client"

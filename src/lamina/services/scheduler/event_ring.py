@@ -71,16 +71,24 @@ class EventRing:
     """Records what the host passes to the loop."""
 
     def __init__(
-        self, loop: Loop, picks: TiePicks, clock: Callable[[], float], limits: RingLimits | None = None
+        self,
+        loop: Loop,
+        picks: TiePicks,
+        clock: Callable[[], float],
+        limits: RingLimits | None = None,
+        full: Callable[[Segment], None] = lambda _: None,
     ) -> None:
-        """Record what is passed to *loop*, whose ties *picks* breaks; *clock* returns seconds since 1970."""
+        """
+        Record what is passed to *loop*, whose ties *picks* breaks.
+
+        *clock* returns seconds since 1970. *full* is called with every segment that is full.
+        """
         self._loop = loop
         self._picks = picks
         self._clock = clock
         self._limits = limits or RingLimits()
+        self._full = full
         self._segments = [self._begin()]
-        self.full: Callable[[Segment], None] = lambda _: None
-        """Called with every segment that is full."""
 
     def take(self, *happened: Event) -> None:
         """Pass events to the loop."""
@@ -133,7 +141,7 @@ class EventRing:
         return Segment(first.started, first.snapshot, first.carried, entries)
 
     def newest(self) -> Segment:
-        """Return a copy of the current segment, which `full` has not received yet."""
+        """Return a copy of the current segment, which is not full yet."""
         last = self._segments[-1]
         return Segment(last.started, last.snapshot, last.carried, list(last.entries))
 
@@ -145,7 +153,7 @@ class EventRing:
         segment = self._segments[-1]
         if segment.count < self._limits.entries and segment.size < self._limits.bytes:
             return segment
-        self.full(segment)
+        self._full(segment)
         # Drop the older segment before the new snapshot is made, to limit memory.
         self._segments = self._segments[-1:]
         self._segments.append(self._begin())

@@ -22,7 +22,6 @@ class ImageMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Start at zero."""
-        self._registry = registry
         self._held = Histogram(
             "lamina_pod_held_seconds",
             "Seconds that pods were held until their images were resolved or the deadline passed.",
@@ -41,15 +40,12 @@ class ImageMetrics:
         """Count a deleted ImageLayers object."""
         self._deleted.labels(reason).inc()
 
-    def watch(self, held: Callable[[], int], resolved: Tally[tuple[str, str]], requests: Tally[str]) -> None:
-        """Also report at each scrape: held pods, resolved images and registry requests."""
-        self._registry.register(_ImageCollector(held, resolved, requests))
 
-
-class _ImageCollector(Collector):
-    """Metrics that are computed at each scrape."""
+class ImageStateCollector(Collector):
+    """Metrics that are computed at each scrape: held pods, resolved images and registry requests."""
 
     def __init__(self, held: Callable[[], int], resolved: Tally[tuple[str, str]], requests: Tally[str]) -> None:
+        """Report the number of *held* pods, and these counts."""
         self._held = held
         self._resolved = resolved
         self._requests = requests

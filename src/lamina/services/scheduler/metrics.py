@@ -89,10 +89,6 @@ class SchedulerMetrics:
         self._by_result: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         """Labelled metrics, looked up once."""
 
-    def watch(self, loop: Loop, informers: InformerSet) -> None:
-        """Also report the state of *loop* and of the reflectors at each scrape."""
-        self.registry.register(_SchedulerCollector(loop, informers))
-
     def attempted(self, seconds: float, commands: list[Command]) -> None:
         """Count an attempt and its outcome."""
         for command in commands:
@@ -145,10 +141,11 @@ class SchedulerMetrics:
         return generate_latest(self.registry)
 
 
-class _SchedulerCollector(Collector):
-    """Metrics that are computed at each scrape."""
+class SchedulerStateCollector(Collector):
+    """Metrics of the loop's state and of the reflectors, computed at each scrape."""
 
     def __init__(self, loop: Loop, informers: InformerSet) -> None:
+        """Report the state of these."""
         self._loop = loop
         self._informers = informers
 

@@ -106,6 +106,8 @@ class RecordingFiles:
         self._one_writer = threading.Lock()
         self._late = False
         self._todo: asyncio.Queue[Segment] = asyncio.Queue(WAITING)
+        self._saving: asyncio.Task[Path | None] | None = None
+        """The segment that `run` writes. It is not cancelled with `run`: if its thread had not begun, it would be lost."""
         try:
             settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             probe = settings.directory / f".{self._process}.part"
@@ -124,9 +126,10 @@ class RecordingFiles:
             log.warning("recording dropped, the disk is too slow", extra={"fields": {"entries": len(segment.entries)}})
 
     async def run(self) -> None:
-        """Write segments until cancelled."""
+        """Write segments until cancelled; `finish` waits for the one that is being written then."""
         while True:
-            await self.save(await self._todo.get())
+            self._saving = asyncio.create_task(self.save(await self._todo.get()), name="recording")
+            await asyncio.shield(self._saving)
 
     async def save(self, segment: Segment) -> Path | None:
         """Write one segment; log any failure instead of raising it, because scheduling matters more."""
@@ -143,9 +146,13 @@ class RecordingFiles:
 
     async def finish(self, newest: Segment, patience: float) -> None:
         """Write the queued segments and then *newest*; give up after *patience* seconds."""
-        left = self._todo.qsize() + 1
+        saving = self._saving
+        left = self._todo.qsize() + 1 + (saving is not None and not saving.done())
         try:
             async with asyncio.timeout(patience):
+                if saving is not None and not saving.done():
+                    await saving
+                    left -= 1
                 while not self._todo.empty():
                     await self.save(self._todo.get_nowait())
                     left -= 1

@@ -83,7 +83,7 @@ class DecisionLoop(Protocol):
 class SchedulerHost:
     """Connects one loop with the event queue and the executor."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its neighbours and its callbacks
         self,
         loop: DecisionLoop,
         event_queue: EventQueue,
@@ -91,14 +91,23 @@ class SchedulerHost:
         listener: AttemptListener,
         clock: SteadyClock,
         *,
+        allowed: Callable[[], bool],
+        synced: Callable[[], bool] = lambda: True,
         stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Decide nothing until `allowed` returns true; *stopwatch* measures the slices, in seconds."""
+        """
+        Connect these.
+
+        *allowed* returns whether pods may be decided now: the caches are synced, and this instance leads. *synced*
+        returns whether the caches are synced; their events may still wait in the queue. *stopwatch* measures the
+        slices, in seconds.
+        """
         self.loop = loop
         self._queue = event_queue
         self._performer = performer
         self._listener = listener
         self._clock = clock
+        self._allowed, self._synced = allowed, synced
         self._stopwatch = stopwatch
         self._wake_at: float | None = None
         self._portion: deque[Event] = deque()
@@ -107,10 +116,6 @@ class SchedulerHost:
         """How many queued events the portion came from; some of them are merged."""
         self._initial_events: int | None = None
         """Unprocessed events of the initial sync; None before the caches are synced."""
-        self.synced: Callable[[], bool] = lambda: True
-        """Return whether the caches are synced; their events may still wait in the queue."""
-        self.allowed: Callable[[], bool] = lambda: False
-        """Return whether pods may be decided now: the caches are synced, and this instance leads."""
 
     @property
     def caught_up(self) -> bool:
@@ -133,7 +138,7 @@ class SchedulerHost:
         """Process events for one slice, then decide for another."""
         now = self._clock.now()
         self.loop.take(TimePassed(now))
-        if self._initial_events is None and self.synced():
+        if self._initial_events is None and self._synced():
             self._initial_events = len(self._queue) + self._size
         began = self._stopwatch()
         while True:
@@ -141,7 +146,7 @@ class SchedulerHost:
             taken = self._stopwatch() - began
             if not self.waiting or taken >= TAKING:
                 break
-        if self.caught_up and self.allowed():
+        if self.caught_up and self._allowed():
             if self._wake_at is not None and self._wake_at <= now:
                 self._wake_at = None
             self._decide(max(SLICE, SHARE * taken))
@@ -198,7 +203,7 @@ class SchedulerHost:
             self._queue.wake()
 
     def _wait_time(self) -> float:
-        if self._wake_at is None or self._performer.busy or not self.allowed():
+        if self._wake_at is None or self._performer.busy or not self._allowed():
             # The change of any of these wakes the host.
             return SLEEP_AT_MOST
         return min(max(self._wake_at - self._clock.now(), 0.0), SLEEP_AT_MOST)

@@ -91,21 +91,17 @@ class ShadowTotals(msgspec.Struct):
 class ShadowExecutor:
     """Replaces the executor, and writes nothing to the API server."""
 
-    def __init__(self, answer: Callable[[Event], None], clock: SteadyClock) -> None:
-        """Answer the loop as if each command had succeeded."""
+    def __init__(self, loop: Loop, answer: Callable[[Event], None], clock: SteadyClock) -> None:
+        """Answer *loop* as if each command had succeeded, and compare with its state."""
+        self._loop = loop
         self._answer = answer
         self._clock = clock
-        self._loop: Loop | None = None
         self._shadows: OrderedDict[PodUid, ShadowDecision] = OrderedDict()
         self.totals = ShadowTotals()
         self.last: OrderedDict[str, ShadowComparison] = OrderedDict()
         """The newest comparisons, by pod."""
         self.schedulers: Tally[str] = Tally()
         """Unplaced pods by the scheduler they name; at most `MOST_SCHEDULERS` names, and one for all others."""
-
-    def connect(self, loop: Loop) -> None:
-        """Use the state of this loop."""
-        self._loop = loop
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -119,7 +115,7 @@ class ShadowExecutor:
             self._shadows.pop(pod.uid, None)
             return PodSeen(pod)
         self._count(pod)
-        if self._loop is not None and pod.scheduler_name not in self._loop.profiles:
+        if pod.scheduler_name not in self._loop.profiles:
             first = next(iter(self._loop.profiles))
             pod = msgspec.structs.replace(pod, scheduler_name=first)
         return PodSeen(pod)
@@ -154,7 +150,6 @@ class ShadowExecutor:
             self._answer(WorkDone(command.pod.uid, command.plugin, command.attempt))
 
     def _remember(self, pod: Pod, decision: Decision) -> None:
-        assert self._loop is not None, "connected before anything happens"
         seconds, download = costs(self._loop.cluster.inventory, pod)
         nodes = self._loop.cluster.columns.nodes.copy()
         self._shadows[pod.uid] = ShadowDecision(pod, decision, self._clock.now(), seconds, download, nodes)
@@ -174,7 +169,7 @@ class ShadowExecutor:
 
     def _compare(self, pod: Pod) -> None:
         shadow = self._shadows.pop(pod.uid, None)
-        if shadow is None or self._loop is None:
+        if shadow is None:
             return
         assert shadow.decision.chosen is not None, "only placed pods leave a shadow"
         ours, rows, totals = shadow.decision.chosen.node, self._loop.cluster.columns.rows, self.totals

@@ -45,26 +45,45 @@ from lamina.services.informers.usage.usage_settings import open_source
 from lamina.services.informers.usage.usage_source import UsageSource
 from lamina.services.informers.watched_resources import ALL_RESOURCES, NODE_LAYERS, PODS, WatchedResource, pods
 from lamina.services.scheduler.attempt_recorder import AttemptRecorder
+from lamina.services.scheduler.debug_endpoints import DebuggedParts, SchedulerDebugEndpoints
 from lamina.services.scheduler.decision_journal import DecisionJournal
 from lamina.services.scheduler.dump import dump
-from lamina.services.scheduler.endpoint_server import EndpointServer
-from lamina.services.scheduler.endpoints import SchedulerEndpoints
 from lamina.services.scheduler.event_ring import EventRing, TiePicks
 from lamina.services.scheduler.executor import Executor
 from lamina.services.scheduler.image_layers_gc import ImageLayersGC
-from lamina.services.scheduler.image_metrics import ImageMetrics
-from lamina.services.scheduler.metrics import SchedulerMetrics
+from lamina.services.scheduler.image_metrics import ImageMetrics, ImageStateCollector
+from lamina.services.scheduler.metrics import SchedulerMetrics, SchedulerStateCollector
 from lamina.services.scheduler.options import SchedulerOptions
 from lamina.services.scheduler.pod_status import PodQueueState, PodStatusWriter
 from lamina.services.scheduler.recordings import RecordingFiles, RecordingWriter
 from lamina.services.scheduler.scheduler_host import SchedulerHost
-from lamina.services.scheduler.scheduler_parts import SchedulerParts
 from lamina.services.scheduler.shadow_executor import ShadowExecutor
+from lamina.serving.endpoints import ServiceEndpoints
+from lamina.serving.http_server import HttpServer
+from lamina.serving.listening_sockets import ListenError
+from lamina.serving.server_limits import NoServerMetrics, ServerLimits
 
 LAST_BINDINGS: Final = 10.0
 """Seconds for bindings in flight after the process is asked to stop."""
 LAST_EVENTS: Final = 2.0
 LAST_RECORDINGS: Final = 10.0
+LAST_REQUESTS: Final = 1.0
+"""Seconds for pending responses of the endpoints when the service stops."""
+ENDPOINT_LIMITS: Final = ServerLimits(
+    small_body=1024,
+    large_body=1024,
+    large_at_once=1,
+    newcomers_first=True,
+    write_seconds=300.0,
+    handler_seconds=300.0,
+)
+"""
+Limits of the endpoints.
+
+Every pod may be able to reach the address. A connection beyond the limit replaces another one instead of being rejected:
+otherwise a client that holds connections open could block the kubelet's probe, and the kubelet would restart the
+scheduler. A recording can be large, and a comparison lists all pods, so both may take minutes.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -81,27 +100,25 @@ class SchedulerService:
         # Events have connections of their own: they may be slow and must not delay a binding.
         self._status_client = KubeClient(options.access, connections=8, user_agent="lamina-scheduler")
         config = options.configuration.config
-        self.loop, self.ring, self.recordings = self._recorded_loop()
-        self.record_files = self._recording_files()
+        picks = TiePicks(random.Random(options.seed).randrange)
+        self.loop = Loop(
+            options.configuration.profiles,
+            picks,
+            LoopSettings(backoff=options.configuration.backoff, detail=options.detail),
+        )
+        self.recordings = RecordingWriter(options.configuration, options.detail, what_is_lost(self.loop.profiles))
+        self.record_files = None if options.record is None else RecordingFiles(options.record, self.recordings)
+        self.ring = self._make_ring(picks)
         self.event_queue = EventQueue()
         self.metrics = SchedulerMetrics(self.clock, config.leader_election.resource_name)
+        self.image_metrics = ImageMetrics(self.metrics.registry)
         self.journal = DecisionJournal()
-        attempts = AttemptRecorder(self.metrics, self.journal)
         self.identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         self.leadership = self._election()
-        connection = config.client_connection
         name = next(iter(self.loop.profiles))
         self.recorder = EventRecorder(self._status_client, name, f"{name}-{socket.gethostname()}")
-        self.shadow: ShadowExecutor | None = None
-        replaced: dict[WatchedResource[Any], WatchedResource[Any]] = {
-            NODE_LAYERS: msgspec.structs.replace(NODE_LAYERS, seen=self._reported),
-            # How pods ended is read only if a plugin follows pod life cycles: it means reading all ended pods.
-            PODS: pods(endings=len(self.loop.followers) > 0),
-        }
-        if options.observe:
-            self.shadow = ShadowExecutor(self.event_queue.put, self.clock)
-            self.shadow.connect(self.loop)
-            replaced[PODS] = msgspec.structs.replace(replaced[PODS], seen=self.shadow.seen, gone=self.shadow.gone)
+        self.shadow = ShadowExecutor(self.loop, self.event_queue.put, self.clock) if options.observe else None
+        connection = config.client_connection
         self.pod_status = PodStatusWriter(
             self._status_client,
             self.recorder,
@@ -111,6 +128,7 @@ class SchedulerService:
             answer=self.event_queue.put,
             standing=self._pod_state,
         )
+        attempts = AttemptRecorder(self.metrics, self.journal)
         self.executor = Executor(
             self.client,
             self.event_queue.put,
@@ -122,14 +140,21 @@ class SchedulerService:
             wake=self.event_queue.wake,
             settled=lambda uid: self._pod_state(uid) != "binding",
         )
-        self.image_metrics = ImageMetrics(self.metrics.registry)
-        self.resolver: RegistryResolver | None = None
-        self.image_resolver: PodImageResolver | None = None
-        self.image_gate = self._make_image_gate()
+        self.resolver = None if options.rules is None else RegistryResolver(options.rules, options.keyring)
+        self.image_resolver = None if self.resolver is None else self._make_image_resolver(self.resolver)
+        self.image_gate = None if self.image_resolver is None else self._make_image_gate(self.image_resolver)
+        # Not `or`: a gate that holds no pod is false.
         sink = self.event_queue if self.image_gate is None else self.image_gate
-        self.informers = InformerSet(self.client, sink, [replaced.get(one, one) for one in ALL_RESOURCES])
-        self.host = self._host(attempts)
-        self.metrics.watch(self.loop, self.informers)
+        self.informers = InformerSet(self.client, sink, self._watched())
+        self.host = SchedulerHost(
+            self.ring,
+            self.event_queue,
+            self.shadow or self.executor,
+            attempts,
+            self.clock,
+            allowed=self._may_decide,
+            synced=lambda: self.informers.synced,
+        )
         self.image_layers_gc = ImageLayersGC(
             self._status_client,
             self.informers,
@@ -137,76 +162,90 @@ class SchedulerService:
             may_act=self._may_act,
             watch=self.image_metrics,
         )
-        self.parts = SchedulerParts(
-            client=self.client,
-            informers=self.informers,
-            loop=self.loop,
-            host=self.host,
-            metrics=self.metrics,
-            journal=self.journal,
-            ring=self.ring,
-            recordings=self.recordings,
-            shadow=self.shadow,
-            image_gate=self.image_gate,
-        )
-        self._source: UsageSource | None = None
+        self._source = self._open_usage_source()
         self.usage = self._make_usage_poller()
-        self.port = options.port
+        self._register_collectors()
+        self.endpoints = HttpServer(self._endpoints(), ENDPOINT_LIMITS, NoServerMetrics())
 
-    def _host(self, attempts: AttemptRecorder) -> SchedulerHost:
-        host = SchedulerHost(self.ring, self.event_queue, self.shadow or self.executor, attempts, self.clock)
-        host.synced = lambda: self.informers.synced
-        host.allowed = self._may_decide
-        return host
+    @property
+    def port(self) -> int:
+        """The port of the endpoints; 0 before they are served."""
+        return self.endpoints.port
 
-    def _recorded_loop(self) -> tuple[Loop, EventRing, RecordingWriter]:
-        """Return the loop, the ring that feeds it, and the writer of its recordings."""
-        options = self.options
-        settings = LoopSettings(backoff=options.configuration.backoff, detail=options.detail)
-        picks = TiePicks(random.Random(options.seed).randrange)
-        loop = Loop(options.configuration.profiles, picks, settings)
-        writer = RecordingWriter(options.configuration, options.detail, what_is_lost(loop.profiles))
-        return loop, EventRing(loop, picks, self.clock.now, options.ring), writer
+    # -- parts -------------------------------------------------------------------------------------------------------
 
-    def _recording_files(self) -> RecordingFiles | None:
-        """Return the files for full segments of the ring, if a directory is set."""
-        if self.options.record is None:
-            return None
-        files = RecordingFiles(self.options.record, self.recordings)
-        self.ring.full = files.put
-        return files
+    def _make_ring(self, picks: TiePicks) -> EventRing:
+        """Return the ring between host and loop; its full segments are written if there is a directory for them."""
+        if self.record_files is None:
+            return EventRing(self.loop, picks, self.clock.now, self.options.ring)
+        return EventRing(self.loop, picks, self.clock.now, self.options.ring, self.record_files.put)
+
+    def _watched(self) -> list[WatchedResource[Any]]:
+        """Return the watched resources, with the parts that receive some of them first."""
+        # How pods ended is read only if a plugin follows pod life cycles: it means reading all ended pods.
+        watched_pods = pods(endings=len(self.loop.followers) > 0)
+        if self.shadow is not None:
+            watched_pods = msgspec.structs.replace(watched_pods, seen=self.shadow.seen, gone=self.shadow.gone)
+        replaced: dict[WatchedResource[Any], WatchedResource[Any]] = {
+            NODE_LAYERS: msgspec.structs.replace(NODE_LAYERS, seen=self._reported),
+            PODS: watched_pods,
+        }
+        return [replaced.get(one, one) for one in ALL_RESOURCES]
+
+    def _register_collectors(self) -> None:
+        """Report the state of the parts at each scrape."""
+        registry = self.metrics.registry
+        registry.register(SchedulerStateCollector(self.loop, self.informers))
+        if self.image_gate is not None and self.image_resolver is not None and self.resolver is not None:
+            registry.register(
+                ImageStateCollector(self.image_gate.__len__, self.image_resolver.counts, self.resolver.counts)
+            )
+
+    def _endpoints(self) -> ServiceEndpoints:
+        debug = SchedulerDebugEndpoints(
+            DebuggedParts(
+                client=self.client,
+                loop=self.loop,
+                journal=self.journal,
+                ring=self.ring,
+                recordings=self.recordings,
+                shadow=self.shadow,
+                image_gate=self.image_gate,
+            )
+        )
+        return ServiceEndpoints(
+            unsynced=lambda: self.informers.unsynced, exposition=self.metrics.exposition, debug=debug.handlers()
+        )
+
+    def _open_usage_source(self) -> UsageSource | None:
+        settings = self.options.usage
+        return None if settings is None else open_source(settings, lambda: self._status_client, "lamina-scheduler")
 
     def _make_usage_poller(self) -> UsagePoller | None:
         """Return the usage poller, if a source is configured."""
         settings = self.options.usage
-        if settings is None:
+        if settings is None or self._source is None:
             return None
-        self._source = open_source(settings, lambda: self._status_client, "lamina-scheduler")
         return UsagePoller(self._source, seconds(settings.every), self.event_queue, self._nodes, self.clock)
 
     def _nodes(self) -> dict[str, Node]:
         return {node.name: node for node in self.loop.cluster.columns.nodes if node is not None}
 
-    def _make_image_gate(self) -> ImageGate | None:
-        """Return the image gate in front of the event queue, if registries may be queried."""
-        options = self.options
-        if options.rules is None:
-            return None
-        self.resolver = RegistryResolver(options.rules, options.keyring)
+    def _make_image_resolver(self, resolver: RegistryResolver) -> PodImageResolver:
         find = self.loop.cluster.inventory.catalog.find
-        self.image_resolver = PodImageResolver(find, self.resolver, PullSecrets(self._status_client))
-        gate = ImageGate(
+        return PodImageResolver(find, resolver, self.event_queue.put, PullSecrets(self._status_client))
+
+    def _make_image_gate(self, resolver: PodImageResolver) -> ImageGate:
+        """Return the image gate in front of the event queue."""
+        return ImageGate(
             self.event_queue,
-            self.image_resolver,
+            resolver,
             ours=lambda pod: pod.scheduler_name in self.loop.profiles,
             # The observed scheduler does not wait either: a held pod would be placed before Lamina decides on it.
-            deadline=0.0 if options.observe else options.registry_deadline,
+            deadline=0.0 if self.options.observe else self.options.registry_deadline,
+            may_ask=self._may_act,
             watch=self.image_metrics,
         )
-        gate.may_open = lambda: self.informers.synced and self.host.caught_up
-        gate.may_ask = self._may_act
-        self.image_metrics.watch(gate.__len__, self.image_resolver.counts, self.resolver.counts)
-        return gate
 
     def _election(self) -> LeaderElector | None:
         election = self.options.configuration.config.leader_election
@@ -287,12 +326,13 @@ class SchedulerService:
                     ("recorder", self.recorder.run()),
                     ("initial-sync", self._wait_synced()),
                     ("annotation-log", AnnotationLog(self.loop.cluster.columns.annotations).run()),
+                    ("endpoints", self.endpoints.run()),
                 )
             ]
             if self.record_files is not None:
                 running.append(tasks.create_task(self.record_files.run(), name="recordings"))
             if self.image_gate is not None:
-                running.append(tasks.create_task(self.image_gate.run(), name="image-gate"))
+                running.append(tasks.create_task(self.image_gate.run(self._caught_up), name="image-gate"))
             if self.usage is not None:
                 running.append(tasks.create_task(self.usage.run(), name="usage"))
             if self.shadow is None:
@@ -316,13 +356,13 @@ class SchedulerService:
         self._stop.set()
         self.event_queue.wake()
 
+    def _caught_up(self) -> bool:
+        """Return whether the caches are synced and the loop has processed their events."""
+        return self.informers.synced and self.host.caught_up
+
     async def _wait_synced(self) -> None:
         """Wait until the caches are synced, and log it."""
-        await wait_synced(
-            lambda: (
-                self.informers.synced and self.host.caught_up and (self.image_gate is None or self.image_gate.opened)
-            )
-        )
+        await wait_synced(lambda: self._caught_up() and (self.image_gate is None or self.image_gate.opened))
         cluster = self.loop.cluster
         fields = {"nodes": cluster.columns.count, "pods": len(cluster.cache), "waiting": len(self.loop.queue)}
         log.info("caches synced", extra={"fields": fields})
@@ -351,14 +391,12 @@ class SchedulerService:
             await self.resolver.close()
 
     async def _open_endpoints(self, stack: AsyncExitStack) -> None:
-        listener = EndpointServer(SchedulerEndpoints(self.parts).app())
-        stack.push_async_callback(listener.close)
         host, port = self.options.host, self.options.port
         try:
-            self.port = await listener.open(host, port)
-        except (OSError, UnicodeError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise InputError.one("--listen", f"cannot listen on {host}:{port}: {why}") from error
+            await self.endpoints.start(host, port)
+        except ListenError as error:
+            raise InputError.one("--listen", f"cannot listen on {host}:{port}: {error.reason}") from error
+        stack.push_async_callback(self.endpoints.stop, LAST_REQUESTS)
         log.info("serving endpoints", extra={"fields": {"at": f"http://{host}:{self.port}"}})
 
     def _handle_signals(self, stack: AsyncExitStack) -> None:

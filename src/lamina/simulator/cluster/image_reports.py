@@ -5,6 +5,8 @@ Building the names of an image costs more than the rest of a report, and many no
 is built once for the whole cluster and cached.
 """
 
+import hashlib
+
 from lamina.model.digest import Digest
 from lamina.model.image import Image
 from lamina.model.layer_report import HeldImage
@@ -42,6 +44,11 @@ class ImageReportCache:
 def image_name(image: Image) -> str:
     """Return the name of an image in trace records: its first name, or else its digest."""
     return image.names[0] if image.names else image.digest
+
+
+def empty_image(name: str) -> Image:
+    """Return an image without layers for a name that no registry has: a pull of it takes no time."""
+    return Image(Digest(f"sha256:{hashlib.sha256(name.encode()).hexdigest()}"), (), (name,))
 
 
 def _listed_names(image: Image) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from lamina.model.errors import WiringError
 from lamina.model.events import PodGone, PodSeen
 from lamina.model.image import Image
 from lamina.model.pod import Pod, PodUid
+from lamina.model.resources import Amounts
+from lamina.model.taints import Taint
 from lamina.simulator.cluster.image_reports import ImageReportCache
 from lamina.simulator.cluster.kubelet import VirtualKubelet
 from lamina.simulator.cluster.kubelet_context import KubeletContext
@@ -67,12 +69,15 @@ class VirtualCluster:
         registry: float = 0.0,
         uplinks: Mapping[str, float] = NO_UPLINKS,
         usage: UsageSpec | None = None,
+        unknown_image: Callable[[str], Image] | None = None,
     ) -> None:
         """
         Start without nodes. *images* are all images of the registry.
 
         *registry* and *uplinks* are rates in bytes per second (0: no limit). Without *usage*, usage is not measured.
+        *unknown_image* returns an image for a name that the registry does not have; without it, such a name is an error.
         """
+        self._unknown_image = unknown_image
         self._environment = environment
         self._note, self._publish = recorder.note, recorder.publish
         network = Network(environment)
@@ -95,7 +100,7 @@ class VirtualCluster:
         self.nodes: dict[str, VirtualNode] = {}
         """The present nodes, in the order in which they joined."""
         self.kubelets: dict[str, VirtualKubelet] = {}
-        """The kubelets of all nodes, including those that left, in the order in which they joined."""
+        """The kubelets of all nodes, including those that left; of nodes with the same name, the last one."""
         self.pods: dict[PodUid, VirtualPod] = {}
         """All pods in the order of their arrival, including those that ended."""
 
@@ -104,7 +109,7 @@ class VirtualCluster:
     def join(self, spec: VirtualNodeSpec) -> None:
         """Add a node to the cluster."""
         name = spec.name
-        if name in self.kubelets:
+        if name in self.nodes:
             raise WiringError(f"a second node {name!r} cannot join")
         source, context = self._sources.for_node(spec), self._context
         node = VirtualNode(spec, self._report_cache, self._uplinks.get(spec.uplink, math.inf))
@@ -125,6 +130,12 @@ class VirtualCluster:
     def uncordon(self, name: str) -> None:
         """Mark a node as schedulable again; do nothing if it is gone."""
         self._set_schedulable(name, unschedulable=False)
+
+    def change(self, name: str, labels: Mapping[str, str], taints: tuple[Taint, ...], allocatable: Amounts) -> None:
+        """Change a node's labels, taints and resources; do nothing if it is gone. Its pods are not evicted."""
+        node = self.nodes.get(name)
+        if node is not None and node.change(labels, taints, allocatable):
+            self._reporters[name].node_changed()
 
     def drain(self, name: str) -> None:
         """Cordon a node and delete its pods with their grace periods, except those of DaemonSets."""
@@ -277,5 +288,8 @@ class VirtualCluster:
     def _image(self, name: str) -> Image:
         image = self._catalog.find(name)
         if image is None:
-            raise WiringError(f"no registry has the image {name!r}")
+            if self._unknown_image is None:
+                raise WiringError(f"no registry has the image {name!r}")
+            image = self._unknown_image(name)
+            self._catalog.learn(image)
         return image

@@ -5,6 +5,7 @@ It holds state only; the kubelet changes it. Resources are counted as in the kub
 """
 
 import math
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Final
 
@@ -161,6 +162,15 @@ class VirtualNode:
         """Remove taints, except those it joined with."""
         gone = [taint for taint in taints if taint not in self.spec.taints]
         self.taints = tuple(taint for taint in self.taints if taint not in gone)
+
+    def change(self, labels: Mapping[str, str], taints: tuple[Taint, ...], allocatable: Amounts) -> bool:
+        """Replace labels, taints and resources; return whether anything changed."""
+        labels = {HOSTNAME: self.name, **labels}
+        if labels == self.labels and taints == self.taints and allocatable == self.spec.allocatable:
+            return False
+        self.labels, self.taints, self.allocatable = labels, taints, dict(allocatable)
+        self.spec = msgspec.structs.replace(self.spec, labels=labels, taints=taints, allocatable=allocatable)
+        return True
 
     # -- representation ----------------------------------------------------------------------------------------------
 

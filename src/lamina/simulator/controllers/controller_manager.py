@@ -98,6 +98,23 @@ class ControllerManager:
         slot.controller.update(image)
         self._mark(slot)
 
+    def remove(self, name: str) -> None:
+        """Remove a controller and its pods, with their grace periods; do nothing if it does not exist."""
+        slot = self._slots.pop(name, None)
+        if slot is None:
+            return
+        self._daemons = [(one, daemon) for one, daemon in self._daemons if one is not slot]
+        if slot.again is not None:
+            self._environment.cancel(slot.again)
+            slot.again = None
+        slot.begun = False
+        for uid in [uid for uid, owner in self._owners.items() if owner is slot]:
+            self._cluster.remove(uid, None)
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether a controller exists."""
+        return name in self._slots
+
     # -- cluster events ----------------------------------------------------------------------------------------------
 
     def pod_started(self, pod: VirtualPod) -> None:
@@ -143,6 +160,9 @@ class ControllerManager:
 
     def _sync(self, slot: _SyncSlot) -> None:
         slot.due = False
+        if not slot.begun:
+            # It was removed at this time.
+            return
         if slot.again is not None:
             self._environment.cancel(slot.again)
             slot.again = None

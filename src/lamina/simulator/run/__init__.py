@@ -1,6 +1,6 @@
 """Simulation runs: play a scenario in virtual time under the live scheduling loop; return result and trace."""
 
-from lamina.simulator.run.decider import Decider
+from lamina.simulator.decider import Decider
 from lamina.simulator.run.latency import FREE, Latency
 from lamina.simulator.run.result import NodeOutcome, PodOutcome, SimulationResult
 from lamina.simulator.run.run_summary import summary

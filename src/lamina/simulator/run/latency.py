@@ -19,7 +19,7 @@ from lamina.model.duration import seconds
 from lamina.model.events import Event
 from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulable
 from lamina.simulator.cluster.lag import DrawLag, Lag
-from lamina.simulator.run.decider import Decider
+from lamina.simulator.decider import Decider
 
 ReadClock = Callable[[], float]
 """Returns the seconds of a monotonic clock."""

@@ -15,6 +15,7 @@ from lamina.model.pod import PodUid
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.controllers import ControllerManager
 from lamina.simulator.engine import Environment
+from lamina.simulator.run.run_parts import LazyControllers
 from lamina.simulator.workloads import Scenario, ScenarioEvent
 
 ARRIVE: Final = -20
@@ -25,22 +26,22 @@ HAPPEN: Final = -10
 class ScenarioPlayer:
     """Plays one scenario on a cluster."""
 
-    def __init__(self, environment: Environment, cluster: VirtualCluster, scenario: Scenario, scheduler: str) -> None:
-        """Prepare *scenario* for *cluster*; pods without a scheduler name get *scheduler*."""
+    def __init__(
+        self, environment: Environment, cluster: VirtualCluster, scenario: Scenario, controllers: LazyControllers
+    ) -> None:
+        """Prepare *scenario* for *cluster*; pods without a scheduler name get that of *controllers*."""
         self._environment = environment
         self._cluster = cluster
         self._scenario = scenario
-        self._scheduler = scheduler
+        self._scheduler = controllers.scheduler
         self._arrivals = sorted(scenario.arrivals, key=lambda arrival: arrival.at)
         self._next = 0
-        self._controllers: ControllerManager | None = None
+        self._controllers = controllers
 
     def begin(self) -> None:
         """Add the controllers and schedule all events and the first arrival."""
-        if self._scenario.controllers:
-            self._controllers = ControllerManager(self._environment, self._cluster, scheduler=self._scheduler)
-            for spec in self._scenario.controllers:
-                self._controllers.add(spec)
+        for spec in self._scenario.controllers:
+            self._controllers.get().add(spec)
         for happening in self._scenario.events:
             self._environment.at(happening.at, self._happen, happening, priority=HAPPEN)
         self._wait()
@@ -91,6 +92,6 @@ class ScenarioPlayer:
 
     @property
     def _manager(self) -> ControllerManager:
-        if self._controllers is None:
+        if not self._scenario.controllers:
             raise WiringError("the scenario scales or updates a controller but has none")
-        return self._controllers
+        return self._controllers.get()

@@ -19,15 +19,17 @@ from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.runtime.explanation import Detail
 from lamina.simulator.cluster import VirtualCluster
+from lamina.simulator.cluster.image_reports import empty_image
 from lamina.simulator.cluster.lag import lag_sampler
+from lamina.simulator.decider import Decider, LoopDecider
 from lamina.simulator.engine import Environment
 from lamina.simulator.run.cpu_usage import used_seconds
-from lamina.simulator.run.decider import Decider, LoopDecider
 from lamina.simulator.run.latency import FREE, DecisionTimer, Latency
 from lamina.simulator.run.load_imbalance import ImbalanceMeter, arrival_window
 from lamina.simulator.run.result import SimulationResult, Utilisation
 from lamina.simulator.run.run_counters import RunCounters, join_handlers
 from lamina.simulator.run.run_outcomes import node_outcomes, pod_outcomes
+from lamina.simulator.run.run_parts import DeciderFactory, LazyControllers, RunParts
 from lamina.simulator.run.scenario_player import ScenarioPlayer
 from lamina.simulator.run.simulation_host import SimulationHost
 from lamina.simulator.workloads import Scenario
@@ -50,24 +52,22 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     detail: Detail = "brief",
     observer: RunObserver | None = None,
     latency: Latency = FREE,
-    decider: Decider | None = None,
+    decider: Decider | DeciderFactory | None = None,
 ) -> SimulationResult:
     """
     Run *scenario* until no events are left, or until its end; return the result.
 
     Unschedulable pods stay pending in the result. *seed* breaks ties between nodes and draws random delays. *trace*
     receives every record and is not closed. *observer* may read the cluster but must not change it. *latency* is the
-    decision latency. A *decider* replaces the scheduling loop; *configuration* is not needed then. The result contains
-    decisions only with full *detail*.
+    decision latency. A *decider* replaces the scheduling loop; *configuration* is not needed then. A decider that acts on
+    the cluster itself is made by a factory. The result contains decisions only with full *detail*.
     """
     environment = Environment()
-    scheduler = decider or _loop(configuration, seed, detail)
     draw = lag_sampler(seed)
     first, last = arrival_window(scenario)
     meter, counters = ImbalanceMeter(first, last), RunCounters()
     handlers = join_handlers(meter.handlers, counters.handlers)
-    decision_timer = None if latency.kind == "free" else DecisionTimer(scheduler, latency, draw)
-    host = SimulationHost(environment, scheduler, handlers, scenario.delays.bind, decision_timer)
+    host = SimulationHost(environment, handlers, scenario.delays.bind)
     if detail == "full":
         host.decisions = []
     cluster = VirtualCluster(
@@ -79,8 +79,15 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         registry=scenario.registry,
         uplinks=scenario.uplinks,
         usage=scenario.usage,
+        unknown_image=empty_image if callable(decider) else None,
     )
-    host.connect(cluster)
+    controllers = LazyControllers(environment, cluster)
+    if decider is None:
+        scheduler = _loop(configuration, seed, detail)
+    else:
+        scheduler = decider(RunParts(environment, cluster, controllers.get)) if callable(decider) else decider
+    controllers.scheduler = next(iter(scheduler.names))
+    host.connect(cluster, scheduler, None if latency.kind == "free" else DecisionTimer(scheduler, latency, draw))
     if trace is not None:
         trace.write(TraceHeader(0.0, scenario=scenario.name, profile=scenario.profile, seed=seed))
         host.watchers.append(trace.write)
@@ -89,7 +96,7 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     host.publish(ImagesLearned(scenario.images))
     for spec in scenario.nodes:
         cluster.join(spec)
-    ScenarioPlayer(environment, cluster, scenario, next(iter(scheduler.names))).begin()
+    ScenarioPlayer(environment, cluster, scenario, controllers).begin()
     with _infrequent_gc():
         environment.run(scenario.until)
     averages = meter.averages()

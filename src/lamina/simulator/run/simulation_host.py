@@ -28,9 +28,9 @@ from lamina.scheduling.contract.commands import (
     WakeAt,
 )
 from lamina.simulator.cluster import VirtualCluster
+from lamina.simulator.decider import Decider
 from lamina.simulator.engine import Environment, Timer
 from lamina.simulator.engine.environment import INFINITY
-from lamina.simulator.run.decider import Decider
 from lamina.simulator.run.latency import DecisionTimer
 from lamina.simulator.run.run_counters import RecordHandlers
 from lamina.trace.trace_records import PodDecided, TraceRecord
@@ -58,17 +58,15 @@ class SimulationHost:
     def __init__(
         self,
         environment: Environment,
-        decider: Decider,
         handlers: RecordHandlers,
         bind_delay: float,
-        decision_timer: DecisionTimer | None = None,
     ) -> None:
-        """Feed *decider*; without *decision_timer* decisions take no time. *handlers* has the handlers of records."""
+        """Record with *handlers*; a binding takes *bind_delay* seconds."""
         self._environment = environment
-        self._decider = decider
         self._handler_of = handlers.get
         self._bind_delay = bind_delay
-        self._decision_timer = decision_timer
+        self._decider: Decider
+        self._decision_timer: DecisionTimer | None = None
         self._cluster: VirtualCluster | None = None
         self._inbox: list[Event] = []
         self._deciding: Timer | None = None
@@ -90,9 +88,11 @@ class SimulationHost:
         self.last_at = 0.0
         """Time of the last trace record."""
 
-    def connect(self, cluster: VirtualCluster) -> None:
-        """Perform commands on *cluster*, whose recorder is this host."""
+    def connect(self, cluster: VirtualCluster, decider: Decider, decision_timer: DecisionTimer | None = None) -> None:
+        """Feed *decider* and perform its commands on *cluster*, whose recorder is this host; see `DecisionTimer`."""
         self._cluster = cluster
+        self._decider = decider
+        self._decision_timer = decision_timer
 
     # -- records and events ------------------------------------------------------------------------------------------
 
@@ -115,6 +115,11 @@ class SimulationHost:
             if at > environment.now:
                 # The feed alone does not keep the run alive; the events that it causes do.
                 environment.ignore_when_idle(self._deciding)
+
+    def request_feed(self) -> None:
+        """Feed the decider at the current time, even without an event: it has commands of its own."""
+        if self._deciding is None:
+            self._deciding = self._environment.at(self._environment.now, self._decide, priority=DECIDE)
 
     # -- commands ------------------------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ async def test_a_server_is_believed_that_shows_a_certificate_of_the_authority():
 
 @pytest.mark.needs("uvloop")
 def test_under_the_extenders_event_loop_a_server_with_a_certificate_is_reached_as_well():
-    from lamina.services.extender.http.event_loop import new_loop
+    from lamina.serving.event_loop import new_loop
 
     async def visited() -> bytes:
         authority = trustme.CA()

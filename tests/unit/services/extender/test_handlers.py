@@ -12,9 +12,9 @@ from lamina.services.extender import handlers as module
 from lamina.services.extender.bypass_detector import BypassDetector
 from lamina.services.extender.configuration import ReplyMode as How
 from lamina.services.extender.handlers import MOST_NAMED, Handlers
-from lamina.services.extender.http.response import HttpResponse
 from lamina.services.extender.metrics import ExtenderMetrics
 from lamina.services.log_lines import Verbosity
+from lamina.serving.response import HttpResponse
 from lamina.testing.builders import a_node
 
 POD: dict[str, Any] = {
@@ -48,7 +48,9 @@ class Desk:
         return json.loads(b"".join(reply.pieces))
 
     def reply(self, path: str, body: bytes) -> HttpResponse:
-        return self.routes.posts[f"/scheduler/{path}"](body)
+        reply = self.routes.posts[f"/scheduler/{path}"](body)
+        assert isinstance(reply, HttpResponse)
+        return reply
 
     def counted(self, verb: str, result: str) -> float:
         labels = {"verb": verb, "result": result}

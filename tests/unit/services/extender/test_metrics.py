@@ -5,16 +5,18 @@ import asyncio
 import pytest
 
 from lamina.scheduling.loop.extender_core import ExtenderCore
-from lamina.services.extender.http.http_server import HttpServer
-from lamina.services.extender.http.rejections import TOO_MANY
-from lamina.services.extender.http.response import HttpResponse, Routes
-from lamina.services.extender.metrics import ExtenderMetrics
+from lamina.services.extender.metrics import ExtenderMetrics, ExtenderStateCollector
 from lamina.services.extender.wiring import ENDPOINT_LIMITS, EndpointMetrics
+from lamina.serving.http_server import HttpServer
+from lamina.serving.rejections import TOO_MANY
+from lamina.serving.response import HttpResponse
+from lamina.serving.routes import Routes
 
 
 def test_watches_that_are_interrupted_are_told_however_ready_it_is() -> None:
     metrics = ExtenderMetrics()
-    metrics.watch(ExtenderCore([]), lambda: True, lambda: {"Node": 0.0, "Pod": 90.5})
+    stale = {"Node": 0.0, "Pod": 90.5}
+    metrics.registry.register(ExtenderStateCollector(ExtenderCore([]), lambda: True, lambda: stale))
     exposition = metrics.exposition().decode()
 
     assert 'lamina_extender_stale_seconds{kind="Node"} 0.0' in exposition

@@ -61,3 +61,22 @@ def test_registries_are_asked_for_layers_and_for_pods_of_schedulers_that_ask(
             await extender._close()
 
     assert expected is asyncio.run(story())
+
+
+def test_what_is_watched_passes_the_image_gate_although_the_gate_is_empty(kubeconfig: Path) -> None:
+    async def story() -> None:
+        flags = ExtenderFlags(agents=(AgentEntry(name="layers"),))
+        settings = merge_settings(
+            flags, read_environment({}, []), PartialExtenderSettings(), agents(entry_points=False)
+        )
+        extender = ExtenderService(
+            ExtenderOptions(settings=settings, access=load_access(kubeconfig, ""), rules=RegistryConfig())
+        )
+        try:
+            assert extender.informers is not None
+            assert extender.image_gate is not None
+            assert extender.informers._sink is extender.image_gate
+        finally:
+            await extender._close()
+
+    asyncio.run(story())

@@ -115,13 +115,15 @@ class Entry:
         self.began = asyncio.get_running_loop().time()
         self.finder = ScriptedFinder(answers)
         self.inside = Inside()
-        self.resolving = PodImageResolver(self.inside.find, self.finder, secrets)
+        self.resolving = PodImageResolver(self.inside.find, self.finder, self.inside.put, secrets)
         self.seconds: list[float] = []
-        self.door = ImageGate(self.inside, self.resolving, ours=ours, deadline=deadline, watch=self)
-        self.door.may_open = may_open
+        self.leads = True
+        self.door = ImageGate(
+            self.inside, self.resolving, ours=ours, deadline=deadline, may_ask=lambda: self.leads, watch=self
+        )
         for number in range(nodes):
             self.door.put(NodeSeen(a_node(f"n{number}")))
-        self._task = asyncio.create_task(self.door.run())
+        self._task = asyncio.create_task(self.door.run(may_open))
 
     def held(self, seconds: float) -> None:
         self.seconds.append(round(seconds, 3))

@@ -317,13 +317,12 @@ def test_before_everything_was_seen_nobody_is_asked_and_then_time_begins():
 
 def test_who_does_not_lead_asks_nobody_and_looks_at_who_waits_when_it_does():
     async def play(entry):
-        leads = False
-        entry.door.may_ask = lambda: leads
+        entry.leads = False
         entry.know("known:1")
         seen(entry, a_pod("p1"), a_pod("p2", image="known:1"), a_pod("p3"))
         await asyncio.sleep(100.0)
         seen(entry, a_pod("p3", on="n0"))
-        leads = True
+        entry.leads = True
         await asyncio.sleep(5.0)
 
     entry = story(play, {"app:1": (0.5, found("app:1"))})
@@ -336,7 +335,7 @@ def test_who_does_not_lead_asks_nobody_and_looks_at_who_waits_when_it_does():
 def test_leadership_that_ends_leaves_those_who_are_held_their_time():
     async def play(entry):
         seen(entry, a_pod("p1"))
-        entry.door.may_ask = lambda: False
+        entry.leads = False
         await asyncio.sleep(5.0)
 
     assert [(2.0, "p1")] == story(play).told

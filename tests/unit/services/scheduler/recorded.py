@@ -14,7 +14,7 @@ from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_snapshot import what_is_lost
 from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.in_tree import registry
-from lamina.services.scheduler.event_ring import EventRing, RingLimits, TiePicks
+from lamina.services.scheduler.event_ring import EventRing, RingLimits, Segment, TiePicks
 from lamina.services.scheduler.recordings import RecordingWriter
 from lamina.testing import a_node, a_pod, an_image, held
 from lamina.trace.recording import RecordingRecord
@@ -32,7 +32,8 @@ class Life:
         self.now = 0.0
         picks = TiePicks(random.Random(5).randrange)
         self.loop = Loop(self.configuration.profiles, picks, LoopSettings(self.configuration.backoff, "savings"))
-        self.ring = EventRing(self.loop, picks, lambda: 1000.0 + self.now, limits)
+        self.full: list[Segment] = []
+        self.ring = EventRing(self.loop, picks, lambda: 1000.0 + self.now, limits, self.full.append)
         self.writer = RecordingWriter(self.configuration, "savings", what_is_lost(self.loop.profiles))
         self.serial = 0
         self.bound: list[str] = []

@@ -198,8 +198,7 @@ def test_an_api_server_that_says_no_is_heard_of():
 
 def test_what_is_only_observed_is_no_difference():
     loop = cached([N1], [])
-    observer = ShadowExecutor(loop.take, StillClock())
-    observer.connect(loop)
+    observer = ShadowExecutor(loop, loop.take, StillClock())
     loop.take(observer.seen(decode_pod(json.dumps(a_pod("p")).encode())))
     for command in loop.decide():
         observer.perform(command)

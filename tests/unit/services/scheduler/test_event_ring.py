@@ -53,16 +53,14 @@ def test_what_is_remembered_is_replayed_from_its_own_beginning(tmp_path, steps):
 def test_each_full_segment_is_handed_out_once_and_they_follow_each_other(tmp_path):
     """Together they have every decision, each of them equal."""
     life = Life(RingLimits(entries=25))
-    full: list[Segment] = []
-    life.ring.full = full.append
     life.live(50)
     found = [
         replay_recording("test", records_of(b"".join(life.writer.encode(one)), tmp_path), REGISTRY)
-        for one in (*full, life.ring.newest())
+        for one in (*life.full, life.ring.newest())
     ]
 
     assert all(one.equal for one in found)
-    assert len(full) > 3
+    assert len(life.full) > 3
     assert sum(one.decisions for one in found) >= 50
 
 

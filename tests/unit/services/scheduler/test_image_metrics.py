@@ -4,7 +4,7 @@ from collections import Counter
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from lamina.services.scheduler.image_metrics import MOST_SERIES, ImageMetrics
+from lamina.services.scheduler.image_metrics import MOST_SERIES, ImageMetrics, ImageStateCollector
 
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:
@@ -16,7 +16,7 @@ def samples(registry: CollectorRegistry) -> dict[str, float]:
 def test_what_was_told_is_on_the_page():
     registry = CollectorRegistry()
     metrics = ImageMetrics(registry)
-    metrics.watch(lambda: 3, Counter({("registry", "found"): 2}), Counter({"requests": 7}))
+    registry.register(ImageStateCollector(lambda: 3, Counter({("registry", "found"): 2}), Counter({"requests": 7})))
     metrics.held(0.2)
     metrics.deleted("unused")
     found = samples(registry)
@@ -36,6 +36,6 @@ def test_what_was_told_is_on_the_page():
 def test_nobody_makes_series_without_end():
     registry = CollectorRegistry()
     many: Counter[str] = Counter({f"outcome {number}": 1 for number in range(1000)})
-    ImageMetrics(registry).watch(lambda: 0, Counter(), many)
+    registry.register(ImageStateCollector(lambda: 0, Counter(), many))
 
     assert MOST_SERIES == sum(name.startswith("lamina_registry_requests") for name in samples(registry))

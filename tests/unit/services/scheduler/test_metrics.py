@@ -12,7 +12,7 @@ from lamina.services.informers.event_queue import EventQueue
 from lamina.services.informers.informer_set import InformerSet
 from lamina.services.scheduler.attempt_recorder import AttemptRecorder
 from lamina.services.scheduler.decision_journal import DecisionJournal
-from lamina.services.scheduler.metrics import SchedulerMetrics
+from lamina.services.scheduler.metrics import SchedulerMetrics, SchedulerStateCollector
 from lamina.services.scheduler.scheduler_host import SchedulerHost
 from lamina.testing import a_loop, a_node, a_pod
 from tests.unit.services.fakes import ScriptedClient, StillClock, a_decision, refused
@@ -43,7 +43,7 @@ def watched(loop: Loop | None = None) -> SchedulerMetrics:
     metrics = SchedulerMetrics(StillClock())
     informers = InformerSet(ScriptedClient(), EventQueue())
     informers.reflectors["Pod"].counts.relists["gone"] += 1
-    metrics.watch(loop or a_loop(), informers)
+    metrics.registry.register(SchedulerStateCollector(loop or a_loop(), informers))
     return metrics
 
 
@@ -200,8 +200,9 @@ def test_every_attempt_is_counted_also_when_there_is_nothing_new_to_tell():
         def perform(self, command: object) -> None:
             pass
 
-    host = SchedulerHost(loop, inbox, Nobody(), AttemptRecorder(metrics, DecisionJournal()), clock)
-    host.allowed = lambda: True
+    host = SchedulerHost(
+        loop, inbox, Nobody(), AttemptRecorder(metrics, DecisionJournal()), clock, allowed=lambda: True
+    )
     inbox.put(NodeSeen(a_node()))
     inbox.put(PodSeen(a_pod("huge", cpu=64)))
     host.step()
@@ -222,8 +223,9 @@ def test_a_binding_that_failed_is_no_attempt_of_its_own():
         def perform(self, command: object) -> None:
             pass
 
-    host = SchedulerHost(loop, inbox, Nobody(), AttemptRecorder(metrics, DecisionJournal()), clock)
-    host.allowed = lambda: True
+    host = SchedulerHost(
+        loop, inbox, Nobody(), AttemptRecorder(metrics, DecisionJournal()), clock, allowed=lambda: True
+    )
     inbox.put(NodeSeen(a_node()))
     inbox.put(PodSeen(a_pod()))
     host.step()

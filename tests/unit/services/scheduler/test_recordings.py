@@ -6,6 +6,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -118,6 +119,26 @@ async def test_segments_that_wait_are_written_at_the_end_and_the_newest_last(tmp
 
     assert 3 == len(list(tmp_path.iterdir()))
     assert len(newest.entries) == sum(isinstance(one, TakenEvents | DecideCall) for one in read_recording(last))
+
+
+async def test_a_segment_whose_thread_has_not_begun_when_the_service_stops_is_written_at_the_end(tmp_path):
+    life = Life().live(2)
+    files = files_of(life, tmp_path)
+    free = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        asyncio.get_running_loop().set_default_executor(threads)
+        busy = asyncio.get_running_loop().run_in_executor(None, free.wait)
+        running = asyncio.create_task(files.run())
+        files.put(life.ring.recording())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        free.set()
+        await busy
+        await files.finish(life.live(1).ring.newest(), 60.0)
+
+    assert 2 == len(list(tmp_path.iterdir()))
 
 
 async def test_the_end_does_not_wait_for_a_disk_that_is_too_slow(tmp_path, caplog, monkeypatch):

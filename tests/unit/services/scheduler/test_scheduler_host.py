@@ -84,8 +84,17 @@ class Stage:
         self.inbox, self.performer, self.watcher = CountingInbox(), Performer(), Watcher()
         self.clock = clock or StillClock()
         self.loop = loop or a_loop()
-        self.host = SchedulerHost(self.loop, self.inbox, self.performer, self.watcher, self.clock, stopwatch=stopwatch)
-        self.host.allowed = allowed
+        self.synced = True
+        self.host = SchedulerHost(
+            self.loop,
+            self.inbox,
+            self.performer,
+            self.watcher,
+            self.clock,
+            allowed=allowed,
+            synced=lambda: self.synced,
+            stopwatch=stopwatch,
+        )
 
     def see(self, *events: Event) -> None:
         for event in events:
@@ -137,15 +146,6 @@ def test_nobody_decides_before_it_is_allowed():
 
     assert [] == stage.performer.done
     assert stage.host.caught_up, "what was seen is taken in all the same"
-
-
-def test_a_host_decides_nothing_unless_told_that_it_may():
-    stage = Stage()
-    stage.host = SchedulerHost(stage.loop, stage.inbox, stage.performer, stage.watcher, stage.clock)
-    stage.see(NodeSeen(a_node()), small())
-    stage.host.step()
-
-    assert [] == stage.performer.done
 
 
 def test_nobody_decides_before_everything_that_was_seen_is_taken_in(monkeypatch):
@@ -282,12 +282,12 @@ def test_one_event_that_takes_long_leaves_a_fair_share_for_deciding(monkeypatch)
 
 def test_the_first_look_ends_although_events_keep_coming():
     stage = Stage(stopwatch=Ticking())
-    stage.host.synced = lambda: False
+    stage.synced = False
     stage.see(small(), *(NodeSeen(a_node(f"n{number}")) for number in range(100)))
     in_a_flood(stage, each=50, steps=2)
     assert [False, []] == [stage.host.caught_up, stage.performer.done]
 
-    stage.host.synced = lambda: True
+    stage.synced = True
     # With those that come before the next step, and in whole portions.
     waiting = stage.host.waiting + 50 + PORTION
     steps = 0

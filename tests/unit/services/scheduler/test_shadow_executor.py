@@ -41,10 +41,8 @@ class Post:
     def __init__(self, *nodes: str, loop: Loop | None = None, **more: Any) -> None:
         self.clock, self.inbox = StillClock(), EventQueue()
         self.loop = loop or a_loop(settings=LoopSettings(detail="savings"))
-        self.observer = ShadowExecutor(self.inbox.put, self.clock)
-        self.observer.connect(self.loop)
-        self.host = SchedulerHost(self.loop, self.inbox, self.observer, Silent(), self.clock)
-        self.host.allowed = lambda: True
+        self.observer = ShadowExecutor(self.loop, self.inbox.put, self.clock)
+        self.host = SchedulerHost(self.loop, self.inbox, self.observer, Silent(), self.clock, allowed=lambda: True)
         self.tell(*(NodeSeen(a_node(name, **more)) for name in nodes))
 
     def tell(self, *events: Event) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from lamina.cli.options.scheduler_profile import configuration
 from lamina.clients.kube.access import load_access
+from lamina.clients.oci.registry_config import RegistryConfig
 from lamina.model import events
 from lamina.services.scheduler.options import SchedulerOptions
 from lamina.services.scheduler.recordings import RecordingSettings
@@ -44,7 +45,8 @@ async def test_a_part_that_breaks_leaves_a_recording(tmp_path, monkeypatch):
 
     async def host() -> None:
         scheduler.ring.take(events.NodeSeen(a_node("n1")))
-        scheduler.ring.full(scheduler.ring.recording())
+        assert scheduler.record_files is not None
+        scheduler.record_files.put(scheduler.ring.recording())
         scheduler.ring.decide(1)
 
     monkeypatch.setattr(scheduler.loop, "decide", broken)
@@ -87,3 +89,18 @@ async def test_a_configuration_of_an_older_version_is_logged_in_one_warning(tmp_
 
     assert lines == len(warned)
     assert all("apiVersion" in str(vars(record)["fields"]["problem"]) for record in warned)
+
+
+@pytest.mark.parametrize("rules", [None, RegistryConfig()], ids=["no registries", "registries"])
+async def test_what_is_watched_passes_the_image_gate_if_there_is_one_although_the_gate_is_empty(tmp_path, rules):
+    server = saved(tmp_path / "kubeconfig", config(cluster={"server": "http://127.0.0.1:1"}))
+    scheduler = SchedulerService(
+        SchedulerOptions(
+            configuration=configuration("lamina-balanced"), access=load_access(server), leader_elect=False, rules=rules
+        )
+    )
+
+    assert (rules is None) == (scheduler.image_gate is None)
+    sink = scheduler.event_queue if scheduler.image_gate is None else scheduler.image_gate
+    assert scheduler.informers._sink is sink
+    await scheduler._close_sources()

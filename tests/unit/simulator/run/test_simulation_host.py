@@ -19,8 +19,8 @@ from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.scheduling_queue import SchedulingQueue
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.scheduling.state.plugin_context import PluginContext
+from lamina.simulator.decider import LoopDecider
 from lamina.simulator.run import simulate
-from lamina.simulator.run.decider import LoopDecider
 from lamina.simulator.run.simulation_host import STALL_SECONDS
 from lamina.testing import a_node, a_pod
 from tests.unit.simulator.test_run import a_node_spec, a_scenario, arriving, placed
