@@ -22,7 +22,8 @@ from lamina.model.errors import InputError
 from lamina.model.image import Platform
 from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.wire.errors import WireError
-from tests.fuzz import corpus, extender_targets
+from lamina.wire.kube_protobuf.protobuf_reader import ProtobufError
+from tests.fuzz import corpus, extender_targets, protobuf_targets
 from tests.unit.clients.oci.registry_stub import INDEX, MANIFEST, a_config, a_manifest
 
 
@@ -198,4 +199,5 @@ TARGETS: Final = (
     Subject("extender body", extender_targets.asked_body, extender_targets.ASKED, (WireError,)),
     Subject("extender preemption", extender_targets.preempting_body, extender_targets.PREEMPTING, (WireError,)),
     Subject("node annotations", extender_targets.node_annotations, extender_targets.ANNOTATIONS, ()),
+    Subject("protobuf body", protobuf_targets.protobuf_body, protobuf_targets.BODIES, (ProtobufError,)),
 )

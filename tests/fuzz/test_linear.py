@@ -23,9 +23,11 @@ from lamina.model.reference import ReferenceFormatError, parse_reference
 from lamina.wire.errors import WireError
 from lamina.wire.extender import arguments
 from lamina.wire.extender.preemption_arguments import decode_preemption_args
+from lamina.wire.kube_protobuf.protobuf_decoder import decode_protobuf
 from tests.fuzz.targets import PARENT
 from tests.unit.clients.oci.registry_stub import INDEX, MANIFEST, a_config, a_digest, a_manifest, docker_config, encode
 from tests.unit.wire.extender_bodies import asking, nodes
+from tests.unit.wire.protobuf_bodies import body, field
 from tests.work import steps
 
 FACTOR: Final = 10
@@ -86,6 +88,13 @@ JSON: Final = [
         500,
         id="extender: victims",
     ),
+    pytest.param(decode_protobuf, lambda n: body("v1", "Pod", field(1, field(1, "a")) * n), 500, id="protobuf: merged"),
+    pytest.param(
+        decode_protobuf, lambda n: body("v1", "Pod", field(1, field(11, field(1, "a")) * n)), 500, id="protobuf: maps"
+    ),
+    pytest.param(decode_protobuf, lambda n: body("v1", "Pod", field(1, field(14, "a") * n)), 500, id="protobuf: lists"),
+    pytest.param(decode_protobuf, lambda n: body("v1", "Pod", field(999, "a") * n), 500, id="protobuf: unknown fields"),
+    pytest.param(decode_protobuf, lambda n: body("v1", "Pod", b"\x0b\x0c" * n), 500, id="protobuf: groups"),
 ]
 
 TEXTS: Final = [
