@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from testbed import parts as catalog
 from testbed import toolchain
 from testbed.errors import BuildError
 from testbed.parts import Part
@@ -94,6 +95,12 @@ def build(parts: Sequence[Part]) -> list[Path]:
     return [programs(part) for part in parts]
 
 
+def ensure(name: str, version: str = catalog.KUBERNETES, program: str = "") -> Path:
+    """Return the path of a program of the part *name*, after building it if needed; default: the part's first program."""
+    part = catalog.find(name, version)
+    return programs(part) / (program or part.programs[0])
+
+
 def programs(part: Part) -> Path:
     """Return the folder with the programs of *part*, after building them if needed."""
     folder = place(part)
@@ -129,8 +136,8 @@ def make(part: Part, go: Path, folder: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     new = Path(tempfile.mkdtemp(prefix=f"{folder.name}.new-", dir=folder.parent))
     try:
-        for package in part.packages:
-            compile_package(part, go, package, new)
+        for package, program in zip(part.packages, part.programs, strict=True):
+            compile_package(part, go, package, new / program)
         new.chmod(0o755)
         new.rename(folder)
     finally:
@@ -138,9 +145,8 @@ def make(part: Part, go: Path, folder: Path) -> None:
     say(f"built {part.name} {part.version} in {time.monotonic() - started:.0f} s")
 
 
-def compile_package(part: Part, go: Path, package: str, folder: Path) -> None:
+def compile_package(part: Part, go: Path, package: str, program: Path) -> None:
     """Build one program; retry while the module proxy limits the rate."""
-    program = folder / package.rpartition("/")[2]
     command = [str(go), "build", *flags(part), "-o", str(program), package]
     environment = {**os.environ, **dict(setting.split("=", 1) for setting in settings(part))}
     if shutil.which("nice"):

@@ -32,8 +32,9 @@ Examples:
 BUILD_EXAMPLES: Final = """\b
 Examples:
   python -m testbed build
-  python -m testbed build --parts etcd,kube-apiserver,kubectl
-  python -m testbed build --version 1.36.3 --version 1.30.14
+  python -m testbed build etcd kube-apiserver kubectl
+  python -m testbed build kube-scheduler kubectl --version 1.37.1 --version 1.30.14
+  python -m testbed build random-scheduler kube-batch volcano kwok
 """
 
 versions = click.Choice(catalog.VERSIONS)
@@ -117,16 +118,15 @@ def status() -> None:
     default=[catalog.KUBERNETES],
     help="Kubernetes version; may be repeated.",
 )
-@click.option("--parts", "named_parts", default="", metavar="A,B", help="Parts to build; default: all of that version.")
-def build(wanted: tuple[str, ...], named_parts: str) -> None:
-    """Build parts into the cache folder, and print where they are."""
-    known = list(dict.fromkeys(part.name for part in catalog.CATALOG))
-    names = listed(named_parts, known)
-    chosen = [
-        part
-        for part in catalog.CATALOG
-        if (part.name in names or not names) and (part.version in wanted or not part.is_kubernetes)
-    ]
+@click.argument("names", nargs=-1, metavar="[PART]...", type=click.Choice(catalog.names()))
+def build(wanted: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """
+    Build parts into the cache folder, and print where they are.
+
+    Without a PART: the control plane and what runs its nodes. The schedulers of other projects, and kwok, are built only
+    when they are named.
+    """
+    chosen = catalog.select(names, wanted)
     building.build(chosen)
     for part in chosen:
         click.echo(f"{part.name:24} {part.version:8} {building.place(part)}")

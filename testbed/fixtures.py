@@ -8,7 +8,7 @@ Control planes for tests: a pytest plugin.
 - `containerd_factory`: a container runtime without a control plane for one test; `version="debian"` is the installed one.
 - `@pytest.mark.testbed("kube-scheduler", version="1.33.13")`: what a test starts besides etcd and API server. The plugin
   builds it before the first test, because a build takes longer than a test's time limit. Without a part of Kubernetes,
-  as in `testbed("containerd", "registry")`, it is all that the test starts.
+  as in `testbed("containerd", "registry")`, or with `alone=True`, it is all that the test starts.
 
 If a part cannot be built because something is not installed, the test is skipped with the reason; in CI it fails. A
 test that needs root is skipped in CI, too.
@@ -37,7 +37,8 @@ ALONE: Final = {"registry_server": "registry", "containerd_factory": "containerd
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
-        "markers", "testbed(*parts, version=...): what a test starts besides etcd and kube-apiserver; built beforehand."
+        "markers",
+        "testbed(*parts, version=..., alone=...): what a test starts besides etcd and kube-apiserver; built beforehand.",
     )
 
 
@@ -71,7 +72,8 @@ def wanted(item: pytest.Item) -> list[catalog.Part]:
     names += [(part, catalog.KUBERNETES) for name, part in ALONE.items() if name in getattr(item, "fixturenames", ())]
     for mark in item.iter_markers("testbed"):
         version = mark.kwargs.get("version", catalog.KUBERNETES)
-        alone = mark.args and not any(catalog.find(name, version).is_kubernetes for name in mark.args)
+        of_kubernetes = not mark.args or any(catalog.find(name, version).is_kubernetes for name in mark.args)
+        alone = mark.kwargs.get("alone", not of_kubernetes)
         names += [(name, version) for name in (*(() if alone else SMALLEST), *mark.args)]
     return [catalog.find(name, version) for name, version in dict.fromkeys(names)]
 

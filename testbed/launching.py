@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from testbed import control_plane, ports
+from testbed import control_plane, in_cluster, kwok_stages, ports
 from testbed.processes import Program
 from testbed.requests import Requests
 from testbed.site import Command, Site
@@ -93,12 +93,44 @@ def registry(site: Site, order: Order) -> Program:
     )
 
 
+def kwok(site: Site, order: Order) -> Program:
+    """Return kwok, which plays the kubelet of every node; ready once it serves. *config* is a file of other stages."""
+    port = ports.free()
+    stages = order.config if isinstance(order.config, Path) else site.folder / f"{order.name}.yaml"
+    if stages is not order.config:
+        stages.write_text(kwok_stages.text(), encoding="utf-8")
+    user, *groups = control_plane.ADMINISTRATOR
+    words: Command = [
+        site.program_path("kwok"),
+        f"--kubeconfig={site.kubeconfig(user, groups)}",
+        f"--config={stages}",
+        "--manage-all-nodes=true",
+        f"--server-address={ports.LOOPBACK}:{port}",
+        *order.flags,
+    ]
+    return site.program(order.name, words, once(Requests(f"http://{ports.LOOPBACK}:{port}"), "/readyz"), port)
+
+
+def random_scheduler(site: Site, order: Order) -> Program:
+    """Return our random scheduler, which finds the API server as in a pod. Ready once its caches have synced."""
+    account = in_cluster.account(site, order.name, control_plane.SCHEDULER)
+    words = in_cluster.command(account, [site.program_path("random-scheduler"), *order.flags])
+    log = site.logs / f"{order.name}.log"
+
+    def ready() -> bool:
+        return " is ready at " in log.read_text(encoding="utf-8", errors="replace")
+
+    return site.program(order.name, words, ready, None, **in_cluster.environment(site.url))
+
+
 LAUNCHERS: Final[dict[str, Launcher]] = {
     "etcd": etcd,
     "kube-apiserver": api_server,
     "kube-controller-manager": controller_manager,
     "kube-scheduler": scheduler,
     "registry": registry,
+    "kwok": kwok,
+    "random-scheduler": random_scheduler,
 }
 """The parts that `start_part` can start, in the order of starting."""
 

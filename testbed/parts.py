@@ -5,6 +5,7 @@ A wrapper module under go/ pins one version of one project and the checksums of 
 folder there, made as docs/testbed.md describes, and a line here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,8 +16,8 @@ MODULES: Final = Path(__file__).resolve().parent / "go"
 
 KUBERNETES: Final = "1.36.3"
 """The default version of Kubernetes."""
-# Older versions only serve tests of API compatibility, so they have no kubelet and no controller manager.
-SKEWED: Final = ("1.33.13", "1.30.14")
+# Other versions only serve tests of API compatibility, so they have no kubelet and no controller manager.
+SKEWED: Final = ("1.37.1", "1.33.13", "1.30.14")
 VERSIONS: Final = (KUBERNETES, *SKEWED)
 
 ETCD: Final = "3.6.16"
@@ -25,6 +26,9 @@ RUNC: Final = "1.5.2"
 CNI: Final = "1.9.1"
 REGISTRY: Final = "3.1.2"
 CRIO: Final = "1.36.3"
+KWOK: Final = "0.8.0"
+KUBE_BATCH: Final = "0.5.0"
+VOLCANO: Final = "1.10.0"
 
 CONTROL_PLANE: Final = ("kube-apiserver", "kubectl", "kube-scheduler", "kube-controller-manager", "kubelet")
 SKEWED_PROGRAMS: Final = ("kube-apiserver", "kubectl", "kube-scheduler")
@@ -39,7 +43,7 @@ class Part:
     module: str
     """The folder under go/."""
     packages: tuple[str, ...]
-    """The packages to build; each program is named after the last element of its path."""
+    """The packages to build, one for each program."""
     link_flags: str
     seconds: int
     """Build time on two cores after the preceding parts; for the first part of a module, with nothing cached."""
@@ -48,6 +52,10 @@ class Part:
     """Whether it contains C, so that a C compiler is needed as well."""
     tags: tuple[str, ...] = ()
     """Go's build tags, which exclude features."""
+    program: str = ""
+    """The name of the only program, if its package's path does not end with it."""
+    on_request: bool = False
+    """Whether `python -m testbed build` builds it only when it is named."""
 
     @property
     def is_kubernetes(self) -> bool:
@@ -58,6 +66,11 @@ class Part:
     def folder(self) -> Path:
         """The wrapper module."""
         return MODULES / self.module
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The names of the programs, in the order of the packages."""
+        return (self.program,) if self.program else tuple(package.rpartition("/")[2] for package in self.packages)
 
 
 def _kubernetes(program: str, version: str, seconds: int) -> Part:
@@ -98,6 +111,24 @@ def _plain(name: str, version: str, package: str, seconds: int, *, cgo: bool = F
     return Part(name, version, f"{name}-{version}", (package,), "-s -w", seconds, cgo)
 
 
+def _requested(name: str, version: str, package: str, seconds: int, told: str = "", program: str = "") -> Part:
+    """Return a part that only some suites need; *told* is the variable that holds the version the program reports."""
+    flags = f"-s -w -X {told}=v{version}" if told else "-s -w"
+    return Part(name, version, f"{name}-{version}", (package,), flags, seconds, program=program, on_request=True)
+
+
+def _schedulers() -> tuple[Part, ...]:
+    batch, volcano = "github.com/kubernetes-sigs/kube-batch", "volcano.sh/volcano"
+    return (
+        # Our own program.
+        _requested("random-scheduler", "1", "lamina/testbed/random-scheduler", 5),
+        _requested("kube-batch", KUBE_BATCH, f"{batch}/cmd/kube-batch", 60, f"{batch}/pkg/version.Version"),
+        _requested(
+            "volcano", VOLCANO, f"{volcano}/cmd/scheduler", 150, f"{volcano}/pkg/version.Version", "vc-scheduler"
+        ),
+    )
+
+
 # In build order: the most used parts come first.
 CATALOG: Final[tuple[Part, ...]] = (
     _plain("etcd", ETCD, "lamina/testbed/etcd", 70),
@@ -117,15 +148,29 @@ CATALOG: Final[tuple[Part, ...]] = (
         for version in SKEWED
         for program, seconds in zip(SKEWED_PROGRAMS, (200, 30, 30), strict=True)
     ),
+    *_schedulers(),
+    # Plays the kubelets of nodes that exist in the API only.
+    _requested("kwok", KWOK, "sigs.k8s.io/kwok/cmd/kwok", 150),
 )
+
+
+def names() -> list[str]:
+    """Return the name of every part once, in build order."""
+    return list(dict.fromkeys(part.name for part in CATALOG))
+
+
+def select(wanted: Sequence[str], versions: Sequence[str]) -> list[Part]:
+    """Return the parts *wanted* in these versions of Kubernetes, or if none is named, those that need not be named."""
+    if wanted:
+        return list(dict.fromkeys(find(name, version) for version in versions for name in wanted))
+    return [part for part in CATALOG if (part.version in versions if part.is_kubernetes else not part.on_request)]
 
 
 def find(name: str, version: str = KUBERNETES) -> Part:
     """Return the part called *name*; *version* selects the version of Kubernetes' own programs."""
     named = [part for part in CATALOG if part.name == name]
     if not named:
-        names = ", ".join(dict.fromkeys(part.name for part in CATALOG))
-        raise TestbedError(f"there is no part {name!r}; choose from {names}")
+        raise TestbedError(f"there is no part {name!r}; choose from {', '.join(names())}")
     if not named[0].is_kubernetes:
         return named[0]
     for part in named:

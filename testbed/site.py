@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from testbed import building, control_plane, leftovers
-from testbed import parts as catalog
 from testbed.certificates import Authority, write
 from testbed.processes import Program
 from testbed.requests import Requests
@@ -42,7 +41,7 @@ class Site:
 
     def program_path(self, part: str, program: str = "") -> Path:
         """Return the path of a part's program, after building it if needed."""
-        return building.programs(catalog.find(part, self.version)) / (program or part)
+        return building.ensure(part, self.version, program)
 
     def program(
         self, name: str, command: Command, ready: Callable[[], bool], port: int | None = None, **environment: str

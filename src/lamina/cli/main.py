@@ -26,6 +26,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "simulate": ("lamina.cli.simulate.command", "Run a scenario in virtual time; write trace and summary."),
     "compare": ("lamina.cli.compare.command", "Run a scenario under several profiles and seeds; print a table."),
+    "apiserver": (
+        "lamina.cli.apiserver.command",
+        "Serve a Kubernetes API in front of a simulated cluster, for any scheduler or client.",
+    ),
     "explain": ("lamina.cli.explain.command", "Explain why a pod was placed on its node, or why it is pending."),
     "image": ("lamina.cli.image.command", "Show the layers of an image, and which nodes hold how much of it."),
     "catalog": ("lamina.cli.catalog.command", "Collect, describe or generate catalogs of image layers."),

@@ -6,14 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from testbed import BuildError, MissingError, building, toolchain
+from testbed import BuildError, MissingError, building, cli, toolchain
 from testbed import parts as catalog
 
 pytestmark = pytest.mark.realtime
 
 ROOT = Path(__file__).resolve().parents[3]
 ETCD = catalog.find("etcd")
+OURS = {"idle", "random-scheduler"}
 
 # Answers like Go, notes every build, and does with the first ones what FAILURES says.
 GO = """#!/bin/sh
@@ -70,6 +72,51 @@ def test_a_part_of_several_programs_has_them_in_one_folder():
     folder = building.programs(catalog.find("containerd"))
 
     assert sorted(path.name for path in folder.iterdir()) == ["containerd", "containerd-shim-runc-v2", "ctr"]
+
+
+def test_a_program_may_have_another_name_than_its_package():
+    folder = building.programs(catalog.find("volcano"))
+
+    assert [path.name for path in folder.iterdir()] == ["vc-scheduler"]
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [
+        pytest.param(("kube-batch",), "kube-batch", id="the only program"),
+        pytest.param(("volcano",), "vc-scheduler", id="of another name"),
+        pytest.param(("containerd",), "containerd", id="the first of several"),
+        pytest.param(("containerd", catalog.KUBERNETES, "ctr"), "ctr", id="one of several"),
+        pytest.param(("kubectl", "1.37.1"), "kubectl", id="of a version"),
+    ],
+)
+def test_a_program_is_built_when_it_is_asked_for_first(workshop, words, program):
+    part = catalog.find(*words[:2])
+
+    assert building.ensure(*words) == building.ensure(*words) == building.place(part) / program
+    assert building.ensure(*words).read_text() == "program\n"
+    assert builds(workshop) == len(part.packages)
+
+
+def test_a_build_without_names_leaves_out_what_is_on_request(workshop):
+    run = CliRunner().invoke(cli.build, [])
+
+    assert run.exit_code == 0, run.output
+    built = [line.split()[0] for line in run.stdout.splitlines()]
+    assert built == [part.name for part in catalog.select((), (catalog.KUBERNETES,))]
+    assert not {"random-scheduler", "kube-batch", "volcano", "kwok"} & {*built}
+
+
+def test_a_build_with_names_makes_those_and_prints_where_they_are(workshop):
+    run = CliRunner().invoke(cli.build, ["kube-batch", "kubectl", "--version", "1.37.1"])
+
+    folders = [building.place(catalog.find(*words)) for words in (("kube-batch",), ("kubectl", "1.37.1"))]
+    assert [line.split() for line in run.stdout.splitlines()] == [
+        ["kube-batch", "0.5.0", str(folders[0])],
+        ["kubectl", "1.37.1", str(folders[1])],
+    ]
+    assert all(folder.is_dir() for folder in folders)
+    assert builds(workshop) == 2
 
 
 @pytest.mark.parametrize("words", ["reading module: 429 Too Many Requests", "dial tcp: i/o timeout"])
@@ -153,4 +200,4 @@ def test_a_wrapper_module_names_the_version_that_is_told(part):
     text = (part.folder / "go.mod").read_text()
 
     assert toolchain.needed(part)
-    assert f" v{part.version}\n" in text or part.name == "idle"
+    assert f" v{part.version}\n" in text or part.name in OURS

@@ -102,7 +102,16 @@ def test_a_number_that_was_given_away_again_is_not_ended(tmp_path):
     ("words", "code", "told"),
     [
         pytest.param(["up", "--parts", "kube-proxy"], 2, "there is no part 'kube-proxy'; choose from etcd,", id="part"),
-        pytest.param(["up", "--version", "1.2"], 2, "'1.2' is not one of '1.36.3', '1.33.13', '1.30.14'", id="version"),
+        pytest.param(
+            ["up", "--version", "1.2"], 2, "'1.2' is not one of '1.36.3', '1.37.1', '1.33.13', '1.30.14'", id="version"
+        ),
+        pytest.param(["build", "kube-proxy"], 2, "'kube-proxy' is not one of 'etcd', 'kube-apiserver',", id="to build"),
+        pytest.param(
+            ["build", "kubelet", "--version", "1.37.1"],
+            1,
+            "testbed: kubelet does not exist in version 1.37.1; choose from 1.36.3",
+            id="to build, and version",
+        ),
         pytest.param(["up", "--name", "../x"], 1, "testbed: '../x' is not a valid name for a testbed", id="name"),
         pytest.param(
             ["down", "--name", "a/b"], 1, "testbed: 'a/b' is not a valid name for a testbed", id="name of down"

@@ -1,4 +1,4 @@
-"""Older control planes start and bind pods as the newest does."""
+"""Control planes of other versions start and bind pods as the default one does."""
 
 import pytest
 
@@ -13,14 +13,14 @@ PODS = "/api/v1/namespaces/default/pods"
 @pytest.mark.parametrize(
     "version",
     [
-        # Two more control planes would take a quarter of an hour to build where nothing is built yet.
+        # More control planes would take a quarter of an hour to build where nothing is built yet.
         pytest.param(
             version, marks=[pytest.mark.testbed("kube-scheduler", "kubectl", version=version), pytest.mark.soak]
         )
         for version in parts.SKEWED
     ],
 )
-def test_a_scheduler_of_an_older_version_binds_a_pod(bed_factory, version):
+def test_a_scheduler_of_another_version_binds_a_pod(bed_factory, version):
     bed = bed_factory(version=version, parts=["kube-scheduler"])
     bed.add_node("n1")
     containers = [{"name": "c", "image": "example.com/none:1"}]

@@ -22,6 +22,7 @@ Examples:
   lamina compare my.yaml --profiles kube-default,my-scheduler-config.yaml --seeds 20 --out /tmp/study
   lamina compare my.yaml --profiles lamina-balanced,kube-default --baseline kube-default -o csv
   lamina compare my.yaml --profiles kube-default,lamina-balanced --metrics not_started,evictions,startup_p99
+  lamina compare my.yaml --profiles kube-default --schedulers kube-scheduler --runs 5
 """
 
 RESULTS: Final = "results.jsonl"
@@ -46,18 +47,25 @@ class MetricsCommand(CliCommand):
 @click.argument("scenario", type=InputFile())
 @click.option(
     "--profiles",
-    required=True,
     multiple=True,
     metavar="FILE|NAME,...",
     help="Scheduler configurations, separated by commas; may be given more than once.",
 )
 @click.option(
+    "--schedulers",
+    multiple=True,
+    metavar="NAME|COMMAND,...",
+    help="Other schedulers, as for `simulate --scheduler`, separated by commas; may be given more than once.",
+)
+@click.option(
     "--seeds",
+    "--runs",
+    "seeds",
     type=click.IntRange(1, MOST_SEEDS),
     default=5,
     show_default=True,
     metavar="N",
-    help="Run each profile under the seeds 1 to N; intervals need at least two.",
+    help="Run each profile and scheduler under the seeds 1 to N; intervals need at least two.",
 )
 @click.option(
     "--data",
@@ -88,6 +96,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     ctx: click.Context,
     scenario: Path,
     profiles: tuple[str, ...],
+    schedulers: tuple[str, ...],
     seeds: int,
     data: Path | None,
     jobs: int | None,
@@ -98,7 +107,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Run SCENARIO (a YAML file) under several profiles and seeds, and show which differences exceed chance."""
     from lamina.cli.compare import run_pool
-    from lamina.cli.compare.comparison_notes import with_unsupported
+    from lamina.cli.compare.comparison_notes import with_unproven, with_unsupported
     from lamina.cli.output.out_folder import OutFolder
     from lamina.evaluation import comparison
     from lamina.evaluation.run_metrics import METRICS, chosen
@@ -111,9 +120,16 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     # Show `stdin`, but read the copy of standard input.
     files = {NAME: str(copied(ctx))} if DASH in listed else {}
     names = [NAME if name == DASH else name for name in listed]
+    foreign = [name.strip() for some in schedulers for name in some.split(",")]
     baseline = NAME if baseline == DASH else None if baseline is None else current_name(baseline)
     rows = [name.strip() for listed in metrics for name in listed.split(",")]
-    mistakes = [*_wrong_scenario(scenario, data), *_wrong_profiles(names, baseline, files), *_wrong_metrics(rows)]
+    mistakes = [
+        *_wrong_scenario(scenario, data),
+        *_wrong_profiles(names, files),
+        *_wrong_schedulers(foreign, names),
+        *_wrong_baseline(baseline, [*names, *foreign]),
+        *_wrong_metrics(rows),
+    ]
     if mistakes:
         raise InputError(mistakes)
     # Seed by seed, so that a process reuses the scenario it has just loaded.
@@ -122,13 +138,18 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
         for seed in range(1, seeds + 1)
         for name in names
     ]
+    tasks += [
+        run_pool.RunTask(scenario, name, seed, data, foreign=True) for seed in range(1, seeds + 1) for name in foreign
+    ]
     # Create the folder before the runs: an unusable name is reported before hours of work.
     with OutFolder(out):
         with run_pool.RunPoolProgress(len(tasks)) as waiting:
             summaries = run_pool.run_all(tasks, jobs or run_pool.cores(), waiting.done)
         runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, summaries, strict=True)]
-        compared = comparison.compare(runs, baseline or names[0], chosen(rows, "--metrics") if rows else METRICS)
-        compared = with_unsupported(compared)
+        compared = comparison.compare(
+            runs, baseline or tasks[0].profile, chosen(rows, "--metrics") if rows else METRICS
+        )
+        compared = with_unproven(with_unsupported(compared), summaries)
         if out is not None:
             _write(out, summaries, compared)
     _print(compared, output, out, every_row=bool(rows))
@@ -148,9 +169,8 @@ def _wrong_scenario(scenario: Path, data: Path | None) -> Iterable["Mistake"]:
     return ()
 
 
-def _wrong_profiles(names: Sequence[str], baseline: str | None, files: Mapping[str, str]) -> Iterable["Mistake"]:
+def _wrong_profiles(names: Sequence[str], files: Mapping[str, str]) -> Iterable["Mistake"]:
     from lamina.cli.options.scheduler_profile import configuration, warned
-    from lamina.model.conversion import suggest
     from lamina.model.errors import InputError, Mistake
 
     for name in dict.fromkeys(names):
@@ -165,6 +185,32 @@ def _wrong_profiles(names: Sequence[str], baseline: str | None, files: Mapping[s
             for one in error.mistakes:
                 # All other commands have this option in the singular.
                 yield msgspec.structs.replace(one, source="--profiles") if one.source == "--profile" else one
+
+
+def _wrong_schedulers(names: Sequence[str], profiles: Sequence[str]) -> Iterable["Mistake"]:
+    from lamina.apiserver.foreign_run import ATTACH, chosen_scheduler
+    from lamina.model.errors import InputError, Mistake
+
+    if not names and not profiles:
+        yield Mistake("--profiles", "nothing to compare; name profiles, or schedulers with --schedulers")
+    for name in dict.fromkeys(names):
+        if not name or name == ATTACH:
+            what = "an empty name" if not name else f"{ATTACH} needs a person for each run"
+            yield Mistake("--schedulers", f"{what}; write names or commands with one comma between them")
+            continue
+        if names.count(name) > 1 or name in profiles:
+            yield Mistake("--schedulers", f"{name!r} is listed more than once; once is enough")
+        try:
+            chosen_scheduler(name)
+        except InputError as error:
+            for one in error.mistakes:
+                yield msgspec.structs.replace(one, source="--schedulers")
+
+
+def _wrong_baseline(baseline: str | None, names: Sequence[str]) -> Iterable["Mistake"]:
+    from lamina.model.conversion import suggest
+    from lamina.model.errors import Mistake
+
     if baseline is not None and baseline not in names:
         yield Mistake("--baseline", f"{baseline!r} is not among the profiles; {suggest(baseline, filter(None, names))}")
 

@@ -1,6 +1,7 @@
 """The notes below a comparison's tables: signs, pods covered, missing seeds, and what profiles do not support."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -28,6 +29,18 @@ def notes(
 def with_unsupported(compared: ProfileComparison) -> ProfileComparison:
     """Add what profiles of the comparison do not support of the scheduler they model."""
     said = {profile: unsupported(profile) for profile in compared.profiles if unsupported(profile)}
+    return msgspec.structs.replace(compared, unsupported=said)
+
+
+def with_unproven(compared: ProfileComparison, summaries: Sequence[dict[str, Any]]) -> ProfileComparison:
+    """Add which foreign schedulers Lamina only waited for, or waited for in vain."""
+    said = dict(compared.unsupported)
+    for one in summaries:
+        settle = one.get("settle")
+        if settle is not None and (not settle["proven"] or settle["limits_hit"]):
+            said[one["profile"]] = (
+                f"{one['profile']}: settled by {settle['method']}, not proven: it may have decided later than its figures say"
+            )
     return msgspec.structs.replace(compared, unsupported=said)
 
 

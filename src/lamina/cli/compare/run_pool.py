@@ -48,6 +48,8 @@ class RunTask(msgspec.Struct, frozen=True):
     """Folder with the files that the scenario imports; None for the scenario's own folder."""
     file: str = ""
     """File to read the profile from; empty to use `profile`."""
+    foreign: bool = False
+    """Whether `profile` is a foreign scheduler: a name or a command."""
 
 
 class RunFailedError(LaminaError):
@@ -61,7 +63,8 @@ class RunFailedError(LaminaError):
 
     def __str__(self) -> str:
         task = self.task
-        words = [str(task.scenario), "--profile", task.profile, "--seed", str(task.seed)]
+        option = "--scheduler" if task.foreign else "--profile"
+        words = [str(task.scenario), option, task.profile, "--seed", str(task.seed)]
         words += ["--data", str(task.data)] if task.data else []
         again = f"{command_name()} simulate {shlex.join(words)}"
         return f"the run under {task.profile} with seed {task.seed} failed: {self.reason}\nto see it alone: {again}"
@@ -93,7 +96,11 @@ def run_one(task: RunTask) -> RunSummary:
     """Do one run and return its summary without the per-node lines."""
     try:
         scenario = scenario_for(task.scenario, task.seed, task.data).under(task.profile)
-        figures = summary(simulate(scenario, configuration(task.file or task.profile), seed=task.seed, detail="none"))
+        if task.foreign:
+            figures = _run_foreign(task, scenario)
+        else:
+            config = configuration(task.file or task.profile)
+            figures = summary(simulate(scenario, config, seed=task.seed, detail="none"))
     except Exception as error:
         reason = str(error) if isinstance(error, LaminaError) else f"{type(error).__name__}: {error}"
         raise RunFailedError(task, reason) from error
@@ -101,19 +108,31 @@ def run_one(task: RunTask) -> RunSummary:
     return figures
 
 
+def _run_foreign(task: RunTask, scenario: Scenario) -> RunSummary:
+    from lamina.apiserver.foreign_run import ForeignRun, chosen_scheduler
+
+    chosen = chosen_scheduler(task.profile)
+    with ForeignRun(chosen, scenario=scenario.name, seed=task.seed) as run:
+        result = simulate(scenario, decider=run.make_decider, seed=task.seed, detail="none")
+        return {**summary(result), **run.figures()}
+
+
 def run_all(tasks: Sequence[RunTask], jobs: int, done: Callable[[], None]) -> list[RunSummary]:
     """
     Do all runs, *jobs* at a time, and call *done* after each.
 
-    The first run that fails ends the others. With one job, all runs happen in this process.
+    The first run that fails ends the others. With one job, all runs happen in this process. Runs of foreign schedulers
+    come last and one after the other: in parallel, they would disturb each other's timing.
     """
-    if min(jobs, len(tasks)) > 1:
-        return _in_processes(tasks, min(jobs, len(tasks)), done)
-    results = []
+    own = [task for task in tasks if not task.foreign]
+    found: dict[RunTask, RunSummary] = {}
+    if min(jobs, len(own)) > 1:
+        found.update(zip(own, _in_processes(own, min(jobs, len(own)), done), strict=True))
     for task in tasks:
-        results.append(run_one(task))
-        done()
-    return results
+        if task not in found:
+            found[task] = run_one(task)
+            done()
+    return [found[task] for task in tasks]
 
 
 def _in_processes(tasks: Sequence[RunTask], jobs: int, done: Callable[[], None]) -> list[RunSummary]:

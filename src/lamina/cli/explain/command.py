@@ -72,7 +72,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 def _from_trace(pod: str, trace: Path, attempt: int | None, namespace: str) -> "tuple[Decision, str]":
     """Return the decision about a pod, and the name of the run's profile."""
-    from lamina.cli.simulate.command import TRACE
+    from lamina.cli.simulate.result_names import TRACE
     from lamina.model.conversion import suggest
     from lamina.model.errors import InputError
     from lamina.trace.trace_reader import read_trace

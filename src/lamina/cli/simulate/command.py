@@ -2,8 +2,7 @@
 
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -11,14 +10,14 @@ import msgspec
 from lamina.cli.options.cli_command import CliCommand
 from lamina.cli.options.shared_options import output_option
 from lamina.cli.options.standard_input import InputFile, OutputPath, ProfileName, is_copy, label
-from lamina.cli.output import interruption
+from lamina.cli.simulate.result_names import JOBS, SCHEDULE, SUMMARY, TRACE
 
 if TYPE_CHECKING:
     from lamina.cli.output.run_progress import RunProgress
+    from lamina.cli.simulate.foreign_options import ForeignChoice
     from lamina.cli.simulate.live_view import LiveView
     from lamina.simulator.run import Latency, SimulationResult
     from lamina.simulator.workloads import Scenario
-    from lamina.trace.trace_writer import AtomicFile
 
 EXAMPLES: Final = """\b
 Examples:
@@ -27,12 +26,11 @@ Examples:
   lamina simulate my.yaml --profile my-scheduler-config.yaml --seed 7 -o json
   lamina simulate examples/churn/scenario.yaml --live --latency 5ms --until 10m
   lamina simulate - --profile lamina-local < examples/founding/scenario.yaml
+  lamina simulate my.yaml --scheduler kube-scheduler --decisions my.decisions --out /tmp/kube
+  lamina simulate my.yaml --replay my.decisions --out /tmp/again
+  lamina simulate my.yaml --scheduler "./my-scheduler --kubeconfig {kubeconfig}" --settle silence=500ms
+  lamina simulate my.yaml --scheduler attach
 """
-
-TRACE: Final = "trace.jsonl.zst"
-SUMMARY: Final = "summary.json"
-JOBS: Final = "jobs.csv"
-SCHEDULE: Final = "schedule.csv"
 
 
 @click.command(cls=CliCommand, epilog=EXAMPLES)
@@ -42,6 +40,30 @@ SCHEDULE: Final = "schedule.csv"
     type=ProfileName(),
     metavar="FILE|NAME",
     help="Scheduler configuration; default: the scenario's.",
+)
+@click.option(
+    "--scheduler",
+    metavar="NAME|COMMAND|FILE|attach",
+    help="Schedule with another program, which Lamina starts: kube-scheduler, a command in quotes with {kubeconfig}, "
+    "{server} or {port} in it, or a YAML file that describes it. With `attach`, you start it.",
+)
+@click.option(
+    "--settle",
+    metavar="METHOD",
+    help="How Lamina knows that the scheduler has finished: log, metrics, sessions, lamina or silence[=DURATION]; default: "
+    "the best for the scheduler.",
+)
+@click.option(
+    "--decisions",
+    type=OutputPath(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Record everything that the scheduler did.",
+)
+@click.option(
+    "--replay",
+    type=InputFile(),
+    metavar="FILE",
+    help="Repeat a run from its --decisions file, without the scheduler; trace and summary are the same, byte for byte.",
 )
 @click.option(
     "--seed",
@@ -88,6 +110,10 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     ctx: click.Context,
     scenario: Path,
     profile: str | None,
+    scheduler: str | None,
+    settle: str | None,
+    decisions: Path | None,
+    replay: Path | None,
     seed: int,
     data: Path | None,
     until: str | None,
@@ -98,14 +124,20 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     detail: Any,
     output: str,
 ) -> None:
-    """Run SCENARIO (a YAML file) in virtual time under a scheduler profile."""
-    from lamina.cli.options.scenario_profile import chosen_for
-    from lamina.cli.output.out_folder import OutFolder
-    from lamina.simulator.run import simulate as run
-    from lamina.simulator.run import summary
+    """Run SCENARIO (a YAML file) in virtual time under a scheduler profile, or under another scheduler."""
     from lamina.simulator.workloads import load_scenario
 
     costs, end = _latency(latency), _until(until)
+    foreign = None
+    if (scheduler, settle, decisions, replay) != (None, None, None, None):
+        # Imported only here: it brings the API server.
+        from lamina.cli.simulate.foreign_options import ForeignChoice, ForeignOptions
+
+        options = ForeignOptions(scheduler=scheduler, settle=settle, decisions=decisions, replay=replay)
+        options.check(profile, latency)
+        given = ctx.get_parameter_source("seed") is not click.core.ParameterSource.DEFAULT
+        foreign = ForeignChoice(options, seed, seed_given=given)
+        seed = foreign.seed
     if data is None and is_copy(ctx, scenario):
         data = Path()
     loaded = load_scenario(scenario, seed, data)
@@ -113,75 +145,62 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         click.echo(f"note: {note}", err=True)
     if end is not None:
         loaded = msgspec.structs.replace(loaded, until=end)
-    chosen, config = chosen_for(loaded, scenario, profile)
-    loaded = loaded.under(label(ctx, chosen))
-    with OutFolder(out), _watching(loaded, live, live_always) as watching, _RunFiles(out) as files:
-        result = run(
-            loaded,
-            config,
-            seed=seed,
-            detail=detail,
-            trace=files.trace,
-            observer=watching.observe,
-            latency=costs,
-        )
+    settings = {"seed": seed, "detail": detail, "latency": costs}
+    with _watching(loaded, live, live_always) as watching:
+        settings["observer"] = watching.observe
+        if foreign is not None:
+            figures, pod = _run_foreign(foreign, loaded, out, decisions, settings)
+        else:
+            figures, pod = _run_profile(ctx, loaded, scenario, profile, out, settings)
+    _print(figures, output, out, pod)
+
+
+def _run_profile(
+    ctx: click.Context,
+    scenario: "Scenario",
+    file: Path,
+    profile: str | None,
+    out: Path | None,
+    settings: dict[str, Any],
+) -> tuple[dict[str, Any], str]:
+    """Run under a profile of Lamina's; return the summary and the pod to explain."""
+    from lamina.cli.options.scenario_profile import chosen_for
+    from lamina.cli.output.out_folder import OutFolder
+    from lamina.cli.simulate.run_files import RunFiles
+    from lamina.simulator.run import simulate as run
+    from lamina.simulator.run import summary
+
+    chosen, config = chosen_for(scenario, file, profile)
+    scenario = scenario.under(label(ctx, chosen))
+    with OutFolder(out), RunFiles(out) as files:
+        result = run(scenario, config, trace=files.trace, **settings)
         figures = summary(result)
-        files.fill(result, loaded, figures)
+        files.fill(result, scenario, figures)
+    return figures, _last_placed(result)
+
+
+def _run_foreign(
+    foreign: "ForeignChoice", scenario: "Scenario", out: Path | None, decisions: Path | None, settings: dict[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """Run under another scheduler, or repeat such a run; return the summary."""
+    from lamina.cli.output.out_folder import OutFolder
+    from lamina.cli.simulate.run_files import RunFiles
+    from lamina.simulator.run import simulate as run
+    from lamina.simulator.run import summary
+
+    foreign.check_scenario(scenario)
+    scenario = scenario.under(foreign.name)
+    with OutFolder(out), RunFiles(out, decisions) as files, foreign.running(scenario, files.decisions) as decider:
+        result = run(scenario, decider=decider.make_decider, trace=files.trace, **settings)
+        figures = {**summary(result), **decider.figures()}
+        files.fill(result, scenario, figures)
+    return figures, ""
+
+
+def _last_placed(result: "SimulationResult") -> str:
+    """Return the last pod that started, whose placement can be explained; empty if there is none."""
     placed = [one.pod for one in result.pods if one.started is not None]
-    _print(figures, output, out, placed[-1] if placed else "")
-
-
-class _RunFiles:
-    """The files of a run: either all of them, after the run has ended, or none."""
-
-    def __init__(self, path: Path | None) -> None:
-        """Open the trace under a temporary name; None as *path* writes no files."""
-        from lamina.trace.trace_writer import TraceWriter
-
-        self._path = path
-        self._drafts: list[AtomicFile] = []
-        self.trace: TraceWriter | None = None
-        if path is not None:
-            self.trace = TraceWriter(path / TRACE)
-
-    def fill(self, result: "SimulationResult", scenario: "Scenario", figures: dict[str, Any]) -> None:
-        """Write all files, and only then give them their final names."""
-        if self._path is None or self.trace is None:
-            return
-        from lamina.simulator.run.batsim_files import jobs_csv, schedule_csv
-        from lamina.trace.trace_writer import AtomicFile
-
-        files = {
-            JOBS: jobs_csv(result, scenario),
-            SCHEDULE: schedule_csv(result, scenario),
-            SUMMARY: _json(figures),
-        }
-        for name, content in files.items():
-            draft = AtomicFile(self._path / name)
-            self._drafts.append(draft)
-            draft.write(content)
-        self.trace.close()
-        interruption.keep(self._path / TRACE)
-        while self._drafts:
-            self._drafts[0].keep()
-            interruption.keep(self._drafts[0].path)
-            del self._drafts[0]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Remove incomplete files; a trace that was closed is complete."""
-        if self.trace is not None:
-            self.trace.discard()
-        for draft in self._drafts:
-            draft.discard()
-
-
-def _json(figures: dict[str, Any]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(figures), indent=2) + b"\n"
+    return placed[-1] if placed else ""
 
 
 def _latency(text: str) -> "Latency":
@@ -219,19 +238,12 @@ def _watching(scenario: "Scenario", live: bool, always: bool) -> "LiveView | Run
 
 def _print(figures: dict[str, Any], output: str, out: Path | None, pod: str) -> None:
     if output == "json":
-        click.echo(_json(figures), nl=False)
+        from lamina.cli.simulate.run_files import figures_json
+
+        click.echo(figures_json(figures), nl=False)
     elif output == "yaml":
         click.echo(msgspec.yaml.encode(figures), nl=False)
     else:
         from lamina.cli.simulate.summary_text import print_summary
 
         print_summary(figures, out, pod)
-
-
-def _make(folder: Path) -> None:
-    from lamina.model.errors import InputError
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError.one("--out", f"{folder} cannot be created: {error.strerror}") from error

@@ -111,10 +111,28 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
     ]
     if troubles:
         yield ", ".join(troubles)
+    if "settle" in figures:
+        yield from settle_lines(figures["settle"], figures["starved"])
     if figures["latency"] == "measured":
         yield "attempts took the time measured on this machine: another run gives other figures"
     elif figures["latency"] != "free":
         yield f"each attempt took {figures['latency']}"
+
+
+def settle_lines(settle: dict[str, Any], starved: dict[str, Any]) -> Iterator[str]:
+    """Yield how the foreign scheduler settled, and which pods it left behind."""
+    cost = "" if settle["ms_per_decision"] is None else f", {settle['ms_per_decision']:,.1f} ms per decision"
+    yield f"{literal(settle['scheduler'])} settled by {literal(settle['method'])}: {plural(settle['checks'], 'check')}{cost}"
+    if not settle["proven"]:
+        yield (
+            "[yellow]not proven[/yellow]: Lamina only waited until the scheduler was silent; it may have decided later"
+        )
+    if settle["limits_hit"]:
+        yield f"[yellow]{plural(settle['limits_hit'], 'time limit')} ended a wait[/yellow]: the figures may be wrong"
+    if starved["total"]:
+        names = ", ".join(map(literal, starved["pods"][:PENDING]))
+        more = f" and {starved['total'] - PENDING} more" if starved["total"] > PENDING else ""
+        yield f"[yellow]{plural(starved['total'], 'pod')} starved[/yellow], pending although a node has room: {names}{more}"
 
 
 def _seconds(screen: Screen, startup: dict[str, dict[str, float | None]]) -> Table:

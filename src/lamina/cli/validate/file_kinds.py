@@ -14,7 +14,7 @@ import msgspec
 
 from lamina.cli.options.scenario_profile import chosen_for
 from lamina.cli.options.scheduler_profile import MOST_BYTES, read_text
-from lamina.cli.simulate.command import TRACE as TRACE_FILE
+from lamina.cli.simulate.result_names import TRACE as TRACE_FILE
 from lamina.clients.kube.kubeconfig import read_kubeconfig
 from lamina.clients.oci.keyring import Keyring
 from lamina.clients.oci.registry_config import RegistryConfig, load_registry_config

@@ -72,8 +72,9 @@ class Deletion:
         if type_.kind == "Pod" and not type_.custom:
             grace = _grace(found.object, options)
             return found.object if grace is None else _marked(found.object, grace, self._state)
-        if found.object["metadata"].get("finalizers") and not found.object["metadata"].get("deletionTimestamp"):
-            return _marked(found.object, 0, self._state)
+        metadata = found.object["metadata"]
+        if metadata.get("finalizers"):
+            return found.object if metadata.get("deletionTimestamp") else _marked(found.object, 0, self._state)
         return self._answer(type_, found, found.object)
 
     def _answer(self, type_: ResourceType, found: StoredObject, last: KubeObject) -> KubeObject:

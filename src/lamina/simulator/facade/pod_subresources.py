@@ -49,6 +49,9 @@ class PodSubresources:
         name = path.name or name
         node = _target(part(binding, "target"))
         stored = self._find(path.namespace, name)
+        if not path.name:
+            # A real server ignores the uid of a binding that is posted to the namespace.
+            metadata = {key: value for key, value in metadata.items() if key != "uid"}
         self._check_bindable(stored, metadata)
         pod = _bound(stored.object, node, metadata, self._state.timestamp())
         bound = self._state.store.put(self._state.table(self._pods), stored.key, pod)

@@ -35,6 +35,8 @@ from lamina.simulator.facade.watches import Selection, Watch, selected
 
 WATCH_SECONDS: Final = 1_800.0
 """Real seconds after which a watch ends if its client names no limit."""
+INDEXED: Final = frozenset({"metadata.name", "spec.nodeName"})
+"""Fields by which a real server finds objects without looking at the others."""
 UNKNOWN_FIELD: Final = ("not supported", "not a known field")
 """Words of the refusal of a field selector that can be parsed."""
 LONGEST_WATCH: Final = 24 * 3600.0
@@ -89,12 +91,17 @@ class ReadVerbs:
         limit = number(parameters, "limit") or 0
         metadata: KubeObject = {"resourceVersion": str(revision)}
         if limit and parameters.get("resourceVersion") != "0":
-            found = list(islice(found, limit))
-            # As on a real server, more objects follow even if the selectors match none of them.
-            if len(found) == limit and "metadata.name" not in selection.fields.equals:
-                keys = table.keys() if past is None else [one.key for one in past]
+            walk = iter(found)
+            found = list(islice(walk, limit))
+            if len(found) == limit:
                 last = found[-1].key
-                more = _count_after(keys, last, path.namespace)
+                if INDEXED.isdisjoint(selection.fields.equals):
+                    # As on a real server, more objects follow even if the selectors match none of them.
+                    more = _count_after(
+                        table.keys() if past is None else [one.key for one in past], last, path.namespace
+                    )
+                else:
+                    more = sum(1 for _ in walk)
                 if more:
                     metadata["continue"] = _page_text(PageToken(revision, last.namespace, last.name))
                 if more and selection.labels.everything and selection.fields.everything:

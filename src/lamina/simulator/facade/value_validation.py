@@ -30,6 +30,8 @@ STRATEGIES: Final = ("Recreate", "RollingUpdate")
 OWN_FINALIZERS: Final = frozenset({"kubernetes", "foregroundDeletion", "orphan"})
 ANY_FINALIZER: Final = frozenset({"leases", "poddisruptionbudgets"})
 """Resources whose finalizers a real server does not check."""
+FINALIZERS_OF_UPDATES: Final = frozenset({"nodes", "priorityclasses"})
+"""Resources whose finalizers a real server checks in updates, too."""
 FINALIZER_WORDS: Final = "name is neither a standard finalizer name nor is it fully qualified"
 FIGURES: Final = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 FIXED_METADATA: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
@@ -39,7 +41,7 @@ def validate_values(type_: ResourceType, found: KubeObject, *, new: bool) -> Non
     """Raise ApiError 422 if the API server would refuse a value of an object."""
     problems = FieldProblems()
     _validate_owners(part(found, "metadata"), problems)
-    if (new or type_.resource == "nodes") and not type_.custom and type_.resource not in ANY_FINALIZER:
+    if (new or type_.resource in FINALIZERS_OF_UPDATES) and not type_.custom and type_.resource not in ANY_FINALIZER:
         for index, name in enumerate(part(found, "metadata").get("finalizers") or ()):
             if "/" not in name and name not in OWN_FINALIZERS:
                 problems.invalid(f"metadata.finalizers[{index}]", name, FINALIZER_WORDS)

@@ -22,7 +22,7 @@ from lamina.simulator.facade.api_errors import (
 from lamina.simulator.facade.api_messages import ApiRequest, decode_object
 from lamina.simulator.facade.api_paths import ResourcePath
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, part, text, uid_of
+from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, copy_object, part, text, uid_of
 from lamina.simulator.facade.object_identity import (
     check_name,
     identified_object,
@@ -32,6 +32,8 @@ from lamina.simulator.facade.object_identity import (
 )
 from lamina.simulator.facade.object_store import StoredObject, is_unchanged, with_revision
 from lamina.simulator.facade.patches.server_side_apply import record_update
+from lamina.simulator.facade.pod_admission import add_default_tolerations
+from lamina.simulator.facade.pod_defaults import default_pod_spec
 from lamina.simulator.facade.resource_type import ResourceType
 from lamina.simulator.facade.value_validation import FIXED_METADATA, validate_status, validate_update, validate_values
 from lamina.simulator.facade.write_options import WriteOptions, write_options
@@ -164,8 +166,9 @@ class WriteVerbs:
         else:
             if "status" in type_.subresources:
                 found = _with_field(found, "status", old.object)
-            found = admit_update(type_, old.object, found)
-            validate_values(type_, found, new=False)
+            if not is_unchanged(old.object, found):
+                found = admit_update(type_, _with_defaults(type_, old.object), found)
+                validate_values(type_, found, new=False)
         if not options.applied:
             found = self._managed(old.object, found, path, options)
         if options.dry_run:
@@ -217,6 +220,16 @@ def refusal_message(pod: KubeObject) -> str | None:
         if isinstance(condition, dict) and condition.get("type") == "PodScheduled":
             return text(condition, "message") if condition.get("status") == "False" else None
     return None
+
+
+def _with_defaults(type_: ResourceType, old: KubeObject) -> KubeObject:
+    """Return a stored object with the server's defaults, which pods of the scenario do not have."""
+    if type_.custom or type_.kind != "Pod":
+        return old
+    spec = copy_object(part(old, "spec"))
+    default_pod_spec(spec)
+    add_default_tolerations(spec)
+    return {**old, "spec": spec}
 
 
 def _with_status(type_: ResourceType, old: KubeObject, new: KubeObject) -> KubeObject:

@@ -7,7 +7,7 @@ Runs whose scheduler is a function: it reads and writes through the API, as a re
 What happens at a time is a function of the client, called when the scheduler is first asked at or after that time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from lamina.apiserver.facade_parts import FacadeParts, assemble_facade
@@ -40,7 +40,9 @@ def first_fit(client: ApiClient) -> None:
         node = pod["spec"].get("nodeName")
         if node in free and pod["status"].get("phase") not in ENDED:
             free[node] -= requested(pod)
-    for pod in sorted(filter(waits, pods), key=lambda one: (one["metadata"]["creationTimestamp"], one["metadata"]["name"])):
+    for pod in sorted(
+        filter(waits, pods), key=lambda one: (one["metadata"]["creationTimestamp"], one["metadata"]["name"])
+    ):
         place(client, pod, free)
 
 
@@ -49,14 +51,30 @@ def place(client: ApiClient, pod: Object, free: dict[str, float]) -> None:
     metadata = pod["metadata"]
     path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
     for node, left in free.items():
-        if left >= requested(pod):
+        if left >= requested(pod) and node in wanted(pod, free):
             free[node] -= requested(pod)
-            body = {"metadata": {"name": metadata["name"], "uid": metadata["uid"]}, "target": {"kind": "Node", "name": node}}
+            body = {
+                "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
+                "target": {"kind": "Node", "name": node},
+            }
             status, found = client.post(f"{path}/binding", body)
             assert 201 == status, found
             return
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": f"0/{len(free)} nodes"}
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": f"0/{len(free)} nodes",
+    }
     client.patch(f"{path}/status", {"status": {"conditions": [condition]}})
+
+
+def wanted(pod: Object, nodes: Collection[str]) -> Collection[str]:
+    """Return the names of the nodes that a pod may go to: a pod of a DaemonSet names one."""
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ())
+    named = [rule["values"] for term in terms for rule in term.get("matchFields", ())]
+    return named[0] if named else nodes
 
 
 def is_open(node: Object) -> bool:

@@ -1,0 +1,108 @@
+"""``--scheduler``, ``--settle``, ``--decisions`` and ``--replay`` of `lamina simulate`."""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from lamina.apiserver.foreign_run import ForeignRun, ForeignScheduler, RepeatedRun, RunFigures, chosen_scheduler
+from lamina.model.errors import InputError, Mistake
+from lamina.simulator.facade.decision_log import ByteSink
+from lamina.simulator.workloads import Scenario
+
+LARGEST_LOG: Final = 8 * 1024**3
+"""Most bytes of a decision log that is read."""
+
+
+class ForeignOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a run that is not scheduled by Lamina."""
+
+    scheduler: str | None = None
+    settle: str | None = None
+    decisions: Path | None = None
+    replay: Path | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether another scheduler than Lamina's decides."""
+        return self.scheduler is not None or self.replay is not None
+
+    def check(self, profile: str | None, latency: str) -> None:
+        """Raise InputError for options that exclude each other."""
+        first = "--scheduler" if self.scheduler is not None else "--replay"
+        mistakes = []
+        if self.given and profile is not None:
+            mistakes.append(Mistake(first, "not together with --profile: one scheduler decides; use one of them"))
+        if self.scheduler is not None and self.replay is not None:
+            mistakes.append(Mistake("--replay", "repeats a run without its scheduler; omit --scheduler"))
+        for name, value in (("--settle", self.settle), ("--decisions", self.decisions)):
+            if value is not None and self.scheduler is None:
+                mistakes.append(Mistake(name, "is about a scheduler that --scheduler names; add it"))
+        if self.given and latency == "measured":
+            mistakes.append(Mistake("--latency", "a foreign scheduler's time cannot be measured here; use free or 5ms"))
+        if mistakes:
+            raise InputError(mistakes)
+
+
+class ForeignChoice:
+    """What decides in a run: a foreign scheduler or its decision log."""
+
+    def __init__(self, options: ForeignOptions, seed: int, *, seed_given: bool) -> None:
+        """Read the log, or find the scheduler. Raises InputError."""
+        self.seed = seed
+        self._scheduler: ForeignScheduler | None = None
+        self._repeated: RepeatedRun | None = None
+        if options.replay is not None:
+            self._repeated = RepeatedRun(_read(options.replay), str(options.replay))
+            logged = self._repeated.header.seed
+            if seed_given and seed != logged:
+                raise InputError.one("--seed", f"is {seed}, and {logged} in {options.replay}; omit --seed")
+            self.seed = logged
+        elif options.scheduler is not None:
+            self._scheduler = chosen_scheduler(options.scheduler, options.settle or "")
+
+    @property
+    def name(self) -> str:
+        """Name of the scheduler in traces and summaries."""
+        if self._repeated is not None:
+            return self._repeated.name
+        return "" if self._scheduler is None else self._scheduler.profile.name
+
+    def check_scenario(self, scenario: Scenario) -> None:
+        """Raise InputError if the log is about another scenario."""
+        if self._repeated is not None and self._repeated.header.scenario != scenario.name:
+            logged = self._repeated.header.scenario
+            raise InputError.one("--replay", f"the log is about scenario {logged!r}, not {scenario.name!r}")
+
+    @contextmanager
+    def running(self, scenario: Scenario, sink: ByteSink | None) -> Iterator[RunFigures]:
+        """Start what decides; stop it in the end."""
+        if self._repeated is not None:
+            yield self._repeated
+            return
+        assert self._scheduler is not None, "either a log or a scheduler"
+        with ForeignRun(self._scheduler, scenario=scenario.name, seed=self.seed, sink=sink, announce=_announce) as run:
+            yield run
+
+
+def _announce(kubeconfig: Path, url: str) -> None:
+    """Say how to attach a scheduler. On standard error, because standard output has the results."""
+    file = shlex.quote(str(kubeconfig))
+    click.echo(f"serving {url}; the run begins when your scheduler reads pods. In another terminal:", err=True)
+    click.echo(f"  export KUBECONFIG={file}", err=True)
+    click.echo(f"  kube-scheduler --kubeconfig {file} --leader-elect=false", err=True)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_LOG + 1)
+    except OSError as error:
+        raise InputError.one(str(path), f"cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST_LOG:
+        raise InputError.one(str(path), f"larger than {LARGEST_LOG} bytes; is this the right file?")
+    return data
