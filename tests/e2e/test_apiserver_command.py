@@ -71,8 +71,9 @@ def serving(folder: Path, *arguments: object) -> Iterator[Served]:
             assert process.poll() is None, process.communicate()
             yield Served(process, json.loads(ready.read_text()))
         finally:
-            process.kill()
-            process.communicate()
+            # Not killed: it would leave its temporary folder behind.
+            process.terminate()
+            process.communicate(timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)

@@ -224,7 +224,6 @@ def test_ten_thousand_watches_all_see_an_event_in_bounded_memory(tmp_path):
             until(ready.exists)
             watch_everything(json.loads(ready.read_text())["url"], MANY_WATCHES)
             peak = Path(f"/proc/{server.pid}/status").read_text().split("VmHWM:")[1].split()[0]
-            print(f"peak memory: {peak} KiB")
             assert int(peak) < MOST_MEMORY_KIB
         finally:
             server.terminate()

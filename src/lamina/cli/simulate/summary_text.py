@@ -125,7 +125,7 @@ def settle_lines(settle: dict[str, Any], starved: dict[str, Any]) -> Iterator[st
     yield f"{literal(settle['scheduler'])} settled by {literal(settle['method'])}: {plural(settle['checks'], 'check')}{cost}"
     if not settle["proven"]:
         yield (
-            "[yellow]not proven[/yellow]: Lamina only waited until the scheduler was silent; it may have decided later"
+            "[yellow]not proven[/yellow]: nothing shows for certain that the scheduler had finished; it may have decided later"
         )
     if settle["limits_hit"]:
         yield f"[yellow]{plural(settle['limits_hit'], 'time limit')} ended a wait[/yellow]: the figures may be wrong"

@@ -29,7 +29,7 @@ FIRST = "kube-scheduler 1.36.3 settled by log: 9 checks, 12.3 ms per decision"
             NONE,
             [
                 FIRST,
-                "[yellow]not proven[/yellow]: Lamina only waited until the scheduler was silent; it may have decided later",
+                "[yellow]not proven[/yellow]: nothing shows for certain that the scheduler had finished; it may have decided later",
             ],
             id="not proven",
         ),
