@@ -180,7 +180,29 @@ VALUES = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["metadata", "spec", "status", "name", "labels", "annotations", "finalizers", "ownerReferences", "containers", "conditions", "data", "resourceVersion", "uid", "target", "kind", "gracePeriodSeconds", "preconditions", "deleteOptions", "op", "path", "value"]
+                [
+                    "metadata",
+                    "spec",
+                    "status",
+                    "name",
+                    "labels",
+                    "annotations",
+                    "finalizers",
+                    "ownerReferences",
+                    "containers",
+                    "conditions",
+                    "data",
+                    "resourceVersion",
+                    "uid",
+                    "target",
+                    "kind",
+                    "gracePeriodSeconds",
+                    "preconditions",
+                    "deleteOptions",
+                    "op",
+                    "path",
+                    "value",
+                ]
             )
             | st.text(max_size=3),
             inner,

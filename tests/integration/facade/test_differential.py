@@ -15,12 +15,12 @@ from tests.integration.facade.differential_sides import FacadeSide
 from tests.integration.facade.differential_steps import make_sequence
 from tests.integration.facade.known_differences import KNOWN
 
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
+
 SEQUENCES = 40
 SEED = 1
 
 
-@pytest.mark.realtime
-@pytest.mark.slow
 def test_the_facade_and_a_real_server_give_the_same_answers_and_the_same_events(bed_factory):
     bed: Testbed = bed_factory(flags=FLAGS)
     found = run_sequences(bed, SEED, range(SEQUENCES))

@@ -112,6 +112,8 @@ class PatchVerb:
             raise bad_request("the applied configuration must be an object")
         if not manager:
             raise bad_request("fieldManager is required for apply patch; add ?fieldManager=NAME")
+        if applied.get("kind") != type_.kind or not applied.get("apiVersion"):
+            raise bad_request(f"invalid object type: {applied.get('apiVersion', '/')}, Kind={applied.get('kind', '')}")
         if not type_.custom:
             _check_configuration(type_, applied)
         new = apply_configuration(
