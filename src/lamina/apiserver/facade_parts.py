@@ -6,6 +6,7 @@ from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.facade.api_handler import ApiHandler
 from lamina.simulator.facade.api_state import ApiState
 from lamina.simulator.facade.cluster_writer import ClusterWriter
+from lamina.simulator.facade.event_views import EventViews
 from lamina.simulator.facade.gang_resources import gang_custom_resources
 from lamina.simulator.facade.resource_types import ResourceTypes
 from lamina.simulator.facade.store_writer import StoreWriter
@@ -33,6 +34,7 @@ def assemble_facade(parts: RunParts, profile: str, *, epoch: float = EPOCH, seed
     types.add_customs(gang_custom_resources())
     writer = ClusterWriter(environment, parts.cluster, parts.controllers, profile)
     state = ApiState(types, lambda: environment.now, writer, epoch, seed)
+    EventViews(state)
     reader = StoreWriter(state, parts.cluster)
     for name in NAMESPACES:
         reader.ensure_namespace(name)

@@ -41,17 +41,6 @@ KNOWN: Final = (
         lambda step, fields: "poddisruptionbudgets" in step.path and "Not_A_Name" in str(step.body),
     ),
     KnownDifference(
-        "empty annotations",
-        "The generation of a Deployment counts changes of annotations; the façade does not count that one with an empty "
-        "value comes or goes.",
-        lambda step, fields: (
-            "deployments" in step.path
-            and "metadata.generation" in fields[0]
-            and len(fields) == 1
-            and "note" in str(step.body)
-        ),
-    ),
-    KnownDifference(
         "scale without a change",
         "A write of scale with the present number of replicas changes the managedFields on a real server, and so the "
         "resource version.",

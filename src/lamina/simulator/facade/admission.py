@@ -157,7 +157,8 @@ def _desired(type_: ResourceType, found: KubeObject) -> object:
     annotations = {}
     if (type_.group, type_.resource) in _COUNTS_ANNOTATIONS:
         annotations = part(part(found, "metadata"), "annotations")
-    return significant({"spec": part(found, "spec"), "annotations": annotations})
+    # An annotation with an empty value is not the same as a missing one.
+    return significant(part(found, "spec")), annotations
 
 
 def _check_metadata(type_: ResourceType, found: KubeObject, problems: FieldProblems, *, new: bool) -> None:
