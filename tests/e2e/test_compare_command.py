@@ -184,7 +184,7 @@ def test_a_table_in_a_pipe_is_plain_and_names_the_baseline(tiny: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param([], "Missing option '--profiles'", id="no profiles"),
+        pytest.param([], "--profiles: nothing to compare; name profiles, or schedulers", id="no profiles"),
         pytest.param(["--profiles", ""], "--profiles: the value is empty", id="an empty list"),
         pytest.param(
             ["--profiles", "image-locality,,kube-default"], "--profiles: an empty name", id="a comma too many"
