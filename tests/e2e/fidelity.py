@@ -3,9 +3,12 @@ The same 500 pods on a real API server and on the façade, both with the real ku
 
 On the real side kwok plays the kubelets, in real time: about two minutes. On the façade time is virtual. Four pools of
 nodes are told apart by labels; nodes of one pool are equal, so any of them is a tie. One pool is too small, so that its
-pods wait for each other: their makespan shows whether waiting and retrying take as long on both sides.
+pods wait for each other: their makespan shows whether waiting and retrying take as long on both sides. kube-scheduler
+retries waiting pods in the order of their back-off, which follows the wall clock. Pods of that pool therefore run equally
+long, so that the order in which they start does not change the makespan. RUNS (default 3) repeats both sides.
 """
 
+import os
 import random
 import time
 from collections.abc import Mapping
@@ -36,23 +39,26 @@ LIMIT: Final = 600.0
 POOLS: Final = {"small": (6, 8), "large": (5, 16), "fast": (4, 16), "crowded": (4, 5)}
 """Nodes of each pool, and cores of each node. Pods take one core; the last pool has fewer cores than pods at a time."""
 POOL: Final = "pool"
+CROWDED: Final = "crowded"
+CROWDED_SECONDS: Final = 12
 
 
 def main() -> dict[str, Any]:
     """Run both sides and compare them."""
     pods = list(arriving())
-    virtual, virtual_seconds = on_facade(pods)
-    print(f"  façade      {len(virtual)} bound, makespan {virtual_seconds:.1f} s")
-    real, real_seconds = on_server(pods)
-    print(f"  API server  {len(real)} bound, makespan {real_seconds:.1f} s")
-    equal = pools_of(virtual) == pools_of(real) and len(real) == COUNT
+    equal, ratios = True, []
+    for _ in range(int(os.environ.get("RUNS", "3"))):
+        virtual, virtual_seconds = on_facade(pods)
+        print(f"  façade      {len(virtual)} bound, makespan {virtual_seconds:.1f} s", flush=True)
+        real, real_seconds = on_server(pods)
+        print(f"  API server  {len(real)} bound, makespan {real_seconds:.1f} s", flush=True)
+        equal = equal and pools_of(virtual) == pools_of(real) and len(real) == COUNT
+        ratios.append(round(virtual_seconds / real_seconds, 4))
     return {
         "bindings_equal": equal,
-        "makespan_ratio": round(virtual_seconds / real_seconds, 4),
-        "bound_facade": len(virtual),
-        "bound_real": len(real),
-        "makespan_facade": round(virtual_seconds, 1),
-        "makespan_real": round(real_seconds, 1),
+        "makespan_ratio": max(ratios, key=lambda ratio: abs(ratio - 1.0)),
+        "makespan_ratios": ratios,
+        "pods": COUNT,
     }
 
 
@@ -62,7 +68,7 @@ def arriving() -> list[tuple[float, float, dict[str, Any]]]:
     found = []
     for number in range(COUNT):
         pool = draw.choice(list(POOLS))
-        seconds = draw.randrange(6, 20)
+        seconds = CROWDED_SECONDS if pool == CROWDED else draw.randrange(6, 20)
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",

@@ -1,5 +1,7 @@
 """Assembly of a façade for one run: store, API and the two directions between API and cluster."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from lamina.simulator.cluster import VirtualCluster
@@ -27,12 +29,23 @@ class FacadeParts(msgspec.Struct, frozen=True, eq=False):
     cluster: VirtualCluster
 
 
-def assemble_facade(parts: RunParts, profile: str, *, epoch: float = EPOCH, seed: int = 0) -> FacadeParts:
-    """Return a façade in front of the cluster of a run; *profile* names the scheduler in traces."""
+def assemble_facade(
+    parts: RunParts,
+    profile: str,
+    *,
+    epoch: float = EPOCH,
+    seed: int = 0,
+    clock: Callable[[], float] | None = None,
+) -> FacadeParts:
+    """
+    Return a façade in front of the cluster of a run; *profile* names the scheduler in traces.
+
+    With a *clock*, the real time of each decision is measured.
+    """
     environment = parts.environment
     types = ResourceTypes()
     types.add_customs(gang_custom_resources())
-    writer = ClusterWriter(environment, parts.cluster, parts.controllers, profile)
+    writer = ClusterWriter(environment, parts.cluster, parts.controllers, profile, clock)
     state = ApiState(types, lambda: environment.now, writer, epoch, seed)
     EventViews(state)
     reader = StoreWriter(state, parts.cluster)

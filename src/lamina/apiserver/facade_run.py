@@ -33,6 +33,7 @@ from lamina.model.errors import InputError
 from lamina.serving.event_loop import new_loop
 from lamina.serving.tls import ServerTlsSettings
 from lamina.simulator.decider import Decider
+from lamina.simulator.facade.cluster_writer import ClusterWriter
 from lamina.simulator.facade.decision_log import DecisionLogWriter
 from lamina.simulator.facade.facade_decider import FacadeDecider
 from lamina.simulator.facade.kube_object import KubeObject
@@ -54,6 +55,7 @@ class FacadeRun:
         objects: Sequence[KubeObject] = (),
         tls: TlsFiles | None = None,
         environment: Mapping[str, str] | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """
         Run *command*, a scheduler of the kind *profile*; write the inputs of all clients to *log*.
@@ -61,8 +63,10 @@ class FacadeRun:
         An empty command means that the user attaches a scheduler: *announce* gets the kubeconfig and the address, and
         the run begins when a client reads pods. *objects*, such as PodGroups and queues, are created before the
         scheduler starts. With *tls* the façade serves HTTPS. The scheduler gets the variables of *environment*, whose
-        values may have the same placeholders as arguments.
+        values may have the same placeholders as arguments. With a *clock*, the real time of each decision is measured.
         """
+        self._clock = clock
+        self._writer: ClusterWriter | None = None
         self._objects = objects
         self._tls = tls
         self._environment = environment or {}
@@ -98,7 +102,8 @@ class FacadeRun:
 
     def make_decider(self, parts: RunParts) -> Decider:
         """Start the façade and the scheduler; return the decider of the run."""
-        facade = assemble_facade(parts, self._profile.name, epoch=self._epoch, seed=self._seed)
+        facade = assemble_facade(parts, self._profile.name, epoch=self._epoch, seed=self._seed, clock=self._clock)
+        self._writer = facade.writer
         self._loop.run_until_complete(self._start(facade))
         return FacadeDecider(
             facade.state,
@@ -108,6 +113,10 @@ class FacadeRun:
             (self._profile.scheduler_name,),
             self._decisions,
         )
+
+    def elapsed(self) -> Sequence[float]:
+        """Return the seconds from the last feed to each of its decisions."""
+        return () if self._writer is None else self._writer.elapsed
 
     def _settle(self) -> None:
         chosen = self._chosen

@@ -8,7 +8,7 @@ Both make the decider of `simulate`, and afterwards return the same figures for 
 that only the first run can measure, so a repeated run has the same summary, byte for byte.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, get_args
@@ -18,6 +18,7 @@ import msgspec
 from lamina.apiserver.facade_run import FacadeRun
 from lamina.apiserver.profile_files import read_profile
 from lamina.apiserver.scheduler_profiles import SchedulerProfile, SettleKind, profile_of
+from lamina.apiserver.settling.scheduler_log import FLAGS
 from lamina.model.duration import seconds
 from lamina.model.errors import InputError, WiringError
 from lamina.model.taints import untolerated
@@ -32,6 +33,7 @@ from lamina.simulator.facade.decision_log import (
     ReplayDecider,
     read_decision_log,
 )
+from lamina.simulator.run.latency import FREE, Latency, measured_by, modelled
 from lamina.simulator.run.run_parts import RunParts
 
 ATTACH: Final = "attach"
@@ -39,6 +41,7 @@ ATTACH: Final = "attach"
 PROFILE_FILES: Final = (".yaml", ".yml")
 """In place of a scheduler: a file that describes it."""
 LONGEST_SILENCE: Final = 60.0
+MEASURED: Final = "measured"
 SETTLED: Final = "settled"
 """Operation of the log entry with the settle figures. Its feed is 0, which no run has."""
 HARD: Final = ("NoSchedule", "NoExecute")
@@ -65,6 +68,11 @@ class RunFigures(Protocol):
         """Name of the scheduler in traces and summaries."""
         ...
 
+    @property
+    def latency(self) -> Latency:
+        """Decision latency of the run."""
+        ...
+
     def make_decider(self, parts: RunParts) -> Decider:
         """Return the decider of the run."""
         ...
@@ -74,8 +82,12 @@ class RunFigures(Protocol):
         ...
 
 
-def chosen_scheduler(text: str, settle: str = "") -> ForeignScheduler:
-    """Return the scheduler for the values of ``--scheduler`` and ``--settle``. Raises InputError."""
+def chosen_scheduler(text: str, settle: str = "", *, timed: bool = False) -> ForeignScheduler:
+    """
+    Return the scheduler for the values of ``--scheduler`` and ``--settle``. Raises InputError.
+
+    If its decisions are *timed*, a kube-scheduler is settled by its metrics: the log would slow it down.
+    """
     command: list[str] = []
     if text == ATTACH:
         profile = SchedulerProfile(name="attached", about="started by the user", program="")
@@ -84,6 +96,8 @@ def chosen_scheduler(text: str, settle: str = "") -> ForeignScheduler:
         command = [profile.program]
     else:
         profile, command = profile_of(text)
+    if timed and not settle and profile.kube:
+        settle = "metrics"
     return ForeignScheduler(_settled_by(profile, settle) if settle else profile, tuple(command))
 
 
@@ -95,7 +109,8 @@ def _settled_by(profile: SchedulerProfile, text: str) -> SchedulerProfile:
         raise InputError.one("--settle", f"{text!r} is no settle method; use {', '.join(known)} or silence=500ms")
     if kind != "silence" and not profile.program:
         raise InputError.one("--settle", f"{kind} needs a scheduler that Lamina starts; use silence with attach")
-    changed: SchedulerProfile = msgspec.structs.replace(profile, settle=kind)
+    arguments = tuple(one for one in profile.arguments if kind == "log" or one not in FLAGS)
+    changed: SchedulerProfile = msgspec.structs.replace(profile, settle=kind, arguments=arguments)
     if not duration:
         return changed
     try:
@@ -118,9 +133,11 @@ class ForeignRun:
         seed: int = 0,
         sink: ByteSink | None = None,
         announce: Announce | None = None,
+        latency: Latency = FREE,
     ) -> None:
-        """Run *scheduler*; write the decision log to *sink*."""
+        """Run *scheduler* with a decision *latency*; write the decision log to *sink*."""
         self._scheduler = scheduler
+        self._latency = latency
         self._log: DecisionLogWriter | None = None
         if sink is not None:
             header = DecisionLogHeader(
@@ -128,15 +145,28 @@ class ForeignRun:
                 scheduler=self.name,
                 seed=seed,
                 names=(scheduler.profile.scheduler_name,),
+                latency=latency.name,
             )
             self._log = DecisionLogWriter(sink, header)
-        self._run = FacadeRun(scheduler.profile, scheduler.command, seed=seed, log=self._log, announce=announce)
+        self._run = FacadeRun(
+            scheduler.profile,
+            scheduler.command,
+            seed=seed,
+            log=self._log,
+            announce=announce,
+            clock=latency.clock,
+        )
         self._cluster: VirtualCluster | None = None
 
     @property
     def name(self) -> str:
         """Name of the scheduler."""
         return self._scheduler.profile.name
+
+    @property
+    def latency(self) -> Latency:
+        """Decision latency: if measured, each decision takes until the scheduler's request arrives."""
+        return measured_by(self._run.elapsed) if self._latency.kind == "measured" else self._latency
 
     def make_decider(self, parts: RunParts) -> Decider:
         """Start the façade and the scheduler; return the decider."""
@@ -176,9 +206,10 @@ class ForeignRun:
 class RepeatedRun:
     """The repetition of a run from its decision log."""
 
-    def __init__(self, data: bytes, source: str) -> None:
-        """Read the log *data* of the file *source*. Raises InputError."""
+    def __init__(self, data: bytes, source: str, latency: Latency = FREE) -> None:
+        """Read the log *data* of the file *source*; *latency* is for logs whose times were not measured. Raises InputError."""
         self.header, feeds = read_decision_log(data, source)
+        self._latency = latency
         self._source = source
         self._feeds = [one for one in feeds if one.feed]
         settled = [one.inputs[0].object for one in feeds if not one.feed and one.inputs]
@@ -192,6 +223,23 @@ class RepeatedRun:
     def name(self) -> str:
         """Name of the scheduler that was recorded."""
         return self.header.scheduler
+
+    @property
+    def latency(self) -> Latency:
+        """Decision latency of the recorded run; if it was measured, with the recorded times."""
+        recorded = self.header.latency
+        if recorded == MEASURED:
+            return measured_by(self._elapsed)
+        if recorded == FREE.name:
+            # Also a log of a version that did not record the latency.
+            return self._latency
+        try:
+            return modelled(seconds(recorded))
+        except ValueError as error:
+            raise InputError.one(self._source, f"latency: {error}", line=1) from None
+
+    def _elapsed(self) -> Sequence[float]:
+        return () if self._decider is None else self._decider.elapsed()
 
     def make_decider(self, parts: RunParts) -> Decider:
         """Return the decider that repeats the log."""

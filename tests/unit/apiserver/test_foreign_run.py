@@ -8,9 +8,11 @@ from lamina.model.taints import Taint
 from lamina.simulator.cluster import Delays, VirtualCluster, VirtualNodeSpec
 from lamina.simulator.cluster.image_reports import empty_image
 from lamina.simulator.engine import Environment
+from lamina.simulator.run.latency import modelled
 from lamina.testing import a_node, a_pod
 
 HEADER = b'{"format":"lamina-decisions","version":1,"scenario":"s","scheduler":"x","seed":3}\n'
+SETTLED_LINE = b'{"feed":0,"at":0.0,"inputs":[{"op":"settled","object":{}}]}\n'
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,41 @@ def test_a_wrong_scheduler_or_method_is_one_mistake(text, settle):
 def test_a_log_that_cannot_be_repeated_is_refused(data, said):
     with pytest.raises(InputError, match=said):
         RepeatedRun(data, "my.decisions")
+
+
+@pytest.mark.parametrize(
+    ("latency", "name"),
+    [
+        pytest.param("free", "0.01s", id="not recorded: as the user says"),
+        pytest.param("measured", "measured", id="measured"),
+        pytest.param("0.005s", "0.005s", id="modelled"),
+    ],
+)
+def test_a_repeated_run_has_the_latency_of_the_log(latency, name):
+    header = HEADER.replace(b'"version":1', b'"version":1,"latency":"%s"' % latency.encode())
+    run = RepeatedRun(header + SETTLED_LINE, "my.decisions", modelled(0.01))
+
+    assert name == run.latency.name
+
+
+def test_a_latency_that_is_no_duration_is_a_mistake():
+    header = HEADER.replace(b'"version":1', b'"version":1,"latency":"soon"')
+
+    with pytest.raises(InputError, match=r"my.decisions:1: latency"):
+        RepeatedRun(header + SETTLED_LINE, "my.decisions").latency  # noqa: B018 - reading it is the test
+
+
+@pytest.mark.parametrize(
+    ("settle", "method", "logs"),
+    [
+        pytest.param("", "metrics", False, id="by its metrics, without the log"),
+        pytest.param("log", "log", True, id="unless the user wants the log"),
+    ],
+)
+def test_the_log_does_not_slow_down_a_scheduler_whose_decisions_are_timed(settle, method, logs):
+    profile = chosen_scheduler("kube-scheduler", settle, timed=True).profile
+
+    assert (method, logs) == (profile.settle, any("vmodule" in one for one in profile.arguments))
 
 
 class Silent:

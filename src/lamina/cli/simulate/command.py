@@ -134,9 +134,9 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         from lamina.cli.simulate.foreign_options import ForeignChoice, ForeignOptions
 
         options = ForeignOptions(scheduler=scheduler, settle=settle, decisions=decisions, replay=replay)
-        options.check(profile, latency)
+        options.check(profile)
         given = ctx.get_parameter_source("seed") is not click.core.ParameterSource.DEFAULT
-        foreign = ForeignChoice(options, seed, seed_given=given)
+        foreign = ForeignChoice(options, seed, costs, seed_given=given)
         seed = foreign.seed
     if data is None and is_copy(ctx, scenario):
         data = Path()
@@ -145,6 +145,11 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         click.echo(f"note: {note}", err=True)
     if end is not None:
         loaded = msgspec.structs.replace(loaded, until=end)
+    if foreign is None and profile is None and loaded.scheduler:
+        from lamina.cli.simulate.foreign_options import ForeignChoice, ForeignOptions, scheduler_of
+
+        named = ForeignOptions(scheduler=scheduler_of(loaded, scenario))
+        foreign = ForeignChoice(named, seed, costs, seed_given=True)
     settings = {"seed": seed, "detail": detail, "latency": costs}
     with _watching(loaded, live, live_always) as watching:
         settings["observer"] = watching.observe
@@ -191,6 +196,7 @@ def _run_foreign(
     foreign.check_scenario(scenario)
     scenario = scenario.under(foreign.name)
     with OutFolder(out), RunFiles(out, decisions) as files, foreign.running(scenario, files.decisions) as decider:
+        settings["latency"] = decider.latency
         result = run(scenario, decider=decider.make_decider, trace=files.trace, **settings)
         figures = {**summary(result), **decider.figures()}
         files.fill(result, scenario, figures)

@@ -10,9 +10,13 @@ import click
 import msgspec
 
 from lamina.apiserver.foreign_run import ForeignRun, ForeignScheduler, RepeatedRun, RunFigures, chosen_scheduler
+from lamina.apiserver.scheduler_profiles import PROFILES
 from lamina.model.errors import InputError, Mistake
+from lamina.model.plain import shown
 from lamina.simulator.facade.decision_log import ByteSink
+from lamina.simulator.run.latency import Latency
 from lamina.simulator.workloads import Scenario
+from lamina.simulator.workloads.scenario_loader import place_of
 
 LARGEST_LOG: Final = 8 * 1024**3
 """Most bytes of a decision log that is read."""
@@ -31,7 +35,7 @@ class ForeignOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Whether another scheduler than Lamina's decides."""
         return self.scheduler is not None or self.replay is not None
 
-    def check(self, profile: str | None, latency: str) -> None:
+    def check(self, profile: str | None) -> None:
         """Raise InputError for options that exclude each other."""
         first = "--scheduler" if self.scheduler is not None else "--replay"
         mistakes = []
@@ -42,28 +46,47 @@ class ForeignOptions(msgspec.Struct, frozen=True, kw_only=True):
         for name, value in (("--settle", self.settle), ("--decisions", self.decisions)):
             if value is not None and self.scheduler is None:
                 mistakes.append(Mistake(name, "is about a scheduler that --scheduler names; add it"))
-        if self.given and latency == "measured":
-            mistakes.append(Mistake("--latency", "a foreign scheduler's time cannot be measured here; use free or 5ms"))
         if mistakes:
             raise InputError(mistakes)
+
+
+def scheduler_of(scenario: Scenario, file: Path) -> str:
+    """
+    Return the foreign scheduler that a scenario *file* names; empty if it names none.
+
+    A file can name a registered scheduler only, so that nothing in it is executed. Raises InputError.
+    """
+    name = scenario.scheduler
+    if not name:
+        return ""
+    source, line = place_of(file, "scheduler")
+    if name not in PROFILES:
+        message = f"{shown(name)} is no registered scheduler; use {', '.join(PROFILES)}, or --scheduler for a command"
+        raise InputError.one(source, message, path="scheduler", line=line)
+    if scenario.profile:
+        message = "not together with profile: one scheduler decides; remove one of them"
+        raise InputError.one(source, message, path="scheduler", line=line)
+    return name
 
 
 class ForeignChoice:
     """What decides in a run: a foreign scheduler or its decision log."""
 
-    def __init__(self, options: ForeignOptions, seed: int, *, seed_given: bool) -> None:
+    def __init__(self, options: ForeignOptions, seed: int, latency: Latency, *, seed_given: bool) -> None:
         """Read the log, or find the scheduler. Raises InputError."""
         self.seed = seed
+        self._latency = latency
         self._scheduler: ForeignScheduler | None = None
         self._repeated: RepeatedRun | None = None
         if options.replay is not None:
-            self._repeated = RepeatedRun(_read(options.replay), str(options.replay))
+            self._repeated = RepeatedRun(_read(options.replay), str(options.replay), latency)
             logged = self._repeated.header.seed
             if seed_given and seed != logged:
                 raise InputError.one("--seed", f"is {seed}, and {logged} in {options.replay}; omit --seed")
             self.seed = logged
         elif options.scheduler is not None:
-            self._scheduler = chosen_scheduler(options.scheduler, options.settle or "")
+            timed = latency.kind == "measured"
+            self._scheduler = chosen_scheduler(options.scheduler, options.settle or "", timed=timed)
 
     @property
     def name(self) -> str:
@@ -85,7 +108,14 @@ class ForeignChoice:
             yield self._repeated
             return
         assert self._scheduler is not None, "either a log or a scheduler"
-        with ForeignRun(self._scheduler, scenario=scenario.name, seed=self.seed, sink=sink, announce=_announce) as run:
+        with ForeignRun(
+            self._scheduler,
+            scenario=scenario.name,
+            seed=self.seed,
+            sink=sink,
+            announce=_announce,
+            latency=self._latency,
+        ) as run:
             yield run
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from lamina.cli.options.scenario_profile import chosen_for
 from lamina.cli.options.scheduler_profile import MOST_BYTES, read_text
+from lamina.cli.simulate.foreign_options import scheduler_of
 from lamina.cli.simulate.result_names import TRACE as TRACE_FILE
 from lamina.clients.kube.kubeconfig import read_kubeconfig
 from lamina.clients.oci.keyring import Keyring
@@ -170,7 +171,9 @@ def _fields(text: str, source: str) -> dict[str, object]:
 
 
 def _check_scenario(path: Path, data: Path | None) -> None:
-    chosen_for(load_scenario(path, 0, data), path, None)
+    scenario = load_scenario(path, 0, data)
+    if not scheduler_of(scenario, path):
+        chosen_for(scenario, path, None)
 
 
 def _check_images(path: Path) -> None:

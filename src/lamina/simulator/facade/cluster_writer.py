@@ -6,7 +6,7 @@ the attempt. Everything else acts on the cluster directly. Every input is also a
 (`decision_log`), from which the run can be repeated without the scheduler.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -41,6 +41,7 @@ class ClusterInput(msgspec.Struct, frozen=True, omit_defaults=True):
     target: str = ""
     """Node of a binding, or message of a refusal."""
     seconds: float = 0.0
+    """Grace of a deletion; for a decision whose time is measured, the seconds since its feed."""
     object: dict[str, Any] | None = None
 
 
@@ -53,30 +54,45 @@ class ClusterWriter:
         cluster: VirtualCluster,
         controllers: Callable[[], ControllerManager],
         profile: str,
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        """Act on *cluster*; *controllers* returns the manager of workloads; *profile* names the scheduler."""
+        """
+        Act on *cluster*; *controllers* returns the manager of workloads; *profile* names the scheduler.
+
+        With a *clock*, the real time of each decision is measured.
+        """
         self._environment = environment
         self._cluster = cluster
         self._controllers = controllers
         self._profile = profile
+        self._clock = clock
+        self._began = 0.0
         self._commands: list[Command] = []
+        self._elapsed: list[float] = []
+        self.elapsed: Sequence[float] = ()
+        """Seconds from the begin of the feed to each command that `take` returned last; 0 if they are not measured."""
         self._attempts: dict[PodUid, int] = {}
         self.inputs: list[ClusterInput] = []
         """Inputs since the last `take`, in order."""
 
+    def begin_feed(self) -> None:
+        """Measure the times of the following decisions from now on."""
+        if self._clock is not None:
+            self._began = self._clock()
+
     def take(self) -> tuple[list[Command], list[ClusterInput]]:
         """Return the commands and inputs since the last call."""
-        commands, inputs = self._commands, self.inputs
-        self._commands, self.inputs = [], []
+        commands, inputs, self.elapsed = self._commands, self.inputs, self._elapsed
+        self._commands, self.inputs, self._elapsed = [], [], []
         return commands, inputs
 
     def repeat(self, found: ClusterInput) -> None:
         """Perform an input of a decision log again."""
         match found.op:
             case "bind":
-                self._bind(found.subject, found.target)
+                self._bind(found.subject, found.target, found.seconds)
             case "refuse":
-                self._refuse(found.subject, found.target)
+                self._refuse(found.subject, found.target, found.seconds)
             case "delete":
                 self._delete(found.subject, found.seconds)
             case "remove":
@@ -108,20 +124,20 @@ class ClusterWriter:
 
     def pod_bound(self, pod: KubeObject, node: str) -> None:
         """Return a Bind command with the next `take`."""
-        self._bind(uid_of(pod), node)
+        self._bind(uid_of(pod), node, self._since_feed())
 
-    def _bind(self, uid: str, node: str) -> None:
+    def _bind(self, uid: str, node: str, seconds: float) -> None:
         pod = self._pod(uid)
         if pod is not None:
-            self._commands.append(Bind(pod, node))
+            self._decide(Bind(pod, node), seconds)
             self._attempts.pop(pod.uid, None)
-        self.inputs.append(ClusterInput("bind", uid, node))
+        self.inputs.append(ClusterInput("bind", uid, node, seconds))
 
     def pod_refused(self, pod: KubeObject, message: str) -> None:
         """Report with the next `take` why a pod was not placed."""
-        self._refuse(uid_of(pod), message)
+        self._refuse(uid_of(pod), message, self._since_feed())
 
-    def _refuse(self, uid: str, message: str) -> None:
+    def _refuse(self, uid: str, message: str, seconds: float) -> None:
         pod = self._pod(uid)
         if pod is not None and not pod.node_name:
             attempt = self._attempts[pod.uid] = self._attempts.get(pod.uid, 0) + 1
@@ -136,8 +152,15 @@ class ClusterWriter:
                 feasible=0,
                 message=message,
             )
-            self._commands.append(ReportUnschedulable(pod, decision))
-        self.inputs.append(ClusterInput("refuse", uid, message))
+            self._decide(ReportUnschedulable(pod, decision), seconds)
+        self.inputs.append(ClusterInput("refuse", uid, message, seconds))
+
+    def _decide(self, command: Command, seconds: float) -> None:
+        self._commands.append(command)
+        self._elapsed.append(seconds)
+
+    def _since_feed(self) -> float:
+        return 0.0 if self._clock is None else max(0.0, self._clock() - self._began)
 
     def pod_deleted(self, pod: KubeObject, grace: float) -> None:
         """Stop a bound pod after all schedulers have seen that it is being deleted."""

@@ -35,6 +35,8 @@ class DecisionLogHeader(msgspec.Struct, frozen=True):
     seed: int = 0
     names: tuple[str, ...] = ("default-scheduler",)
     """Scheduler names of the pods that were placed; the first is for pods that name none."""
+    latency: str = "free"
+    """Decision latency of the run; if measured, every decision of the log has its time."""
 
 
 class FeedInputs(msgspec.Struct, frozen=True):
@@ -116,6 +118,7 @@ class ReplayDecider:
         found = self._feeds.pop(self._count, None)
         self.attempts = 0
         if found is None:
+            self._writer.take()
             return ()
         if found.at != self._now:
             what = f"feed {self._count} is at {self._now:g} s in this run and at {found.at:g} s in the log"
@@ -125,6 +128,10 @@ class ReplayDecider:
         commands, _ = self._writer.take()
         self.attempts = len(commands)
         return commands
+
+    def elapsed(self) -> Sequence[float]:
+        """Return the recorded seconds from the last feed to each of its decisions."""
+        return self._writer.elapsed
 
     @property
     def unused(self) -> int:

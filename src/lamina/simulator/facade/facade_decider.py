@@ -51,6 +51,7 @@ class FacadeDecider:
             if isinstance(event, TimePassed):
                 self._now = event.now
         self._reader.apply(events)
+        self._writer.begin_feed()
         store = self._state.store
         if store.revision != self._settled:
             self._settle()

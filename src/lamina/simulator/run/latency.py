@@ -3,7 +3,7 @@ Decision latency: the virtual time that the scheduler of a run takes to decide.
 
     free        0 seconds: only the placement policy matters
     modelled    a number of seconds for each attempt to place a pod
-    measured    the real time of each decision; such a run is not reproducible
+    measured    the real time of each decision; such a run is reproducible only from its decision log
 
 The cluster's time advances while the scheduler decides. Events of that time wait and are fed to the scheduler
 afterwards, in order. Attempts of one feed are made one after the other: the command of the third attempt takes effect
@@ -23,6 +23,8 @@ from lamina.simulator.decider import Decider
 
 ReadClock = Callable[[], float]
 """Returns the seconds of a monotonic clock."""
+ReadElapsed = Callable[[], Sequence[float]]
+"""Returns the seconds from the last feed to each of its commands, in the order of the commands."""
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -33,6 +35,8 @@ class Latency(msgspec.Struct, frozen=True):
     """Seconds per attempt; used if modelled."""
     clock: ReadClock | None = None
     """The clock; used if measured."""
+    elapsed: ReadElapsed | None = None
+    """Measurements of a decider that takes the times of its commands itself; used if measured, instead of the clock."""
 
     @property
     def name(self) -> str:
@@ -55,6 +59,11 @@ def modelled(lag: Lag) -> Latency:
 def measured(clock: ReadClock) -> Latency:
     """Return a latency that is measured with *clock*."""
     return Latency("measured", clock=clock)
+
+
+def measured_by(elapsed: ReadElapsed) -> Latency:
+    """Return a latency that the decider measures itself."""
+    return Latency("measured", elapsed=elapsed)
 
 
 def read_latency(text: str, clock: ReadClock) -> Latency:
@@ -86,6 +95,7 @@ class DecisionTimer:
         self._decider = decider
         self._lag = latency.lag
         self._clock = latency.clock
+        self._elapsed = latency.elapsed
         self._draw = draw
         self._again = 0
 
@@ -93,6 +103,8 @@ class DecisionTimer:
         """Feed the decider; return its commands with their times."""
         began = self._clock() if self._clock is not None else 0.0
         commands = self._decider.feed(*events)
+        if self._elapsed is not None:
+            return _stamped(commands, self._elapsed())
         if self._clock is not None:
             return _evenly(commands, self._clock() - began)
         return self._charged(commands)
@@ -110,6 +122,15 @@ class DecisionTimer:
             self._again += 1
             spent += self._draw(self._lag, "decision again", str(self._again))
         return TimedDecisions(tuple(steps), spent)
+
+
+def _stamped(commands: Sequence[Command], elapsed: Sequence[float]) -> TimedDecisions:
+    """Let each command take effect when it was given. The scheduler is free again after its last command."""
+    before, steps = 0.0, []
+    for command, seconds_ in zip(commands, elapsed, strict=True):
+        steps.append((before, max(before, seconds_), command))
+        before = steps[-1][1]
+    return TimedDecisions(tuple(steps), before)
 
 
 def _evenly(commands: Sequence[Command], took: float) -> TimedDecisions:

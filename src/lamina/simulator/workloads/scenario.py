@@ -73,6 +73,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """How node usage is measured and reported to the scheduler; None: it is not measured."""
     profile: str = ""
     """The scheduler profile it names; traces and summaries of a run carry this label."""
+    scheduler: str = ""
+    """The registered foreign scheduler that it names; empty: Lamina schedules."""
     until: float | None = None
     """Time in seconds at which the run ends at the latest."""
     notes: tuple[str, ...] = ()

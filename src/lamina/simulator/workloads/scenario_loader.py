@@ -77,6 +77,8 @@ class ScenarioFile(EntryStruct, frozen=True, kw_only=True):
     """Unset: node usage is not measured."""
     events: tuple[EventEntry, ...] = ()
     profile: str = ""
+    scheduler: str = ""
+    """A registered foreign scheduler, such as ``kube-scheduler``; never a command."""
     until: Duration | None = None
 
 
@@ -117,6 +119,7 @@ def load_scenario(path: str | Path, seed: int = 0, data: str | Path | None = Non
         delays=assembly.defaults.delays,
         usage=assembly.usage,
         profile=_last(parts, "profile") or "",
+        scheduler=_last(parts, "scheduler") or "",
         until=_last(parts, "until"),
         notes=assembly.notes,
     )

@@ -106,7 +106,9 @@ class FacadeStory:
         actions: Mapping[float, Action] | None = None,
         scheduler: Action = first_fit,
         log: DecisionLogWriter | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
+        self._clock = clock
         self._actions = dict(sorted((actions or {}).items()))
         self._scheduler = scheduler
         self._log = log
@@ -123,7 +125,7 @@ class FacadeStory:
 
     def make(self, parts: RunParts) -> Decider:
         """Make the decider of the run."""
-        self.facade = assemble_facade(parts, NAME)
+        self.facade = assemble_facade(parts, NAME, clock=self._clock)
         facade, client = self.facade, self.client
 
         def settle() -> None:

@@ -1,7 +1,9 @@
 """Decision logs: a run is repeated without its scheduler, byte for byte."""
 
 import io
+import itertools
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -18,6 +20,7 @@ from lamina.simulator.facade.decision_log import (
     read_decision_log,
 )
 from lamina.simulator.run import simulate
+from lamina.simulator.run.latency import measured_by
 from lamina.simulator.run.run_parts import RunParts
 from lamina.simulator.workloads import Scenario
 from lamina.trace.trace_writer import MemoryTrace
@@ -34,7 +37,7 @@ from tests.unit.simulator.facade.api_client import (
 from tests.unit.simulator.facade.facade_story import FacadeStory, place, waits
 from tests.unit.simulator.test_run import a_node_spec, a_scenario, arriving, placed
 
-HEADER = b'{"format":"lamina-decisions","version":1,"scenario":"s","scheduler":"x","seed":7,"names":["a"]}\n'
+HEADER = b'{"format":"lamina-decisions","version":1,"scenario":"s","scheduler":"x","seed":7,"names":["a"],"latency":"free"}\n'
 
 
 def busy() -> Scenario:
@@ -101,6 +104,37 @@ def test_a_recorded_run_is_repeated_exactly(actions):
     assert result == again
     assert 0 == decider.unused
     assert len(placed(result)) >= 24
+
+
+def test_measured_times_of_decisions_are_recorded_and_repeated():
+    """The clock advances by 1 ms at every reading: at the begin of a feed, and at each decision."""
+    ticks = itertools.count()
+    sink = io.BytesIO()
+    header = DecisionLogHeader(scenario="story", scheduler="default-scheduler", latency="measured")
+    story = FacadeStory(
+        scheduler=at_random(random.Random(3)),
+        log=DecisionLogWriter(sink, header),
+        clock=lambda: next(ticks) / 1000,
+    )
+    result = story.run(busy(), latency=measured_by(lambda: story.facade.writer.elapsed))
+    made: list[ReplayDecider] = []
+
+    def make(parts: RunParts) -> Decider:
+        first, feeds = read_decision_log(sink.getvalue(), "run.decisions")
+        made.append(ReplayDecider(assemble_facade(parts, first.scheduler).writer, first, feeds, "run.decisions"))
+        return made[0]
+
+    def elapsed() -> Sequence[float]:
+        return made[0].elapsed()
+
+    trace = MemoryTrace()
+    again = simulate(busy(), decider=make, trace=trace, latency=measured_by(elapsed))
+
+    first = next(one for one in result.pods if one.pod == "default/p0")
+    assert 0.001 == first.bound
+    assert story.trace.records == trace.records
+    assert result == again
+    assert "measured" == result.latency
 
 
 def test_a_log_has_one_line_per_feed_with_inputs():

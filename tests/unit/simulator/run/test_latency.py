@@ -12,7 +12,7 @@ from lamina.scheduling.contract.commands import Bind, Command, ReportUnschedulab
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.cluster.lag import lag_sampler
 from lamina.simulator.run import FREE, simulate, summary
-from lamina.simulator.run.latency import DecisionTimer, Latency, measured, modelled, read_latency
+from lamina.simulator.run.latency import DecisionTimer, Latency, measured, measured_by, modelled, read_latency
 from lamina.simulator.workloads import ScenarioEvent
 from lamina.testing import a_pod
 from lamina.trace import trace_records
@@ -125,6 +125,20 @@ def test_measured_time_is_what_the_clock_shows(answer, spans):
     thought = DecisionTimer(Scripted(answer, 2), measured(lambda: next(clock)), lag_sampler(0)).feed([])
 
     assert (spans, 3.0) == ([(began, done) for began, done, _ in thought.steps], thought.seconds)
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "spans", "seconds"),
+    [
+        pytest.param([1.0, 1.5], [(0.0, 1.0), (1.0, 1.5)], 1.5, id="each when it was given"),
+        pytest.param([2.0, 1.0], [(0.0, 2.0), (2.0, 2.0)], 2.0, id="never before the one before"),
+    ],
+)
+def test_a_decider_can_measure_its_commands_itself(elapsed, spans, seconds):
+    timer = DecisionTimer(Scripted([bind("a"), pending("b")], 2), measured_by(lambda: elapsed), lag_sampler(0))
+    thought = timer.feed([])
+
+    assert (spans, seconds) == ([(began, done) for began, done, _ in thought.steps], thought.seconds)
 
 
 def test_a_clock_that_goes_back_gives_no_time():
