@@ -82,8 +82,9 @@ class Watchers:
         """Open *count* watches that begin with all present objects."""
         parts, loop = urlsplit(url), asyncio.get_running_loop()
         request = f"GET {path}?watch=true&resourceVersion=0 HTTP/1.1\r\nHost: {parts.hostname}\r\n\r\n".encode()
+        host, port = parts.hostname or "", parts.port or 80
         for _ in range(count):
-            _, watch = await loop.create_connection(lambda: WatchConnection(request), parts.hostname, parts.port)
+            _, watch = await loop.create_connection(lambda: WatchConnection(request), host, port)
             self._watches.append(watch)
 
     @property
