@@ -2,9 +2,9 @@
 Clients of the façade benchmark, in a process of their own: a scripted binder, or many watchers.
 
     bind URL WATCHES CONNECTIONS     bind all pending pods to the nodes in turn, with watches open beside
-    watch URL WATCHES SECONDS        count the events that each watch delivers
+    watch URL WATCHES RATE SECONDS   write objects, and count the events that each watch delivers
 
-Each prints one line of JSON. Plain asyncio streams and httptools: the client must cost less than the server.
+Each prints one line of JSON. Plain asyncio streams: the client must cost less than the server.
 """
 
 import asyncio
@@ -12,6 +12,37 @@ import json
 import sys
 import time
 from urllib.parse import urlsplit
+
+EVENT_END = b"}\n"
+"""End of a watch event. JSON of the server has no line breaks, and a line of the chunked coding ends with CR LF."""
+
+
+class WatchConnection(asyncio.Protocol):
+    """One watch, of which only the number of events is kept, however its bytes are divided into reads."""
+
+    def __init__(self, request: bytes) -> None:
+        self._request = request
+        self._last = b""
+        self.count = 0
+        self.ended = False
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the request."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        """Count the events that end in *data*."""
+        self.count += data.count(EVENT_END)
+        if self._last == EVENT_END[:1] and data[:1] == EVENT_END[1:]:
+            self.count += 1
+        self._last = data[-1:]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note that no event will follow."""
+        self.ended = True
 
 
 class Client:
@@ -40,11 +71,44 @@ class Client:
         length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
         return status, await self._reader.readexactly(length)
 
-    async def lines(self, seen: list[int], number: int) -> None:
-        """Count the lines of a stream until it ends."""
-        await self._reader.readuntil(b"\r\n\r\n")
-        while data := await self._reader.read(2**20):
-            seen[number] += data.count(b'{"type":"')
+
+class Watchers:
+    """Many watches of one path."""
+
+    def __init__(self) -> None:
+        self._watches: list[WatchConnection] = []
+
+    async def open(self, url: str, path: str, count: int) -> None:
+        """Open *count* watches that begin with all present objects."""
+        parts, loop = urlsplit(url), asyncio.get_running_loop()
+        request = f"GET {path}?watch=true&resourceVersion=0 HTTP/1.1\r\nHost: {parts.hostname}\r\n\r\n".encode()
+        host, port = parts.hostname or "", parts.port or 80
+        for _ in range(count):
+            _, watch = await loop.create_connection(lambda: WatchConnection(request), host, port)
+            self._watches.append(watch)
+
+    @property
+    def least(self) -> int:
+        """The number of events of the watch that has received fewest."""
+        return min(one.count for one in self._watches)
+
+    @property
+    def total(self) -> int:
+        """The number of events of all watches."""
+        return sum(one.count for one in self._watches)
+
+    async def receive(self, events: int, seconds: float) -> None:
+        """Wait until every watch has received *events* events, or *seconds* have passed. Raises if a watch ended."""
+        deadline = time.perf_counter() + seconds
+        while self.least < events and time.perf_counter() < deadline:
+            if any(one.ended for one in self._watches):
+                raise EOFError(f"the server ended a watch; the slowest has received {self.least} of {events} events")
+            await asyncio.sleep(0.02)
+
+    def close(self) -> None:
+        """Stop all watches."""
+        for one in self._watches:
+            one.transport.abort()
 
 
 async def bind(url: str, watches: int, connections: int) -> dict[str, object]:
@@ -54,27 +118,28 @@ async def bind(url: str, watches: int, connections: int) -> dict[str, object]:
     nodes = [one["metadata"]["name"] for one in json.loads((await client.answer())[1])["items"]]
     client.send("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D")
     pods = [one["metadata"]["name"] for one in json.loads((await client.answer())[1])["items"]]
-    seen = [0] * watches
-    watchers = []
-    for number in range(watches):
-        one = await Client(url).open()
-        one.send("GET", "/api/v1/pods?watch=true&resourceVersion=0")
-        watchers.append(asyncio.create_task(one.lines(seen, number)))
-    while min(seen, default=len(pods)) < len(pods):
-        await asyncio.sleep(0.05)
+    watchers = Watchers()
+    await watchers.open(url, "/api/v1/pods", watches)
+    began = time.perf_counter()
+    await watchers.receive(len(pods), 120.0)
+    initial = time.perf_counter() - began
+    assert watchers.least == len(pods), f"{watchers.least} of {len(pods)} initial events"
     clients = [await Client(url).open() for _ in range(connections)]
     began = time.perf_counter()
     statuses = await asyncio.gather(
         *(_bind_some(one, pods[number::connections], nodes, number) for number, one in enumerate(clients))
     )
     seconds = time.perf_counter() - began
-    deadline = time.perf_counter() + 60
-    while min(seen, default=2 * len(pods)) < 2 * len(pods) and time.perf_counter() < deadline:
-        await asyncio.sleep(0.02)
-    for task in watchers:
-        task.cancel()
-    bound = sum(one.count(201) for one in statuses)
-    return {"bound": bound, "of": len(pods), "seconds": seconds, "events": sum(seen), "least": min(seen, default=0)}
+    await watchers.receive(2 * len(pods), 60.0)
+    watchers.close()
+    return {
+        "bound": sum(one.count(201) for one in statuses),
+        "of": len(pods),
+        "seconds": seconds,
+        "initial_seconds": initial,
+        "events": watchers.total,
+        "least": watchers.least,
+    }
 
 
 async def _bind_some(client: Client, pods: list[str], nodes: list[str], number: int) -> list[int]:
@@ -89,12 +154,8 @@ async def _bind_some(client: Client, pods: list[str], nodes: list[str], number: 
 
 async def watch(url: str, watches: int, rate: int, seconds: int) -> dict[str, object]:
     """Write *rate* config maps a second for *seconds*; return what *watches* watchers received."""
-    seen = [0] * watches
-    tasks = []
-    for number in range(watches):
-        one = await Client(url).open()
-        one.send("GET", "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0")
-        tasks.append(asyncio.create_task(one.lines(seen, number)))
+    watchers = Watchers()
+    await watchers.open(url, "/api/v1/namespaces/default/configmaps", watches)
     writer = await Client(url).open()
     began = time.perf_counter()
     total = rate * seconds
@@ -106,13 +167,16 @@ async def watch(url: str, watches: int, rate: int, seconds: int) -> dict[str, ob
         if ahead > 0.01:
             await asyncio.sleep(ahead)
     written = time.perf_counter() - began
-    deadline = time.perf_counter() + 120
-    while min(seen) < total and time.perf_counter() < deadline:
-        await asyncio.sleep(0.02)
+    await watchers.receive(total, 120.0)
     took = time.perf_counter() - began
-    for task in tasks:
-        task.cancel()
-    return {"written": total, "write_seconds": written, "seconds": took, "delivered": sum(seen), "least": min(seen)}
+    watchers.close()
+    return {
+        "written": total,
+        "write_seconds": written,
+        "seconds": took,
+        "delivered": watchers.total,
+        "least": watchers.least,
+    }
 
 
 if __name__ == "__main__":

@@ -112,6 +112,7 @@ def bindings(node_count: int, pod_count: int) -> dict[str, Any]:
     simulate(scenario, decider=client.make_decider)
     found = client.found
     assert found["bound"] == found["of"] == pod_count, found
+    assert found["least"] == 2 * pod_count, found
     return found
 
 

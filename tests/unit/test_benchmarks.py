@@ -251,3 +251,23 @@ def test_what_a_short_answer_gains_is_taken_within_each_round(benchmark):
         "gain_x_spread": [0.25, 0.5],
         "pods_per_second_best_x": 40.0,
     }.items() <= told.items()
+
+
+# -------------------------------------------------------------------------------------------------- the façade's clients
+
+
+def test_a_watcher_counts_every_event_once_wherever_its_bytes_are_divided(benchmark):
+    condition = {"conditions": [{"type": "Ready", "status": "True"}]}
+    line = json.dumps({"type": "ADDED", "object": {"status": condition}}, separators=(",", ":")).encode() + b"\n"
+    chunk = b"%x\r\n%b\r\n" % (2 * len(line), 2 * line)
+    stream = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + 2 * chunk
+
+    counted = set()
+    for cut in range(len(stream)):
+        watch = benchmark("_facade_client").WatchConnection(b"")
+        for piece in (stream[:cut], stream[cut:]):
+            if piece:
+                watch.data_received(piece)
+        counted.add(watch.count)
+
+    assert {4} == counted

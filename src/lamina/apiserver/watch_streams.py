@@ -1,10 +1,13 @@
 """
 Open watches and their connections.
 
-    opened --lines of the watch, those of one turn of the event loop together--> connection
+    opened --lines of the watch, those of one round together--> connection
        |
        +--> finished: its time is over, or a fault ended it
        +--> cut off: its client does not read
+
+A round writes the lines of all watches that have any. With few watches it is the next turn of the event loop. With many,
+it is later: the cost of a round is one write for each watch, whatever the number of events.
 
 Unsent bytes are limited twice: for each stream by the HTTP server, and for all streams together here. When all together
 hold too much, the streams with the most unsent bytes are cut off; clients that read are not affected.
@@ -21,8 +24,10 @@ from lamina.simulator.facade.watches import Watch
 MOST_UNSENT: Final = 512 * 1024**2
 """Most unsent bytes of all streams together."""
 MANY_WATCHES: Final = 40
-COALESCE_SECONDS: Final = 0.01
-"""With many watches open, events are collected for this time: one write for each event and watch costs too much."""
+WATCH_SECONDS: Final = 0.00025
+"""With many watches open, a round comes this time later for each of them: ten times what a write costs."""
+LONGEST_ROUND: Final = 0.05
+"""Most seconds until a round: a quarter of the time after which the virtual clock of `lamina apiserver` moves on."""
 AUDITS: Final = 8
 """All streams are checked whenever this part of the limit was written."""
 
@@ -36,6 +41,7 @@ class WatchStreams:
         self._most_unsent = most_unsent
         self._audit = most_unsent // AUDITS
         self._written = 0
+        self._waiting: list[WatchStream] = []
 
     def __len__(self) -> int:
         """Return the number of open watches."""
@@ -55,6 +61,22 @@ class WatchStreams:
         for one in found:
             one.finish(rule)
         return len(found)
+
+    def request_round(self, stream: "WatchStream") -> None:
+        """Write the lines of *stream* with the next round."""
+        if not self._waiting:
+            # The loop stands still while the simulation runs; it writes when it runs again.
+            loop = stream.loop
+            if len(self._present) < MANY_WATCHES:
+                loop.call_soon(self._round)
+            else:
+                loop.call_later(min(len(self._present) * WATCH_SECONDS, LONGEST_ROUND), self._round)
+        self._waiting.append(stream)
+
+    def _round(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            one.flush()
 
     def count(self, written: int) -> None:
         """Count written bytes; cut off the slowest streams if all together hold too much."""
@@ -83,7 +105,7 @@ class WatchStream:
         self._stream: ResponseStream | None = None
         self._watch: Watch | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
 
     @property
     def unsent(self) -> int:
@@ -94,9 +116,9 @@ class WatchStream:
         """Begin the watch: the head of the response was written."""
         self._stream = stream
         self._streams.add(self)
-        self._timer = self._loop.call_later(self._answer.seconds, self.finish)
+        self._timer = self.loop.call_later(self._answer.seconds, self.finish)
         self._watch = self._answer.open(self._send)
-        self._flush()
+        self.flush()
 
     def closed(self) -> None:
         """End the watch: the client left, or the stream is finished."""
@@ -113,7 +135,7 @@ class WatchStream:
                 self._watch.fail(rule.error())
             self._watch.close()
         if self._stream is not None:
-            self._flush()
+            self.flush()
             self._stream.finish()
 
     def cut_off(self) -> None:
@@ -126,14 +148,11 @@ class WatchStream:
 
     def _send(self, line: bytes) -> None:
         if not self._lines:
-            # The loop stands still while the simulation runs; it writes when it runs again.
-            if len(self._streams) < MANY_WATCHES:
-                self._loop.call_soon(self._flush)
-            else:
-                self._loop.call_later(COALESCE_SECONDS, self._flush)
+            self._streams.request_round(self)
         self._lines.append(line)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write all lines to the connection."""
         if self._lines and self._stream is not None:
             lines, self._lines = self._lines, []
             data = b"".join(lines)

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 LAST_CHUNK: Final = b"0\r\n\r\n"
+LARGE_CHUNK: Final = 64 * 1024
+"""Chunks of this size are passed to the transport as they are: streams with the same data share its memory."""
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +73,12 @@ class ResponseStream:
             return False
         if not data:
             return True  # an empty chunk would end the body
-        self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        if not self._chunked:
+            self._transport.write(data)
+        elif len(data) < LARGE_CHUNK:
+            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        else:
+            self._transport.writelines((b"%x\r\n" % len(data), data, b"\r\n"))
         if self._transport.get_write_buffer_size() <= self._most_unsent:
             return True
         self.cut_off()

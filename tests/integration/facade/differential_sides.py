@@ -62,6 +62,10 @@ class FacadeWatch:
         """Start without lines."""
         self.lines: list[bytes] = []
 
+    def add(self, data: bytes) -> None:
+        """Take complete lines."""
+        self.lines += data.splitlines()
+
     def events(self, last: str) -> list[Any]:
         """Return all events up to the last one."""
         return _until_last([json.loads(line) for line in self.lines], last)
@@ -91,7 +95,7 @@ class FacadeSide:
         if isinstance(answer, ApiResponse):
             return answer.status, json.loads(answer.body)
         found = FacadeWatch()
-        answer.open(found.lines.append)
+        answer.open(found.add)
         return found
 
     def _request(self, method: str, path: str, query: str, content_type: str, body: Any) -> ApiRequest:

@@ -103,6 +103,8 @@ class ResourceTable:
         """Revision of the newest event that the log has dropped."""
         self.listeners: dict[StoreListener, None] = {}
         """Called for every change, in the order in which they were added."""
+        self._added: tuple[str, bytes] | None = None
+        """The last result of `added_lines` and its namespace, until a change."""
 
     def __len__(self) -> int:
         """Return the number of objects."""
@@ -124,6 +126,13 @@ class ResourceTable:
         for key in self.keys():
             if not namespace or key.namespace == namespace:
                 yield objects[key]
+
+    def added_lines(self, namespace: str = "") -> bytes:
+        """Return an ADDED line for each object of a namespace (empty: of all), sorted; watches share the result."""
+        if self._added is None or self._added[0] != namespace:
+            lines = [watch_frame("ADDED", one.encoded) for one in self.all(namespace)]
+            self._added = (namespace, b"".join(lines))
+        return self._added[1]
 
     def at(self, revision: int) -> list[StoredObject] | None:
         """Return all objects as they were at *revision*, sorted; None if the log has dropped later events."""
@@ -148,6 +157,7 @@ class ResourceTable:
     def record(self, event: StoreEvent) -> None:
         """Apply a change, keep it in the log and pass it to the listeners."""
         key = event.new.key
+        self._added = None
         if event.type == "DELETED":
             del self._objects[key]
             self._sorted = None

@@ -83,8 +83,13 @@ class Watch:
 
     def begin_with_all(self, revision: int, kind: str, api_version: str, *, bookmark: bool) -> None:
         """Send all present objects as ADDED, with *bookmark* a bookmark for *revision*, then follow."""
-        for one in self._table.all(self._selection.namespace):
-            if self._selection.matches(one):
+        selection = self._selection
+        if self._render is None and selection.labels.everything and selection.fields.everything:
+            lines = self._table.added_lines(selection.namespace)
+            if lines:
+                self._send(lines)
+        else:
+            for one in selected(self._table, selection):
                 self._write("ADDED", one)
         if bookmark:
             self.bookmark(revision, kind, api_version, initial_end=True)

@@ -44,6 +44,10 @@ class WatchedEvents:
         self.lines: list[bytes] = []
         self.watch: Watch | None = None
 
+    def add(self, data: bytes) -> None:
+        """Take complete lines."""
+        self.lines += data.splitlines(keepends=True)
+
     @property
     def all(self) -> list[Object]:
         """All events, decoded."""
@@ -123,7 +127,7 @@ class ApiClient:
         found = self.answer("GET", f"{path}{'&' if '?' in path else '?'}watch=true")
         assert isinstance(found, WatchResponse), found
         events = WatchedEvents()
-        events.watch = found.open(events.lines.append)
+        events.watch = found.open(events.add)
         return events
 
 

@@ -1,10 +1,13 @@
 """Watches: where they begin, what they select, how they end."""
 
+from collections.abc import Callable
+
 import pytest
 
 from lamina.simulator.facade import object_store
 from lamina.simulator.facade.api_messages import WatchResponse
 from tests.unit.simulator.facade.api_client import CONFIG_MAPS, PODS, NotedFacade, a_config_map, a_pod_object, labelled
+from tests.work import steps
 
 INITIAL = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 
@@ -174,3 +177,57 @@ def test_watches_get_the_form_that_they_ask_for(facade):
     assert 1 == len(lines)
     assert b'"kind":"PartialObjectMetadata"' in lines[0]
     assert b"containers" not in lines[0]
+
+
+def test_watches_that_begin_together_share_the_bytes_of_all_objects(facade):
+    for number in range(3):
+        facade.made(CONFIG_MAPS, a_config_map(f"c{number}"))
+    sent: list[bytes] = []
+    for _ in range(3):
+        opened(facade, f"{CONFIG_MAPS}?watch=true", sent.append)
+
+    assert 3 == len(sent)
+    assert sent[0] is sent[1] is sent[2]
+    assert 3 == sent[0].count(b"\n")
+
+
+def test_shared_bytes_are_those_of_the_present_state_and_of_the_namespace(facade):
+    facade.made(CONFIG_MAPS, a_config_map("a"))
+    other = "/api/v1/namespaces/kube-system/configmaps"
+
+    assert [("ADDED", "a")] == facade.watch(CONFIG_MAPS).seen
+    assert [] == facade.watch(other).seen
+    facade.made(CONFIG_MAPS, a_config_map("b"))
+    assert [("ADDED", "a"), ("ADDED", "b")] == facade.watch(CONFIG_MAPS).seen
+    facade.delete(f"{CONFIG_MAPS}/a")
+    assert [("ADDED", "b")] == facade.watch(CONFIG_MAPS).seen
+    assert [("ADDED", "b")] == facade.watch("/api/v1/configmaps").seen
+
+
+def test_the_work_of_another_watch_does_not_grow_with_the_objects():
+    def work(objects: int) -> int:
+        facade = NotedFacade()
+        for number in range(objects):
+            facade.made(CONFIG_MAPS, a_config_map(f"c{number}"))
+        opened(facade, f"{CONFIG_MAPS}?watch=true", len)
+        return steps(lambda: opened(facade, f"{CONFIG_MAPS}?watch=true", len))
+
+    assert work(10) == work(500)
+
+
+def test_the_work_of_a_write_is_the_same_for_every_further_watch():
+    def work(watches: int) -> int:
+        facade = NotedFacade()
+        for _ in range(watches):
+            opened(facade, f"{CONFIG_MAPS}?watch=true", len)
+        return steps(lambda: facade.made(CONFIG_MAPS, a_config_map("a")))
+
+    few, more, many = work(10), work(20), work(110)
+    assert many - more == 9 * (more - few)
+
+
+def opened(facade: NotedFacade, path: str, send: Callable[[bytes], object]) -> None:
+    """Open a watch without decoding what it sends."""
+    answer = facade.answer("GET", path)
+    assert isinstance(answer, WatchResponse)
+    answer.open(send)
