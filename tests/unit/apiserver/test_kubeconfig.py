@@ -25,6 +25,20 @@ def test_a_kubeconfig_names_the_authority_by_its_whole_path(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(
+    ("url", "authority", "skipped"),
+    [
+        pytest.param("http://127.0.0.1:1", False, True, id="no TLS: there is no certificate"),
+        pytest.param("https://127.0.0.1:1", True, False, id="TLS"),
+        pytest.param("https://127.0.0.1:1", False, False, id="TLS with an authority that the client knows"),
+    ],
+)
+def test_clients_check_certificates_wherever_there_are_any(tmp_path, url, authority, skipped):
+    found = json.loads(kubeconfig(url, tmp_path / "ca.crt" if authority else None))
+
+    assert skipped is found["clusters"][0]["cluster"].get("insecure-skip-tls-verify", False)
+
+
+@pytest.mark.parametrize(
     ("content", "own"),
     [
         pytest.param(kubeconfig("http://127.0.0.1:1"), True, id="written by a façade"),
