@@ -21,6 +21,7 @@ from lamina.apiserver.facade_run import free_port
 from lamina.apiserver.facade_server import FacadeServer
 from lamina.apiserver.kubeconfig import write_kubeconfig
 from tests.parity.case_files import ParityCase, RecordedAnswer, RecordedCase
+from tests.parity.case_generator import draw_case
 from tests.parity.case_objects import KubeJson, pod_key
 from tests.parity.recording.case_stage import CaseStage, SchedulerWrites
 from tests.parity.recording.recording_extender import RecordingExtender
@@ -89,6 +90,7 @@ class CaseRecorder:
                 ],
                 read=self._log.read,
             )
+            await self._connect()
             yield
         finally:
             if self._process is not None:
@@ -96,6 +98,16 @@ class CaseRecorder:
             await self._extender.stop()
             await server.stop()
             shutil.rmtree(folder, ignore_errors=True)
+
+    async def _connect(self) -> None:
+        """
+        Wait until the scheduler watches nodes and pods.
+
+        It handles the objects of its first lists in any order, and the size of an image is that of the first node.
+        """
+        warm_up = draw_case("node-unschedulable", 0)
+        await self._set_up(warm_up)
+        await self._clear(warm_up)
 
     async def record(self, cases: Iterable[ParityCase]) -> AsyncIterator[RecordedCase]:
         """Yield each case with the scheduler's answer."""
