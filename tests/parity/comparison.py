@@ -12,6 +12,7 @@ import msgspec
 
 from tests.parity.case_files import RecordedAnswer, RecordedCase
 from tests.parity.case_objects import KubeJson
+from tests.parity.known_differences import known_difference
 from tests.parity.replay import LaminaAnswer
 
 PREEMPTION: Final = "DefaultPreemption"
@@ -65,11 +66,19 @@ class CaseComparison(msgspec.Struct, kw_only=True):
     victims_equal: bool | None = None
     differences: list[str] = []
     """Differences in words."""
+    known: dict[str, str] = {}
+    """Plugin → reason, for known differences of scores (`known_differences`)."""
 
     @property
     def feasible_equal(self) -> bool:
         """Whether both find the same nodes feasible."""
         return not self.not_compared and not self.missing and not self.unsound
+
+    @property
+    def unknown(self) -> bool:
+        """Whether there is a difference that is not a known one."""
+        scores_only = self.feasible_equal and self.message_equal is not False and self.victims_equal is not False
+        return bool(self.differences) and not (scores_only and self.unequal <= self.known.keys())
 
     @property
     def equal(self) -> bool:
@@ -80,7 +89,7 @@ class CaseComparison(msgspec.Struct, kw_only=True):
 def compare(recorded: RecordedCase, lamina: LaminaAnswer) -> CaseComparison:
     """Compare the two answers to a case."""
     case, answer = recorded.case, recorded.answer
-    found = CaseComparison(family=case.family, number=case.number, differences=[])
+    found = CaseComparison(family=case.family, number=case.number)
     found.active = _active(answer)
     if lamina.unmet:
         words = lamina.unmet[0]
@@ -98,6 +107,8 @@ def compare(recorded: RecordedCase, lamina: LaminaAnswer) -> CaseComparison:
         found.differences.append(f"feasible: only kube-scheduler {found.missing}, only Lamina {found.unsound}")
     elif len(feasible) > 1:
         _compare_scores(found, answer, lamina, names)
+        known = {plugin: known_difference(case, plugin) for plugin in found.unequal}
+        found.known = {plugin: reason for plugin, reason in known.items() if reason}
     if not feasible:
         _compare_message(found, answer.message, lamina, refusing)
         _compare_preemption(found, recorded, lamina)

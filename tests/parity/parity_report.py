@@ -39,6 +39,10 @@ class ParityReport(msgspec.Struct, kw_only=True):
     nominations: Counter[bool] = msgspec.field(default_factory=Counter)
     victims: Counter[bool] = msgspec.field(default_factory=Counter)
     by_plugin: dict[str, PluginFigures] = msgspec.field(default_factory=dict)
+    known: Counter[str] = msgspec.field(default_factory=Counter)
+    """Reason → cases with this known difference."""
+    unknown: int = 0
+    """Cases with a difference that is not a known one."""
     different: list[CaseComparison] = msgspec.field(default_factory=list)
     """Cases with a difference."""
 
@@ -69,6 +73,8 @@ class ParityReport(msgspec.Struct, kw_only=True):
         ):
             if value is not None:
                 counter[value] += 1
+        self.known.update(one.known.values())
+        self.unknown += one.unknown
         if one.differences:
             self.different.append(one)
 
@@ -92,6 +98,8 @@ class ParityReport(msgspec.Struct, kw_only=True):
             "nominations": self.nominations.total(),
             "nominations_equal": self.nominations[True],
             "victims_equal": self.victims[True],
+            "known_differences": dict(sorted(self.known.items())),
+            "unknown_differences": self.unknown,
             "by_plugin": {name: msgspec.to_builtins(one) for name, one in sorted(self.by_plugin.items())},
         }
 
