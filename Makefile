@@ -19,7 +19,7 @@ set_up = @command -v "$(PYTHON)" >/dev/null 2>&1 \
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "  Variables: PYTHON=$(PYTHON)  JOBS=$(JOBS)  NAME=<benchmark or story>  LAWS=<1: soak without fuzzing>  VERSION=<release>"
 
@@ -73,6 +73,14 @@ calibration: dev ## Compare the pull model with pulls of real clusters; draws do
 .PHONY: e2e
 e2e: dev ## List the end-to-end stories; NAME=x runs one
 	@$(PY) scripts/e2e.py $(if $(NAME),"$(NAME)")
+
+.PHONY: parity
+parity: dev ## Compare decisions with recorded answers of the real kube-scheduler; ends with a line of JSON
+	@$(PY) scripts/parity.py
+
+.PHONY: parity-record
+parity-record: dev ## Record these answers again; VERSION=x.y.z chooses the kube-scheduler
+	@$(PY) scripts/parity_record.py $(VERSION)
 
 .PHONY: testbed
 testbed: dev ## Build the real Kubernetes programs that tests run against, and print where they are

@@ -1,0 +1,84 @@
+"""
+Generator of parity cases: one family for each plugin or feature, and the objects that exist in all cases.
+
+A case depends on the seed, its family and its number only, so any one of them can be drawn again alone.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from tests.parity import families_nodes, families_pods, families_resources
+from tests.parity.case_files import ParityCase
+from tests.parity.case_objects import CREATED, KubeJson
+from tests.parity.families_nodes import Drawn
+
+SEED: Final = 1
+
+FAMILIES: Final[dict[str, Callable[[random.Random, str], Drawn]]] = {
+    "resources-fit": families_resources.resources_fit,
+    "balanced-allocation": families_resources.balanced_allocation,
+    "in-place-resize": families_resources.in_place_resize,
+    "node-affinity": families_nodes.node_affinity,
+    "node-names": families_nodes.node_name,
+    "taint-toleration": families_nodes.taint_toleration,
+    "node-unschedulable": families_nodes.node_unschedulable,
+    "node-ports": families_nodes.node_ports,
+    "image-locality": families_nodes.image_locality,
+    "topology-spread": families_pods.topology_spread,
+    "default-spread": families_pods.default_spread,
+    "inter-pod-affinity": families_pods.inter_pod_affinity,
+    "preemption": families_pods.preemption,
+    "mixed": families_pods.mixed,
+}
+
+
+def draw_case(family: str, number: int, seed: int = SEED) -> ParityCase:
+    """Return one case."""
+    rng = random.Random(f"{seed}/{family}/{number}")
+    nodes, placed, pod = FAMILIES[family](rng, f"{family}-{number}")
+    return ParityCase(family, number, nodes, placed, pod)
+
+
+def draw_cases(family: str, count: int, seed: int = SEED) -> Iterator[ParityCase]:
+    """Yield the first *count* cases of a family."""
+    return (draw_case(family, number, seed) for number in range(count))
+
+
+# -- objects of all cases ------------------------------------------------------------------------------------------------
+
+
+def _meta(name: str, namespace: str = "", **more: object) -> KubeJson:
+    found: KubeJson = {"name": name, "uid": f"uid-{name}", "creationTimestamp": CREATED, **more}
+    return {**found, "namespace": namespace} if namespace else found
+
+
+def _namespace(name: str, **labels: str) -> KubeJson:
+    return {"metadata": _meta(name, labels={"kubernetes.io/metadata.name": name, **labels})}
+
+
+def _replica_set(name: str, app: str) -> KubeJson:
+    labels = {"app": app, "pod-template-hash": "5"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c0", "image": "app:1"}]}}
+    spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template}
+    return {"metadata": _meta(name, "default"), "spec": spec}
+
+
+def _budget(name: str, selector: KubeJson, allowed: int) -> KubeJson:
+    status = {"disruptionsAllowed": allowed, "currentHealthy": 5, "desiredHealthy": 5, "expectedPods": 5}
+    return {"metadata": _meta(name, "default"), "spec": {"selector": selector}, "status": status}
+
+
+def fixtures() -> dict[str, list[KubeJson]]:
+    """Return the objects that exist in all cases, by resource."""
+    return {
+        "namespaces": [_namespace("default"), _namespace("other", team="a"), _namespace("third", team="b")],
+        "services": [
+            {"metadata": _meta("web", "default"), "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}
+        ],
+        "replicasets": [_replica_set("web-5", "web"), _replica_set("batch-5", "batch")],
+        "poddisruptionbudgets": [
+            *(_budget(f"guard-{allowed}", {"matchLabels": {"guard": str(allowed)}}, allowed) for allowed in range(3)),
+            _budget("extra", {"matchExpressions": [{"key": "extra", "operator": "Exists"}]}, 1),
+        ],
+    }
