@@ -22,6 +22,7 @@ from lamina.model.pod import (
     PodTerm,
     PodUid,
     PreferredNodes,
+    PreferredPods,
     SpreadConstraint,
     total_requests,
 )
@@ -111,6 +112,22 @@ REPELS = [
     (PodTerm("rack", LabelSelector(), ("other",)),),
     (PodTerm(ZONE, SELECTORS[4], (), LabelSelector((("kubernetes.io/metadata.name", "other"),))),),
     (PodTerm(HOSTNAME, LabelSelector(), (), LabelSelector()), PodTerm(ZONE, None)),
+]
+# Pods that others want to be near, from one group or from several.
+NEAR = [
+    *[()] * 8,
+    (PodTerm(ZONE, SELECTORS[0]),),
+    (PodTerm("rack", SELECTORS[2]), PodTerm(ZONE, SELECTORS[3], ("other", "default"))),
+    (PodTerm(HOSTNAME, LabelSelector(), (), LabelSelector()),),
+    (PodTerm(ZONE, SELECTORS[4], (), LabelSelector((("team", "a"),))),),
+    (PodTerm(ZONE, None),),
+]
+PREFERRED_PODS = [
+    *[()] * 6,
+    (PreferredPods(7, PodTerm(ZONE, SELECTORS[0])), PreferredPods(100, PodTerm("rack", SELECTORS[1]))),
+    (PreferredPods(1, PodTerm("rack", LabelSelector(), (), LabelSelector((("team", "a"),)))),),
+    (PreferredPods(0, PodTerm(ZONE, LabelSelector())), PreferredPods(29, PodTerm(HOSTNAME, SELECTORS[2], ("other",)))),
+    (PreferredPods(3, PodTerm("rack", None)), PreferredPods(3, PodTerm("rack", SELECTORS[3]))),
 ]
 
 # What pods ask for, what nodes list, and what the catalog knows overlap, and none contains another.
@@ -280,10 +297,21 @@ DEMANDS: dict[str, Sequence[Any]] = {
     "preferred_nodes": PREFERENCES,
     "unmet": [*[()] * 9, ("a miracle",)],
 }
+POD_TERMS: dict[str, Sequence[Any]] = {
+    "required_pods": NEAR,
+    "repels": REPELS,
+    "preferred_pods": PREFERRED_PODS,
+    "avoided_pods": PREFERRED_PODS,
+}
 rest = st.builds(
-    lambda members, demands: {**dict(zip(MEMBERS, members, strict=True)), **dict(zip(DEMANDS, demands, strict=True))},
+    lambda members, demands, terms: {
+        **dict(zip(MEMBERS, members, strict=True)),
+        **dict(zip(DEMANDS, demands, strict=True)),
+        **dict(zip(POD_TERMS, terms, strict=True)),
+    },
     one_of_each(*MEMBERS.values()),
     one_of_each(*DEMANDS.values()),
+    one_of_each(*POD_TERMS.values()),
 )
 # What tells pods apart that have a node.
 KINDS: dict[str, Sequence[Any]] = {
@@ -292,6 +320,9 @@ KINDS: dict[str, Sequence[Any]] = {
     "deleting": [*[False] * 5, True],
     "host_ports": PORTS,
     "repels": REPELS,
+    "required_pods": NEAR,
+    "preferred_pods": PREFERRED_PODS,
+    "avoided_pods": PREFERRED_PODS,
 }
 pods = st.builds(
     lambda parts, spread, more: a_whole_pod(*parts, spread=spread, **more),

@@ -157,11 +157,13 @@ swept = st.builds(
     one_of_each(range(len(NAMES)), range(6, 13)),
     differences,
 )
+namespaced = st.sampled_from([{}, {"team": "a"}]).map(lambda labels: (events.NamespaceSeen("other", {}, labels),))
 # The second of each pair says whether somebody looks afterwards.
 histories = st.lists(
     st.tuples(
         st.one_of(
-            placed, placed, placed, burst, deleted, left, seen, replaced, changed, changed, swept, learned, reported
+            *(placed, placed, placed, burst, deleted, left, seen, replaced, changed, changed, swept, learned, reported),
+            namespaced,
         ),
         st.sampled_from([True, True, False]),
     ),

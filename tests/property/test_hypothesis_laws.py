@@ -16,13 +16,15 @@ from lamina.model.resources import CPU, MEMORY
 from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.points import PreFilterResult
 from lamina.scheduling.plugins.in_tree import registry
+from lamina.scheduling.plugins.upstream.inter_pod_affinity.affinity_domains import preference
 from lamina.scheduling.state.columns import NodeColumns
 from lamina.scheduling.state.hypothesis import as_if
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.pod_cache import PodCache
 from lamina.scheduling.state.pod_counts import owner_key
+from lamina.scheduling.state.term_counts import pod_set
 from lamina.scheduling.state.view import NodeRow, NodeView, everything, only
-from tests.property.clusters import GPU, SELECTORS, Cluster, clusters, pods, running_pods
+from tests.property.clusters import GPU, NEAR, SELECTORS, Cluster, clusters, pods, running_pods
 
 pytestmark = pytest.mark.slow
 
@@ -92,6 +94,10 @@ def accessors(world: World, nodes: NodeView, asked: list[Pod]) -> dict[str, Any]
     for number, pod in enumerate(asked):
         answers[f"load {number}"] = load.of(nodes, pod)
         key, closed = owner_key(pod), nodes.closed(pod)
+        for which, terms in enumerate(one for one in NEAR if one):
+            answers[f"matched {number} {which}"] = nodes.matched(pod_set(terms, pod))
+        if isinstance(nodes.rows, slice) and len(nodes) == nodes.height:
+            answers[f"preference {number}"] = preference(pod, nodes, nodes.scoring_terms().about(pod), 1)
         answers[f"closed {number}"] = np.zeros(len(nodes), dtype=np.bool_) if closed is None else closed
         if key is not None:
             answers[f"owned {number}"] = nodes.owned(key)

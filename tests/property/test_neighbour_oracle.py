@@ -8,6 +8,7 @@ from lamina.model.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.points import PreFilterResult
 from lamina.scheduling.contract.status import SKIP
+from lamina.scheduling.plugins.upstream.inter_pod_affinity.plugin import InterPodAffinityArgs
 from lamina.scheduling.plugins.upstream.node_affinity.args import (
     AddedAffinity,
     AddedRequirement,
@@ -88,16 +89,56 @@ def test_ports_are_taken_where_upstream_finds_them_taken(cluster, pod):
         assert set(want.values()) <= {PASSES}
 
 
+@pytest.mark.parametrize("namespaces", [{}, {"other": {"team": "a"}}], ids=["without labels", "with labels"])
 @given(clusters(), pods)
-def test_pods_are_kept_away_from_where_upstream_keeps_them_away(cluster, pod):
+def test_pods_are_kept_near_and_apart_where_upstream_does(namespaces, cluster, pod):
     bench, _ = built(cluster)
+    for name, labels in namespaces.items():
+        bench.columns.label_namespace(name, labels)
     plugin = bench.make("InterPodAffinity")
-    want = neighbour_oracle.kept_away(alive(cluster), cluster.placed, pod)
+    want = neighbour_oracle.neighbours(alive(cluster), cluster.placed, pod, namespaces)
 
     if plugin.pre_filter(CycleState(), pod, bench.view) == SKIP:
         assert set(want.values()) <= {PASSES}
+        assert not pod.required_pods
+        assert not pod.repels
     else:
         assert want == filtered(bench, plugin, pod)
+
+
+@pytest.mark.parametrize("hard_weight", [1, 0, 100])
+@given(clusters(), pods)
+def test_pods_in_the_domain_of_a_node_are_worth_what_upstream_gives_for_them(hard_weight, cluster, pod):
+    bench, _ = built(cluster)
+    bench.columns.label_namespace("other", {"team": "a"})
+    plugin = bench.make("InterPodAffinity", InterPodAffinityArgs(hard_pod_affinity_weight=hard_weight))
+    nodes = alive(cluster)
+    want = neighbour_oracle.preferred(nodes, cluster.placed, pod, {"other": {"team": "a"}}, hard_weight)
+
+    raw = ranked(bench, plugin, pod)
+
+    if raw is None:
+        assert set(want.values()) <= {0}
+        assert not pod.preferred_pods
+        assert not pod.avoided_pods
+        return
+    assert want == raw
+    feasible = set(list(nodes)[::2])
+    assert neighbour_oracle.stretched({name: raw[name] for name in feasible}) == normalized(
+        bench, plugin, pod, raw, feasible
+    )
+
+
+@given(clusters(), pods)
+def test_pods_without_preferences_are_not_scored_if_those_of_others_are_ignored(cluster, pod):
+    bench, _ = built(cluster)
+    lenient = bench.make("InterPodAffinity")
+    plugin = bench.make("InterPodAffinity", InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True))
+
+    if pod.preferred_pods or pod.avoided_pods:
+        assert ranked(bench, lenient, pod) == ranked(bench, plugin, pod)
+    else:
+        assert ranked(bench, plugin, pod) is None
 
 
 def test_the_rules_of_the_clusters_are_of_every_kind():

@@ -23,6 +23,7 @@ from lamina.model.pod import (
     PodTerm,
     PodUid,
     PreferredNodes,
+    PreferredPods,
     SpreadConstraint,
     total_limits,
     total_requests,
@@ -88,6 +89,9 @@ def lives(draw, phase):
     return life
 
 
+pod_terms = st.builds(PodTerm, texts, label_selectors, tuples(texts), label_selectors)
+
+
 @st.composite
 def pods(draw):
     """A pod, with the two things it does not keep: what it asked for as a whole, and its overhead."""
@@ -96,7 +100,6 @@ def pods(draw):
     requests, scoring_requests = total_requests(running, init, pod_level, overhead)
     limited = any(container.limits for container in (*running, *init))
     phase = draw(st.sampled_from(PHASES))
-    repels = draw(tuples(st.builds(PodTerm, texts, label_selectors, tuples(texts), label_selectors), most=2))
     pod = Pod(
         uid=PodUid(draw(texts)),
         name=draw(texts),
@@ -116,9 +119,11 @@ def pods(draw):
         node_selector=draw(sorted_labels),
         required_nodes=draw(st.none() | selectors),
         preferred_nodes=draw(tuples(st.builds(PreferredNodes, int32, node_terms), most=2)),
-        repels=repels,
+        required_pods=draw(tuples(pod_terms, most=2)),
+        repels=draw(tuples(pod_terms, most=2)),
+        preferred_pods=draw(tuples(st.builds(PreferredPods, int32, pod_terms), most=2)),
+        avoided_pods=draw(tuples(st.builds(PreferredPods, int32, pod_terms), most=2)),
         host_ports=draw(tuples(st.builds(HostPort, st.integers(1, 2**16), words, words))) if running else (),
-        unmet=("inter-pod anti-affinity",) if repels else (),
         tolerations=draw(tuples(st.builds(Toleration, texts, texts, texts, texts))),
         spread=draw(tuples(constraints, most=2)),
         gates=draw(tuples(texts)),
@@ -187,17 +192,24 @@ def written_affinity(pod):
             else {"nodeSelectorTerms": [written_term(one) for one in required.terms]},
             PREFERRED: [{"weight": one.weight, "preference": written_term(one.term)} for one in pod.preferred_nodes],
         },
-        "podAntiAffinity": {
-            REQUIRED: [
-                {
-                    "topologyKey": one.topology_key,
-                    "labelSelector": None if one.selector is None else written_selector(one.selector),
-                    "namespaces": list(one.namespaces),
-                    "namespaceSelector": one.namespace_selector and written_selector(one.namespace_selector),
-                }
-                for one in pod.repels
-            ]
-        },
+        "podAffinity": written_pod_terms(pod.required_pods, pod.preferred_pods),
+        "podAntiAffinity": written_pod_terms(pod.repels, pod.avoided_pods),
+    }
+
+
+def written_pod_terms(required, preferred):
+    return {
+        REQUIRED: [written_pod_term(one) for one in required],
+        PREFERRED: [{"weight": one.weight, "podAffinityTerm": written_pod_term(one.term)} for one in preferred],
+    }
+
+
+def written_pod_term(one):
+    return {
+        "topologyKey": one.topology_key,
+        "labelSelector": None if one.selector is None else written_selector(one.selector),
+        "namespaces": list(one.namespaces),
+        "namespaceSelector": one.namespace_selector and written_selector(one.namespace_selector),
     }
 
 

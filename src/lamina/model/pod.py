@@ -76,6 +76,13 @@ class PodTerm(msgspec.Struct, frozen=True, gc=False):
     namespace_selector: LabelSelector | None = None
 
 
+class PreferredPods(msgspec.Struct, frozen=True, gc=False):
+    """A preferred pod affinity or anti-affinity term and its weight."""
+
+    weight: int
+    term: PodTerm
+
+
 class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
     """
     A topology spread constraint: the largest allowed skew of pods over the domains of a topology.
@@ -132,8 +139,14 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     node_selector: tuple[tuple[str, str], ...] = ()
     required_nodes: NodeSelector | None = None
     preferred_nodes: tuple[PreferredNodes, ...] = ()
+    required_pods: tuple[PodTerm, ...] = ()
+    """Required affinity terms: a pod that matches all of them must be in the same domain of each."""
     repels: tuple[PodTerm, ...] = ()
     """Required anti-affinity terms: pods that must not be in the same domain."""
+    preferred_pods: tuple[PreferredPods, ...] = ()
+    """Preferred affinity terms."""
+    avoided_pods: tuple[PreferredPods, ...] = ()
+    """Preferred anti-affinity terms."""
     host_ports: tuple[HostPort, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
@@ -170,6 +183,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """``namespace/name``, as in messages and events."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def has_pod_terms(self) -> bool:
+        """Whether it has affinity or anti-affinity to other pods, required or preferred."""
+        return bool(self.repels or self.required_pods or self.preferred_pods or self.avoided_pods)
 
     def __post_init__(self) -> None:
         """List the images once, because many plugins need them for every pod."""

@@ -56,9 +56,6 @@ Upstream's default plugins that are not in tree yet, and what they are for.
 Disabling one changes nothing; enabling one is a mistake.
 """
 
-PARTLY_IN_TREE: Final = {"InterPodAffinity": "pod affinity and anti-affinity that the pod itself asks for"}
-"""Upstream's default plugins of which one half is in tree, and what the other half is for."""
-
 
 class ProfilePlugins(msgspec.Struct, frozen=True):
     """The plugins of a profile: names in order for each point, and weights of score plugins."""

@@ -5,7 +5,7 @@ from typing import Final
 from lamina.model.conversion import suggest
 from lamina.model.errors import InputError
 from lamina.scheduling.config.loader import Configuration, load
-from lamina.scheduling.config.merge import NOT_IN_TREE, PARTLY_IN_TREE
+from lamina.scheduling.config.merge import NOT_IN_TREE
 from lamina.scheduling.contract.plugin_registry import PluginRegistry
 
 _HEAD: Final = """\
@@ -177,5 +177,5 @@ def unsupported(name: str) -> str:
     """
     if name != KUBE_DEFAULT:
         return ""
-    missing = dict.fromkeys([*NOT_IN_TREE.values(), *PARTLY_IN_TREE.values()])
+    missing = dict.fromkeys(NOT_IN_TREE.values())
     return f"{name} is kube-scheduler's default profile without: {', '.join(missing)}"

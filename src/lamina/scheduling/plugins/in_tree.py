@@ -13,7 +13,7 @@ from lamina.scheduling.plugins.locality.layer_locality import layers_agent as la
 from lamina.scheduling.plugins.unmet_demands import UnmetDemands
 from lamina.scheduling.plugins.upstream.default_binder import DefaultBinder
 from lamina.scheduling.plugins.upstream.image_locality import ImageLocality
-from lamina.scheduling.plugins.upstream.inter_pod_affinity import InterPodAffinity
+from lamina.scheduling.plugins.upstream.inter_pod_affinity.plugin import InterPodAffinity
 from lamina.scheduling.plugins.upstream.node_affinity.plugin import NodeAffinity
 from lamina.scheduling.plugins.upstream.node_name import NodeName
 from lamina.scheduling.plugins.upstream.node_ports.plugin import NodePorts

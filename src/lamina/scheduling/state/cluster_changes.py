@@ -29,6 +29,8 @@ class ChangeKind(enum.Enum):
     NODE_ANNOTATIONS = "NodeAnnotationChange"
     USAGE = "UsageReported"
     """New usage measurements of nodes arrived."""
+    NAMESPACE_LABELS = "NamespaceLabelChange"
+    """A namespace has other labels, so that affinity terms can mean other pods."""
 
 
 class ClusterChange(msgspec.Struct, frozen=True):

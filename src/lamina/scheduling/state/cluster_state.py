@@ -124,17 +124,19 @@ class ClusterState:
         return [ClusterChange(ChangeKind.LAYERS, rows[0] if len(rows) == 1 else -1)] if rows else NO_CHANGE
 
     def _namespace_seen(self, name: str, annotations: dict[str, str], labels: dict[str, str]) -> list[ClusterChange]:
-        self.columns.anti_affinity.name(name, labels)
         if self.context.namespaces.get(name, {}) != annotations:
             self.context.namespaces[name] = annotations
             self.columns.touch(Facet.CATALOG, 0)
-        return NO_CHANGE
+        return self._namespace_labelled(name, labels)
 
     def _namespace_gone(self, name: str) -> list[ClusterChange]:
-        self.columns.anti_affinity.forget(name)
         if self.context.namespaces.pop(name, None):
             self.columns.touch(Facet.CATALOG, 0)
-        return NO_CHANGE
+        return self._namespace_labelled(name, None)
+
+    def _namespace_labelled(self, name: str, labels: dict[str, str] | None) -> list[ClusterChange]:
+        changed = self.columns.label_namespace(name, labels)
+        return [ClusterChange(ChangeKind.NAMESPACE_LABELS)] if changed else NO_CHANGE
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 

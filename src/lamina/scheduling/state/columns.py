@@ -25,14 +25,22 @@ from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
 from lamina.rows.growable import grown
 from lamina.rows.row_journal import RowJournal
 from lamina.scheduling.state import scalar_resources
-from lamina.scheduling.state.anti_affinity import AntiAffinityIndex
 from lamina.scheduling.state.facets import Facet
 from lamina.scheduling.state.image_names import ImageNames
+from lamina.scheduling.state.namespace_labels import NamespaceLabels
 from lamina.scheduling.state.node_annotations import NodeAnnotations
 from lamina.scheduling.state.node_facts import F, FactHandle, NodeFact
+from lamina.scheduling.state.placed_terms import (
+    REQUIRED,
+    PlacedTermIndex,
+    TermKey,
+    required_anti_affinity,
+    scoring_terms,
+)
 from lamina.scheduling.state.pod_counts import PodCounts
 from lamina.scheduling.state.scalar_resources import ScalarResources
 from lamina.scheduling.state.taint_sets import Taints, TaintSets
+from lamina.scheduling.state.term_counts import PodSet, TermCounts
 from lamina.scheduling.state.topology import Topology
 
 Ints = npt.NDArray[np.int64]
@@ -75,6 +83,8 @@ class ColumnsSnapshot(msgspec.Struct, frozen=True):
     """Required anti-affinity of placed pods, oldest first."""
     namespaces: dict[str, dict[str, str]]
     """Labels by namespace."""
+    scoring_terms: tuple[TermKey, ...] = ()
+    """Other affinity terms of placed pods with their weights, oldest first."""
 
 
 class NodeColumns:
@@ -94,7 +104,12 @@ class NodeColumns:
         self.nodes: list[Node | None] = []
         self.images = ImageNames()
         self.pods = PodCounts()
-        self.anti_affinity = AntiAffinityIndex()
+        self.namespaces = NamespaceLabels()
+        self.anti_affinity = PlacedTermIndex(self.namespaces, required_anti_affinity)
+        """Required anti-affinity terms of placed pods."""
+        self.scoring_terms = PlacedTermIndex(self.namespaces, scoring_terms)
+        """All other affinity terms of placed pods."""
+        self.term_counts = TermCounts(self.pods, self.namespaces)
         self.topology = Topology(self.nodes, self.rows)
         self.annotations = NodeAnnotations(self.nodes)
         self.logs: list[RowJournal] = [RowJournal() for _ in range(max(Facet) + 1)]
@@ -283,21 +298,45 @@ class NodeColumns:
         self.logs[Facet.PODS].touch(row)
 
     def vacate(self, row: int, pod: Pod) -> None:
-        """Remove a pod from counts, facts and rules but keep its requests."""
-        self.pods.remove(row, pod)
+        """Remove a pod from counts, facts and affinity terms but keep its requests."""
+        changed = self.pods.remove(row, pod)
         if self._facts:
             self._change_fact("remove", row, pod)
-        if pod.repels:
+        if pod.has_pod_terms:
             self.anti_affinity.remove(row, pod)
-            self.logs[Facet.ANTI_AFFINITY].touch(row)
+            self.scoring_terms.remove(row, pod)
+            changed = True
+        if changed:
+            self.logs[Facet.POD_AFFINITY].touch(row)
 
     def _settle(self, row: int, pod: Pod) -> None:
-        self.pods.add(row, pod)
+        changed = self.pods.add(row, pod)
         if self._facts:
             self._change_fact("add", row, pod)
-        if pod.repels:
+        if pod.has_pod_terms:
             self.anti_affinity.add(row, pod)
-            self.logs[Facet.ANTI_AFFINITY].touch(row)
+            self.scoring_terms.add(row, pod)
+            changed = True
+        if changed:
+            self.logs[Facet.POD_AFFINITY].touch(row)
+
+    def matched(self, terms: PodSet) -> Ints:
+        """Return the number of pods on each row that match all terms of a set; read-only."""
+        dropped = self.term_counts.dropped
+        counter = self.term_counts.counter(terms, self.size)
+        if self.term_counts.dropped != dropped:
+            # Later changes of a dropped counter are not journaled, so results that used it are outdated now.
+            self.touch(Facet.POD_AFFINITY, 0)
+        return counter.first(self.size)
+
+    def label_namespace(self, namespace: str, labels: dict[str, str] | None) -> bool:
+        """Set the labels of a namespace (None if it is gone); return whether terms can mean other pods now."""
+        names = self.namespaces
+        if not (names.forget(namespace) if labels is None else names.put(namespace, labels)):
+            return False
+        self.term_counts.drop_selected()
+        self.touch(Facet.POD_AFFINITY, 0)
+        return True
 
     def _rank(self, row: int, amounts: Ints, times: int) -> None:
         """
@@ -339,8 +378,14 @@ class NodeColumns:
 
     def snapshot(self) -> ColumnsSnapshot:
         """Return the assignment of rows to nodes as data."""
-        rules, namespaces = self.anti_affinity.snapshot()
-        return ColumnsSnapshot(tuple(self.nodes), tuple(self._spare), self.images.sizes(), rules, namespaces)
+        return ColumnsSnapshot(
+            tuple(self.nodes),
+            tuple(self._spare),
+            self.images.sizes(),
+            tuple(term for term, _ in self.anti_affinity.snapshot()),
+            self.namespaces.snapshot(),
+            self.scoring_terms.snapshot(),
+        )
 
     def restore(self, snapshot: ColumnsSnapshot) -> None:
         """Assign rows as in the snapshot, into empty columns; pods are added afterwards."""
@@ -349,7 +394,9 @@ class NodeColumns:
         for row in snapshot.spare:
             self.remove(f"free row {row}")
         self.images.restore(snapshot.image_sizes)
-        self.anti_affinity.restore(snapshot.rules, snapshot.namespaces)
+        self.namespaces.restore(snapshot.namespaces)
+        self.anti_affinity.restore((term, REQUIRED) for term in snapshot.rules)
+        self.scoring_terms.restore(snapshot.scoring_terms)
 
     def touch(self, facet: int, row: int) -> None:
         """Record in the facet's journal that a row changed."""

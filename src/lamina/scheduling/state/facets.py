@@ -22,8 +22,8 @@ class Facet(enum.IntEnum):
     """Layers of images; a change concerns all nodes."""
     PULLS = 7
     """Images that the node is pulling, and when they will be complete."""
-    ANTI_AFFINITY = 9
-    """Required anti-affinity of pods on the node."""
+    POD_AFFINITY = 9
+    """Affinity terms of pods on the node, and pods on the node that such terms of other pods match."""
     USAGE = 10
     """Measured usage of the node."""
     ANNOTATIONS = 11

@@ -20,11 +20,12 @@ import numpy.typing as npt
 
 from lamina.model.pod import Pod
 from lamina.model.selectors import LabelSelector
-from lamina.scheduling.state.anti_affinity import AntiAffinityIndex
 from lamina.scheduling.state.columns import LARGEST, LINES, NUDGE, Floats, Ints, NodeColumns
 from lamina.scheduling.state.node_facts import F, FactHandle, Placements
+from lamina.scheduling.state.placed_terms import PlacedTermIndex
 from lamina.scheduling.state.pod_counts import OwnerKey, owner_key
 from lamina.scheduling.state.scalar_resources import LOWEST
+from lamina.scheduling.state.term_counts import PodSet
 from lamina.scheduling.state.view import RANKED, NodeRow, NodeView
 
 
@@ -65,7 +66,8 @@ class Hypothesis:
         self.differences: dict[int, UsageDelta] = {}
         """By row; rows without such pods are left out."""
         self._facts: dict[int, object] = {}
-        self._anti_affinity: AntiAffinityIndex | None = None
+        self._anti_affinity: PlacedTermIndex | None = None
+        self._scoring_terms: PlacedTermIndex | None = None
         for placements, times in ((self.gone, -1), (self.there, 1)):
             for row, pod in placements:
                 if row not in self.differences:
@@ -92,13 +94,21 @@ class Hypothesis:
             known = self._facts[handle.facet] = handle.fact.as_if(gone, there) if gone or there else handle.fact
         return known  # type: ignore[return-value]  # under a handle's facet there is its fact
 
-    def anti_affinity(self) -> AntiAffinityIndex:
-        """Return the anti-affinity rules of the hypothetical pods."""
+    def anti_affinity(self) -> PlacedTermIndex:
+        """Return the required anti-affinity terms of the hypothetical pods."""
         if self._anti_affinity is None:
-            gone, there = ([one for one in some if one[1].repels] for some in (self.gone, self.there))
-            real = self.columns.anti_affinity
-            self._anti_affinity = real.as_if(gone, there) if gone or there else real
+            self._anti_affinity = self._terms(self.columns.anti_affinity)
         return self._anti_affinity
+
+    def scoring_terms(self) -> PlacedTermIndex:
+        """Return the other affinity terms of the hypothetical pods."""
+        if self._scoring_terms is None:
+            self._scoring_terms = self._terms(self.columns.scoring_terms)
+        return self._scoring_terms
+
+    def _terms(self, real: PlacedTermIndex) -> PlacedTermIndex:
+        gone, there = ([one for one in some if one[1].has_pod_terms] for some in (self.gone, self.there))
+        return real.as_if(gone, there) if gone or there else real
 
     def headroom(self, row: int, line: int) -> float:
         """Return the percentage of cpu or memory on a row that would be free, as counted for scoring."""
@@ -200,13 +210,22 @@ class HypotheticalView(NodeView):
             lambda pod: pod.namespace == namespace and selector.matches(pod.labels),
         )
 
+    def matched(self, terms: PodSet) -> Ints:
+        """Return the number of pods that match all terms of a set on each node, under the hypothesis."""
+        matches = self._columns.term_counts.matches
+        return self._counted(super().matched(terms), lambda pod: matches(terms, pod), deleting=True)
+
     def fact(self, handle: FactHandle[F]) -> F:
         """Return a registered fact under the hypothesis."""
         return self._supposed.fact(handle)
 
-    def rules(self) -> AntiAffinityIndex:
-        """Return the anti-affinity rules under the hypothesis."""
+    def anti_affinity(self) -> PlacedTermIndex:
+        """Return the required anti-affinity terms of placed pods under the hypothesis."""
         return self._supposed.anti_affinity()
+
+    def scoring_terms(self) -> PlacedTermIndex:
+        """Return the other affinity terms of placed pods under the hypothesis."""
+        return self._supposed.scoring_terms()
 
     def _differences(self) -> list[UsageDelta]:
         return [self._supposed.differences[row] for _, row in self.changed]
@@ -219,12 +238,12 @@ class HypotheticalView(NodeView):
             amounts[place] = max(amounts.item(place) - one, LOWEST)
         return amounts
 
-    def _counted(self, counts: Ints, counts_for: Callable[[Pod], bool]) -> Ints:
+    def _counted(self, counts: Ints, counts_for: Callable[[Pod], bool], *, deleting: bool = False) -> Ints:
         counts = counts.copy()
         places = {row: place for place, row in self.changed}
         for placements, times in ((self.gone, -1), (self.there, 1)):
             for row, pod in placements:
-                if row in places and not pod.deleting and counts_for(pod):
+                if row in places and (deleting or not pod.deleting) and counts_for(pod):
                     counts[places[row]] += times
         return counts
 

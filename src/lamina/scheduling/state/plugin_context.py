@@ -2,11 +2,12 @@
 
 from lamina.layers.inventory import Inventory
 from lamina.model.pod import Pod
-from lamina.scheduling.state.anti_affinity import AntiAffinityIndex
 from lamina.scheduling.state.cluster_load import ClusterLoad
 from lamina.scheduling.state.cluster_usage import ClusterUsage
 from lamina.scheduling.state.columns import NodeColumns
+from lamina.scheduling.state.namespace_labels import NamespaceLabels
 from lamina.scheduling.state.node_facts import F, FactHandle
+from lamina.scheduling.state.placed_terms import PlacedTermIndex
 from lamina.scheduling.state.pod_cache import PodCache
 from lamina.scheduling.state.view import NodeRow
 
@@ -31,9 +32,19 @@ class PluginContext:
         """Annotations by namespace; `ClusterState` writes them."""
 
     @property
-    def anti_affinity(self) -> AntiAffinityIndex:
+    def anti_affinity(self) -> PlacedTermIndex:
         """Required anti-affinity of all placed pods."""
         return self._columns.anti_affinity
+
+    @property
+    def scoring_terms(self) -> PlacedTermIndex:
+        """All other affinity terms of placed pods."""
+        return self._columns.scoring_terms
+
+    @property
+    def namespace_labels(self) -> NamespaceLabels:
+        """Labels by namespace."""
+        return self._columns.namespaces
 
     def register(self, fact: F) -> FactHandle[F]:
         """Register a fact for the columns to maintain. Plugins call it in their constructor."""

@@ -178,4 +178,7 @@ def _same_to_counters(before: Pod, pod: Pod) -> bool:
         and before.deleting == pod.deleting
         and before.namespace == pod.namespace
         and before.repels == pod.repels
+        and before.required_pods == pod.required_pods
+        and before.preferred_pods == pod.preferred_pods
+        and before.avoided_pods == pod.avoided_pods
     )

@@ -8,10 +8,12 @@ look-ups and one addition for each counter of its group, however many other coun
     pod ──> group (namespace, controller, labels) ──> counters that include the group
 
 The counters of a new group are found by namespace and by one label that a selector requires. Pods that are being
-deleted are not counted, as upstream. The columns write; plugins read through `NodeView`.
+deleted are not counted, as upstream, except by the counters of affinity terms (`term_counts`). The columns write;
+plugins read through `NodeView`.
 """
 
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +48,9 @@ class PodCounter:
 
     __slots__ = ("namespace", "per_row", "total", "what")
 
+    counts_deleting: ClassVar = False
+    """Whether pods that are being deleted count."""
+
     def __init__(self, namespace: str, what: str | LabelSelector, rows: int) -> None:
         """Start at zero; *what* is a controller as in `owner_key`, or a selector."""
         self.namespace = namespace
@@ -70,19 +75,33 @@ class PodCounter:
 class CountedPods:
     """Group of pods with the same controller and labels, with their number on each row."""
 
-    __slots__ = ("counters", "labels", "rows")
+    __slots__ = ("counters", "deleting", "labels", "rows", "termed")
 
     def __init__(self, labels: dict[str, str]) -> None:
         """Start without pods."""
         self.labels = labels
         self.rows: dict[int, int] = {}
+        self.deleting: dict[int, int] = {}
+        """The same for pods that are being deleted."""
         self.counters: list[PodCounter] = []
+        self.termed = 0
+        """How many of the counters are those of affinity terms."""
 
     def join(self, counter: PodCounter) -> None:
         """Join a counter and add the group's pods to it."""
         self.counters.append(counter)
         for row, count in self.rows.items():
             counter.add(row, count)
+        if counter.counts_deleting:
+            self.termed += 1
+            for row, count in self.deleting.items():
+                counter.add(row, count)
+
+    def leave(self, counter: PodCounter) -> None:
+        """Leave a counter, which is not used any more, if the group joined it."""
+        if counter in self.counters:
+            self.counters.remove(counter)
+            self.termed -= counter.counts_deleting
 
 
 class OwnerPods:
@@ -107,18 +126,18 @@ class OwnerPods:
 class PodCounts:
     """Groups of pods, and the recently requested counters."""
 
-    __slots__ = ("_buckets", "_counters", "_namespaces")
+    __slots__ = ("_buckets", "_counters", "_namespaces", "group_added")
 
     def __init__(self) -> None:
         """Start without pods and counters."""
+        self.group_added: Callable[[CountedPods, str], None] = _ignored
+        """Called with each new group and its namespace, before the group has pods."""
         self._namespaces: dict[str, dict[str, OwnerPods]] = {}
         self._counters: dict[Key, PodCounter] = {}
         self._buckets: dict[Bucket, list[PodCounter]] = {}
 
-    def add(self, row: int, pod: Pod) -> None:
-        """Count a pod on a row."""
-        if pod.deleting:
-            return
+    def add(self, row: int, pod: Pod) -> bool:
+        """Count a pod on a row; return whether an affinity term matches it that has a counter."""
         owner = pod.owner
         # Same as `owner_key`; inlined because every placement runs it.
         name = "" if owner is None else owner.uid or f"{owner.kind}/{owner.name}"
@@ -126,28 +145,33 @@ class PodCounts:
         group = family.find(pod.labels)
         if group is None:
             group = family.latest = self._new_group(family, pod.namespace, name, pod.labels)
+        if pod.deleting:
+            return _count_deleting(group, row, 1)
         rows = group.rows
         rows[row] = rows.get(row, 0) + 1
         for counter in group.counters:
             counter.add(row, 1)
+        return group.termed > 0
 
-    def remove(self, row: int, pod: Pod) -> None:
-        """Stop counting a pod on a row; *pod* must be as it was counted."""
-        if pod.deleting:
-            return
+    def remove(self, row: int, pod: Pod) -> bool:
+        """Stop counting a pod on a row; *pod* must be as it was counted. Return the same as `add`."""
         _, name = owner_key(pod) or ("", "")
         families = self._namespaces[pod.namespace]
         family = families[name]
         group = family.find(pod.labels)
         assert group is not None, "a pod that is removed was counted"
-        for counter in group.counters:
-            counter.add(row, -1)
-        group.rows[row] -= 1
-        if group.rows[row]:
-            return
-        del group.rows[row]
-        if not group.rows:
+        if pod.deleting:
+            termed = _count_deleting(group, row, -1)
+        else:
+            termed = group.termed > 0
+            for counter in group.counters:
+                counter.add(row, -1)
+            group.rows[row] -= 1
+            if not group.rows[row]:
+                del group.rows[row]
+        if not group.rows and not group.deleting:
             self._drop(pod.namespace, name, group)
+        return termed
 
     def owned(self, key: OwnerKey, height: int) -> Ints:
         """Return the number of a controller's pods on each of the first *height* rows; read-only."""
@@ -175,6 +199,15 @@ class PodCounts:
                 group.join(counter)
         return counter.first(height)
 
+    def namespaces(self) -> Iterable[str]:
+        """Return the namespaces that have groups."""
+        return self._namespaces.keys()
+
+    def groups(self, namespace: str) -> Iterator[CountedPods]:
+        """Iterate over the groups of a namespace."""
+        for family in self._namespaces.get(namespace, {}).values():
+            yield from family.groups.values()
+
     # -- groups ------------------------------------------------------------------------------------------------------
 
     def _family(self, namespace: str, name: str) -> OwnerPods:
@@ -196,6 +229,7 @@ class PodCounts:
                 assert isinstance(counter.what, LabelSelector), "only selectors are in buckets"
                 if counter.what.matches(labels):
                     group.counters.append(counter)
+        self.group_added(group, namespace)
         return group
 
     def _drop(self, namespace: str, name: str, group: CountedPods) -> None:
@@ -239,6 +273,23 @@ class PodCounts:
             self._buckets[bucket].remove(counter)
             if not self._buckets[bucket]:
                 del self._buckets[bucket]
+
+
+def _count_deleting(group: CountedPods, row: int, count: int) -> bool:
+    """Count pods that are being deleted; return whether an affinity term matches them that has a counter."""
+    left = group.deleting.get(row, 0) + count
+    if left:
+        group.deleting[row] = left
+    else:
+        del group.deleting[row]
+    for counter in group.counters:
+        if counter.counts_deleting:
+            counter.add(row, count)
+    return group.termed > 0
+
+
+def _ignored(group: CountedPods, namespace: str) -> None:
+    """Do nothing: without affinity terms, new groups interest no other part."""
 
 
 def needed(selector: LabelSelector) -> tuple[str, str] | None:

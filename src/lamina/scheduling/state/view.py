@@ -9,12 +9,13 @@ from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, MEMORY
 from lamina.model.selectors import LabelSelector
-from lamina.scheduling.state.anti_affinity import AntiAffinityIndex
 from lamina.scheduling.state.columns import LINES, NUDGE, WELL_KNOWN, Bools, Floats, Ints, NodeColumns
 from lamina.scheduling.state.image_names import ImageNames
 from lamina.scheduling.state.node_facts import F, FactHandle, Placements
+from lamina.scheduling.state.placed_terms import PlacedTermIndex
 from lamina.scheduling.state.pod_counts import OwnerKey
 from lamina.scheduling.state.taint_sets import Taints
+from lamina.scheduling.state.term_counts import PodSet
 from lamina.scheduling.state.topology import MISSING, NodeRequirement
 
 # Lines of cpu and memory in `ranked` and in every other column.
@@ -181,6 +182,10 @@ class NodeView:
         """Return each node's number of pods in a namespace that a selector matches, as in `owned`; read-only."""
         return self._columns.pods.matching(namespace, selector, self._columns.size)[self.rows]
 
+    def matched(self, terms: PodSet) -> Ints:
+        """Return each node's number of pods that match all terms of a set, deleted ones included; read-only."""
+        return self._columns.matched(terms)[self.rows]
+
     def domains(self, key: str) -> Ints:
         """
         Number of each node's domain, that is, of its value of label *key*; 0 where the label is missing.
@@ -205,13 +210,17 @@ class NodeView:
         """Return a registered fact for this view."""
         return handle.fact
 
-    def rules(self) -> AntiAffinityIndex:
-        """Return the anti-affinity rules of placed pods."""
+    def anti_affinity(self) -> PlacedTermIndex:
+        """Return the required anti-affinity terms of placed pods."""
         return self._columns.anti_affinity
 
+    def scoring_terms(self) -> PlacedTermIndex:
+        """Return the other affinity terms of placed pods, which score nodes for other pods."""
+        return self._columns.scoring_terms
+
     def closed(self, pod: Pod) -> Bools | None:
-        """Return which nodes are in a domain that anti-affinity closes for *pod*; None if no rule applies."""
-        rules = self.rules().about(pod)
+        """Return which nodes are in a domain that placed pods' anti-affinity closes for *pod*; None if no term does."""
+        rules = self.anti_affinity().about(pod)
         if not rules:
             return None
         flags = np.zeros(self.size, dtype=np.bool_)

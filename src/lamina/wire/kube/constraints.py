@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from lamina.model.pod import HONOR, IGNORE, PodTerm, PreferredNodes, SpreadConstraint
+from lamina.model.pod import HONOR, IGNORE, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Toleration
 from lamina.wire.decode_cache import memoized
@@ -18,6 +18,12 @@ REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 NEAR: Final = "inter-pod affinity"
 APART: Final = "inter-pod anti-affinity"
+MOST_TERMS: Final = 128
+"""
+Maximum number of pod affinity terms of each of the four kinds; further ones are not supported.
+
+Each term costs memory and time for every node. Pods have a handful.
+"""
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
@@ -73,15 +79,18 @@ class PodAffinityTermObject(msgspec.Struct, frozen=True, gc=False, rename="camel
     namespace_selector: LabelSelectorObject | None = None
 
 
-class PresentTerm(msgspec.Struct, frozen=True, gc=False):
-    """A term of which only the presence matters."""
+class PreferredPodTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``preferredDuringSchedulingIgnoredDuringExecution`` of a pod affinity."""
+
+    weight: Int32 = 0
+    pod_affinity_term: PodAffinityTermObject | None = None
 
 
 class PodAffinityObject(msgspec.Struct, frozen=True, gc=False):
     """``spec.affinity.podAffinity`` or ``spec.affinity.podAntiAffinity``."""
 
     required: list[PodAffinityTermObject] | None = msgspec.field(default=None, name=REQUIRED)
-    preferred: list[PresentTerm] | None = msgspec.field(default=None, name=PREFERRED)
+    preferred: list[PreferredPodTerm] | None = msgspec.field(default=None, name=PREFERRED)
 
 
 class AffinityObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -97,11 +106,14 @@ class Affinity(msgspec.Struct, frozen=True, gc=False):
 
     required_nodes: NodeSelector | None = None
     preferred_nodes: tuple[PreferredNodes, ...] = ()
+    required_pods: tuple[PodTerm, ...] = ()
     repels: tuple[PodTerm, ...] = ()
+    preferred_pods: tuple[PreferredPods, ...] = ()
+    avoided_pods: tuple[PreferredPods, ...] = ()
     unmet: tuple[str, ...] = ()
-    """Required terms that Lamina does not support yet, in words."""
+    """Required terms that Lamina does not support, in words."""
     ignored: tuple[str, ...] = ()
-    """Preferred terms that Lamina does not support yet, in words."""
+    """Preferred terms that Lamina does not support, in words."""
 
 
 class TopologySpreadObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -137,9 +149,18 @@ def _read_affinity(text: bytes) -> Affinity:
             PreferredNodes(one.weight, _term(one.preference or NodeSelectorTermObject()))
             for one in nodes.preferred or ()
         ),
-        tuple(map(_pod_term, apart.required or ())),
-        tuple(words for words, one in ((NEAR, near), (APART, apart)) if one.required),
-        tuple(f"preferred {words}" for words, one in ((NEAR, near), (APART, apart)) if one.preferred),
+        tuple(map(_pod_term, (near.required or ())[:MOST_TERMS])),
+        tuple(map(_pod_term, (apart.required or ())[:MOST_TERMS])),
+        tuple(map(_preferred_pods, (near.preferred or ())[:MOST_TERMS])),
+        tuple(map(_preferred_pods, (apart.preferred or ())[:MOST_TERMS])),
+        tuple(
+            _too_many(words) for words, one in ((NEAR, near), (APART, apart)) if len(one.required or ()) > MOST_TERMS
+        ),
+        tuple(
+            _too_many(f"preferred {words}")
+            for words, one in ((NEAR, near), (APART, apart))
+            if len(one.preferred or ()) > MOST_TERMS
+        ),
     )
 
 
@@ -154,6 +175,14 @@ def _pod_term(term: PodAffinityTermObject) -> PodTerm:
         term.namespaces or (),
         _label_selector(term.namespace_selector),
     )
+
+
+def _preferred_pods(one: PreferredPodTerm) -> PreferredPods:
+    return PreferredPods(one.weight, _pod_term(one.pod_affinity_term or PodAffinityTermObject()))
+
+
+def _too_many(words: str) -> str:
+    return f"more than {MOST_TERMS} {words} terms"
 
 
 def _requirements(expressions: Iterable[SelectorRequirementObject]) -> tuple[Requirement, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from lamina.model.pod import HONOR, IGNORE, Pod, PodTerm, PreferredNodes, SpreadConstraint
+from lamina.model.pod import HONOR, IGNORE, Pod, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Toleration
 from lamina.wire.kube.constraints import PREFERRED, REQUIRED
@@ -21,8 +21,12 @@ def encode_placement(pod: Pod) -> EncodedObject:
     written: EncodedObject = {}
     if pod.node_selector:
         written["nodeSelector"] = dict(pod.node_selector)
-    if pod.required_nodes is not None or pod.preferred_nodes or pod.repels:
-        written["affinity"] = _affinity(pod.required_nodes, pod.preferred_nodes, pod.repels)
+    if pod.required_nodes is not None or pod.preferred_nodes or pod.has_pod_terms:
+        written["affinity"] = {
+            **_node_affinity(pod.required_nodes, pod.preferred_nodes),
+            **_pod_affinity("podAffinity", pod.required_pods, pod.preferred_pods),
+            **_pod_affinity("podAntiAffinity", pod.repels, pod.avoided_pods),
+        }
     if pod.tolerations:
         written["tolerations"] = _tolerations(pod.tolerations)
     if pod.spread:
@@ -37,18 +41,23 @@ def encode_placement(pod: Pod) -> EncodedObject:
 
 
 @lru_cache(ENTRIES)
-def _affinity(
-    required: NodeSelector | None, preferred: tuple[PreferredNodes, ...], repels: tuple[PodTerm, ...]
-) -> EncodedObject:
+def _node_affinity(required: NodeSelector | None, preferred: tuple[PreferredNodes, ...]) -> EncodedObject:
     nodes: EncodedObject = {}
     if required is not None:
         nodes[REQUIRED] = {"nodeSelectorTerms": [_node_term(one) for one in required.terms]}
     if preferred:
         nodes[PREFERRED] = [{"weight": one.weight, "preference": _node_term(one.term)} for one in preferred]
-    written: EncodedObject = {"nodeAffinity": nodes} if nodes else {}
-    if repels:
-        written["podAntiAffinity"] = {REQUIRED: [_pod_term(one) for one in repels]}
-    return written
+    return {"nodeAffinity": nodes} if nodes else {}
+
+
+@lru_cache(ENTRIES)
+def _pod_affinity(kind: str, required: tuple[PodTerm, ...], preferred: tuple[PreferredPods, ...]) -> EncodedObject:
+    pods: EncodedObject = {}
+    if required:
+        pods[REQUIRED] = [_pod_term(one) for one in required]
+    if preferred:
+        pods[PREFERRED] = [{"weight": one.weight, "podAffinityTerm": _pod_term(one.term)} for one in preferred]
+    return {kind: pods} if pods else {}
 
 
 def _node_term(term: NodeSelectorTerm) -> EncodedObject:

@@ -62,6 +62,7 @@ SCORES = (
     "NodeAffinity",
     "NodeResourcesFit",
     "PodTopologySpread",
+    "InterPodAffinity",
     "NodeResourcesBalancedAllocation",
     "ImageLocality",
 )
@@ -70,6 +71,7 @@ WEIGHTS = {
     "NodeAffinity": 2,
     "NodeResourcesFit": 1,
     "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
@@ -110,7 +112,13 @@ def test_by_default_a_profile_has_upstreams_plugins_at_all_their_points():
             "InterPodAffinity",
         ),
         "filter": FILTERS,
-        "preScore": ("NodeAffinity", "NodeResourcesFit", "PodTopologySpread", "NodeResourcesBalancedAllocation"),
+        "preScore": (
+            "NodeAffinity",
+            "NodeResourcesFit",
+            "PodTopologySpread",
+            "InterPodAffinity",
+            "NodeResourcesBalancedAllocation",
+        ),
         "score": SCORES,
         "bind": ("DefaultBinder",),
     } == by_point

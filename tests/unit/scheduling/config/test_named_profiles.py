@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lamina.model.errors import InputError
-from lamina.scheduling.config.merge import NOT_IN_TREE, PARTLY_IN_TREE
+from lamina.scheduling.config.merge import NOT_IN_TREE
 from lamina.scheduling.config.named_profiles import DEFAULT, FORMER_NAMES, NAMED, current_name, named, unsupported
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.scheduling.plugins.locality.layer_locality import Barrier, LayerLocalityArgs
@@ -28,6 +28,7 @@ DEFAULTS = [
     ("NodeAffinity", 2),
     ("NodeResourcesFit", 1),
     ("PodTopologySpread", 2),
+    ("InterPodAffinity", 2),
     ("NodeResourcesBalancedAllocation", 1),
 ]
 
@@ -138,7 +139,7 @@ def test_kube_default_says_what_it_leaves_out_and_names_everything_that_is_not_i
 
     assert "\n" not in said
     assert said.startswith("kube-default is kube-scheduler's default profile without: preemption, ")
-    assert [] == [words for words in (*NOT_IN_TREE.values(), *PARTLY_IN_TREE.values()) if words not in said]
+    assert [] == [words for words in NOT_IN_TREE.values() if words not in said]
 
 
 @pytest.mark.parametrize("name", [*(name for name in NAMED if name != "kube-default"), "my.yaml", ""])

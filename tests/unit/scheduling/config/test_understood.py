@@ -121,6 +121,7 @@ def test_every_field_upstream_knows_is_understood():
         ("NodeAffinity", 2),
         ("NodeResourcesFit", 1),
         ("PodTopologySpread", 2),
+        ("InterPodAffinity", 2),
         ("NodeResourcesBalancedAllocation", 1),
     ] == [(part.name, part.weight) for part in profiles["mine"].scorers]
 
@@ -191,6 +192,7 @@ def test_several_profiles_may_share_a_queue():
             "NodeAffinity",
             "NodeResourcesFit",
             "PodTopologySpread",
+            "InterPodAffinity",
             "NodeResourcesBalancedAllocation",
             "ImageLocality",
         ],
@@ -198,6 +200,7 @@ def test_several_profiles_may_share_a_queue():
             "TaintToleration",
             "NodeAffinity",
             "PodTopologySpread",
+            "InterPodAffinity",
             "NodeResourcesBalancedAllocation",
             "ImageLocality",
         ],

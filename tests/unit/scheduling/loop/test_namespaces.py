@@ -13,7 +13,7 @@ OPEN = LabelSelector((("team", "x"),))
 def kept(desk):
     """Which namespaces are remembered, by annotations and by labels."""
     cluster = desk.loop.cluster
-    return set(cluster.context.namespaces), set(cluster.columns.anti_affinity._namespaces)
+    return set(cluster.context.namespaces), set(cluster.columns.namespaces.snapshot())
 
 
 def test_a_deleted_namespace_is_forgotten():

@@ -91,7 +91,7 @@ def test_a_placed_pod_keeps_those_it_names_out_of_its_domain(terms, on, out):
 def test_the_namespaces_that_are_meant_count(more, namespace, kept_away):
     """Those named and those selected; if there are neither, that of the pod whose rule it is."""
     bench = cluster()
-    bench.columns.anti_affinity.name("shop", {"team": "a"})
+    bench.columns.label_namespace("shop", {"team": "a"})
     bench.place("b1", loner(PodTerm("zone", WEB, **more)))
 
     answer = bench.make("InterPodAffinity").pre_filter(CycleState(), web(namespace=namespace), bench.view)

@@ -4,7 +4,17 @@ import json
 
 import pytest
 
-from lamina.model.pod import Container, HostPort, Owner, Pod, PodTerm, PodUid, PreferredNodes, SpreadConstraint
+from lamina.model.pod import (
+    Container,
+    HostPort,
+    Owner,
+    Pod,
+    PodTerm,
+    PodUid,
+    PreferredNodes,
+    PreferredPods,
+    SpreadConstraint,
+)
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Toleration
 from lamina.wire.errors import WireError
@@ -166,8 +176,7 @@ EXPECTED = Pod(
     ),
     repels=(PodTerm("kubernetes.io/hostname", LabelSelector((("app", "cart"),)), ("shop",), LabelSelector()),),
     host_ports=(HostPort(8080),),
-    unmet=("inter-pod anti-affinity",),
-    ignored=("preferred inter-pod anti-affinity",),
+    avoided_pods=(PreferredPods(1, PodTerm("")),),
     tolerations=(
         Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute"),
         Toleration("team", "Equal", "shop"),

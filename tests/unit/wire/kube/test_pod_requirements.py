@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lamina.model.pod import HostPort, Pod, PodTerm
+from lamina.model.pod import HostPort, Pod, PodTerm, PreferredPods
 from lamina.model.selectors import LabelSelector
 from lamina.wire.errors import WireError
 from lamina.wire.kube.codec import decode_pod
@@ -110,10 +110,16 @@ DISKS = [
             for where in ("containers", "initContainers")
         ),
         pytest.param({"containers": [container(restartPolicyRules=[{"action": "Restart"}])]}, [], id="restarting one"),
-        pytest.param({"affinity": {"podAffinity": {REQUIRED: [{}]}}}, ["inter-pod affinity"], id="company"),
-        pytest.param({"affinity": {"podAntiAffinity": {REQUIRED: [{}]}}}, ["inter-pod anti-affinity"], id="solitude"),
+        pytest.param({"affinity": {"podAffinity": {REQUIRED: [{}] * 128}}}, [], id="128 affinity terms"),
         pytest.param(
-            {"affinity": {"podAffinity": {REQUIRED: []}, "podAntiAffinity": {REQUIRED: []}}}, [], id="neither"
+            {"affinity": {"podAffinity": {REQUIRED: [{}] * 129}}},
+            ["more than 128 inter-pod affinity terms"],
+            id="129 affinity terms",
+        ),
+        pytest.param(
+            {"affinity": {"podAntiAffinity": {REQUIRED: [{}] * 129}}},
+            ["more than 128 inter-pod anti-affinity terms"],
+            id="129 anti-affinity terms",
         ),
         pytest.param(
             {
@@ -121,7 +127,7 @@ DISKS = [
                 "volumes": [{"persistentVolumeClaim": {"claimName": "data"}}],
                 "resourceClaims": [{"name": "gpu"}],
             },
-            ["inter-pod affinity", "inter-pod anti-affinity", 'persistent volume claim "data"', 'resource claim "gpu"'],
+            ['persistent volume claim "data"', 'resource claim "gpu"'],
             id="all sorts",
         ),
     ],
@@ -133,11 +139,17 @@ def test_what_cannot_be_done_yet_is_put_into_words(spec, want):
 @pytest.mark.parametrize(
     ("affinity", "want"),
     [
-        pytest.param({"podAffinity": {PREFERRED: [{"weight": 1}]}}, ["preferred inter-pod affinity"], id="company"),
+        pytest.param({"podAffinity": {PREFERRED: [{"weight": 1}] * 128}}, [], id="128 preferred terms"),
         pytest.param(
-            {"podAntiAffinity": {PREFERRED: [{"weight": 1}]}}, ["preferred inter-pod anti-affinity"], id="solitude"
+            {"podAffinity": {PREFERRED: [{"weight": 1}] * 129}},
+            ["more than 128 preferred inter-pod affinity terms"],
+            id="129 preferred terms",
         ),
-        pytest.param({"podAffinity": {PREFERRED: []}}, [], id="none"),
+        pytest.param(
+            {"podAntiAffinity": {PREFERRED: [{"weight": 1}] * 129}},
+            ["more than 128 preferred inter-pod anti-affinity terms"],
+            id="129 avoided",
+        ),
         pytest.param(
             {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": {}}]}}, [], id="nodes, which are ranked"
         ),
@@ -162,8 +174,21 @@ def test_what_nothing_is_made_of_is_put_into_words_and_asks_nothing(affinity, wa
         ),
     ],
 )
-def test_whom_a_pod_keeps_away_is_read(term, want):
-    assert (want,) == read(affinity={"podAntiAffinity": {REQUIRED: [term]}}).repels
+def test_a_pod_affinity_term_is_read_wherever_it_stands(term, want):
+    terms = {REQUIRED: [term], PREFERRED: [{"weight": 7, "podAffinityTerm": term}]}
+    pod = read(affinity={"podAffinity": terms, "podAntiAffinity": terms})
+
+    assert ((want,), (want,)) == (pod.required_pods, pod.repels)
+    assert ((PreferredPods(7, want),), (PreferredPods(7, want),)) == (pod.preferred_pods, pod.avoided_pods)
+
+
+def test_of_very_many_terms_the_first_are_kept():
+    """A placed pod of another scheduler must not take memory without limit."""
+    many = [{"topologyKey": f"k{number}"} for number in range(1000)]
+    pod = read(affinity={"podAntiAffinity": {REQUIRED: many, PREFERRED: [{"podAffinityTerm": one} for one in many]}})
+
+    assert ["k0", "k127"] == [pod.repels[0].topology_key, pod.repels[-1].topology_key]
+    assert (128, 128) == (len(pod.repels), len(pod.avoided_pods))
 
 
 def test_a_name_is_cut_where_no_name_goes_on():

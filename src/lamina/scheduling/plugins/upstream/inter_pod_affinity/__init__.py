@@ -1,0 +1,1 @@
+"""InterPodAffinity: affinity and anti-affinity between pods, within topology domains."""
