@@ -8,16 +8,16 @@ import msgspec
 from lamina.model.conversion import convert, mistakes_in, suggest
 from lamina.model.duration import seconds
 from lamina.model.errors import InputError, Mistake, WiringError
-from lamina.model.plain import Path, written_path
+from lamina.model.plain import Path, shown, written_path
 from lamina.model.pod import DEFAULT_SCHEDULER
 from lamina.model.yaml_document import YamlDocument, YamlNode, read_yaml
 from lamina.scheduling.config.extenders import called, check_extenders, with_ignored_resources
 from lamina.scheduling.config.extenders import warnings as extender_warnings
 from lamina.scheduling.config.merge import ALL, ALWAYS, NOT_IN_TREE, ProfilePlugins, choose
-from lamina.scheduling.config.old_versions import REMOVED_PLUGINS, as_v1, removed, removed_default
-from lamina.scheduling.config.schema import KubeSchedulerConfiguration, LeaderElection, ProfileConfig
+from lamina.scheduling.config.old_versions import OLD_VERSIONS, REMOVED_PLUGINS, as_v1, removed, removed_default
+from lamina.scheduling.config.schema import API_VERSION, KubeSchedulerConfiguration, LeaderElection, ProfileConfig
 from lamina.scheduling.contract.extender_chain import CalledExtender
-from lamina.scheduling.contract.plugin_registry import POINTS, PluginArgs, PluginRegistry, points_of
+from lamina.scheduling.contract.plugin_registry import POINTS, NoArgs, PluginArgs, PluginRegistry, points_of
 from lamina.scheduling.contract.points import Plugin
 from lamina.scheduling.loop.scheduling_queue import PodBackoff
 from lamina.scheduling.runtime.profile import Profile
@@ -32,6 +32,7 @@ NO_EXTENDERS: Final = "{} calls no extenders, and would decide differently witho
 JITTER: Final = 1.2
 """Jitter factor of lease renewals: upstream renews up to this much later than retryPeriod."""
 
+UPSTREAM: Final = "lamina.scheduling.plugins.upstream."
 FOREIGN_POINTS: Final = ("placementGenerate", "placementScore")
 
 
@@ -168,6 +169,7 @@ class _ConfigurationChecker:
                 self.plugin(name, here)
             elif isinstance(self.value(args), dict):
                 self.mistakes.extend(self.wrong(self.registry.args_of(name), args))
+                self.type_of_args(name, args)
 
     def wrong(self, kind: type[PluginArgs], path: Path) -> list[Mistake]:
         """List mistakes in single arguments; if there are none, mistakes in their combination."""
@@ -178,6 +180,15 @@ class _ConfigurationChecker:
             except InputError as error:
                 found = list(error.mistakes)
         return found
+
+    def type_of_args(self, name: str, path: Path) -> None:
+        """Check the type that arguments may name, as upstream does for its own plugins."""
+        if not self.registry[name].__module__.startswith(UPSTREAM) or self.registry.args_of(name) is NoArgs:
+            return
+        for field, allowed in (("apiVersion", (API_VERSION, *OLD_VERSIONS)), ("kind", (f"{name}Args",))):
+            found = self.value((*path, field))
+            if isinstance(found, str) and found and found not in allowed:
+                self.mistake((*path, field), f"{shown(found)} is not allowed; write {allowed[0]}, or omit it")
 
     def plugin(self, name: str, path: Path, *, point: str = "") -> None:
         if name not in self.registry:
@@ -246,6 +257,12 @@ def _check_leader_election(checker: _ConfigurationChecker, election: LeaderElect
     """Check the times of leader election by upstream's rules, if it is enabled."""
     if not election.leader_elect:
         return
+    for field, value in (
+        ("resourceName", election.resource_name),
+        ("resourceNamespace", election.resource_namespace),
+    ):
+        if not value:
+            checker.mistake(("leaderElection", field), "must not be empty: omit the field for the default")
     if election.resource_lock != "leases":
         checker.mistake(("leaderElection", "resourceLock"), "only leases are supported: omit the field")
     times: dict[str, float] = {}

@@ -18,9 +18,11 @@ from lamina.model.pod import DEFAULT_SCHEDULER
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
 
+FLOAT32: Final = 3.4028234663852886e38
+"""The largest number that upstream's type of rates holds."""
 EXAMPLE_URL: Final = "http://127.0.0.1:8888/scheduler"
 
-Seconds = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 
 class _Camel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -98,8 +100,9 @@ class ClientConnection(_Camel, frozen=True, kw_only=True):
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: str = ""
-    qps: float = 50.0
-    burst: int = 100
+    qps: Annotated[float, msgspec.Meta(ge=-FLOAT32, le=FLOAT32)] = 50.0
+    """Requests a second; 0 or less: no limit."""
+    burst: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 100
 
 
 _URL: Final = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:[0-9]{1,5})?(/[!-~]*)?", re.IGNORECASE)
@@ -190,7 +193,7 @@ class KubeSchedulerConfiguration(_Camel, frozen=True, kw_only=True):
     pod_max_backoff_seconds: Seconds = 10
     percentage_of_nodes_to_score: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
     """Accepted without effect: all nodes are scored, which costs less here than sampling."""
-    parallelism: Annotated[int, msgspec.Meta(ge=1)] = 16
+    parallelism: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 16
     """Accepted without effect: plugins evaluate all nodes at once."""
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()

@@ -15,6 +15,7 @@ import numpy as np
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from lamina.model.selectors import is_label_key
 from lamina.scheduling.contract.cycle_state import CycleState, StateKey
 from lamina.scheduling.contract.plugin_registry import PluginArgs
 from lamina.scheduling.contract.points import MAX_SCORE, Reads, Verdicts
@@ -45,6 +46,16 @@ RequestedAmounts = tuple[tuple[str, int, int], ...]
 ASKED: Final[StateKey[RequestedAmounts]] = StateKey("node-resources-fit/asked")
 RANKED: Final[StateKey[tuple[tuple[str, int, int], ...]]] = StateKey("node-resources-fit/ranked")
 """Resources to score: name, weight, amount that the pod adds."""
+
+
+def _resource(name: str) -> None:
+    if not is_label_key(name):
+        raise ValueError(f"{name!r:.80} is not the name of a resource; write for example example.com/gpu")
+
+
+def _group(name: str) -> None:
+    if "/" in name or not is_label_key(name):
+        raise ValueError(f"{name!r:.80} is not a group of resources; write for example example.com")
 
 
 class ResourceWeight(msgspec.Struct, frozen=True):
@@ -98,8 +109,8 @@ class FitArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"):
     """Arguments of NodeResourcesFit."""
 
     scoring_strategy: ScoringStrategy = ScoringStrategy()
-    ignored_resources: tuple[str, ...] = ()
-    ignored_resource_groups: tuple[str, ...] = ()
+    ignored_resources: tuple[Annotated[str, msgspec.Meta(extra={"reads": _resource})], ...] = ()
+    ignored_resource_groups: tuple[Annotated[str, msgspec.Meta(extra={"reads": _group})], ...] = ()
 
 
 class NodeResourcesFit:
