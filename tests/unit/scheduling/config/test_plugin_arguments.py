@@ -1,5 +1,7 @@
 """Arguments of upstream's plugins: what kube-scheduler's validation refuses is refused, with the path of the field."""
 
+from typing import Any
+
 import pytest
 import yaml
 
@@ -15,26 +17,26 @@ ZONE = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule
 RATIO = "RequestedToCapacityRatio"
 
 
-def mistakes(document: dict) -> list[tuple[str, str]]:
+def mistakes(document: dict[str, Any]) -> list[tuple[str, str]]:
     with pytest.raises(InputError) as caught:
         load(yaml.safe_dump({**HEAD, **document}), "f", KNOWN)
     return [(one.path, one.message) for one in caught.value.mistakes]
 
 
-def strategy(**fields) -> dict:
+def strategy(**fields) -> dict[str, Any]:
     return {"scoringStrategy": fields}
 
 
-def shape(*points: tuple[int, int]) -> dict:
+def shape(*points: tuple[int, int]) -> dict[str, Any]:
     listed = [{"utilization": utilization, "score": score} for utilization, score in points]
     return strategy(type=RATIO, requestedToCapacityRatio={"shape": listed})
 
 
-def spread(**fields) -> dict:
+def spread(**fields) -> dict[str, Any]:
     return {"defaultingType": "List", "defaultConstraints": [{**ZONE, **fields}]}
 
 
-def required(**requirement) -> dict:
+def required(**requirement) -> dict[str, Any]:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
     return {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
