@@ -7,6 +7,7 @@ order of observation. Only `TimePassed` advances the loop's clock.
 
 import msgspec
 
+from lamina.model.cluster_objects import ClusterObject, ObjectKey
 from lamina.model.image import Image
 from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
@@ -69,6 +70,18 @@ class NamespaceGone(EventBase, frozen=True):
     """A namespace was deleted; a new namespace with the same name is a different one."""
 
     name: str
+
+
+class ObjectSeen(EventBase, frozen=True):
+    """A disruption budget, volume or other object was added or updated; *found* is its current state."""
+
+    found: ClusterObject
+
+
+class ObjectGone(EventBase, frozen=True):
+    """Such an object was deleted."""
+
+    key: ObjectKey
 
 
 class ImagesLearned(EventBase, frozen=True):
@@ -157,6 +170,8 @@ ClusterEvent = (
     | PodGone
     | NamespaceSeen
     | NamespaceGone
+    | ObjectSeen
+    | ObjectGone
     | ImagesLearned
     | LayersReported
     | LayersWithdrawn

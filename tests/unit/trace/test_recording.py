@@ -8,7 +8,9 @@ import pytest
 import zstandard
 
 from lamina.model import events
+from lamina.model.cluster_objects import ObjectKey
 from lamina.model.command_outcome import CommandOutcome
+from lamina.model.disruption_budget import PodDisruptionBudget
 from lamina.model.errors import InputError
 from lamina.model.events import Event
 from lamina.model.node_usage import NodeUsage, ResourceUsage
@@ -34,6 +36,8 @@ HAPPENED: list[Event] = [
     events.PodGone("p1"),
     events.NamespaceSeen("shop", {"a": "b"}, {"c": "d"}),
     events.NamespaceGone("shop"),
+    events.ObjectSeen(PodDisruptionBudget(namespace="shop", name="web", disruptions_allowed=1)),
+    events.ObjectGone(ObjectKey("PodDisruptionBudget", "shop", "web")),
     events.ImagesLearned((IMAGE,), 30.0),
     events.LayersReported(held("n1", IMAGE)),
     events.LayersWithdrawn("n1"),

@@ -26,6 +26,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from lamina.model.cluster_objects import ClusterObject
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import Bind
@@ -202,6 +203,13 @@ class RetryTimePlugin(Protocol):
         except pods that `pre_enqueue` refused.
         """
         ...
+
+
+@runtime_checkable
+class ObjectReaderPlugin(Plugin, Protocol):
+    """Reads disruption budgets or other cluster objects (`PluginContext.objects`); a host watches only those."""
+
+    objects: frozenset[type[ClusterObject]]
 
 
 @runtime_checkable

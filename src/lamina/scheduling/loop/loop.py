@@ -80,6 +80,8 @@ class Loop:
                 | events.NodeGone()
                 | events.NamespaceSeen()
                 | events.NamespaceGone()
+                | events.ObjectSeen()
+                | events.ObjectGone()
                 | events.ImagesLearned()
                 | events.LayersReported()
                 | events.LayersWithdrawn()

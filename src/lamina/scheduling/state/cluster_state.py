@@ -15,12 +15,14 @@ import msgspec
 
 from lamina.layers.inventory import Inventory, InventorySnapshot
 from lamina.model import events
+from lamina.model.cluster_objects import ClusterObject
 from lamina.model.events import ClusterEvent
 from lamina.model.image import Image
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import Amounts
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.cluster_objects import EFFECTS, ClusterObjects
 from lamina.scheduling.state.cluster_usage import ClusterUsage, UsageSnapshot
 from lamina.scheduling.state.columns import ColumnsSnapshot, NodeColumns
 from lamina.scheduling.state.facets import Facet
@@ -45,6 +47,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: dict[str, dict[str, str]]
     """Annotations by namespace."""
     nominated: tuple[NominatedPod, ...]
+    objects: tuple[ClusterObject, ...] = ()
+    """Disruption budgets and other objects, oldest first within a kind."""
 
 
 class ClusterState:
@@ -59,6 +63,7 @@ class ClusterState:
         self.cache = PodCache(self.columns, self.usage)
         self.context = PluginContext(self.columns, self.inventory, self.cache)
         self.load = self.context.load
+        self.objects: ClusterObjects = self.context.objects
         self.nominations = Nominations()
         self._meanings = 0
 
@@ -93,6 +98,11 @@ class ClusterState:
                 changes = self._namespace_seen(name, annotations, labels)
             case events.NamespaceGone(name):
                 changes = self._namespace_gone(name)
+            case events.ObjectSeen(found):
+                changes = self._object_changed(found) if self.objects.put(found) != found else NO_CHANGE
+            case events.ObjectGone(key):
+                gone = self.objects.remove(key)
+                changes = NO_CHANGE if gone is None else self._object_changed(gone)
             case _:
                 assert_never(event)
         if self.inventory.meanings != self._meanings:
@@ -137,6 +147,12 @@ class ClusterState:
     def _namespace_labelled(self, name: str, labels: dict[str, str] | None) -> list[ClusterChange]:
         changed = self.columns.label_namespace(name, labels)
         return [ClusterChange(ChangeKind.NAMESPACE_LABELS)] if changed else NO_CHANGE
+
+    def _object_changed(self, found: ClusterObject) -> list[ClusterChange]:
+        effect = EFFECTS[type(found)]
+        if effect.facet is not None:
+            self.columns.touch(effect.facet, 0)
+        return NO_CHANGE if effect.change is None else [ClusterChange(effect.change, found=found)]
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
@@ -304,12 +320,14 @@ class ClusterState:
             inventory=self.inventory.snapshot(),
             namespaces=dict(self.context.namespaces),
             nominated=self.nominations.snapshot(),
+            objects=self.objects.snapshot(),
         )
 
     def restore(self, snapshot: ClusterSnapshot) -> None:
         """Restore a snapshot into a new, empty state."""
         self.now = snapshot.now
         self.columns.restore(snapshot.columns)
+        self.objects.restore(snapshot.objects)
         self.cache.restore(snapshot.placed)
         self.load.restore(snapshot.recent)
         self.usage.restore(snapshot.usage)

@@ -24,7 +24,7 @@ TEXT_BYTES: Final = 50
 """Bytes of a text or small object, without its characters."""
 
 
-def size_of(event: Event) -> int:
+def size_of(event: Event) -> int:  # noqa: PLR0911 - one return for each kind of event
     """Return the estimated bytes of an event."""
     match event:
         case events.PodSeen(pod):
@@ -33,6 +33,8 @@ def size_of(event: Event) -> int:
             return _node(node)
         case events.NamespaceSeen(name, annotations, labels):
             return PLAIN_BYTES + len(name) + _texts(annotations) + _texts(labels)
+        case events.ObjectSeen(found):
+            return PLAIN_BYTES + _deep(found)
         case events.LayersReported(report):
             return _report(report)
         case events.ImagesLearned(images):
