@@ -105,8 +105,8 @@ class SchedulerService:
         self._stop = asyncio.Event()
         self.clock = SteadyClock()
         self.client = KubeClient(options.access, user_agent="lamina-scheduler")
-        # Events have connections of their own: they may be slow and must not delay a binding.
-        self._status_client = KubeClient(options.access, connections=8, user_agent="lamina-scheduler")
+        # Events have connections of their own: they may be slow and must not delay a binding. A few are left for conditions.
+        self._status_client = KubeClient(options.access, connections=20, user_agent="lamina-scheduler")
         config = options.configuration.config
         picks = TiePicks(random.Random(options.seed).randrange)
         self.loop = Loop(
