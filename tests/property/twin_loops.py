@@ -74,7 +74,8 @@ def comparable(loop: Loop) -> dict[str, Any]:
     for underway in plain["underway"]:
         # A pod in a binding cycle is signed again before it is tried again, whatever shape it had.
         underway["queued"].update(shape=None, signed=False)
-    for one in (*queue["pods"], *(underway["queued"] for underway in plain["underway"])):
+    waits = [wait["queued"] for wait in plain["waits"]]
+    for one in (*queue["pods"], *waits, *(underway["queued"] for underway in plain["underway"])):
         for field in ("shape", "group"):
             if isinstance(one[field], int):
                 one[field] = shapes.setdefault((one["profile"], one[field]), len(shapes))

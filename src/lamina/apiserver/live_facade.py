@@ -146,5 +146,6 @@ class LiveFacade:
 
 
 def _loop(configuration: Configuration, seed: int) -> LoopDecider:
+    configuration.refuse_extenders("the configuration", "a simulated cluster")
     settings = LoopSettings(backoff=configuration.backoff, detail="none")
     return LoopDecider(Loop(configuration.profiles, random.Random(seed).randrange, settings))

@@ -142,7 +142,9 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     if not NAME.fullmatch(name) or len(name) > 253:
         raise InputError.one("--scheduler-name", f"{name!r:.80} is not a valid name; use a-z, 0-9, with - or . between")
     if config is not None:
-        chosen = configuration(f"{config}" if "/" in f"{config}" else f"./{config}")
+        chosen = configuration(
+            f"{config}" if "/" in f"{config}" else f"./{config}", extenders="--observe" if observe else ""
+        )
         kubeconfig = kubeconfig or _path(chosen.config.client_connection.kubeconfig)
     else:
         chosen = configuration(profile or DEFAULT).called(name)

@@ -6,7 +6,7 @@ import msgspec
 
 from lamina.model.plain import plural
 
-CommandOutcomeKind = Literal["bind", "work", "evict", "nominate", "pending", "plugin-error", "wake"]
+CommandOutcomeKind = Literal["bind", "ask", "work", "evict", "nominate", "pending", "plugin-error", "wake"]
 
 
 class CommandOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

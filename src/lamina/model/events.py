@@ -8,6 +8,7 @@ order of observation. Only `TimePassed` advances the loop's clock.
 import msgspec
 
 from lamina.model.cluster_objects import ClusterObject, ObjectKey
+from lamina.model.extender_answer import ExtenderAnswer
 from lamina.model.image import Image
 from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
@@ -147,6 +148,15 @@ class WorkFailed(EventBase, frozen=True):
     reason: str
 
 
+class ExtendersAnswered(EventBase, frozen=True):
+    """The extenders answered an `AskExtenders`, or failed."""
+
+    uid: PodUid
+    number: int
+    """The number of the command; an answer with another number is ignored."""
+    answer: ExtenderAnswer
+
+
 class PermitGiven(EventBase, frozen=True):
     """An outside component allowed a waiting pod to continue, on behalf of *plugin*."""
 
@@ -179,7 +189,16 @@ ClusterEvent = (
 )
 """Changes of the cluster, independent of the deciding component."""
 
-BindingEvent = BindDone | BindFailed | ReportUnschedulableFailed | WorkDone | WorkFailed | PermitGiven | PermitRefused
+BindingEvent = (
+    BindDone
+    | BindFailed
+    | ReportUnschedulableFailed
+    | WorkDone
+    | WorkFailed
+    | ExtendersAnswered
+    | PermitGiven
+    | PermitRefused
+)
 """Results of commands of the loop."""
 
 Event = ClusterEvent | BindingEvent

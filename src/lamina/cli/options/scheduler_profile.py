@@ -13,13 +13,19 @@ from lamina.scheduling.plugins.in_tree import registry
 MOST_BYTES: Final = 1024 * 1024
 
 
-def configuration(profile: str) -> Configuration:
-    """Load the profile with this name, or else the configuration file at this path."""
+def configuration(profile: str, *, extenders: str = "a simulation") -> Configuration:
+    """
+    Load the profile with this name, or else the configuration file at this path.
+
+    *extenders* names what uses the configuration and calls no extenders; a configuration with extenders is then rejected.
+    It is empty if they are called.
+    """
     plugins = registry()
     path = Path(profile)
     if current_name(profile) in NAMED or not (path.suffix or "/" in profile or path.exists()):
         return named(profile, plugins)
-    return load(read_text(path, MOST_BYTES), profile, plugins)
+    loaded = load(read_text(path, MOST_BYTES), profile, plugins)
+    return loaded.refuse_extenders(profile, extenders) if extenders else loaded
 
 
 def warned(chosen: Configuration) -> Configuration:

@@ -1,7 +1,7 @@
 """Loads a configuration file into a `Configuration`, or reports every mistake in it."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -11,9 +11,12 @@ from lamina.model.errors import InputError, Mistake, WiringError
 from lamina.model.plain import Path, written_path
 from lamina.model.pod import DEFAULT_SCHEDULER
 from lamina.model.yaml_document import YamlDocument, YamlNode, read_yaml
+from lamina.scheduling.config.extenders import called, check_extenders, with_ignored_resources
+from lamina.scheduling.config.extenders import warnings as extender_warnings
 from lamina.scheduling.config.merge import ALL, ALWAYS, NOT_IN_TREE, ProfilePlugins, choose
 from lamina.scheduling.config.old_versions import REMOVED_PLUGINS, as_v1, removed, removed_default
 from lamina.scheduling.config.schema import KubeSchedulerConfiguration, LeaderElection, ProfileConfig
+from lamina.scheduling.contract.extender_chain import CalledExtender
 from lamina.scheduling.contract.plugin_registry import POINTS, PluginArgs, PluginRegistry, points_of
 from lamina.scheduling.contract.points import Plugin
 from lamina.scheduling.loop.scheduling_queue import PodBackoff
@@ -24,7 +27,7 @@ STAYS: Final = (
     f"plugin {ALWAYS!r} cannot be disabled: it refuses pods that need features which are not implemented yet and that "
     "would otherwise be placed without them; remove this entry"
 )
-NO_EXTENDERS: Final = "this version does not call extenders; remove the list"
+NO_EXTENDERS: Final = "{} calls no extenders, and would decide differently without them; remove the list"
 
 JITTER: Final = 1.2
 """Jitter factor of lease renewals: upstream renews up to this much later than retryPeriod."""
@@ -59,9 +62,25 @@ class Configuration:
     def profiles(self, context: PluginContext) -> Mapping[str, Profile]:
         """Build the profiles, by scheduler name."""
         return {
-            one.scheduler_name: make_profile(one, _chosen(one, self._registry), self._registry, context)
+            one.scheduler_name: make_profile(
+                with_ignored_resources(one, self.config.extenders),
+                _chosen(one, self._registry),
+                self._registry,
+                context,
+            )
             for one in self.config.profiles
         }
+
+    @property
+    def extenders(self) -> tuple[CalledExtender, ...]:
+        """Extenders of other vendors, which the host calls for the loop."""
+        return called(self.config.extenders)
+
+    def refuse_extenders(self, source: str, what: str) -> Self:
+        """Return the configuration. Raise InputError if it has extenders, which *what* cannot call."""
+        if self.config.extenders:
+            raise InputError.one(source, NO_EXTENDERS.format(what), path="extenders")
+        return self
 
 
 def load(text: str, source: str, registry: PluginRegistry) -> Configuration:
@@ -72,7 +91,7 @@ def load(text: str, source: str, registry: PluginRegistry) -> Configuration:
         config = convert(document, KubeSchedulerConfiguration)
         mistakes = _fit_together(document, config, registry)
         if not mistakes:
-            return Configuration(config, registry, warnings)
+            return Configuration(config, registry, (*warnings, *extender_warnings(document, config)))
     raise InputError(sorted(mistakes, key=lambda mistake: mistake.line))
 
 
@@ -109,8 +128,6 @@ class _ConfigurationChecker:
         self.mistakes: list[Mistake] = []
 
     def check(self) -> list[Mistake]:
-        if self.inside(("extenders",)):
-            self.mistake(("extenders",), NO_EXTENDERS)
         seen: set[object] = set()
         for index in self.inside(("profiles",)):
             path = ("profiles", index)
@@ -208,6 +225,7 @@ def _fit_together(
         else:
             checker.mistake(("podMaxBackoffSeconds",), "must not be less than podInitialBackoffSeconds")
     _check_leader_election(checker, config.leader_election)
+    check_extenders(config.extenders, checker.mistake)
     if not config.profiles:
         checker.mistake(("profiles",), "at least one profile is needed: omit the field for the default one")
     sorts: set[tuple[str, ...]] = set()

@@ -5,14 +5,20 @@ Every upstream field is defined, so that a valid upstream file loads here; field
 Unknown fields are mistakes.
 """
 
+import base64
+import binascii
+import re
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from lamina.model.duration import seconds
 from lamina.model.pod import DEFAULT_SCHEDULER
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
+
+EXAMPLE_URL: Final = "http://127.0.0.1:8888/scheduler"
 
 Seconds = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -96,6 +102,42 @@ class ClientConnection(_Camel, frozen=True, kw_only=True):
     burst: int = 100
 
 
+_URL: Final = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:[0-9]{1,5})?(/[!-~]*)?", re.IGNORECASE)
+_SHORT: Final = 2048
+
+
+def _url(text: str) -> None:
+    if "@" in text.partition("://")[2].partition("/")[0]:
+        raise ValueError("contains a password; use a client certificate (tlsConfig) instead")
+    if "?" in text or "#" in text:
+        raise ValueError(f"contains a query, and verbs are appended to it; write for example {EXAMPLE_URL}")
+    found = _URL.fullmatch(text)
+    if found is None or len(text) > _SHORT or not 0 < int((found[2] or ":80")[1:]) <= 65535:
+        raise ValueError(f"is not a usable URL; write for example {EXAMPLE_URL}")
+
+
+def _verb(text: str) -> None:
+    if not text.isascii() or not text.isprintable() or " " in text or "#" in text:
+        raise ValueError("is not part of a URL; write for example filter")
+
+
+def _base64(text: str) -> None:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("is not base64; encode the PEM text with base64, or name a file") from None
+
+
+def _duration(text: str) -> None:
+    seconds(text)
+
+
+Url = Annotated[str, msgspec.Meta(extra={"reads": _url})]
+Verb = Annotated[str, msgspec.Meta(extra={"reads": _verb})]
+Base64 = Annotated[str, msgspec.Meta(extra={"reads": _base64})]
+Duration = Annotated[str, msgspec.Meta(extra={"reads": _duration})]
+
+
 class ExtenderManagedResource(_Camel, frozen=True, kw_only=True):
     """A resource that an extender manages."""
 
@@ -111,24 +153,29 @@ class ExtenderTLS(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     cert_file: str = ""
     key_file: str = ""
     ca_file: str = msgspec.field(default="", name="caFile")
-    cert_data: str = ""
-    key_data: str = ""
-    ca_data: str = msgspec.field(default="", name="caData")
+    cert_data: Base64 = ""
+    """Data takes precedence over a file."""
+    key_data: Base64 = ""
+    ca_data: Base64 = msgspec.field(default="", name="caData")
 
 
 class ForeignExtender(_Camel, frozen=True, kw_only=True):
-    """An external scheduler extender; accepted by the schema, rejected by the loader."""
+    """An extender of another vendor, which is called over HTTP."""
 
-    url_prefix: str
-    filter_verb: str = ""
-    preempt_verb: str = ""
-    prioritize_verb: str = ""
-    bind_verb: str = ""
-    weight: int = 0
+    url_prefix: Url
+    filter_verb: Verb = ""
+    """Appended to the URL; an empty verb is not called."""
+    preempt_verb: Verb = ""
+    """Accepted with a warning: it is not called yet."""
+    prioritize_verb: Verb = ""
+    bind_verb: Verb = ""
+    weight: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] = 0
+    """Required with a prioritize verb."""
     enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
     tls_config: ExtenderTLS | None = None
-    http_timeout: str = msgspec.field(default="5s", name="httpTimeout")
+    http_timeout: Duration = msgspec.field(default="5s", name="httpTimeout")
     node_cache_capable: bool = False
+    """Whether it knows the nodes, so that their names suffice."""
     managed_resources: tuple[ExtenderManagedResource, ...] = ()
     ignorable: bool = False
 

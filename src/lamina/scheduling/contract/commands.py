@@ -12,6 +12,8 @@ class Bind(msgspec.Struct, frozen=True):
     pod: Pod
     node: str
     decision: Decision | None = None
+    extender: str = ""
+    """The extender that binds the pod, or empty; see `contract/extender_chain.py`."""
 
 
 class DoWork(msgspec.Struct, frozen=True):
@@ -23,6 +25,23 @@ class DoWork(msgspec.Struct, frozen=True):
     attempt: int
     """The host repeats it in its answer."""
     task: object
+
+
+class AskExtenders(msgspec.Struct, frozen=True):
+    """
+    Ask extenders which of *nodes* suit *pod*, and for scores. The host always answers, with ExtendersAnswered.
+
+    The extenders with a filter verb are asked one after the other, each about the nodes that are left. If several nodes
+    are left then, those with a prioritize verb are asked, all at once.
+    """
+
+    pod: Pod
+    attempt: int
+    number: int
+    """The host repeats it in its answer."""
+    nodes: tuple[str, ...]
+    extenders: tuple[str, ...]
+    """Names of the extenders that are interested in the pod, in order."""
 
 
 class Evict(msgspec.Struct, frozen=True):
@@ -63,4 +82,4 @@ class WakeAt(msgspec.Struct, frozen=True):
     at: float
 
 
-Command = Bind | DoWork | Evict | Nominate | ReportPluginError | ReportUnschedulable | WakeAt
+Command = AskExtenders | Bind | DoWork | Evict | Nominate | ReportPluginError | ReportUnschedulable | WakeAt

@@ -79,12 +79,19 @@ BindingErrorHandler = Callable[[Pod, str, str, Status], None]
 class BindingCycles:
     """All binding cycles. Calls *give_up* for pods that could not be bound."""
 
-    def __init__(self, give_up: GiveUpHandler, raised_after: BindingErrorHandler) -> None:
-        """Start empty; *raised_after* is called when a plugin raises outside of an attempt."""
+    def __init__(
+        self, give_up: GiveUpHandler, raised_after: BindingErrorHandler, extender: Callable[[Pod], str] = lambda _: ""
+    ) -> None:
+        """
+        Start empty; *raised_after* is called when a plugin raises outside of an attempt.
+
+        *extender* returns the name of the extender that binds a pod, or an empty text.
+        """
         self.now = 0.0
         self.waiting = WaitingPods()
         self._give_up = give_up
         self._raised_after = raised_after
+        self._extender = extender
         self._cycles: dict[PodUid, BindingCycle] = {}
 
     def __len__(self) -> int:
@@ -260,7 +267,7 @@ class BindingCycles:
             command = binder.bind(cycle.state, pod, cycle.node)
             if isinstance(command, Bind):
                 cycle.stage = "binding"
-                return [Bind(command.pod, command.node, cycle.decision)]
+                return [Bind(command.pod, command.node, cycle.decision, self._extender(pod))]
             if command.code is not Code.SKIP:
                 self.abandon(cycle, command.of(binder.name))
                 return []

@@ -5,6 +5,7 @@ import msgspec
 from lamina.model.command_outcome import CommandOutcome
 from lamina.model.decision import Decision
 from lamina.scheduling.contract.commands import (
+    AskExtenders,
     Bind,
     Command,
     DoWork,
@@ -19,8 +20,12 @@ from lamina.scheduling.contract.commands import (
 def outcome(command: Command) -> CommandOutcome:
     """Return the outcome record of a command."""
     match command:
-        case Bind(pod, node, decision):
-            return _decided(CommandOutcome(kind="bind", pod=pod.key, uid=pod.uid, node=node), decision)
+        case Bind(pod, node, decision, extender):
+            return _decided(CommandOutcome(kind="bind", pod=pod.key, uid=pod.uid, node=node, plugin=extender), decision)
+        case AskExtenders(pod, attempt, _, nodes, extenders):
+            return CommandOutcome(
+                kind="ask", pod=pod.key, uid=pod.uid, attempt=attempt, nodes=len(nodes), plugin=", ".join(extenders)
+            )
         case ReportUnschedulable(pod, decision):
             return _decided(CommandOutcome(kind="pending", pod=pod.key, uid=pod.uid), decision)
         case DoWork(pod, node, plugin, attempt):

@@ -16,7 +16,8 @@ from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import Command, WakeAt
 from lamina.scheduling.contract.status import Code, Status
 from lamina.scheduling.loop.binding_cycle import NODE_GONE, BindingCycles
-from lamina.scheduling.loop.loop_snapshot import LoopSnapshot, SnapshotError, check_rows, unsigned_shapes
+from lamina.scheduling.loop.extender_waits import ExtenderWaits
+from lamina.scheduling.loop.loop_snapshot import LoopSnapshot, SnapshotError, check_rows, queued_in, unsigned_shapes
 from lamina.scheduling.loop.loop_state import LoopSettings, LoopState, MakeProfiles
 from lamina.scheduling.loop.plugin_timers import PluginTimers
 from lamina.scheduling.loop.queue_snapshot import ShapeNumbers
@@ -40,6 +41,7 @@ class Loop:
         self.cluster: ClusterState = state.cluster
         self.queue: SchedulingQueue = state.queue
         self.bindings: BindingCycles = state.bindings
+        self.waits: ExtenderWaits = state.waits
         self.profiles: Mapping[str, Profile] = state.profiles
         _check_queue_sorts(self.profiles)
         self._cycle = SchedulingCycle(state, pick)
@@ -101,6 +103,8 @@ class Loop:
                 self._state.do(*self.bindings.work_done(uid, plugin, attempt))
             case events.WorkFailed(uid, plugin, attempt, reason):
                 self.bindings.work_failed(uid, plugin, attempt, reason)
+            case events.ExtendersAnswered(uid, number, answer):
+                self.waits.answer(uid, number, answer)
             case events.PermitGiven(uid, plugin):
                 self.bindings.waiting.allow(uid, plugin)
                 self._state.do(*self.bindings.settle())
@@ -161,6 +165,8 @@ class Loop:
             cluster=self.cluster.snapshot(),
             queue=self.queue.snapshot(),
             underway=self.bindings.snapshot(),
+            waits=self.waits.snapshot(),
+            asked=self.waits.number,
         )
         for name, profile in self.profiles.items():
             profile.retire(unsigned_shapes(snapshot, name))
@@ -177,10 +183,11 @@ class Loop:
         try:
             self.cluster.restore(snapshot.cluster)
             labels = ShapeNumbers(self.profiles)
-            for queued in (*snapshot.queue.pods, *(one.queued for one in snapshot.underway)):
+            for queued in queued_in(snapshot):
                 labels.learn(queued)
             self.queue.restore(snapshot.queue, labels)
             self.bindings.restore(self.now, snapshot.underway, labels)
+            self.waits.restore(snapshot.asked, snapshot.waits, labels)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             raise SnapshotError(f"the snapshot is inconsistent ({type(error).__name__}: {error})") from error
         self._state.changes = snapshot.changes
@@ -198,6 +205,7 @@ class Loop:
         self.queue.pass_time(now)
         self._state.react(self.cluster.apply(event))
         self._state.do(*self.bindings.pass_time(now))
+        self._cycle.end_waits(now)
         self._timers.pass_time(now)
 
     def _pod_seen(self, pod: Pod) -> None:
@@ -206,6 +214,7 @@ class Loop:
             self._leave(pod.uid)
         elif pod.node_name:
             self.queue.remove(pod.uid)
+            self._end_wait(pod.uid)
             cycle = self.bindings.get(pod.uid)
             if cycle is not None:
                 self._state.withdraw(pod.uid)
@@ -216,6 +225,10 @@ class Loop:
         elif (cycle := self.bindings.get(pod.uid)) is not None:
             # The node was chosen for the earlier version; the new one is used if the pod is queued again.
             cycle.latest = pod
+        elif (wait := self.waits.get(pod.uid)) is not None:
+            if pod != wait.queued.pod:
+                # The extenders were asked about the earlier version; they are asked again.
+                wait.latest = pod
         elif self.cluster.cache.get(pod.uid) is not None:
             # Bound already; this event is older.
             return
@@ -228,8 +241,15 @@ class Loop:
 
     def _leave(self, uid: PodUid) -> None:
         self.queue.remove(uid)
+        self._end_wait(uid)
         if self.bindings.drop(uid) is not None:
             self._state.withdraw(uid)
+
+    def _end_wait(self, uid: PodUid) -> None:
+        """Stop waiting for extenders: the pod left. The next pod of the group it was woken for is tried instead."""
+        wait = self.waits.drop(uid)
+        if wait is not None:
+            self.queue.placed(wait.queued)
 
     def _bind_failed(self, uid: PodUid, reason: str) -> None:
         cycle = self.bindings.get(uid)
@@ -238,8 +258,8 @@ class Loop:
 
     def _report_failed(self, uid: PodUid) -> None:
         """Report the same message again after the next attempt: the last report was lost."""
-        cycle = self.bindings.get(uid)
-        queued = self.queue.get(uid) if cycle is None else cycle.queued
+        other = self.bindings.get(uid) or self.waits.get(uid)
+        queued = self.queue.get(uid) if other is None else other.queued
         if queued is not None:
             queued.told = ""
 
@@ -257,6 +277,9 @@ class Loop:
     def _ask_to_be_woken(self) -> None:
         due = self.now if self._cycle.unfinished else self.queue.next_time()
         deadline = self.bindings.waiting.next_deadline()
+        if deadline is not None and (due is None or deadline < due):
+            due = deadline
+        deadline = self.waits.next_deadline() if len(self.waits) else None
         if deadline is not None and (due is None or deadline < due):
             due = deadline
         timer = self._timers.next_time() if self._timers.plugins else None

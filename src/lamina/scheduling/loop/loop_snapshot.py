@@ -17,7 +17,8 @@ import msgspec
 from lamina.model.errors import LaminaError
 from lamina.scheduling.contract.points import PodFollower, TimedPlugin
 from lamina.scheduling.loop.binding_cycle import BindingCycleSnapshot
-from lamina.scheduling.loop.queue_snapshot import QueueSnapshot
+from lamina.scheduling.loop.extender_waits import ExtenderWaitSnapshot
+from lamina.scheduling.loop.queue_snapshot import QueuedPodSnapshot, QueueSnapshot
 from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.state.cluster_state import ClusterSnapshot
 
@@ -40,6 +41,10 @@ class LoopSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterSnapshot
     queue: QueueSnapshot
     underway: tuple[BindingCycleSnapshot, ...]
+    waits: tuple[ExtenderWaitSnapshot, ...] = ()
+    """Pods that wait for extenders; recordings of versions without extenders have none."""
+    asked: int = 0
+    """The number of the last of these waits."""
 
 
 FIELDS: Final = {
@@ -47,6 +52,7 @@ FIELDS: Final = {
     **{f"cluster.{field.name}": field.type for field in msgspec.structs.fields(ClusterSnapshot)},
 }
 """Parts of a snapshot and their types."""
+REQUIRED: Final = FIELDS.keys() - {"asked"}
 LISTS: Final = frozenset(name for name, kind in FIELDS.items() if get_origin(kind) is tuple)
 
 
@@ -81,7 +87,7 @@ def assemble(found: Iterable[tuple[str, bytes]]) -> LoopSnapshot:
         else:
             values[name] = value
     values |= {name: tuple(items) for name, items in lists.items()}
-    missing = sorted(FIELDS.keys() - values.keys())
+    missing = sorted(REQUIRED - values.keys())
     if missing:
         raise SnapshotError(f"the snapshot has no {', '.join(missing)}")
     cluster = {name.partition(".")[2]: values.pop(name) for name in FIELDS if "." in name}
@@ -131,10 +137,15 @@ def what_is_lost(profiles: Mapping[str, Profile]) -> tuple[str, ...]:
     )
 
 
+def queued_in(snapshot: LoopSnapshot) -> list[QueuedPodSnapshot]:
+    """Return all pods that are not bound: in queues, in binding cycles, and those that wait for extenders."""
+    underway = [cycle.queued for cycle in snapshot.underway]
+    return [*snapshot.queue.pods, *underway, *(wait.queued for wait in snapshot.waits)]
+
+
 def unsigned_shapes(snapshot: LoopSnapshot, profile: str) -> set[int]:
     """Return the shape numbers in a snapshot that no pod's current signature has."""
-    pods = [*snapshot.queue.pods, *(cycle.queued for cycle in snapshot.underway)]
-    own = [pod for pod in pods if pod.profile == profile]
+    own = [pod for pod in queued_in(snapshot) if pod.profile == profile]
     numbers: set[object] = {pod.shape for pod in own} | {pod.group for pod in own}
     numbers |= {group.label for group in snapshot.queue.groups if group.profile == profile}
     signed = {pod.shape for pod in own if pod.signed}

@@ -7,8 +7,10 @@ import msgspec
 from lamina.model.decision import Decision, pending_message
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import Bind, Command, DoWork, Nominate, ReportPluginError, ReportUnschedulable
+from lamina.scheduling.contract.extender_chain import CalledExtender, ExtenderChain
 from lamina.scheduling.contract.status import Code, Status, raised
 from lamina.scheduling.loop.binding_cycle import BindingCycle, BindingCycles
+from lamina.scheduling.loop.extender_waits import ExtenderWaits
 from lamina.scheduling.loop.scheduling_queue import PodBackoff, SchedulingQueue
 from lamina.scheduling.runtime.explanation import Detail
 from lamina.scheduling.runtime.profile import Profile
@@ -26,6 +28,8 @@ class LoopSettings(msgspec.Struct, frozen=True):
     detail: Detail = "brief"
     cycles_per_feed: int = 0
     """Maximum number of pods decided per feed; 0 for all that are ready. The next feed continues."""
+    extenders: tuple[CalledExtender, ...] = ()
+    """Extenders of other vendors that the host calls for the loop; a host that cannot call any passes none."""
 
 
 class LoopState:
@@ -36,7 +40,9 @@ class LoopState:
         self.settings = settings
         self.cluster = ClusterState()
         self.queue = SchedulingQueue(settings.backoff)
-        self.bindings = BindingCycles(self._give_up, self.plugin_raised)
+        self.chain = ExtenderChain(settings.extenders)
+        self.waits = ExtenderWaits()
+        self.bindings = BindingCycles(self._give_up, self.plugin_raised, self.chain.binder)
         self.cluster.columns.fact_raised = self._fact_raised
         self.profiles = dict(make_profiles(self.cluster.context))
         self.changes = 0

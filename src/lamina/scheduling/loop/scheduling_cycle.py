@@ -1,19 +1,26 @@
 """Scheduling cycle: evaluate a pod, choose and assume a node, and start its binding cycle; or refuse the pod."""
 
 from collections.abc import Callable
+from typing import Final
+
+import numpy as np
 
 from lamina.model.pod import Pod
-from lamina.scheduling.contract.commands import Evict
+from lamina.scheduling.contract.commands import AskExtenders, Evict
+from lamina.scheduling.contract.extender_chain import NAME
 from lamina.scheduling.contract.points import Placement, PostFilterResult
-from lamina.scheduling.contract.status import Code, Status, raised
+from lamina.scheduling.contract.status import Code, Status, failed, raised
 from lamina.scheduling.loop.binding_cycle import BindingCycle
+from lamina.scheduling.loop.extender_waits import LEFT_OUT, ExtenderWait
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.nominated_room import still_fits, withheld_from
 from lamina.scheduling.loop.scheduling_queue import QueuedPodInfo
 from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
-from lamina.scheduling.runtime.explanation import Attempt, broken, explain, groups
+from lamina.scheduling.runtime.explanation import Attempt, broken, explain, groups, node_name
 from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
 from lamina.scheduling.state.view import everything
+
+NO_ANSWER: Final = "the extenders did not answer within {:g} seconds"
 
 
 class SchedulingCycle:
@@ -36,14 +43,20 @@ class SchedulingCycle:
         done = 0
         self.tried.clear()
         while limit == 0 or done < limit:
-            queued = self._state.queue.pop()
+            wait = self._state.waits.take()
+            if wait is not None:
+                self.tried.append(wait.queued.profile.name)
+                done += self._conclude(wait)
+                continue
+            # If too many pods wait for extenders, the next answer continues.
+            queued = None if self._state.waits.full else self._state.queue.pop()
             if queued is None:
                 self.unfinished = False
                 return
             self.tried.append(queued.profile.name)
             many = queued.profile.place and queued.unsorted is None
             done += self._place_many(queued) if many else self._guarded(queued, self._decide)
-        self.unfinished = len(self._state.queue) > 0
+        self.unfinished = len(self._state.queue) > 0 or self._state.waits.answered
 
     def _guarded(self, queued: QueuedPodInfo, attempt: Callable[[QueuedPodInfo], object]) -> int:
         """Run an attempt. If a plugin raises, this attempt fails and other pods are not affected."""
@@ -74,6 +87,8 @@ class SchedulingCycle:
     def _decide(self, queued: QueuedPodInfo) -> None:
         pod = queued.pod
         evaluation = self._evaluate(queued)
+        if self._ask(queued, evaluation):
+            return
         row, tied = (-1, 0) if evaluation.stop is not None else self._choose(evaluation, pod)
         if row < 0:
             self._refuse(queued, evaluation)
@@ -156,6 +171,66 @@ class SchedulingCycle:
         if broke or not still_fits(state.cluster, queued.profile, pod):
             state.end_nomination(pod)
 
+    # -- extenders ---------------------------------------------------------------------------------------------------
+
+    def _ask(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation) -> bool:
+        """Let the pod wait for the extenders that are interested in it; return False if there are none."""
+        state, pod = self._state, queued.pod
+        if not state.chain.extenders or evaluation.stop is not None:
+            return False
+        rows = np.flatnonzero(evaluation.feasible)
+        extenders = state.chain.asked(pod, len(rows))
+        if not extenders:
+            return False
+        nodes = tuple([node_name(evaluation, row) for row in rows.tolist()])
+        number = state.waits.start(queued, nodes, state.now + state.chain.timeout)
+        state.do(AskExtenders(pod, queued.attempts, number, nodes, extenders))
+        return True
+
+    def _conclude(self, wait: ExtenderWait) -> int:
+        """Use the answer of the extenders; return the number of decided pods."""
+        queued, answer = wait.queued, wait.answer
+        if wait.latest is not None:
+            queued.pod = wait.latest
+            queued.sign()
+            return self._guarded(queued, self._decide)
+        if answer is not None and answer.error:
+            self._fail(queued, failed(answer.error).of(NAME))
+            return 1
+        return self._guarded(queued, lambda one: self._decide_answered(one, wait))
+
+    def _decide_answered(self, queued: QueuedPodInfo, wait: ExtenderWait) -> None:
+        """Choose among the nodes that the extenders left and that still fit."""
+        pod, now = queued.pod, self._evaluate(queued)
+        if now.stop is not None:
+            self._refuse(queued, now)
+            return
+        assert wait.answer is not None, "only answered pods are decided"
+        refused, rows = wait.refusals(now.columns.rows), now.columns.rows
+        asked = {rows[node] for node in wait.nodes if node in rows}
+        later = [row for row in np.flatnonzero(now.feasible).tolist() if row not in asked]
+        withheld = {**now.withheld, **dict.fromkeys(later, LEFT_OUT)}
+        withheld |= {row: one for row, one in refused.items() if now.feasible[row]}
+        evaluation = self._evaluations[queued.profile.name].without(withheld, pod)
+        evaluation.add_extenders(wait.answer.scores)
+        row, tied = (-1, 0) if evaluation.stop is not None else self._choose(evaluation, pod)
+        if row >= 0:
+            self._send(queued, evaluation, row, tied)
+        elif later and evaluation.stop is None:
+            # The nodes that the extenders left are taken by now, and others became free.
+            self._decide(queued)
+        else:
+            self._refuse(queued, evaluation)
+
+    def end_waits(self, now: float) -> None:
+        """End the waits whose deadline has passed; the pods are tried again after a back-off."""
+        for wait in self._state.waits.overdue(now):
+            if wait.answer is None:
+                self._fail(wait.queued, failed(NO_ANSWER.format(self._state.chain.timeout)).of(NAME))
+            else:
+                # Another instance led meanwhile, so that the answer was not used.
+                self._state.queue.put_back(wait.queued, frozenset(), stale=True, alone=True)
+
     # -- many pods ---------------------------------------------------------------------------------------------------
 
     def _place_many(self, first: QueuedPodInfo) -> int:
@@ -183,6 +258,8 @@ class SchedulingCycle:
             return
         row = placement.nodes.get(uid, -1)
         evaluation = self._evaluate(queued)
+        if self._ask(queued, evaluation):
+            return
         if evaluation.stop is None and 0 <= row < len(evaluation.feasible) and evaluation.feasible[row]:
             self._send(queued, evaluation, row, 1)
         else:

@@ -34,6 +34,7 @@ def scored(evaluation: ShapeEvaluation, row: int) -> NodeVerdict:
             if not skip
         ]
     )
+    given += tuple([PluginScore(one.extender, scores.get(row, 0), one.weight) for one, scores in evaluation.extended])
     return NodeVerdict(node_name(evaluation, row), int(evaluation.totals.item(row)), given)
 
 
@@ -83,10 +84,13 @@ def groups(evaluation: ShapeEvaluation) -> list[tuple[Bools, Refusal]]:
         refused = left & (codes != 0)
         found.extend((refused & (codes == code), tell(int(code))) for code in np.unique(codes[refused]))
         left &= ~refused
+    rows: dict[Refusal, list[int]] = {}
     for row, refusal in evaluation.withheld.items():
-        alone = np.zeros(len(left), dtype=np.bool_)
-        alone[row] = True
-        found.append((alone, refusal))
+        rows.setdefault(refusal, []).append(row)
+    for refusal, alike in rows.items():
+        refused = np.zeros(len(left), dtype=np.bool_)
+        refused[alike] = True
+        found.append((refused, refusal))
     evaluation.grouped = found
     return found
 

@@ -5,15 +5,16 @@ Built once per shape, with all plugins and nodes as arrays. Afterwards `refresh`
 and only with the plugins that read the changed facets. After a placement this is one row and usually one plugin. A pod
 of a known shape thus costs less than a tenth of a new one.
 
-    totals[row] = Σ weight · score   where every filter passed, else -1
+    totals[row] = Σ weight · score   where every filter passed, else -∞
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from lamina.model.decision import Refusal
+from lamina.model.extender_answer import ExtenderScores
 from lamina.model.pod import Pod
 from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.points import MAX_SCORE, PreFilterResult, Verdicts
@@ -26,7 +27,10 @@ from lamina.scheduling.state.view import NodeRow, NodeView, everything, only
 # Maximum number of journal entries that are scanned for changed rows; a placement adds an entry to two facets.
 MISSED: Final = 4 * FEW
 
-OUT: Final = -1.0
+OUT: Final = -np.inf
+"""The total of refused nodes. Extenders may give negative scores, so no number is below all totals."""
+LARGEST_POINTS: Final = 2**48
+"""Limit of the points of one extender, so that totals are exact."""
 ONE: Final = np.ones(1, dtype=np.bool_)
 
 
@@ -43,6 +47,7 @@ class ShapeEvaluation:
         "codes",
         "columns",
         "constant",
+        "extended",
         "feasible",
         "grouped",
         "memory",
@@ -117,6 +122,8 @@ class ShapeEvaluation:
         self.totals: Scores = memory[lines]
         self.totals[:] = OUT
         self.feasible: Bools = columns.alive[: columns.size].copy()
+        self.extended: list[tuple[ExtenderScores, dict[int, int]]] = []
+        """Scores of extenders for this one pod, and the same by row."""
         self._build(pod, everything(columns))
 
     def _halted(self) -> bool:
@@ -449,6 +456,21 @@ class ShapeEvaluation:
             # First refusal by a filter that passed every node so far: only `filter` returns the reasons.
             verdicts = self.profile.filters[index].plugin.filter(self.state, pod, only(self.columns, [row]))
             self.tells[index] = None if verdicts is None else verdicts.tell
+
+    # -- extenders ---------------------------------------------------------------------------------------------------
+
+    def add_extenders(self, given: Sequence[ExtenderScores]) -> None:
+        """Add the scores of extenders to the totals. The evaluation is for one pod then, and must not be refreshed."""
+        if self._halted() or not given:
+            return
+        totals = self.totals.astype(np.float64)
+        rows = self.columns.rows
+        for one in given:
+            by_row = {rows[node]: score for node, score in one.scores.items() if node in rows}
+            self.extended.append((one, by_row))
+            for row, score in by_row.items():
+                totals[row] += max(-LARGEST_POINTS, min(score * one.weight, LARGEST_POINTS))
+        self.totals = totals
 
     # -- choice ------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from lamina.model.events import Event
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.scheduling.loop.binding_cycle import BindingCycleSnapshot
+from lamina.scheduling.loop.extender_waits import ExtenderWaitSnapshot
 from lamina.scheduling.loop.loop_snapshot import LoopSnapshot
 from lamina.scheduling.loop.queue_snapshot import QueuedPodSnapshot
 from lamina.scheduling.state.node_annotations import moment, number
@@ -62,6 +63,7 @@ class AnnotationMask:
             ),
             queue=replace(snapshot.queue, pods=tuple(map(self._queued, snapshot.queue.pods))),
             underway=tuple(map(self._underway, snapshot.underway)),
+            waits=tuple(map(self._wait, snapshot.waits)),
         )
 
     def pod(self, pod: Pod) -> Pod:
@@ -80,6 +82,10 @@ class AnnotationMask:
         return msgspec.structs.replace(queued, pod=self.pod(queued.pod)) if queued.pod.annotations else queued
 
     def _underway(self, one: BindingCycleSnapshot) -> BindingCycleSnapshot:
+        latest = None if one.latest is None else self.pod(one.latest)
+        return msgspec.structs.replace(one, queued=self._queued(one.queued), latest=latest)
+
+    def _wait(self, one: ExtenderWaitSnapshot) -> ExtenderWaitSnapshot:
         latest = None if one.latest is None else self.pod(one.latest)
         return msgspec.structs.replace(one, queued=self._queued(one.queued), latest=latest)
 

@@ -101,9 +101,10 @@ def _same_but_images(one: Node, other: Node) -> bool:
 def _pods(served: Iterable[Pod], loop: Loop, observing: bool) -> Iterable[CacheDifference]:
     placed = {one.pod.uid: one.node for one in loop.cluster.cache}
     binding = {one.queued.pod.uid for one in loop.bindings}
-    waiting = {one.pod.uid for one in loop.queue}
+    waiting = {one.pod.uid for one in loop.queue} | {one.queued.pod.uid for one in loop.waits}
     names = {one.pod.uid: one.pod.key for one in loop.cluster.cache}
     names.update((one.pod.uid, one.pod.key) for one in loop.queue)
+    names.update((one.queued.pod.uid, one.queued.pod.key) for one in loop.waits)
     for pod in served:
         where = placed.pop(pod.uid, "")
         waits = pod.uid in waiting

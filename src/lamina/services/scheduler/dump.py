@@ -29,6 +29,10 @@ def dump(loop: Loop) -> dict[str, Any]:  # Any: a document for people, without a
         {"pod": one.queued.pod.key, "node": one.node, "stage": one.stage}
         for one, _ in zip(loop.bindings, range(MOST), strict=False)
     ]
+    asked = [
+        {"pod": wait.queued.pod.key, "nodes": len(wait.nodes), "answered": wait.answer is not None}
+        for wait in loop.waits
+    ]
     return {
         "now": round(loop.now, 3),
         "nodes": columns.count,
@@ -39,6 +43,7 @@ def dump(loop: Loop) -> dict[str, Any]:  # Any: a document for people, without a
         "nodesSample": nodes,
         "waiting": waiting,
         "underway": underway,
+        "extenders": asked,
     }
 
 

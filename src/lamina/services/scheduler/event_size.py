@@ -42,6 +42,10 @@ def size_of(event: Event) -> int:  # noqa: PLR0911 - one return for each kind of
             return PLAIN_BYTES + IMAGE_BYTES * (len(images) + layers) + sum(_names(image.names) for image in images)
         case events.UsageReported(usages):
             return PLAIN_BYTES * (1 + len(usages))
+        case events.ExtendersAnswered(answer=answer):
+            named = sum(_names(one.nodes) + _names(one.reasons) for one in answer.refusals)
+            scored = sum(TEXT_BYTES * len(one.scores) + _names(one.scores) for one in answer.scores)
+            return PLAIN_BYTES + named + scored + len(answer.error)
         case events.BindFailed(reason=reason) | events.WorkFailed(reason=reason) | events.PermitRefused(reason=reason):
             return PLAIN_BYTES + len(reason)
     return PLAIN_BYTES

@@ -24,6 +24,7 @@ from lamina.model.errors import LaminaError
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import (
+    AskExtenders,
     Bind,
     Command,
     DoWork,
@@ -64,6 +65,7 @@ FINAL: Final = frozenset(range(400, 500)) - {408, TOO_MANY}
 """Status codes that a retry would not change."""
 
 NOT_LEADING: Final = "this instance does not lead any more"
+NOT_BOUND: Final = "the extender reported success, but the pod is not bound"
 NO_WORKER: Final = "no worker for plugin {} in this service"
 
 log = logging.getLogger(__name__)
@@ -77,6 +79,19 @@ class BindingListener(Protocol):
 
     def not_bound(self, command: Bind, reason: str) -> None:
         """Record a failed binding and its reason."""
+
+
+class ExtenderCaller(Protocol):
+    """Calls the extenders of the configuration."""
+
+    def ask(self, command: AskExtenders) -> None:
+        """Start to ask extenders about a pod; the answer arrives as an event."""
+
+    async def bind(self, extender: str, pod: Pod, node: str) -> str:
+        """Let an extender bind a pod; return the reason of a failure, or an empty text."""
+
+    def ignores(self, extender: str) -> bool:
+        """Return whether a failure of this extender to bind a pod is ignored."""
 
 
 class UnknownBinding(msgspec.Struct, frozen=True):
@@ -95,6 +110,7 @@ class Executor:
         status: PodStatusSink,
         listener: BindingListener,
         *,
+        extenders: ExtenderCaller | None = None,
         may_act: Callable[[], bool] = lambda: True,
         rate_limit: RateLimit | None = None,
         clock: SteadyClock | None = None,
@@ -105,12 +121,13 @@ class Executor:
         Report outcomes as events with *answer*; call *may_act* right before every write that places or removes a pod.
 
         *wake* wakes a host that waits because the executor is busy. *settled* returns whether the loop has learned a
-        binding's outcome from its watch; then the look-ups end.
+        binding's outcome from its watch; then the look-ups end. *extenders* is needed if the loop has extenders.
         """
         self._client = client
         self._answer = answer
         self._status = status
         self._listener = listener
+        self._extenders = extenders
         self._may_act = may_act
         self._rate_limit = rate_limit or RateLimit(0.0, 0)
         self._clock = clock or SteadyClock()
@@ -142,6 +159,8 @@ class Executor:
         match command:
             case Bind() | Evict() | Nominate():
                 self._waiting.put_nowait(command)
+            case AskExtenders():
+                self._known_extenders().ask(command)
             case ReportUnschedulable(pod, decision):
                 # Loss of leadership is of no use to the pod's owner; the new leader reports on the pod.
                 if decision.message != NOT_LEADING:
@@ -180,7 +199,8 @@ class Executor:
         await self._rate_limit.turn()
         match command:
             case Bind():
-                self._conclude(command, await self._bind(command))
+                bind = self._bind_by_extender if command.extender else self._bind
+                self._conclude(command, await bind(command))
             case Evict(pod, preemptor, _):
                 told = (preemptor.scheduler_name, self._clock.now())
                 await self._try(
@@ -247,6 +267,28 @@ class Executor:
             log.debug("bind failed, retrying: %s to %s: %s", pod.key, node, problem)
             await asyncio.sleep(pause)
         raise AssertionError("counting has no end")
+
+    async def _bind_by_extender(self, command: Bind) -> str | UnknownBinding | None:
+        """
+        Let an extender bind a pod; return as `_bind` does.
+
+        Only the API server's state of the pod counts: a failed call may have bound it. If the failure is ignored, the
+        executor binds the pod.
+        """
+        pod, node, extender = command.pod, command.node, command.extender
+        if not self._may_act():
+            return NOT_LEADING
+        extenders = self._known_extenders()
+        problem = await extenders.bind(extender, pod, node)
+        outcome = await self._fate(pod, node, problem or NOT_BOUND)
+        if isinstance(outcome, str) and extenders.ignores(extender):
+            log.info("extender did not bind, binding: %s to %s: %s", pod.key, node, outcome)
+            return await self._bind(command)
+        return outcome
+
+    def _known_extenders(self) -> ExtenderCaller:
+        assert self._extenders is not None, "only a loop with extenders returns such commands"
+        return self._extenders
 
     async def _fate(self, pod: Pod, node: str, problem: str) -> str | UnknownBinding | None:
         """Return the outcome for a pod that may be bound; `UnknownBinding` if the API server does not answer soon."""

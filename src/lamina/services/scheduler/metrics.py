@@ -70,6 +70,9 @@ class SchedulerMetrics:
         self._bind_failures = Counter(
             "lamina_bindings_failed", "Bindings that the API server rejected or did not answer.", registry=registry
         )
+        self._extender_calls = Counter(
+            "lamina_extender_calls", "Calls of extenders.", ["extender", "verb", "result"], registry=registry
+        )
         self._bytes_saved = Counter(
             "lamina_bytes_saved",
             "Estimated bytes not downloaded, against the mean feasible node; worse placements are not subtracted.",
@@ -127,6 +130,10 @@ class SchedulerMetrics:
     def not_bound(self, command: Bind, reason: str) -> None:
         """Count a failed binding."""
         self._bind_failures.inc()
+
+    def called(self, extender: str, verb: str, *, failed: bool) -> None:
+        """Count a call of an extender."""
+        self._extender_calls.labels(extender, verb, "error" if failed else "success").inc()
 
     def _saved(self, decision: Decision) -> None:
         story = decision.locality

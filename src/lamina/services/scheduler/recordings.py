@@ -65,6 +65,9 @@ class RecordingSettings(msgspec.Struct, frozen=True):
 def configuration_text(configuration: Configuration) -> str:
     """Return the parts of a configuration that affect decisions, as JSON."""
     found = msgspec.to_builtins(configuration.config)
+    for one in found["extenders"]:
+        # It may contain a private key, and no decision depends on it.
+        del one["tlsConfig"]
     return json.dumps({name: value for name, value in found.items() if name not in LEFT_OUT})
 
 

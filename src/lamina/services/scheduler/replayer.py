@@ -103,7 +103,9 @@ class _Player:
         configuration = load(header.configuration, f"{source} (its configuration)", plugins)
         if header.detail not in get_args(Detail):
             raise RecordingError(f"has an unknown detail {header.detail!r:.40}")
-        settings = LoopSettings(configuration.backoff, msgspec.convert(header.detail, Detail))
+        settings = LoopSettings(
+            configuration.backoff, msgspec.convert(header.detail, Detail), extenders=configuration.extenders
+        )
         self._loop = Loop(configuration.profiles, self._picks, settings)
         self._records = self._restored(records)
 

@@ -58,6 +58,7 @@ from lamina.services.scheduler.decision_journal import DecisionJournal
 from lamina.services.scheduler.dump import dump
 from lamina.services.scheduler.event_ring import EventRing, TiePicks
 from lamina.services.scheduler.executor import Executor
+from lamina.services.scheduler.extender_calls import ExtenderCalls
 from lamina.services.scheduler.image_layers_gc import ImageLayersGC
 from lamina.services.scheduler.image_metrics import ImageMetrics, ImageStateCollector
 from lamina.services.scheduler.metrics import SchedulerMetrics, SchedulerStateCollector
@@ -112,7 +113,11 @@ class SchedulerService:
         self.loop = Loop(
             options.configuration.profiles,
             picks,
-            LoopSettings(backoff=options.configuration.backoff, detail=options.detail),
+            LoopSettings(
+                backoff=options.configuration.backoff,
+                detail=options.detail,
+                extenders=options.configuration.extenders,
+            ),
         )
         self.recordings = RecordingWriter(options.configuration, options.detail, what_is_lost(self.loop.profiles))
         self.record_files = None if options.record is None else RecordingFiles(options.record, self.recordings)
@@ -137,11 +142,15 @@ class SchedulerService:
             standing=self._pod_state,
         )
         attempts = AttemptRecorder(self.metrics, self.journal)
+        self.extenders = ExtenderCalls(
+            options.configuration, self.client, self.event_queue.put, self.metrics, self._nodes
+        )
         self.executor = Executor(
             self.client,
             self.event_queue.put,
             self.pod_status,
             attempts,
+            extenders=self.extenders,
             may_act=self._may_act,
             rate_limit=RateLimit(connection.qps, connection.burst),
             clock=self.clock,
@@ -280,7 +289,8 @@ class SchedulerService:
     def _pod_state(self, uid: PodUid) -> PodQueueState:
         if self.loop.bindings.get(uid) is not None:
             return "binding"
-        return "gone" if self.loop.queue.get(uid) is None else "waiting"
+        waits = self.loop.queue.get(uid) is not None or self.loop.waits.get(uid) is not None
+        return "waiting" if waits else "gone"
 
     # -- leadership --------------------------------------------------------------------------------------------------
 
@@ -310,6 +320,7 @@ class SchedulerService:
             stack.push_async_callback(self.client.close)
             stack.push_async_callback(self._status_client.close)
             stack.push_async_callback(self._close_sources)
+            stack.push_async_callback(self.extenders.close)
             await self._open_endpoints(stack)
             self._handle_signals(stack)
             try:
@@ -331,6 +342,7 @@ class SchedulerService:
                     ("informers", self.informers.run()),
                     ("host", self.host.run()),
                     ("executor", self.executor.run()),
+                    ("extenders", self.extenders.run()),
                     ("pod-status", self.pod_status.run()),
                     ("recorder", self.recorder.run()),
                     ("initial-sync", self._wait_synced()),

@@ -143,5 +143,6 @@ def _infrequent_gc() -> Iterator[None]:
 def _loop(configuration: Configuration | None, seed: int, detail: Detail) -> Decider:
     if configuration is None:
         raise WiringError("a run needs a configuration or a decider")
+    configuration.refuse_extenders("the configuration", "a simulation")
     settings = LoopSettings(backoff=configuration.backoff, detail=detail)
     return LoopDecider(Loop(configuration.profiles, random.Random(seed).randrange, settings))

@@ -104,9 +104,9 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
         ),
         # -- extenders
         pytest.param(
-            "extenders:\n- urlPrefix: http://extender\n",
-            "3: extenders: this version does not call extenders; remove the list",
-            id="an extender",
+            "extenders:\n- urlPrefix: http://extender\n  weight: heavy\n",
+            "5: extenders[0].weight: expected a whole number, found text 'heavy'",
+            id="an extender with a weight in words",
         ),
         # -- plugins
         pytest.param(
@@ -274,7 +274,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines():
     text = """\
 podMaxBackofSeconds: 5
 extenders:
-- urlPrefix: http://extender
+- urlPrefix: extender
 profiles:
 - schedulerName: a
   plugins:
@@ -294,10 +294,10 @@ profiles:
 """
     told = [mistake.partition(":") for mistake in mistakes(text)]
 
-    assert [3, 4, 9, 12, 13, 16, 20, 21] == [int(line) for line, _, _ in told]
+    assert [3, 5, 9, 12, 13, 16, 20, 21] == [int(line) for line, _, _ in told]
     assert [
         "podMaxBackofSeconds",
-        "extenders",
+        "extenders[0].urlPrefix",
         "profiles[0].plugins.scor",
         "profiles[0].plugins.score.enabled[0].name",
         "profiles[0].plugins.score.enabled[0].weight",

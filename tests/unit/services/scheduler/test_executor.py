@@ -12,7 +12,16 @@ import pytest
 from lamina.clients.rate_limit import RateLimit
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
 from lamina.model.pod import Pod
-from lamina.scheduling.contract.commands import Bind, Command, DoWork, Evict, Nominate, ReportUnschedulable, WakeAt
+from lamina.scheduling.contract.commands import (
+    AskExtenders,
+    Bind,
+    Command,
+    DoWork,
+    Evict,
+    Nominate,
+    ReportUnschedulable,
+    WakeAt,
+)
 from lamina.services.scheduler import executor as module
 from lamina.services.scheduler.executor import BIND_TIMEOUT, MOST_WAITING, NOT_LEADING, WORKERS, Executor
 from lamina.testing import a_pod
