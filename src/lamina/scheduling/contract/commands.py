@@ -26,7 +26,7 @@ class DoWork(msgspec.Struct, frozen=True):
 
 
 class Evict(msgspec.Struct, frozen=True):
-    """Delete *pod* to make room for *preemptor*."""
+    """Delete *pod* to make room for *preemptor*. The host answers with EvictFailed if the pod was not deleted."""
 
     pod: Pod
     preemptor: Pod

@@ -40,6 +40,8 @@ class LoopSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterSnapshot
     queue: QueueSnapshot
     underway: tuple[BindingCycleSnapshot, ...]
+    evictions_off_until: float = 0.0
+    """See `LoopState.evictions_off_until`."""
 
 
 FIELDS: Final = {

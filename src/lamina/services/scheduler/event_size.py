@@ -42,7 +42,12 @@ def size_of(event: Event) -> int:  # noqa: PLR0911 - one return for each kind of
             return PLAIN_BYTES + IMAGE_BYTES * (len(images) + layers) + sum(_names(image.names) for image in images)
         case events.UsageReported(usages):
             return PLAIN_BYTES * (1 + len(usages))
-        case events.BindFailed(reason=reason) | events.WorkFailed(reason=reason) | events.PermitRefused(reason=reason):
+        case (
+            events.BindFailed(reason=reason)
+            | events.EvictFailed(reason=reason)
+            | events.WorkFailed(reason=reason)
+            | events.PermitRefused(reason=reason)
+        ):
             return PLAIN_BYTES + len(reason)
     return PLAIN_BYTES
 
