@@ -180,7 +180,9 @@ def _compare_preemption(found: CaseComparison, recorded: RecordedCase, lamina: L
     found.nomination_equal = bool(nominated and lamina.nominated) and costs.get(lamina.nominated) == costs.get(
         nominated
     )
-    found.victims_equal = candidate is not None and candidate.victims == lamina.victims
+    # A candidate also lists victims that are being deleted already, and these are not evicted again.
+    leaving = {one["metadata"]["name"] for one in recorded.case.placed if "deletionTimestamp" in one["metadata"]}
+    found.victims_equal = candidate is not None and sorted(set(candidate.victims) - leaving) == lamina.victims
     if not (found.nomination_equal and found.victims_equal):
         found.unequal.add(PREEMPTION)
         found.differences.append(

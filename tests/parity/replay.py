@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from lamina.model.decision import Decision
-from lamina.model.events import Event, NamespaceSeen, NodeSeen, PodSeen
+from lamina.model.events import Event, NamespaceSeen, NodeSeen, ObjectSeen, PodSeen
 from lamina.model.pod import Pod
 from lamina.scheduling.config.loader import Configuration
 from lamina.scheduling.config.named_profiles import KUBE_DEFAULT, named
@@ -21,6 +21,7 @@ from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.wire.kube.codec import decode_node, decode_pod
+from lamina.wire.kube.disruption_budget import decode_disruption_budget
 from lamina.wire.kube.namespace import decode_namespace
 from tests.parity.case_files import ParityCase
 from tests.parity.case_objects import KubeJson
@@ -55,11 +56,15 @@ def configuration() -> Configuration:
     return named(KUBE_DEFAULT, registry(entry_points=False))
 
 
-def lamina_answer(case: ParityCase, namespaces: list[KubeJson]) -> LaminaAnswer:
-    """Let a new loop decide the case."""
+def lamina_answer(case: ParityCase, fixtures: dict[str, list[KubeJson]]) -> LaminaAnswer:
+    """Let a new loop decide the case; *fixtures* are the objects of all cases."""
     loop = Loop(configuration().profiles, lambda _: 0, SETTINGS)
     pod = _pod(case.pod)
-    loop.feed(*(_namespace(one) for one in namespaces), *_cluster(case))
+    loop.feed(
+        *(_namespace(one) for one in fixtures["namespaces"]),
+        *(_budget(one) for one in fixtures["poddisruptionbudgets"]),
+        *_cluster(case),
+    )
     commands = loop.feed(PodSeen(pod))
     decision = next(one.decision for one in commands if isinstance(one, Bind | ReportUnschedulable))
     assert decision is not None, "the loop runs with full detail"
@@ -91,6 +96,10 @@ def _pod(found: KubeJson) -> Pod:
 def _namespace(found: KubeJson) -> NamespaceSeen:
     one = decode_namespace(msgspec.json.encode(found))
     return NamespaceSeen(one.name, one.annotations, one.labels)
+
+
+def _budget(found: KubeJson) -> ObjectSeen:
+    return ObjectSeen(decode_disruption_budget(msgspec.json.encode(found)))
 
 
 def _scores(decision: Decision) -> dict[str, dict[str, int]]:

@@ -124,6 +124,16 @@ class BindFailed(EventBase, frozen=True):
     reason: str
 
 
+class EvictFailed(EventBase, frozen=True):
+    """A pod was not evicted in favour of *preemptor*."""
+
+    uid: PodUid
+    preemptor: PodUid
+    reason: str
+    forbidden: bool = False
+    """Whether the permission to delete pods is missing."""
+
+
 class ReportUnschedulableFailed(EventBase, frozen=True, tag="TellFailed"):
     """The last `ReportUnschedulable` for this pod was not written; the pod's next attempt reports it again."""
 
@@ -192,6 +202,7 @@ ClusterEvent = (
 BindingEvent = (
     BindDone
     | BindFailed
+    | EvictFailed
     | ReportUnschedulableFailed
     | WorkDone
     | WorkFailed

@@ -133,6 +133,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     priority: int = 0
+    preempts: bool = True
+    """Whether pods of lower priority can be evicted in its favour (False: ``preemptionPolicy: Never``)."""
     scheduler_name: str = DEFAULT_SCHEDULER
     node_name: str = ""
     nominated_node: str = ""
@@ -178,6 +180,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     deleting: bool = False
     deleting_since: float = 0.0
     """When its deletion began, if known: the deletion deadline minus the grace period."""
+    preempted: bool = False
+    """Whether a scheduler evicts it in favour of another pod (its condition DisruptionTarget)."""
 
     @property
     def key(self) -> str:

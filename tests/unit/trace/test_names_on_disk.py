@@ -36,7 +36,7 @@ def test_the_tags_of_records_are_these() -> None:
 def test_the_tags_of_events_are_these() -> None:
     """Recordings name events by these tags."""
     tags = [
-        "BindDone", "BindFailed", "ImagesLearned", "LayersReported", "LayersWithdrawn", "NamespaceGone",
+        "BindDone", "BindFailed", "EvictFailed", "ImagesLearned", "LayersReported", "LayersWithdrawn", "NamespaceGone",
         "NamespaceSeen", "NodeGone", "NodeSeen", "ObjectGone", "ObjectSeen", "PermitGiven", "PermitRefused", "PodGone", "PodSeen", "TellFailed",
         "TimePassed", "UsageReported", "WorkDone", "WorkFailed",
     ]  # fmt: skip

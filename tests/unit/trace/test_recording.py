@@ -44,6 +44,7 @@ HAPPENED: list[Event] = [
     events.UsageReported((NodeUsage("n1", ResourceUsage(5.0), None, 0.0, 60.0),)),
     events.BindDone("p1"),
     events.BindFailed("p1", "conflict"),
+    events.EvictFailed("p2", "p1", "forbidden", True),
     events.ReportUnschedulableFailed("p1"),
     events.WorkDone("p1", "Volume", 1),
     events.WorkFailed("p1", "Volume", 1, "no"),

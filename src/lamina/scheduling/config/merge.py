@@ -33,6 +33,7 @@ DEFAULTS: Final = Plugins(
             PluginRef(name="NodeResourcesFit", weight=1),
             PluginRef(name="PodTopologySpread", weight=2),
             PluginRef(name="InterPodAffinity", weight=2),
+            PluginRef(name="DefaultPreemption"),
             PluginRef(name="NodeResourcesBalancedAllocation", weight=1),
             PluginRef(name="ImageLocality", weight=1),
             PluginRef(name="DefaultBinder"),
@@ -41,7 +42,6 @@ DEFAULTS: Final = Plugins(
 )
 
 NOT_IN_TREE: Final = {
-    "DefaultPreemption": "preemption",
     "DynamicResources": "resource claims",
     "GangScheduling": "pod groups",
     "NodeDeclaredFeatures": "features that nodes declare",

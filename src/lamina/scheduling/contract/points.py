@@ -191,6 +191,18 @@ class AmountHintPlugin(QueueingHintPlugin, Protocol):
 
 
 @runtime_checkable
+class AmountFilterPlugin(AmountHintPlugin, Protocol):
+    """
+    Refuses exactly the nodes whose free amounts are below `needs`; a pod that leaves frees what it requests.
+
+    Evictions can then be compared on all nodes at once. A profile uses the first such filter for that.
+    """
+
+    amounts_suffice: bool
+    """True. A filter with further reasons does not have it."""
+
+
+@runtime_checkable
 class RetryTimePlugin(Protocol):
     """Knows when a refused pod is worth a retry without any change in the cluster."""
 

@@ -12,6 +12,7 @@ from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
 from lamina.scheduling.plugins.locality.layer_locality import layers_agent as layers
 from lamina.scheduling.plugins.unmet_demands import UnmetDemands
 from lamina.scheduling.plugins.upstream.default_binder import DefaultBinder
+from lamina.scheduling.plugins.upstream.default_preemption.plugin import DefaultPreemption
 from lamina.scheduling.plugins.upstream.image_locality import ImageLocality
 from lamina.scheduling.plugins.upstream.inter_pod_affinity.plugin import InterPodAffinity
 from lamina.scheduling.plugins.upstream.node_affinity.plugin import NodeAffinity
@@ -37,6 +38,7 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     NodeResourcesFit,
     PodTopologySpread,
     InterPodAffinity,
+    DefaultPreemption,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     LayerLocality,

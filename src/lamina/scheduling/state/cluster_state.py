@@ -25,6 +25,7 @@ from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.cluster_objects import EFFECTS, ClusterObjects
 from lamina.scheduling.state.cluster_usage import ClusterUsage, UsageSnapshot
 from lamina.scheduling.state.columns import ColumnsSnapshot, NodeColumns
+from lamina.scheduling.state.evictions import Evictions
 from lamina.scheduling.state.facets import Facet
 from lamina.scheduling.state.nominations import NominatedPod, Nominations
 from lamina.scheduling.state.plugin_context import PluginContext
@@ -49,6 +50,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     nominated: tuple[NominatedPod, ...]
     objects: tuple[ClusterObject, ...] = ()
     """Disruption budgets and other objects, oldest first within a kind."""
+    evictions: tuple[tuple[PodUid, PodUid], ...] = ()
+    """Evictions in flight: (victim, preemptor)."""
 
 
 class ClusterState:
@@ -65,6 +68,7 @@ class ClusterState:
         self.load = self.context.load
         self.objects: ClusterObjects = self.context.objects
         self.nominations = Nominations()
+        self.evictions = Evictions()
         self._meanings = 0
 
     def row(self, node: str) -> int:
@@ -238,6 +242,8 @@ class ClusterState:
 
     def _pod_placed(self, pod: Pod) -> list[ClusterChange]:
         node = pod.node_name
+        if pod.deleting:
+            self.evictions.end(pod.uid)
         # From now on the pod counts itself; release what was reserved for it elsewhere.
         nominated = self.nominations.remove(pod.uid)
         changes = [self._room(*nominated)] if nominated is not None and nominated[1] != node else []
@@ -255,6 +261,7 @@ class ClusterState:
 
     def _pod_gone(self, uid: PodUid) -> list[ClusterChange]:
         changes = self.end_nomination(uid)
+        self.evictions.end(uid)
         placed = self.cache.remove(uid)
         self._pulls_changed(self.inventory.gone(uid))
         return changes if placed is None else [*changes, self._room(placed.pod, placed.node)]
@@ -321,6 +328,7 @@ class ClusterState:
             namespaces=dict(self.context.namespaces),
             nominated=self.nominations.snapshot(),
             objects=self.objects.snapshot(),
+            evictions=self.evictions.snapshot(),
         )
 
     def restore(self, snapshot: ClusterSnapshot) -> None:
@@ -334,4 +342,5 @@ class ClusterState:
         self.inventory.restore(snapshot.inventory)
         self.context.namespaces.update(snapshot.namespaces)
         self.nominations.restore(snapshot.nominated)
+        self.evictions.restore(snapshot.evictions)
         self._meanings = self.inventory.meanings

@@ -46,7 +46,12 @@ def size_of(event: Event) -> int:  # noqa: PLR0911 - one return for each kind of
             named = sum(_names(one.nodes) + _names(one.reasons) for one in answer.refusals)
             scored = sum(TEXT_BYTES * len(one.scores) + _names(one.scores) for one in answer.scores)
             return PLAIN_BYTES + named + scored + len(answer.error)
-        case events.BindFailed(reason=reason) | events.WorkFailed(reason=reason) | events.PermitRefused(reason=reason):
+        case (
+            events.BindFailed(reason=reason)
+            | events.EvictFailed(reason=reason)
+            | events.WorkFailed(reason=reason)
+            | events.PermitRefused(reason=reason)
+        ):
             return PLAIN_BYTES + len(reason)
     return PLAIN_BYTES
 

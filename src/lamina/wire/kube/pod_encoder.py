@@ -41,7 +41,6 @@ _FINITE_OWNERS: Final = frozenset({"Job", "CronJob"})
 _SPEC_DEFAULTS: Final[EncodedObject] = {
     "dnsPolicy": "ClusterFirst",
     "enableServiceLinks": True,
-    "preemptionPolicy": "PreemptLowerPriority",
     "securityContext": {},
 }
 
@@ -101,6 +100,7 @@ def encode_pod_spec(pod: Pod, details: PodDetails = NO_DETAILS) -> dict[str, Any
         "containers": with_host_ports(encoded.containers, pod.host_ports) if pod.host_ports else encoded.containers,
         "schedulerName": pod.scheduler_name,
         "priority": pod.priority,
+        "preemptionPolicy": "PreemptLowerPriority" if pod.preempts else "Never",
         "restartPolicy": details.restart_policy or _restart_policy(pod.owner),
         "terminationGracePeriodSeconds": int(details.grace),
         **_SPEC_DEFAULTS,

@@ -22,6 +22,7 @@ from lamina.wire.kube.pod_resources import HELD, INFEASIBLE, INIT, SIDECAR, WHOL
 from lamina.wire.kube.pod_status_object import ContainerStatus, PodStatus, conditions_of, differing, ended_at, reported
 
 ALWAYS: Final = "Always"
+NEVER: Final = "Never"
 NOT_STARTED: Final = frozenset({None, "", "Pending"})
 FAILED: Final = "Failed"
 FINISHED: Final = frozenset({"Succeeded", FAILED})
@@ -58,6 +59,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     tolerations: Raw = NULL
     topology_spread_constraints: Raw = NULL
     priority: int | None = None
+    preemption_policy: str | None = None
     scheduler_name: str | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     image_pull_secrets: list[NamedRef] | None = None
@@ -138,6 +140,7 @@ def _convert(pod: PodObject) -> Pod:
         labels=metadata.labels or {},
         annotations=metadata.annotations or {},
         priority=spec.priority or 0,
+        preempts=spec.preemption_policy != NEVER,
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         node_name=spec.node_name or "",
         nominated_node=status.nominated_node_name or "",
@@ -171,6 +174,7 @@ def _convert(pod: PodObject) -> Pod:
         ended_at=ended_at(status) if finished else 0.0,
         deleting=metadata.deletion_timestamp is not None,
         deleting_since=_deleting_since(metadata) if metadata.deletion_timestamp else 0.0,
+        preempted=conditions.preempted,
     )
 
 

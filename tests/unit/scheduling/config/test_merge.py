@@ -112,6 +112,7 @@ def test_by_default_a_profile_has_upstreams_plugins_at_all_their_points():
             "InterPodAffinity",
         ),
         "filter": FILTERS,
+        "postFilter": ("DefaultPreemption",),
         "preScore": (
             "NodeAffinity",
             "NodeResourcesFit",
