@@ -8,16 +8,12 @@ from typing import Final
 
 from tests.parity.case_files import ParityCase
 
-SERVICES: Final = "default spread constraints count the pods of a Service, and Lamina watches no Services"
 POD_LEVEL: Final = "kube-scheduler's NodeResourcesFit scores a pod without its pod-level requests"
 
 
 def known_difference(case: ParityCase, plugin: str) -> str:
     """Return why the scores of *plugin* may differ in this case; empty if they must be equal."""
-    spec, metadata = case.pod["spec"], case.pod["metadata"]
-    if plugin == "PodTopologySpread":
-        default = not spec.get("topologySpreadConstraints") and not metadata.get("ownerReferences")
-        return SERVICES if default and metadata.get("labels", {}).get("app") == "web" else ""
+    spec = case.pod["spec"]
     if plugin == "NodeResourcesFit":
         return POD_LEVEL if spec.get("resources", {}).get("requests") else ""
     return ""

@@ -108,10 +108,9 @@ def compare_files(paths: Iterable[Path], step: int = 1) -> Iterator[CaseComparis
     """Yield the comparisons of every *step*-th case of each file."""
     for path in paths:
         header, cases = read_recording(path)
-        namespaces = header.fixtures["namespaces"]
         for number, recorded in enumerate(cases):
             if number % step == 0:
-                yield compare(recorded, lamina_answer(recorded.case, namespaces))
+                yield compare(recorded, lamina_answer(recorded.case, header.fixtures))
 
 
 def report(folder: Path | None = None, step: int = 1) -> ParityReport:

@@ -131,7 +131,7 @@ def test_costs_of_preemption_are_violations_priorities_number_and_start():
 
 
 def test_lamina_answers_with_every_node():
-    found = lamina_answer(CASE, [])
+    found = lamina_answer(CASE, {"namespaces": []})
 
     assert {"n0", "n1", "n2"} == found.feasible
     assert found.totals.keys() == found.feasible

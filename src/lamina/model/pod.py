@@ -44,6 +44,8 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
     kind: str
     name: str
     uid: str = ""
+    api_version: str = ""
+    """Empty for a simulated controller, which has no object."""
 
 
 class HostPort(msgspec.Struct, frozen=True, gc=False):

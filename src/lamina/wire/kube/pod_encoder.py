@@ -85,7 +85,7 @@ def encode_pod_metadata(pod: Pod, epoch: float = 0.0, details: PodDetails = NO_D
 
 def _owner(owner: Owner) -> EncodedObject:
     return {
-        "apiVersion": _OWNER_VERSIONS.get(owner.kind, "v1"),
+        "apiVersion": owner.api_version or _OWNER_VERSIONS.get(owner.kind, "v1"),
         "kind": owner.kind,
         "name": owner.name,
         "uid": owner.uid,
