@@ -155,6 +155,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[str, ...] = ()
     pull_secrets: tuple[str, ...] = ()
     """Secrets of its namespace for pulling its images."""
+    required_features: tuple[str, ...] = ()
+    """Features that its node must declare (`lamina.model.node_features`)."""
     unmet: tuple[str, ...] = ()
     """Requirements that Lamina does not support yet, in words. Such a pod is not scheduled."""
     ignored: tuple[str, ...] = ()
