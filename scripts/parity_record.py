@@ -37,7 +37,7 @@ def gates_of(version: str) -> tuple[str, ...]:
 async def record_family(family: str, count: int, version: str, folder: Path) -> int:
     """Record one family with a scheduler of its own; return the number of cases."""
     program = str(building.ensure("kube-scheduler", version))
-    shared = fixtures()
+    shared = fixtures(family)
     recorder = CaseRecorder()
     found: list[RecordedCase] = []
     async with recorder.running(program, shared, gates_of(version)):
