@@ -59,6 +59,8 @@ class ParityReport(msgspec.Struct, kw_only=True):
         if one.not_compared:
             self.not_compared[one.not_compared] += 1
             return
+        if one.set_apart:
+            self.known[one.set_apart] += 1
         self.equal += one.equal
         self.feasible_equal += one.feasible_equal
         self.unsound += bool(one.unsound)

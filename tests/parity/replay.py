@@ -20,13 +20,15 @@ from lamina.scheduling.contract.commands import Bind, Evict, Nominate, ReportUns
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.in_tree import registry
+from lamina.services.informers.watched_resources import OBJECTS
 from lamina.wire.kube.codec import decode_node, decode_pod
-from lamina.wire.kube.disruption_budget import decode_disruption_budget
 from lamina.wire.kube.namespace import decode_namespace
 from tests.parity.case_files import ParityCase
 from tests.parity.case_objects import KubeJson
 
 SETTINGS: Final = LoopSettings(detail="full")
+DECODERS: Final = {one.resource.path.rpartition("/")[2]: one.decode for one in OBJECTS.values()}
+"""Resource → decoder of its objects."""
 
 
 class LaminaAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,14 +59,10 @@ def configuration() -> Configuration:
 
 
 def lamina_answer(case: ParityCase, fixtures: dict[str, list[KubeJson]]) -> LaminaAnswer:
-    """Let a new loop decide the case; *fixtures* are the objects of all cases."""
+    """Let a new loop decide the case; *fixtures* are the objects of all cases, by resource."""
     loop = Loop(configuration().profiles, lambda _: 0, SETTINGS)
     pod = _pod(case.pod)
-    loop.feed(
-        *(_namespace(one) for one in fixtures["namespaces"]),
-        *(_budget(one) for one in fixtures["poddisruptionbudgets"]),
-        *_cluster(case),
-    )
+    loop.feed(*_fixtures(fixtures), *_cluster(case))
     commands = loop.feed(PodSeen(pod))
     decision = next(one.decision for one in commands if isinstance(one, Bind | ReportUnschedulable))
     assert decision is not None, "the loop runs with full detail"
@@ -83,6 +81,13 @@ def lamina_answer(case: ParityCase, fixtures: dict[str, list[KubeJson]]) -> Lami
     )
 
 
+def _fixtures(fixtures: dict[str, list[KubeJson]]) -> list[Event]:
+    found: list[Event] = [_namespace(one) for one in fixtures["namespaces"]]
+    for resource, decode in DECODERS.items():
+        found += [ObjectSeen(decode(msgspec.json.encode(one))) for one in fixtures.get(resource, ())]
+    return found
+
+
 def _cluster(case: ParityCase) -> list[Event]:
     found: list[Event] = [NodeSeen(decode_node(msgspec.json.encode(one))) for one in case.nodes]
     found += [PodSeen(_pod(one)) for one in case.placed]
@@ -96,10 +101,6 @@ def _pod(found: KubeJson) -> Pod:
 def _namespace(found: KubeJson) -> NamespaceSeen:
     one = decode_namespace(msgspec.json.encode(found))
     return NamespaceSeen(one.name, one.annotations, one.labels)
-
-
-def _budget(found: KubeJson) -> ObjectSeen:
-    return ObjectSeen(decode_disruption_budget(msgspec.json.encode(found)))
 
 
 def _scores(decision: Decision) -> dict[str, dict[str, int]]:

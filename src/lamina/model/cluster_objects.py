@@ -7,8 +7,9 @@ Each class is named like its Kubernetes kind. An object is identified by kind, n
 import msgspec
 
 from lamina.model.disruption_budget import PodDisruptionBudget
+from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 
-ClusterObject = PodDisruptionBudget
+ClusterObject = PodDisruptionBudget | Service | ReplicationController | ReplicaSet | StatefulSet
 """One of these objects. Recordings name the kind in the field ``kind``."""
 
 

@@ -44,6 +44,8 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
     kind: str
     name: str
     uid: str = ""
+    api_version: str = ""
+    """Empty for a simulated controller, which has no object."""
 
 
 class HostPort(msgspec.Struct, frozen=True, gc=False):
@@ -155,6 +157,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[str, ...] = ()
     pull_secrets: tuple[str, ...] = ()
     """Secrets of its namespace for pulling its images."""
+    required_features: tuple[str, ...] = ()
+    """Features that its node must declare (`lamina.model.node_features`)."""
     unmet: tuple[str, ...] = ()
     """Requirements that Lamina does not support yet, in words. Such a pod is not scheduled."""
     ignored: tuple[str, ...] = ()

@@ -37,6 +37,7 @@ DEFAULTS: Final = Plugins(
             PluginRef(name="NodeResourcesBalancedAllocation", weight=1),
             PluginRef(name="ImageLocality", weight=1),
             PluginRef(name="DefaultBinder"),
+            PluginRef(name="NodeDeclaredFeatures"),
         )
     )
 )
@@ -44,7 +45,6 @@ DEFAULTS: Final = Plugins(
 NOT_IN_TREE: Final = {
     "DynamicResources": "resource claims",
     "GangScheduling": "pod groups",
-    "NodeDeclaredFeatures": "features that nodes declare",
     "NodeVolumeLimits": "volumes",
     "VolumeBinding": "volumes",
     "VolumeRestrictions": "volumes",

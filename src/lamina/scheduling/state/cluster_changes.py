@@ -27,6 +27,7 @@ class ChangeKind(enum.Enum):
     POD_UPDATED = "PodUpdate"
     """The waiting pod itself changed."""
     LAYERS = "LayersReported"
+    NODE_FEATURES = "NodeDeclaredFeatureChange"
     NODE_ANNOTATIONS = "NodeAnnotationChange"
     USAGE = "UsageReported"
     """New usage measurements of nodes arrived."""

@@ -12,6 +12,7 @@ import msgspec
 
 from lamina.model.cluster_objects import ClusterObject, ObjectKey, key_of
 from lamina.model.disruption_budget import PodDisruptionBudget
+from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.scheduling.state.cluster_changes import ChangeKind
 from lamina.scheduling.state.facets import Facet
 
@@ -30,17 +31,24 @@ class ObjectEffect(msgspec.Struct, frozen=True):
 EFFECTS: Final[Mapping[type[ClusterObject], ObjectEffect]] = {
     # Budgets are read anew at each preemption, and a waiting pod does not wait for them.
     PodDisruptionBudget: ObjectEffect(),
+    # The signatures of pods follow them, and as in upstream no waiting pod waits for them.
+    Service: ObjectEffect(),
+    ReplicationController: ObjectEffect(),
+    ReplicaSet: ObjectEffect(),
+    StatefulSet: ObjectEffect(),
 }
 
 
 class ClusterObjects:
     """Objects by class, and by namespace and name."""
 
-    __slots__ = ("_known", "editions")
+    __slots__ = ("_by_namespace", "_known", "editions")
 
     def __init__(self) -> None:
         """Start without objects."""
         self._known: dict[str, dict[tuple[str, str], ClusterObject]] = {}
+        self._by_namespace: dict[tuple[str, str], dict[str, ClusterObject]] = {}
+        """The same by kind and namespace, then by name."""
         self.editions: dict[str, int] = {}
         """By kind: increases whenever an object of the kind changes."""
 
@@ -51,6 +59,7 @@ class ClusterObjects:
         before = objects.get((key.namespace, key.name))
         if before != found:
             objects[(key.namespace, key.name)] = found
+            self._by_namespace.setdefault((key.kind, key.namespace), {})[key.name] = found
             self.editions[key.kind] = self.editions.get(key.kind, 0) + 1
         return before
 
@@ -60,6 +69,10 @@ class ClusterObjects:
         before = objects.pop((key.namespace, key.name), None)
         if before is not None:
             self.editions[key.kind] += 1
+            neighbours = self._by_namespace[key.kind, key.namespace]
+            del neighbours[key.name]
+            if not neighbours:
+                del self._by_namespace[key.kind, key.namespace]
         if not objects:
             self._known.pop(key.kind, None)
         return before
@@ -71,6 +84,10 @@ class ClusterObjects:
     def all_of(self, kind: type[O]) -> Iterable[O]:
         """Return all objects of a kind, oldest first."""
         return self._known.get(kind.__name__, {}).values()  # type: ignore[return-value]  # its kind's
+
+    def in_namespace(self, kind: type[O], namespace: str) -> Iterable[O]:
+        """Return all objects of a kind in a namespace, oldest first."""
+        return self._by_namespace.get((kind.__name__, namespace), {}).values()  # type: ignore[return-value]  # its kind's
 
     def edition(self, kind: type[ClusterObject]) -> int:
         """Return a number that increases whenever an object of the kind changes."""

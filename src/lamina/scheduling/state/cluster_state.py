@@ -181,6 +181,8 @@ class ClusterState:
             changes.append(ClusterChange(ChangeKind.NODE_TAINTS, row, before))
         if node.labels != before.labels:
             changes.append(ClusterChange(ChangeKind.NODE_LABELS, row, before))
+        if node.declared_features != before.declared_features:
+            changes.append(ClusterChange(ChangeKind.NODE_FEATURES, row, before))
         if node.annotations != before.annotations:
             changes.append(ClusterChange(ChangeKind.NODE_ANNOTATIONS, row, before))
         return changes

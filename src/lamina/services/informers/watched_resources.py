@@ -36,11 +36,18 @@ from lamina.model.image import Image
 from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
 from lamina.model.pod import Pod
+from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.wire.custom_resources.image_layers import decode_image_layers
 from lamina.wire.custom_resources.node_layers import decode_node_layers
 from lamina.wire.kube.codec import decode_node, decode_pod
 from lamina.wire.kube.disruption_budget import decode_disruption_budget
 from lamina.wire.kube.namespace import Namespace, decode_namespace
+from lamina.wire.kube.selecting_objects import (
+    decode_replica_set,
+    decode_replication_controller,
+    decode_service,
+    decode_stateful_set,
+)
 
 T = TypeVar("T")
 
@@ -126,6 +133,12 @@ def _object(path: str, kind: type[ClusterObject], decode: Callable[[bytes | Raw]
 
 OBJECTS: Final[Mapping[type[ClusterObject], WatchedResource[Any]]] = {
     PodDisruptionBudget: _object("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget, decode_disruption_budget),
+    Service: _object("/api/v1/services", Service, decode_service),
+    ReplicationController: _object(
+        "/api/v1/replicationcontrollers", ReplicationController, decode_replication_controller
+    ),
+    ReplicaSet: _object("/apis/apps/v1/replicasets", ReplicaSet, decode_replica_set),
+    StatefulSet: _object("/apis/apps/v1/statefulsets", StatefulSet, decode_stateful_set),
 }
 """How objects of each class are watched; a service watches those that its plugins read."""
 

@@ -85,7 +85,7 @@ def _pod(pod: Pod) -> int:
 
 def _node(node: Node) -> int:
     size = POD_BYTES + _texts(node.labels) + _texts(node.annotations)
-    size += _deep(node.taints) + _names(node.addresses) + TEXT_BYTES * len(node.allocatable)
+    size += _deep(node.taints) + _names(node.addresses + node.declared_features) + TEXT_BYTES * len(node.allocatable)
     return size + sum(IMAGE_BYTES + _names(image.names) for image in node.images)
 
 

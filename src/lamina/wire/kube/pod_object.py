@@ -156,6 +156,7 @@ def _convert(pod: PodObject) -> Pod:
         spread=constraints.spread(spec.topology_spread_constraints),
         gates=tuple([gate.name for gate in spec.scheduling_gates]) if spec.scheduling_gates else (),
         pull_secrets=tuple([secret.name for secret in spec.image_pull_secrets]) if spec.image_pull_secrets else (),
+        required_features=_required_features(spec),
         unmet=_unmet(spec, volumes, placement.unmet),
         ignored=placement.ignored,
         owner=controller(metadata.owner_references),
@@ -221,6 +222,18 @@ def _host_ports(containers: Sequence[ContainerObject], init: Sequence[ContainerO
 
 def _unmet(spec: PodSpec, volumes: list[Volume], known: tuple[str, ...]) -> tuple[str, ...]:
     """Return *known* and the other requirements that Lamina does not support; mostly empty."""
+    if not (volumes or spec.resource_claims or spec.scheduling_group or spec.workload_ref):
+        return known
+    return (
+        *known,
+        *pod_requirements.unmet_by_volumes(volumes),
+        *pod_requirements.unmet_by_claims(spec.resource_claims or ()),
+        *pod_requirements.unmet_by_groups(spec.scheduling_group, spec.workload_ref),
+    )
+
+
+def _required_features(spec: PodSpec) -> tuple[str, ...]:
+    """Return the features that a node must declare; mostly none."""
     rules: list[RestartRule] = []
     for one in spec.containers or ():
         if one.restart_policy_rules:
@@ -228,21 +241,8 @@ def _unmet(spec: PodSpec, volumes: list[Volume], known: tuple[str, ...]) -> tupl
     for one in spec.init_containers or ():
         if one.restart_policy_rules:
             rules += one.restart_policy_rules
-    if not (
-        volumes
-        or rules
-        or spec.resource_claims
-        or spec.scheduling_group
-        or spec.workload_ref
-        or spec.host_users is False
-    ):
-        return known
-    return (
-        *known,
-        *pod_requirements.unmet_by_volumes(volumes),
-        *pod_requirements.unmet_by_claims(spec.resource_claims or ()),
-        *pod_requirements.unmet_by_groups(spec.scheduling_group, spec.workload_ref),
-        *pod_requirements.unmet_by_features(
-            rules, host_network=spec.host_network is True, own_users=spec.host_users is False
-        ),
+    if not rules and spec.host_users is not False:
+        return ()
+    return pod_requirements.required_features(
+        rules, host_network=spec.host_network is True, own_users=spec.host_users is False
     )

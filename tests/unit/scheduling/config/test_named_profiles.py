@@ -22,6 +22,7 @@ FILTERS = [
     "NodeResourcesFit",
     "PodTopologySpread",
     "InterPodAffinity",
+    "NodeDeclaredFeatures",
 ]
 DEFAULTS = [
     ("TaintToleration", 3),

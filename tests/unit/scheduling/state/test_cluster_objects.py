@@ -71,3 +71,17 @@ def test_a_key_is_printed_as_kind_and_name():
         str(KEY),
         str(ObjectKey("PersistentVolume", "", "disk")),
     )
+
+
+def test_objects_of_a_namespace_are_listed_without_those_of_others():
+    objects = ClusterObjects()
+    other = msgspec.structs.replace(WEB, namespace="other")
+    objects.put(WEB)
+    objects.put(other)
+    assert [WEB] == list(objects.in_namespace(PodDisruptionBudget, "shop"))
+
+    objects.remove(KEY)
+    assert ([], [other]) == (
+        list(objects.in_namespace(PodDisruptionBudget, "shop")),
+        list(objects.in_namespace(PodDisruptionBudget, "other")),
+    )
