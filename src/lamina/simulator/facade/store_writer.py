@@ -19,6 +19,7 @@ from lamina.model.pod import Pod, PodUid
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.facade.api_state import ApiState
 from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, part, uid_of
+from lamina.simulator.facade.node_objects import internal_address, remove_lease, with_addresses, write_lease
 from lamina.simulator.facade.object_store import StoreEvent
 from lamina.simulator.facade.pod_status import with_state
 from lamina.simulator.facade.system_objects import ensure_namespace, ensure_priority_classes
@@ -44,6 +45,8 @@ class StoreWriter:
         self._nodes = state.store.table("", "nodes")
         self._keys: dict[str, ObjectKey] = {}
         self._seen: dict[str, Node] = {}
+        self._joined = 0
+        """Number of nodes that have joined."""
         self._ended: deque[str] = deque()
         self._owners: dict[str, tuple[str, str, ObjectKey]] = {}
         """Group, resource and key of each workload, by the name of its controller."""
@@ -74,6 +77,7 @@ class StoreWriter:
                 case NodeGone(name):
                     self._seen.pop(name, None)
                     self._state.store.delete(self._nodes, ObjectKey("", name))
+                    remove_lease(self._state, name)
                 case _:
                     continue
         self._write_statuses()
@@ -90,12 +94,16 @@ class StoreWriter:
             return
         virtual = self._cluster.pods.get(pod.uid)
         reason = "" if virtual is None else virtual.reason
-        found = with_state(stored.object, pod, state.timestamp(), reason)
+        found = with_state(stored.object, pod, state.timestamp(), reason, self._host_address(pod.node_name))
         if pod.deleting and not found["metadata"].get("deletionTimestamp"):
             grace = 0.0 if virtual is None or virtual.grace is None else virtual.grace
             found = _deleting(found, state.timestamp(grace), int(grace))
         if state.store.put(self._pods, key, found) is not stored and pod.finished:
             self._collect(pod.uid)
+
+    def _host_address(self, node: str) -> str:
+        stored = self._nodes.get(ObjectKey("", node)) if node else None
+        return "" if stored is None else internal_address(stored.object)
 
     def _new_pod(self, pod: Pod) -> None:
         state, key = self._state, ObjectKey(pod.namespace, pod.name)
@@ -159,9 +167,12 @@ class StoreWriter:
         state, key = self._state, ObjectKey("", node.name)
         before, self._seen[node.name] = self._seen.get(node.name), node
         encoded = encode_node(node, state.epoch, created_at=state.now - state.epoch)
+        if before is None:
+            self._joined += 1
+            encoded = with_addresses(encoded, self._joined)
         stored = self._nodes.get(key)
         if stored is None:
-            state.store.put(self._nodes, key, encoded)
+            write_lease(state, state.store.put(self._nodes, key, encoded).object)
             return
         found = stored.object
         spec, status = dict(part(found, "spec")), dict(part(found, "status"))
@@ -183,6 +194,8 @@ class StoreWriter:
             for name in ("allocatable", "capacity"):
                 status[name] = encoded["status"][name]
         state.store.put(self._nodes, key, {**found, "metadata": metadata, "spec": spec, "status": status})
+        if before is None:
+            write_lease(state, found)
 
     # -- workloads -----------------------------------------------------------------------------------------------------
 
