@@ -13,7 +13,6 @@ from lamina.clients.rate_limit import RateLimit
 from lamina.model.events import BindDone, BindFailed, Event, EvictFailed, WorkFailed
 from lamina.model.pod import Pod
 from lamina.scheduling.contract.commands import (
-    AskExtenders,
     Bind,
     Command,
     DoWork,
