@@ -18,7 +18,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -92,6 +92,31 @@ class Contender(msgspec.Struct, frozen=True):
         path.write_text(yaml.safe_dump(self.configuration()), encoding="utf-8")
         words = ["--config", str(path), "--kubeconfig", str(bed.kubeconfig(SCHEDULER)), "--listen", "127.0.0.1:0"]
         return bed.site.program(name, lamina("scheduler", *words), lambda: True)
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """The trial that a workload belongs to."""
+
+    number: int
+    """Of the trial; names that contain it are new."""
+    scheduler: str
+    pods: int
+    nodes: int
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """What the pods of a trial ask for, and what happens beside it."""
+
+    name: str
+    change: Callable[[dict[str, Any]], None] = lambda _: None
+    """Changes the manifest of a basic pod."""
+    beside: Callable[[Testbed, Setting], contextlib.AbstractContextManager[object]] = lambda _bed, _setting: (
+        contextlib.nullcontext()
+    )
+    """Prepares the cluster before the pods are created, and ends what it began after the trial."""
+
+
+BASIC: Final = Workload("basic")
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,10 +214,24 @@ class Bindings:
         self._connection.close()
 
 
-def run(bed: Testbed, contender: Contender, pods: int, number: int, beside: int = 0) -> Trial:
-    """Let a scheduler bind *pods* pods; *beside* is the pid of a further process to measure."""
+def run(  # noqa: PLR0913 - the parts of a trial
+    bed: Testbed,
+    contender: Contender,
+    pods: int,
+    number: int,
+    beside: int = 0,
+    *,
+    workload: Workload = BASIC,
+    nodes: int = 0,
+) -> Trial:
+    """Let a scheduler bind *pods* pods on *nodes* nodes; *beside* is the pid of a further process to measure."""
+    with workload.beside(bed, Setting(number, contender.name, pods, nodes)):
+        return _run(bed, contender, pods, number, beside, workload)
+
+
+def _run(bed: Testbed, contender: Contender, pods: int, number: int, beside: int, workload: Workload) -> Trial:
     namespace = f"trial-{number}"
-    create_pods(bed, namespace, contender.name, pods, random.Random(number))
+    create_pods(bed, namespace, contender.name, pods, random.Random(number), workload)
     time.sleep(QUIET)
     process = contender.process(bed, f"{contender.name}-{number}")
     own, began = time.process_time(), time.monotonic()
@@ -254,11 +293,15 @@ def images() -> list[Known]:
     return [an_image(random.Random(number), number) for number in range(IMAGES)]
 
 
-def create_pods(bed: Testbed, namespace: str, scheduler: str, count: int, rng: random.Random) -> None:
-    """Create pending pods for *scheduler*."""
+def create_pods(
+    bed: Testbed, namespace: str, scheduler: str, count: int, rng: random.Random, workload: Workload = BASIC
+) -> None:
+    """Create the pending pods of a workload for *scheduler*."""
     bed.api("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     names = [image.held.names[0] for image in images()]
     bodies = [a_pod(number, scheduler, rng.choice(names), rng.randrange(LABELS)) for number in range(count)]
+    for body in bodies:
+        workload.change(body)
     in_parallel(bed, [("POST", f"/api/v1/namespaces/{namespace}/pods", body, "") for body in bodies])
 
 

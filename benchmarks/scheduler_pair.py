@@ -10,7 +10,9 @@ and always evaluates every node; kube-scheduler at 5,000 nodes scores 500 of the
 
 API server, etcd, scheduler and this benchmark share the machine's cores, so only the ratios are reliable.
 
-LAMINA_QUICK=1 runs one pair on 200 nodes. LAMINA_PROFILE=FILE runs Lamina once on 5,000 nodes under cProfile, and nothing else.
+Four further workloads follow at 5,000 nodes (`_pair_workloads`).
+
+LAMINA_QUICK=1 runs one pair of each on 200 nodes. LAMINA_PROFILE=FILE runs Lamina once on 5,000 nodes under cProfile, and nothing else.
 """
 
 import json
@@ -23,7 +25,8 @@ from typing import Any, Final
 
 import msgspec
 
-from _contest import KUBE, Contender, Trial, allow_layers, run, tell_layers
+from _contest import BASIC, KUBE, Contender, Trial, Workload, allow_layers, run, tell_layers
+from _pair_workloads import CHURN, POD_AFFINITY, PREEMPTION, TOPOLOGY_SPREAD, add_priorities
 from _processes import PROFILE
 from testbed import Testbed
 
@@ -46,10 +49,17 @@ class Round(msgspec.Struct, frozen=True):
     pairs: int
     pods: int
     all_nodes: bool = False
+    workload: Workload = BASIC
 
 
 SMALL: Final = (Round("small", 3, PODS),)
 LARGE: Final = (Round("large", 5, PODS), Round("all_nodes", 2, PODS_ALL_NODES, all_nodes=True))
+OTHER_WORKLOADS: Final = (
+    Round("pod_affinity", 5, 1_000, workload=POD_AFFINITY),
+    Round("topology_spread", 1, 1_000, workload=TOPOLOGY_SPREAD),
+    Round("preemption", 1, 500, workload=PREEMPTION),
+    Round("churn", 1, PODS, workload=CHURN),
+)
 ALONE: Final = 2
 """Trials of lamina-balanced, which has no counterpart."""
 
@@ -98,14 +108,15 @@ class Series:
     def _pair(self, one: Round) -> Pair:
         both = [Contender(LAMINA, "kube-default", one.all_nodes), Contender(KUBE, all_nodes=one.all_nodes)]
         self._rng.shuffle(both)
-        found = {contender.name: self.trial(contender, one.pods) for contender in both}
+        found = {contender.name: self.trial(contender, one.pods, one.workload) for contender in both}
         return Pair(one.label, found[LAMINA], found[KUBE])
 
-    def trial(self, contender: Contender, pods: int) -> Trial:
+    def trial(self, contender: Contender, pods: int, workload: Workload = BASIC) -> Trial:
         """Run one scheduler and print its figures."""
         self._trials += 1
-        found = run(self._bed, contender, pods, self._trials)
-        name = " ".join(filter(None, (contender.name, contender.profile, "all nodes" if contender.all_nodes else "")))
+        found = run(self._bed, contender, pods, self._trials, workload=workload, nodes=self.nodes)
+        words = (contender.name, contender.profile, "all nodes" if contender.all_nodes else "")
+        name = " ".join(filter(None, words if workload is BASIC else (contender.name, workload.name)))
         print(
             f"{self.nodes:>6,} {name[:24]:<24} {found.pods_per_second:>7.0f} {found.with_events:>12.0f} {found.cpu_us:>7.0f}"
             f" {found.cpu_us_after_first:>12.0f} {found.server_us:>7.0f} {found.own_us:>6.0f} {found.first_after:>10.1f}s"
@@ -137,6 +148,17 @@ def summary(pairs: Sequence[Pair], label: str, suffix: str) -> dict[str, Any]:
     return found
 
 
+def ratios(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Return the throughput ratio of each other workload: the median and all values."""
+    found: dict[str, Any] = {}
+    for one in OTHER_WORKLOADS:
+        mine = [pair for pair in pairs if pair.label == one.label]
+        each = sorted(round(pair.lamina.pods_per_second / pair.kube.pods_per_second, 3) for pair in mine)
+        if each:
+            found |= {f"{one.label}_ratio": round(statistics.median(each), 3), f"{one.label}_ratios": each}
+    return found
+
+
 def full(bed: Testbed) -> dict[str, Any]:
     """Run everything."""
     series = Series(bed)
@@ -144,6 +166,7 @@ def full(bed: Testbed) -> dict[str, Any]:
     pairs = series.pairs(SMALL)
     series.grow(5_000)
     pairs += series.pairs(LARGE)
+    pairs += series.pairs(OTHER_WORKLOADS)
     tell_layers(bed, 5_000)
     alone = [series.trial(Contender(LAMINA, "lamina-balanced"), PODS) for _ in range(ALONE)]
     return {
@@ -151,17 +174,19 @@ def full(bed: Testbed) -> dict[str, Any]:
         **summary(pairs, "large", ""),
         **summary(pairs, "all_nodes", "_all_nodes"),
         **summary(pairs, "small", "_1000"),
+        **ratios(pairs),
         "lamina_balanced_pods_per_second": round(statistics.median(trial.pods_per_second for trial in alone), 1),
         **GOALS,
     }
 
 
 def quick(bed: Testbed) -> dict[str, Any]:
-    """Run one pair on few nodes."""
+    """Run one pair of each kind on few nodes."""
     series = Series(bed)
     series.grow(200)
     pairs = series.pairs((Round("large", 1, 200),))
-    return {"nodes": 200, **summary(pairs, "large", "")}
+    pairs += series.pairs([msgspec.structs.replace(one, pairs=1, pods=100) for one in OTHER_WORKLOADS])
+    return {"nodes": 200, **summary(pairs, "large", ""), **ratios(pairs)}
 
 
 def profiled(bed: Testbed) -> dict[str, Any]:
@@ -177,6 +202,7 @@ def main() -> dict[str, object]:
     flags = {"kube-apiserver": ["--delete-collection-workers=8"]}
     with Testbed.start(flags=flags) as bed:
         allow_layers(bed, CRDS)
+        add_priorities(bed)
         if os.environ.get(PROFILE):
             return profiled(bed)
         return quick(bed) if os.environ.get("LAMINA_QUICK") else full(bed)

@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT)]
 from testbed import building, parts  # noqa: E402 - the path is set above
 from tests.parity.case_files import DATA, RecordedCase, RecordingHeader, write_recording  # noqa: E402
 from tests.parity.case_generator import FAMILIES, SEED, draw_cases, fixtures  # noqa: E402
-from tests.parity.recording.recorder import CaseRecorder  # noqa: E402
+from tests.parity.recording.recorder import GATES, CaseRecorder  # noqa: E402
 
 COUNT: Final = 450
 """Cases of each family, unless `COUNTS` has another number."""
@@ -25,13 +25,22 @@ COUNTS: Final = {"inter-pod-affinity": 700, "preemption": 900, "mixed": 700}
 """Families with more cases: only some of their cases show what the family is about."""
 
 
+BATCHING_SINCE: Final = (1, 35)
+"""First version of Kubernetes with the feature gate that `GATES` switches off."""
+
+
+def gates_of(version: str) -> tuple[str, ...]:
+    """Return the flags for feature gates that this version knows."""
+    return GATES if tuple(map(int, version.split(".")[:2])) >= BATCHING_SINCE else ()
+
+
 async def record_family(family: str, count: int, version: str, folder: Path) -> int:
     """Record one family with a scheduler of its own; return the number of cases."""
     program = str(building.ensure("kube-scheduler", version))
-    shared = fixtures()
+    shared = fixtures(family)
     recorder = CaseRecorder()
     found: list[RecordedCase] = []
-    async with recorder.running(program, shared):
+    async with recorder.running(program, shared, gates_of(version)):
         async for one in recorder.record(draw_cases(family, count)):
             found.append(one)  # noqa: PERF401 - a comprehension would hide how far a failed recording came
     header = RecordingHeader(f"kube-scheduler {version}", SEED, shared)

@@ -83,7 +83,11 @@ class KubectlStory:
             "get custom-columns", "get pods -o custom-columns=N:.metadata.name,P:.status.phase", ["web +Running"]
         )
         self._check("describe pod", f"describe pod {POD}", [f"Node: +{NODE}", "State: +Running", "Events:"])
-        self._check("describe node", f"describe node {NODE}", [f"{NAMESPACE} +web +100m", "Allocated resources"])
+        self._check(
+            "describe node",
+            f"describe node {NODE}",
+            [f"{NAMESPACE} +web +100m", "Allocated resources", "InternalIP: +172.16", f"HolderIdentity: +{NODE}"],
+        )
         self._check("get all", "get all", ["pod/web"])
 
     def _patches(self) -> None:
@@ -136,6 +140,7 @@ class KubectlStory:
             "images", f"get pods -l app=shop --field-selector status.phase=Running -o jsonpath={images}"
         )
         self._same("images", set(found.split()), {"nginx:1.28"})
+        self._rolls_back()
         self._check("delete deployment", "delete deployment shop --cascade=foreground", ["deleted"])
         self._check("wait for its pods", f"wait --for=delete pods -l app=shop {WAIT}")
         one, other = self._file("one", _data("1")), self._file("other", _data("2"))
@@ -147,6 +152,18 @@ class KubectlStory:
         self._check("unknown field", f"apply -f {self._file('bad', _unknown())}", ["unknown field"], code=1)
         self._check("create deployment", "create deployment d --image=nginx --replicas=1", ["created"])
         self._check("wait", f"wait --for=condition=Available deployment/d {WAIT}", ["met"])
+
+    def _rolls_back(self) -> None:
+        """Undo a rollout, and restart a deployment."""
+        self._check("get rs", "get replicasets -l app=shop", ["shop-[a-z0-9]+ +4 +4 +4", "shop-[a-z0-9]+ +0 +0 +0"])
+        self._check("rollout history", "rollout history deployment/shop", ["^1 +<none>", "^2 +<none>"])
+        self._check("one revision", "rollout history deployment/shop --revision=1", ["Image:.*nginx"])
+        self._check("rollout undo", "rollout undo deployment/shop", ["rolled back"])
+        self._check("rollout status", f"rollout status deployment/shop {WAIT}", ["successfully rolled out"])
+        self._check("rollout history", "rollout history deployment/shop", ["^2 +<none>", "^3 +<none>"])
+        self._check("rollout restart", "rollout restart deployment/shop", ["restarted"])
+        self._check("rollout status", f"rollout status deployment/shop {WAIT}", ["successfully rolled out"])
+        self._check("describe deployment", "describe deployment shop", ["NewReplicaSet: +shop-", "revision: 4"])
 
     def _custom(self) -> None:
         """Define a resource, and use it."""

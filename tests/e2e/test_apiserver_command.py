@@ -193,7 +193,6 @@ def test_an_attached_scheduler_decides(tmp_path):
         pytest.param(("--replay", "README.md"), "README.md:1: is not a decision log", id="no log"),
         pytest.param(("--scheduler", "no-such-program"), "--scheduler: cannot start no-such-program", id="no program"),
         pytest.param(("--scheduler", "x", "--settle", "soon"), "--settle: 'soon' is no settle method", id="no method"),
-        pytest.param(("--scheduler", "x", "--latency", "measured"), "--latency: a foreign", id="measured"),
     ],
 )
 def test_a_mistake_gets_one_line(words, said):

@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.parity import families_nodes, families_pods, families_resources
 from tests.parity.case_files import ParityCase
-from tests.parity.case_objects import CREATED, KubeJson
+from tests.parity.case_objects import CREATED, KubeJson, expression
 from tests.parity.families_nodes import Drawn
 
 SEED: Final = 1
@@ -23,11 +23,14 @@ FAMILIES: Final[dict[str, Callable[[random.Random, str], Drawn]]] = {
     "node-names": families_nodes.node_name,
     "taint-toleration": families_nodes.taint_toleration,
     "node-unschedulable": families_nodes.node_unschedulable,
+    "node-features": families_nodes.node_features,
     "node-ports": families_nodes.node_ports,
     "image-locality": families_nodes.image_locality,
     "topology-spread": families_pods.topology_spread,
     "default-spread": families_pods.default_spread,
+    "default-selectors": families_pods.default_selectors,
     "inter-pod-affinity": families_pods.inter_pod_affinity,
+    "affinity-corners": families_pods.affinity_corners,
     "preemption": families_pods.preemption,
     "mixed": families_pods.mixed,
 }
@@ -69,8 +72,45 @@ def _budget(name: str, selector: KubeJson, allowed: int) -> KubeJson:
     return {"metadata": _meta(name, "default"), "spec": {"selector": selector}, "status": status}
 
 
-def fixtures() -> dict[str, list[KubeJson]]:
-    """Return the objects that exist in all cases, by resource."""
+def fixtures(family: str = "") -> dict[str, list[KubeJson]]:
+    """Return the objects that exist in all cases of a family, by resource."""
+    found = _common()
+    if family == "default-selectors":
+        for resource, more in _selecting().items():
+            found[resource] = [*found.get(resource, ()), *more]
+    return found
+
+
+def _service(name: str, namespace: str, selector: KubeJson | None) -> KubeJson:
+    spec: KubeJson = {"ports": [{"port": 80}], **({} if selector is None else {"selector": selector})}
+    return {"metadata": _meta(name, namespace), "spec": spec}
+
+
+def _selecting() -> dict[str, list[KubeJson]]:
+    """Return further Services and controllers, some of which contradict each other."""
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c0", "image": "app:1"}]}}
+    selector = {"matchExpressions": [expression("app", "In", "db", "cache"), expression("tier", "DoesNotExist")]}
+    return {
+        "services": [
+            _service("api", "default", {"app": "api"}),
+            _service("front", "default", {"tier": "front"}),
+            _service("by-hand", "default", None),
+            _service("elsewhere", "other", {"app": "db"}),
+        ],
+        "statefulsets": [
+            {
+                "metadata": _meta("db", "default"),
+                "spec": {"replicas": 3, "serviceName": "db", "selector": selector, "template": template},
+            }
+        ],
+        "replicationcontrollers": [
+            {"metadata": _meta("old", "default"), "spec": {"replicas": 3, "selector": {"app": "old"}}}
+        ],
+    }
+
+
+def _common() -> dict[str, list[KubeJson]]:
+    """Return the objects of every family."""
     return {
         "namespaces": [_namespace("default"), _namespace("other", team="a"), _namespace("third", team="b")],
         "services": [

@@ -38,6 +38,8 @@ def pod_object(name: str, containers: list[KubeJson], **parts: Any) -> KubeJson:
     """
     Return a pod. *parts* are fields of the spec, except ``namespace``, ``labels``, ``owner`` and ``status``.
 
+    The owner is a kind and a name; an API version other than apps/v1 may follow.
+
     The uid is the name, so that recordings and replays name pods equally.
     """
     metadata: KubeJson = {
@@ -49,9 +51,9 @@ def pod_object(name: str, containers: list[KubeJson], **parts: Any) -> KubeJson:
     if labels := parts.pop("labels", None):
         metadata["labels"] = labels
     if owner := parts.pop("owner", None):
-        kind, owner_name = owner
+        kind, owner_name, version = (*owner, "apps/v1")[:3]
         metadata["ownerReferences"] = [
-            {"apiVersion": "apps/v1", "kind": kind, "name": owner_name, "uid": f"uid-{owner_name}", "controller": True}
+            {"apiVersion": version, "kind": kind, "name": owner_name, "uid": f"uid-{owner_name}", "controller": True}
         ]
     status = parts.pop("status", {"phase": "Pending"})
     spec = {"containers": containers, "schedulerName": SCHEDULER, "priority": 0, **parts}

@@ -21,6 +21,11 @@ Drawn = tuple[list[KubeJson], list[KubeJson], KubeJson]
 PORTS: Final = (80, 443, 8080)
 IPS: Final = (None, None, "10.0.0.1", "10.0.0.2", "0.0.0.0")
 PROTOCOLS: Final = ("TCP", "TCP", "TCP", "UDP", "SCTP")
+FEATURES: Final = (
+    "ExtendWebSocketsToKubelet",
+    "RestartAllContainersOnContainerExits",
+    "UserNamespacesHostNetworkSupport",
+)
 OPERATORS: Final = ("Exists", "Equal", "Equal")
 
 
@@ -128,6 +133,27 @@ def node_name(rng: random.Random, name: str) -> Drawn:
         terms[0]["matchExpressions"] = [expression(HOSTNAME, "Exists")]
     affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
     return nodes, placed, plain_pod(rng, name, affinity=affinity)
+
+
+def node_features(rng: random.Random, name: str) -> Drawn:
+    """Return a pod that requires features, among nodes that declare some."""
+    nodes, placed = draw_cluster(rng, ClusterTraits(tainted=0.1, cordoned=0.05))
+    for node in nodes:
+        declared = [one for one in FEATURES if rng.random() < 0.6]
+        if declared:
+            node["status"]["declaredFeatures"] = declared
+    pod = plain_pod(rng, name)
+    roll = rng.random()
+    if roll < 0.55:
+        rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [7]}}
+        container = pod["spec"]["containers"][0]
+        if rng.random() < 0.3:
+            container = container_object("i0", {})
+            pod["spec"]["initContainers"] = [container]
+        container.update(restartPolicy="Never", restartPolicyRules=[rule])
+    if roll > 0.4:
+        pod["spec"].update(hostNetwork=True, hostUsers=rng.random() < 0.15)
+    return nodes, placed, pod
 
 
 # -- ports and images --------------------------------------------------------------------------------------------------

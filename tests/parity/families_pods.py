@@ -1,6 +1,7 @@
 """Families of parity cases about other pods: spreading, affinity between pods, and preemption."""
 
 import random
+from typing import Final
 
 from tests.parity.case_clusters import NAMESPACES, ClusterTraits, draw_cluster, draw_placed, requests_of
 from tests.parity.case_objects import (
@@ -97,6 +98,35 @@ def default_spread(rng: random.Random, name: str) -> Drawn:
     return nodes, placed, plain_pod(rng, name, **_copy(own))
 
 
+SELECTED: Final = (
+    ({"app": "api"}, None),
+    ({"app": "api", "tier": "front"}, None),
+    ({"app": "db"}, ("StatefulSet", "db")),
+    ({"app": "db", "tier": "front"}, ("StatefulSet", "db")),
+    ({"app": "old"}, ("ReplicationController", "old", "v1")),
+    ({"app": "api"}, ("ReplicationController", "old", "v1")),
+    ({"app": "api"}, ("Job", "night", "batch/v1")),
+    ({"app": "none"}, ("Job", "night", "batch/v1")),
+    ({"app": "api", "pod-template-hash": "5"}, ("ReplicaSet", "web-5")),
+    ({"app": "db"}, ("StatefulSet", "db", "apps.example.com/v1")),
+    ({"app": "db"}, ("StatefulSet", "gone")),
+)
+"""Labels and owner of pods for `default_selectors`."""
+
+
+def default_selectors(rng: random.Random, name: str) -> Drawn:
+    """Return a pod without constraints that several Services or controllers of several kinds select, or none."""
+    nodes, placed = draw_cluster(rng, ClusterTraits(pods_per_node=0.5, small=0.2, zoned=rng.choice((0.0, 0.8, 1.0))))
+    number = len(placed)
+    for _ in range(rng.randint(len(nodes), 4 * len(nodes))):
+        node, (labels, owner) = rng.choice(nodes)["metadata"]["name"], rng.choice(SELECTED)
+        parts: KubeJson = {"namespace": rng.choice(("default", "default", "other")), "labels": dict(labels)}
+        placed.append(draw_placed(rng, number, node, ClusterTraits(), requests={}, owner=owner, **parts))
+        number += 1
+    labels, owner = rng.choice(SELECTED)
+    return nodes, placed, plain_pod(rng, name, namespace="default", labels=dict(labels), owner=owner)
+
+
 def _copy(parts: KubeJson) -> KubeJson:
     return {key: dict(value) if isinstance(value, dict) else value for key, value in parts.items()}
 
@@ -144,6 +174,57 @@ def inter_pod_affinity(rng: random.Random, name: str) -> Drawn:
     if own and (affinity := pod_affinity(rng, own)):
         parts["affinity"] = affinity
     return nodes, placed, plain_pod(rng, name, **parts)
+
+
+NAMESPACE_SELECTORS: Final = (
+    {"matchExpressions": [expression("team", "Exists")]},
+    {"matchExpressions": [expression("team", "In", "a", "b")]},
+    {"matchExpressions": [expression("kubernetes.io/metadata.name", "In", "other")]},
+    {"matchExpressions": [expression("team", "NotIn", "a")]},
+    {"matchExpressions": [expression("team", "DoesNotExist")]},
+    {"matchLabels": {"team": "b"}},
+    {},
+)
+
+
+def affinity_corners(rng: random.Random, name: str) -> Drawn:
+    """
+    Return a pod with affinity in unusual clusters.
+
+    Pods match their own terms, select namespaces by expressions, have several terms of one topology or weights that add
+    up to less than 0, and many placed pods are being deleted.
+    """
+    traits = ClusterTraits(pods_per_node=rng.choice((0.1, 0.5, 2.0)), zoned=rng.choice((0.5, 1.0)), most_nodes=40)
+    nodes, placed = draw_cluster(rng, traits)
+    for pod in placed:
+        if rng.random() < 0.3:
+            pod["metadata"].update(deletionTimestamp="2026-01-01T02:00:00Z", deletionGracePeriodSeconds=30)
+        if rng.random() < 0.3 and (affinity := pod_affinity(rng, 0.3)):
+            pod["spec"]["affinity"] = affinity
+    labels = {"app": rng.choice("xyz"), "hash": rng.choice("12")}
+    affinity: KubeJson = {}
+    for kind, often in (("podAffinity", 0.6), ("podAntiAffinity", 0.4)):
+        parts: KubeJson = {}
+        if rng.random() < often:
+            parts[REQUIRED] = [_corner(rng, labels) for _ in range(rng.choice((1, 1, 2, 3)))]
+        if rng.random() < often:
+            drawn = [_corner(rng, labels) for _ in range(rng.choice((1, 2, 4)))]
+            parts[PREFERRED] = [{"weight": rng.choice((1, 50, 100)), "podAffinityTerm": one} for one in drawn]
+        if parts:
+            affinity[kind] = parts
+    parts = {"labels": labels, "namespace": rng.choice(NAMESPACES)}
+    if affinity:
+        parts["affinity"] = affinity
+    return nodes, placed, plain_pod(rng, name, **parts)
+
+
+def _corner(rng: random.Random, labels: dict[str, str]) -> KubeJson:
+    term = pod_term(rng)
+    if rng.random() < 0.5:
+        term["labelSelector"] = {"matchLabels": {"app": labels["app"]}}
+    if rng.random() < 0.35:
+        term["namespaceSelector"] = rng.choice(NAMESPACE_SELECTORS)
+    return term
 
 
 # -- preemption --------------------------------------------------------------------------------------------------------

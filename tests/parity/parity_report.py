@@ -59,6 +59,8 @@ class ParityReport(msgspec.Struct, kw_only=True):
         if one.not_compared:
             self.not_compared[one.not_compared] += 1
             return
+        if one.set_apart:
+            self.known[one.set_apart] += 1
         self.equal += one.equal
         self.feasible_equal += one.feasible_equal
         self.unsound += bool(one.unsound)
@@ -108,10 +110,9 @@ def compare_files(paths: Iterable[Path], step: int = 1) -> Iterator[CaseComparis
     """Yield the comparisons of every *step*-th case of each file."""
     for path in paths:
         header, cases = read_recording(path)
-        namespaces = header.fixtures["namespaces"]
         for number, recorded in enumerate(cases):
             if number % step == 0:
-                yield compare(recorded, lamina_answer(recorded.case, namespaces))
+                yield compare(recorded, lamina_answer(recorded.case, header.fixtures))
 
 
 def report(folder: Path | None = None, step: int = 1) -> ParityReport:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from lamina.model.decision import Decision
-from lamina.model.events import Event, NamespaceSeen, NodeSeen, PodSeen
+from lamina.model.events import Event, NamespaceSeen, NodeSeen, ObjectSeen, PodSeen
 from lamina.model.pod import Pod
 from lamina.scheduling.config.loader import Configuration
 from lamina.scheduling.config.named_profiles import KUBE_DEFAULT, named
@@ -20,12 +20,15 @@ from lamina.scheduling.contract.commands import Bind, Evict, Nominate, ReportUns
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.in_tree import registry
+from lamina.services.informers.watched_resources import OBJECTS
 from lamina.wire.kube.codec import decode_node, decode_pod
 from lamina.wire.kube.namespace import decode_namespace
 from tests.parity.case_files import ParityCase
 from tests.parity.case_objects import KubeJson
 
 SETTINGS: Final = LoopSettings(detail="full")
+DECODERS: Final = {one.resource.path.rpartition("/")[2]: one.decode for one in OBJECTS.values()}
+"""Resource → decoder of its objects."""
 
 
 class LaminaAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,11 +58,11 @@ def configuration() -> Configuration:
     return named(KUBE_DEFAULT, registry(entry_points=False))
 
 
-def lamina_answer(case: ParityCase, namespaces: list[KubeJson]) -> LaminaAnswer:
-    """Let a new loop decide the case."""
+def lamina_answer(case: ParityCase, fixtures: dict[str, list[KubeJson]]) -> LaminaAnswer:
+    """Let a new loop decide the case; *fixtures* are the objects of all cases, by resource."""
     loop = Loop(configuration().profiles, lambda _: 0, SETTINGS)
     pod = _pod(case.pod)
-    loop.feed(*(_namespace(one) for one in namespaces), *_cluster(case))
+    loop.feed(*_fixtures(fixtures), *_cluster(case))
     commands = loop.feed(PodSeen(pod))
     decision = next(one.decision for one in commands if isinstance(one, Bind | ReportUnschedulable))
     assert decision is not None, "the loop runs with full detail"
@@ -76,6 +79,13 @@ def lamina_answer(case: ParityCase, namespaces: list[KubeJson]) -> LaminaAnswer:
         victims=sorted(one.pod.name for one in commands if isinstance(one, Evict)),
         preempts=any(profile.post_filter for profile in loop.profiles.values()),
     )
+
+
+def _fixtures(fixtures: dict[str, list[KubeJson]]) -> list[Event]:
+    found: list[Event] = [_namespace(one) for one in fixtures["namespaces"]]
+    for resource, decode in DECODERS.items():
+        found += [ObjectSeen(decode(msgspec.json.encode(one))) for one in fixtures.get(resource, ())]
+    return found
 
 
 def _cluster(case: ParityCase) -> list[Event]:

@@ -6,6 +6,7 @@ import pytest
 from tests.parity.case_files import ParityCase, PreemptionCandidate, RecordedAnswer, RecordedCase
 from tests.parity.case_objects import container_object, node_object, pod_object
 from tests.parity.comparison import compare, preemption_costs
+from tests.parity.known_differences import known_case
 from tests.parity.parity_report import ParityReport
 from tests.parity.replay import LaminaAnswer, lamina_answer
 
@@ -131,7 +132,7 @@ def test_costs_of_preemption_are_violations_priorities_number_and_start():
 
 
 def test_lamina_answers_with_every_node():
-    found = lamina_answer(CASE, [])
+    found = lamina_answer(CASE, {"namespaces": []})
 
     assert {"n0", "n1", "n2"} == found.feasible
     assert found.totals.keys() == found.feasible
@@ -151,3 +152,18 @@ def test_a_report_counts_equal_and_uncompared_cases_by_plugin():
         found["not_compared"],
     )
     assert {"cases": 2, "equal": 1, "not_compared": 1} == found["by_plugin"]["A"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "apart"),
+    [
+        pytest.param("DoesNotExist", True, id="a negative selector: kube-scheduler 1.36 matches all namespaces"),
+        pytest.param("Exists", False, id="a positive selector"),
+    ],
+)
+def test_a_known_difference_sets_a_case_apart(operator, apart):
+    term = {"topologyKey": "zone", "namespaceSelector": {"matchExpressions": [{"key": "team", "operator": operator}]}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    case = msgspec.structs.replace(CASE, pod={**CASE.pod, "spec": {**CASE.pod["spec"], "affinity": affinity}})
+
+    assert apart == bool(known_case(case))

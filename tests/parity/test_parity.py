@@ -23,6 +23,7 @@ PLUGINS: Final = (
     "ImageLocality",
     "InterPodAffinity",
     "NodeAffinity",
+    "NodeDeclaredFeatures",
     "NodePorts",
     "NodeResourcesBalancedAllocation",
     "NodeResourcesFit",

@@ -8,9 +8,7 @@ find a clock that stands still.
 """
 
 import asyncio
-import shutil
 import socket
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +21,7 @@ from lamina.apiserver.facade_parts import EPOCH, FacadeParts, assemble_facade
 from lamina.apiserver.facade_server import LOOPBACK, FacadeServer
 from lamina.apiserver.kubeconfig import write_kubeconfig
 from lamina.apiserver.preloaded_objects import create_objects
+from lamina.apiserver.run_folder import RunFolder
 from lamina.apiserver.scheduler_profiles import SchedulerProfile, kube_scheduler_profile
 from lamina.apiserver.scheduler_version import minor_of, program_version
 from lamina.apiserver.settle_methods import ChosenMethod, choose_method
@@ -77,7 +76,8 @@ class FacadeRun:
         self._seed = seed
         self._decisions = log
         self._loop = new_loop()
-        self._folder = Path(tempfile.mkdtemp(prefix="lamina-apiserver-"))
+        self._temporary = RunFolder()
+        self._folder = self._temporary.path
         self._server: FacadeServer | None = None
         self._process: ChildProcess | None = None
         self._pods: PendingPods | None = None
@@ -175,7 +175,7 @@ class FacadeRun:
             self._loop.run_until_complete(self._stop())
         finally:
             self._loop.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._temporary.remove()
 
     async def _stop(self) -> None:
         if self._chosen is not None and self._chosen.client is not None:

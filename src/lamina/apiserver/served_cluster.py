@@ -4,8 +4,6 @@ A live façade with the files that its clients need: kubeconfig, certificates, s
     settings --start--> listening, files written --run--> … --stop--> files removed
 """
 
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +13,7 @@ from lamina.apiserver.facade_parts import EPOCH
 from lamina.apiserver.kubeconfig import is_own_kubeconfig, write_kubeconfig, write_service_account
 from lamina.apiserver.live_facade import LiveFacade
 from lamina.apiserver.real_time import ClockPace
+from lamina.apiserver.run_folder import RunFolder
 from lamina.apiserver.tls_files import TlsFiles, make_tls_files
 from lamina.apiserver.watch_streams import MOST_UNSENT
 from lamina.model.errors import InputError
@@ -72,7 +71,7 @@ class ServedCluster:
             configuration=settings.configuration,
             watch_buffer=settings.watch_buffer,
         )
-        self._folder = Path()
+        self._folder: RunFolder | None = None
         self._written: list[Path] = []
         self.kubeconfig = Path()
 
@@ -88,19 +87,19 @@ class ServedCluster:
             _check_own(settings.kubeconfig)
         if settings.service_account is not None and not settings.tls:
             raise InputError.one("--service-account", "needs --tls: programs in pods connect with TLS only; add --tls")
-        self._folder = Path(tempfile.mkdtemp(prefix="lamina-apiserver-"))
+        self._folder = RunFolder()
         try:
-            await self._start()
+            await self._start(self._folder.path)
         except BaseException:
             await self.stop()
             raise
 
-    async def _start(self) -> None:
+    async def _start(self, folder: Path) -> None:
         settings = self._settings
-        files = make_tls_files(self._folder) if settings.tls else None
+        files = make_tls_files(folder) if settings.tls else None
         tls = None if files is None else ServerTlsSettings(str(files.cert), str(files.key))
         await self.facade.start(settings.port, tls)
-        self.kubeconfig = settings.kubeconfig or self._folder / "kubeconfig"
+        self.kubeconfig = settings.kubeconfig or folder / "kubeconfig"
         self._write(self.kubeconfig, files)
 
     def _write(self, path: Path, files: TlsFiles | None) -> None:
@@ -127,8 +126,8 @@ class ServedCluster:
         for path in self._written:
             path.unlink(missing_ok=True)
         self._written.clear()
-        if self._folder != Path():
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder is not None:
+            self._folder.remove()
 
 
 def _check_own(path: Path) -> None:

@@ -7,6 +7,7 @@ order of observation. Only `TimePassed` advances the loop's clock.
 
 import msgspec
 
+from lamina.model.cluster_objects import ClusterObject, ObjectKey
 from lamina.model.extender_answer import ExtenderAnswer
 from lamina.model.image import Image
 from lamina.model.layer_report import LayerReport
@@ -72,6 +73,18 @@ class NamespaceGone(EventBase, frozen=True):
     name: str
 
 
+class ObjectSeen(EventBase, frozen=True):
+    """A disruption budget, volume or other object was added or updated; *found* is its current state."""
+
+    found: ClusterObject
+
+
+class ObjectGone(EventBase, frozen=True):
+    """Such an object was deleted."""
+
+    key: ObjectKey
+
+
 class ImagesLearned(EventBase, frozen=True):
     """The layers of these images became known."""
 
@@ -109,6 +122,16 @@ class BindFailed(EventBase, frozen=True):
 
     uid: PodUid
     reason: str
+
+
+class EvictFailed(EventBase, frozen=True):
+    """A pod was not evicted in favour of *preemptor*."""
+
+    uid: PodUid
+    preemptor: PodUid
+    reason: str
+    forbidden: bool = False
+    """Whether the permission to delete pods is missing."""
 
 
 class ReportUnschedulableFailed(EventBase, frozen=True, tag="TellFailed"):
@@ -167,6 +190,8 @@ ClusterEvent = (
     | PodGone
     | NamespaceSeen
     | NamespaceGone
+    | ObjectSeen
+    | ObjectGone
     | ImagesLearned
     | LayersReported
     | LayersWithdrawn
@@ -177,6 +202,7 @@ ClusterEvent = (
 BindingEvent = (
     BindDone
     | BindFailed
+    | EvictFailed
     | ReportUnschedulableFailed
     | WorkDone
     | WorkFailed

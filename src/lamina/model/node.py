@@ -28,3 +28,5 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     allocatable: Amounts = ()
     images: tuple[NodeImage, ...] = ()
     platform: Platform = Platform()
+    declared_features: tuple[str, ...] = ()
+    """Names of features that its kubelet has, as it declares them."""

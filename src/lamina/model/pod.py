@@ -44,6 +44,8 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
     kind: str
     name: str
     uid: str = ""
+    api_version: str = ""
+    """Empty for a simulated controller, which has no object."""
 
 
 class HostPort(msgspec.Struct, frozen=True, gc=False):
@@ -133,6 +135,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     priority: int = 0
+    preempts: bool = True
+    """Whether pods of lower priority can be evicted in its favour (False: ``preemptionPolicy: Never``)."""
     scheduler_name: str = DEFAULT_SCHEDULER
     node_name: str = ""
     nominated_node: str = ""
@@ -153,6 +157,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[str, ...] = ()
     pull_secrets: tuple[str, ...] = ()
     """Secrets of its namespace for pulling its images."""
+    required_features: tuple[str, ...] = ()
+    """Features that its node must declare (`lamina.model.node_features`)."""
     unmet: tuple[str, ...] = ()
     """Requirements that Lamina does not support yet, in words. Such a pod is not scheduled."""
     ignored: tuple[str, ...] = ()
@@ -178,6 +184,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     deleting: bool = False
     deleting_since: float = 0.0
     """When its deletion began, if known: the deletion deadline minus the grace period."""
+    preempted: bool = False
+    """Whether a scheduler evicts it in favour of another pod (its condition DisruptionTarget)."""
 
     @property
     def key(self) -> str:

@@ -68,7 +68,11 @@ def a_pod(
     namespace: str = "default",
     spread: Sequence[SpreadConstraint] = (),
     started: bool = False,
+    started_at: float = 0.0,
     nominated: str = "",
+    preempts: bool = True,
+    deleting: bool = False,
+    preempted: bool = False,
 ) -> Pod:
     """Build a pod whose uid is its name; the first container has the requests and limits."""
     asked = {key: value for key, value in {"cpu": cpu, "memory": memory, **(more or {})}.items() if value is not None}
@@ -100,6 +104,10 @@ def a_pod(
         namespace=namespace,
         spread=tuple(spread),
         started=started,
+        started_at=started_at,
+        preempts=preempts,
+        deleting=deleting,
+        preempted=preempted,
     )
 
 

@@ -22,7 +22,9 @@ KINDS: Final = {
     "nodes": ("", "v1", "Node"),
     "pods": ("", "v1", "Pod"),
     "services": ("", "v1", "Service"),
+    "replicationcontrollers": ("", "v1", "ReplicationController"),
     "replicasets": ("apps", "apps/v1", "ReplicaSet"),
+    "statefulsets": ("apps", "apps/v1", "StatefulSet"),
     "poddisruptionbudgets": ("policy", "policy/v1", "PodDisruptionBudget"),
 }
 """Resource → storage group, API version and kind."""

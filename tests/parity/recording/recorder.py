@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +28,8 @@ from tests.parity.recording.recording_extender import RecordingExtender
 from tests.parity.recording.recording_log import FLAGS, RecordingLog
 
 LIMIT: Final = 20.0
+GATES: Final = ("--feature-gates=OpportunisticBatching=false",)
+"""Batching may offer an extender one node only, so it is off."""
 SPARED: Final = 0.3
 """Seconds to wait for the end of a preemption; none is logged if all victims are being deleted already."""
 CONFIG: Final = """apiVersion: kubescheduler.config.k8s.io/v1
@@ -66,8 +68,10 @@ class CaseRecorder:
         self._process: ChildProcess | None = None
 
     @contextlib.asynccontextmanager
-    async def running(self, program: str, fixtures: dict[str, list[KubeJson]]) -> AsyncIterator[None]:
-        """Run *program* while the block runs; *fixtures* exist from the beginning."""
+    async def running(
+        self, program: str, fixtures: dict[str, list[KubeJson]], gates: Sequence[str] = GATES
+    ) -> AsyncIterator[None]:
+        """Run *program* while the block runs; *fixtures* exist from the beginning, *gates* are further flags."""
         folder = Path(tempfile.mkdtemp(prefix="lamina-parity-"))
         for resource, objects in fixtures.items():
             for one in objects:
@@ -83,7 +87,7 @@ class CaseRecorder:
                 [
                     program,
                     f"--config={config}",
-                    "--feature-gates=OpportunisticBatching=false",
+                    *gates,
                     "--bind-address=127.0.0.1",
                     f"--secure-port={free_port()}",
                     *FLAGS,

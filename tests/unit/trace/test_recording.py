@@ -8,7 +8,9 @@ import pytest
 import zstandard
 
 from lamina.model import events
+from lamina.model.cluster_objects import ObjectKey
 from lamina.model.command_outcome import CommandOutcome
+from lamina.model.disruption_budget import PodDisruptionBudget
 from lamina.model.errors import InputError
 from lamina.model.events import Event
 from lamina.model.node_usage import NodeUsage, ResourceUsage
@@ -34,12 +36,15 @@ HAPPENED: list[Event] = [
     events.PodGone("p1"),
     events.NamespaceSeen("shop", {"a": "b"}, {"c": "d"}),
     events.NamespaceGone("shop"),
+    events.ObjectSeen(PodDisruptionBudget(namespace="shop", name="web", disruptions_allowed=1)),
+    events.ObjectGone(ObjectKey("PodDisruptionBudget", "shop", "web")),
     events.ImagesLearned((IMAGE,), 30.0),
     events.LayersReported(held("n1", IMAGE)),
     events.LayersWithdrawn("n1"),
     events.UsageReported((NodeUsage("n1", ResourceUsage(5.0), None, 0.0, 60.0),)),
     events.BindDone("p1"),
     events.BindFailed("p1", "conflict"),
+    events.EvictFailed("p2", "p1", "forbidden", True),
     events.ReportUnschedulableFailed("p1"),
     events.WorkDone("p1", "Volume", 1),
     events.WorkFailed("p1", "Volume", 1, "no"),

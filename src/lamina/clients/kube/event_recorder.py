@@ -44,8 +44,8 @@ class RecorderLimits(msgspec.Struct, frozen=True):
     """Limits of the recorder; times in seconds."""
 
     queued: int = 10_000
-    workers: int = 6
-    """Requests in flight at once."""
+    workers: int = 16
+    """Requests in flight at once: as many as bindings, so that events do not fall behind them."""
     remembered: int = 4_096
     """Events kept so that repeats can join them as a series."""
     series: float = 360.0

@@ -33,18 +33,18 @@ DEFAULTS: Final = Plugins(
             PluginRef(name="NodeResourcesFit", weight=1),
             PluginRef(name="PodTopologySpread", weight=2),
             PluginRef(name="InterPodAffinity", weight=2),
+            PluginRef(name="DefaultPreemption"),
             PluginRef(name="NodeResourcesBalancedAllocation", weight=1),
             PluginRef(name="ImageLocality", weight=1),
             PluginRef(name="DefaultBinder"),
+            PluginRef(name="NodeDeclaredFeatures"),
         )
     )
 )
 
 NOT_IN_TREE: Final = {
-    "DefaultPreemption": "preemption",
     "DynamicResources": "resource claims",
     "GangScheduling": "pod groups",
-    "NodeDeclaredFeatures": "features that nodes declare",
     "NodeVolumeLimits": "volumes",
     "VolumeBinding": "volumes",
     "VolumeRestrictions": "volumes",

@@ -45,7 +45,7 @@ class AskExtenders(msgspec.Struct, frozen=True):
 
 
 class Evict(msgspec.Struct, frozen=True):
-    """Delete *pod* to make room for *preemptor*."""
+    """Delete *pod* to make room for *preemptor*. The host answers with EvictFailed if the pod was not deleted."""
 
     pod: Pod
     preemptor: Pod

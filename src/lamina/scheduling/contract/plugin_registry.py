@@ -17,6 +17,7 @@ from lamina.model.errors import LaminaError, WiringError
 from lamina.scheduling.contract import points
 from lamina.scheduling.contract.points import Plugin, Reads
 from lamina.scheduling.state.cluster_changes import ChangeKind
+from lamina.scheduling.state.cluster_objects import EFFECTS
 from lamina.scheduling.state.plugin_context import PluginContext
 
 ENTRY_POINTS: Final = "lamina.plugins"
@@ -131,6 +132,10 @@ def _attribute_faults(plugin: PluginClass, implemented: tuple[str, ...]) -> Iter
         yield "has `retry_on` that is not a frozenset of ChangeKind"
     if retry_on is None and callable(getattr(plugin, "worth_retrying", None)):
         yield "has `worth_retrying` but no `retry_on` (the changes it is called for)"
+    objects = getattr(plugin, "objects", None)
+    if objects is not None and not (isinstance(objects, frozenset) and all(kind in EFFECTS for kind in objects)):
+        known = ", ".join(kind.__name__ for kind in EFFECTS)
+        yield f"has `objects` that is not a frozenset of classes of cluster objects ({known})"
     args = getattr(plugin, "Args", NoArgs)
     if not (isinstance(args, type) and issubclass(args, PluginArgs)):
         yield "has `Args` that does not derive from PluginArgs"

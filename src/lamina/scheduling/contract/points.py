@@ -26,6 +26,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from lamina.model.cluster_objects import ClusterObject
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import Bind
@@ -190,6 +191,18 @@ class AmountHintPlugin(QueueingHintPlugin, Protocol):
 
 
 @runtime_checkable
+class AmountFilterPlugin(AmountHintPlugin, Protocol):
+    """
+    Refuses exactly the nodes whose free amounts are below `needs`; a pod that leaves frees what it requests.
+
+    Evictions can then be compared on all nodes at once. A profile uses the first such filter for that.
+    """
+
+    amounts_suffice: bool
+    """True. A filter with further reasons does not have it."""
+
+
+@runtime_checkable
 class RetryTimePlugin(Protocol):
     """Knows when a refused pod is worth a retry without any change in the cluster."""
 
@@ -202,6 +215,13 @@ class RetryTimePlugin(Protocol):
         except pods that `pre_enqueue` refused.
         """
         ...
+
+
+@runtime_checkable
+class ObjectReaderPlugin(Plugin, Protocol):
+    """Reads disruption budgets or other cluster objects (`PluginContext.objects`); a host watches only those."""
+
+    objects: frozenset[type[ClusterObject]]
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import Command, WakeAt
 from lamina.scheduling.contract.status import Code, Status
 from lamina.scheduling.loop.binding_cycle import NODE_GONE, BindingCycles
+from lamina.scheduling.loop.evictions import eviction_failed
 from lamina.scheduling.loop.extender_waits import ExtenderWaits
 from lamina.scheduling.loop.loop_snapshot import LoopSnapshot, SnapshotError, check_rows, queued_in, unsigned_shapes
 from lamina.scheduling.loop.loop_state import LoopSettings, LoopState, MakeProfiles
@@ -82,6 +83,8 @@ class Loop:
                 | events.NodeGone()
                 | events.NamespaceSeen()
                 | events.NamespaceGone()
+                | events.ObjectSeen()
+                | events.ObjectGone()
                 | events.ImagesLearned()
                 | events.LayersReported()
                 | events.LayersWithdrawn()
@@ -95,6 +98,8 @@ class Loop:
                 self.bindings.bound(uid)
             case events.BindFailed(uid, reason):
                 self._bind_failed(uid, reason)
+            case events.EvictFailed():
+                eviction_failed(self._state, event)
             case events.ReportUnschedulableFailed(uid):
                 self._report_failed(uid)
             case events.WorkDone(uid, plugin, attempt):
@@ -165,6 +170,7 @@ class Loop:
             underway=self.bindings.snapshot(),
             waits=self.waits.snapshot(),
             asked=self.waits.number,
+            evictions_off_until=self._state.evictions_off_until,
         )
         for name, profile in self.profiles.items():
             profile.retire(unsigned_shapes(snapshot, name))
@@ -189,6 +195,7 @@ class Loop:
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             raise SnapshotError(f"the snapshot is inconsistent ({type(error).__name__}: {error})") from error
         self._state.changes = snapshot.changes
+        self._state.evictions_off_until = snapshot.evictions_off_until
         self._wake = snapshot.wake
 
     # -- events ------------------------------------------------------------------------------------------------------

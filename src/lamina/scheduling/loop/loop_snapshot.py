@@ -45,6 +45,8 @@ class LoopSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that wait for extenders; recordings of versions without extenders have none."""
     asked: int = 0
     """The number of the last of these waits."""
+    evictions_off_until: float = 0.0
+    """See `LoopState.evictions_off_until`."""
 
 
 FIELDS: Final = {

@@ -48,6 +48,13 @@ class LoopState:
         self.changes = 0
         """Number of cluster changes so far."""
         self.commands: list[Command] = []
+        self.evictions_off_until = 0.0
+        """No pod is evicted before this time: the API server rejected an eviction for lack of permission."""
+
+    @property
+    def evictions_off(self) -> bool:
+        """Whether no pod is evicted now."""
+        return self.now < self.evictions_off_until
 
     @property
     def now(self) -> float:

@@ -39,6 +39,10 @@ def still_fits(cluster: ClusterState, profile: Profile, pod: Pod) -> bool:
     if node is None:
         return False
     victims = nominations.victims_of(pod.uid)
-    leaving = [(row, one) for one in cluster.cache.on(node.name) if one.deleting or one.uid in victims]
+    leaving = [
+        (row, one)
+        for one in cluster.cache.on(node.name)
+        if one.deleting or one.uid in victims or one.uid in cluster.evictions
+    ]
     ahead = [(row, one) for name, pods in nominations.ahead_of(pod) if name == node.name for one in pods]
     return refusal_if(profile, as_if(cluster.columns, gone=leaving, there=ahead), pod, row) is None

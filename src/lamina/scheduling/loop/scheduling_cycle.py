@@ -6,15 +6,17 @@ from typing import Final
 import numpy as np
 
 from lamina.model.pod import Pod
-from lamina.scheduling.contract.commands import AskExtenders, Evict
+from lamina.scheduling.contract.commands import AskExtenders
 from lamina.scheduling.contract.extender_chain import NAME
 from lamina.scheduling.contract.points import Placement, PostFilterResult
 from lamina.scheduling.contract.status import Code, Status, failed, raised
 from lamina.scheduling.loop.binding_cycle import BindingCycle
+from lamina.scheduling.loop.evictions import EVICTIONS_OFF, preempt
 from lamina.scheduling.loop.extender_waits import LEFT_OUT, ExtenderWait
 from lamina.scheduling.loop.loop_state import LoopState
 from lamina.scheduling.loop.nominated_room import still_fits, withheld_from
 from lamina.scheduling.loop.scheduling_queue import QueuedPodInfo
+from lamina.scheduling.runtime.dry_run import DRY_RUN, DryRun
 from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
 from lamina.scheduling.runtime.explanation import Attempt, broken, explain, groups, node_name
 from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
@@ -151,13 +153,17 @@ class SchedulingCycle:
                 resolvable &= ~flags
         if evaluation.stop is not None:
             resolvable[:] = evaluation.stop.code is not Code.UNRESOLVABLE
+        if self._state.evictions_off:
+            return EVICTIONS_OFF
         said: list[str] = []
-        evaluation.state.now = self._state.now
+        # A copy: the evaluation outlives the dry run.
+        cycle_state = evaluation.state.copy()
+        cycle_state.now = self._state.now
+        cycle_state[DRY_RUN] = DryRun(queued.profile, self._state.cluster, queued.pod, evaluation)
         for plugin in plugins:
-            answer = plugin.post_filter(evaluation.state, queued.pod, nodes, resolvable)
+            answer = plugin.post_filter(cycle_state, queued.pod, nodes, resolvable)
             if isinstance(answer, PostFilterResult):
-                self._state.do(*(Evict(victim, queued.pod, answer.node) for victim in answer.victims))
-                self._state.nominate(queued.pod, answer.node, answer.victims)
+                preempt(self._state, queued.pod, answer.node, answer.victims)
                 return ""
             if answer.reasons:
                 said.append(answer.message)

@@ -12,9 +12,11 @@ from lamina.scheduling.plugins.locality.layer_locality import LayerLocality
 from lamina.scheduling.plugins.locality.layer_locality import layers_agent as layers
 from lamina.scheduling.plugins.unmet_demands import UnmetDemands
 from lamina.scheduling.plugins.upstream.default_binder import DefaultBinder
+from lamina.scheduling.plugins.upstream.default_preemption.plugin import DefaultPreemption
 from lamina.scheduling.plugins.upstream.image_locality import ImageLocality
 from lamina.scheduling.plugins.upstream.inter_pod_affinity.plugin import InterPodAffinity
 from lamina.scheduling.plugins.upstream.node_affinity.plugin import NodeAffinity
+from lamina.scheduling.plugins.upstream.node_declared_features.plugin import NodeDeclaredFeatures
 from lamina.scheduling.plugins.upstream.node_name import NodeName
 from lamina.scheduling.plugins.upstream.node_ports.plugin import NodePorts
 from lamina.scheduling.plugins.upstream.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -37,6 +39,7 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     NodeResourcesFit,
     PodTopologySpread,
     InterPodAffinity,
+    DefaultPreemption,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     LayerLocality,
@@ -48,6 +51,7 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     *congestion.AGENT.plugins,
     *foo.AGENT.plugins,
     DefaultBinder,
+    NodeDeclaredFeatures,
 )
 AGENTS: Final[tuple[SchedulingAgent, ...]] = (layers.AGENT, safe.AGENT, pigeon.AGENT, congestion.AGENT, foo.AGENT)
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from lamina.model.cluster_objects import ClusterObject
 from lamina.model.decision import PluginScore
 from lamina.model.errors import WiringError
 from lamina.model.pod import Pod
@@ -20,6 +21,7 @@ from lamina.scheduling.contract.points import (
     FilterPlugin,
     NormalizePlugin,
     NotesPlugin,
+    ObjectReaderPlugin,
     PermitPlugin,
     PlacePlugin,
     Plugin,
@@ -196,6 +198,10 @@ class Profile:
         }
         self.noting = [plugin for plugin in self.plugins.values() if isinstance(plugin, NotesPlugin)]
         """Plugins that report problems of a pod without refusing it."""
+        self.objects: frozenset[type[ClusterObject]] = frozenset[type[ClusterObject]]().union(
+            *(plugin.objects for plugin in self.plugins.values() if isinstance(plugin, ObjectReaderPlugin))
+        )
+        """Classes of cluster objects that a plugin reads; the host watches them."""
         self._collect_reads(_distinct(plugin for point in DECIDING for plugin in at(point)))
 
     def _collect_reads(self, deciding: Sequence[Plugin]) -> None:

@@ -9,6 +9,7 @@ import enum
 
 import msgspec
 
+from lamina.model.cluster_objects import ClusterObject
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 
@@ -26,6 +27,7 @@ class ChangeKind(enum.Enum):
     POD_UPDATED = "PodUpdate"
     """The waiting pod itself changed."""
     LAYERS = "LayersReported"
+    NODE_FEATURES = "NodeDeclaredFeatureChange"
     NODE_ANNOTATIONS = "NodeAnnotationChange"
     USAGE = "UsageReported"
     """New usage measurements of nodes arrived."""
@@ -42,6 +44,8 @@ class ClusterChange(msgspec.Struct, frozen=True):
     before: Node | None = None
     """The node before the change; the removed node for NODE_REMOVED."""
     pod: Pod | None = None
+    found: ClusterObject | None = None
+    """The object that changed, in its new state, or in its last state if it was deleted."""
 
 
 ANY_CHANGE = frozenset(ChangeKind)

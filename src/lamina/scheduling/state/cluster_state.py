@@ -15,14 +15,17 @@ import msgspec
 
 from lamina.layers.inventory import Inventory, InventorySnapshot
 from lamina.model import events
+from lamina.model.cluster_objects import ClusterObject
 from lamina.model.events import ClusterEvent
 from lamina.model.image import Image
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import Amounts
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.cluster_objects import EFFECTS, ClusterObjects
 from lamina.scheduling.state.cluster_usage import ClusterUsage, UsageSnapshot
 from lamina.scheduling.state.columns import ColumnsSnapshot, NodeColumns
+from lamina.scheduling.state.evictions import Evictions
 from lamina.scheduling.state.facets import Facet
 from lamina.scheduling.state.nominations import NominatedPod, Nominations
 from lamina.scheduling.state.plugin_context import PluginContext
@@ -45,6 +48,10 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: dict[str, dict[str, str]]
     """Annotations by namespace."""
     nominated: tuple[NominatedPod, ...]
+    objects: tuple[ClusterObject, ...] = ()
+    """Disruption budgets and other objects, oldest first within a kind."""
+    evictions: tuple[tuple[PodUid, PodUid], ...] = ()
+    """Evictions in flight: (victim, preemptor)."""
 
 
 class ClusterState:
@@ -59,7 +66,9 @@ class ClusterState:
         self.cache = PodCache(self.columns, self.usage)
         self.context = PluginContext(self.columns, self.inventory, self.cache)
         self.load = self.context.load
+        self.objects: ClusterObjects = self.context.objects
         self.nominations = Nominations()
+        self.evictions = Evictions()
         self._meanings = 0
 
     def row(self, node: str) -> int:
@@ -93,6 +102,11 @@ class ClusterState:
                 changes = self._namespace_seen(name, annotations, labels)
             case events.NamespaceGone(name):
                 changes = self._namespace_gone(name)
+            case events.ObjectSeen(found):
+                changes = self._object_changed(found) if self.objects.put(found) != found else NO_CHANGE
+            case events.ObjectGone(key):
+                gone = self.objects.remove(key)
+                changes = NO_CHANGE if gone is None else self._object_changed(gone)
             case _:
                 assert_never(event)
         if self.inventory.meanings != self._meanings:
@@ -138,6 +152,12 @@ class ClusterState:
         changed = self.columns.label_namespace(name, labels)
         return [ClusterChange(ChangeKind.NAMESPACE_LABELS)] if changed else NO_CHANGE
 
+    def _object_changed(self, found: ClusterObject) -> list[ClusterChange]:
+        effect = EFFECTS[type(found)]
+        if effect.facet is not None:
+            self.columns.touch(effect.facet, 0)
+        return NO_CHANGE if effect.change is None else [ClusterChange(effect.change, found=found)]
+
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def _node_seen(self, node: Node) -> list[ClusterChange]:
@@ -161,6 +181,8 @@ class ClusterState:
             changes.append(ClusterChange(ChangeKind.NODE_TAINTS, row, before))
         if node.labels != before.labels:
             changes.append(ClusterChange(ChangeKind.NODE_LABELS, row, before))
+        if node.declared_features != before.declared_features:
+            changes.append(ClusterChange(ChangeKind.NODE_FEATURES, row, before))
         if node.annotations != before.annotations:
             changes.append(ClusterChange(ChangeKind.NODE_ANNOTATIONS, row, before))
         return changes
@@ -222,6 +244,8 @@ class ClusterState:
 
     def _pod_placed(self, pod: Pod) -> list[ClusterChange]:
         node = pod.node_name
+        if pod.deleting:
+            self.evictions.end(pod.uid)
         # From now on the pod counts itself; release what was reserved for it elsewhere.
         nominated = self.nominations.remove(pod.uid)
         changes = [self._room(*nominated)] if nominated is not None and nominated[1] != node else []
@@ -239,6 +263,7 @@ class ClusterState:
 
     def _pod_gone(self, uid: PodUid) -> list[ClusterChange]:
         changes = self.end_nomination(uid)
+        self.evictions.end(uid)
         placed = self.cache.remove(uid)
         self._pulls_changed(self.inventory.gone(uid))
         return changes if placed is None else [*changes, self._room(placed.pod, placed.node)]
@@ -304,16 +329,20 @@ class ClusterState:
             inventory=self.inventory.snapshot(),
             namespaces=dict(self.context.namespaces),
             nominated=self.nominations.snapshot(),
+            objects=self.objects.snapshot(),
+            evictions=self.evictions.snapshot(),
         )
 
     def restore(self, snapshot: ClusterSnapshot) -> None:
         """Restore a snapshot into a new, empty state."""
         self.now = snapshot.now
         self.columns.restore(snapshot.columns)
+        self.objects.restore(snapshot.objects)
         self.cache.restore(snapshot.placed)
         self.load.restore(snapshot.recent)
         self.usage.restore(snapshot.usage)
         self.inventory.restore(snapshot.inventory)
         self.context.namespaces.update(snapshot.namespaces)
         self.nominations.restore(snapshot.nominated)
+        self.evictions.restore(snapshot.evictions)
         self._meanings = self.inventory.meanings

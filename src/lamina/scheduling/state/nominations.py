@@ -71,6 +71,16 @@ class Nominations:
             del self._on_node[node]
         return pod, node
 
+    def below(self, pod: Pod, node: str) -> list[Pod]:
+        """Return the pods of lower priority than *pod* that are nominated for a node."""
+        return [one for one in self._on_node.get(node, {}).values() if one.priority < pod.priority]
+
+    def waiting_for(self, victim: PodUid) -> list[Pod]:
+        """Return the nominated pods in whose favour a pod is evicted."""
+        return [
+            self._on_node[self.nodes[uid]][uid] for uid, victims in list(self._victims.items()) if victim in victims
+        ]
+
     def snapshot(self) -> tuple[NominatedPod, ...]:
         """Return the nominated pods as data."""
         return tuple(

@@ -3,6 +3,7 @@
 from lamina.layers.inventory import Inventory
 from lamina.model.pod import Pod
 from lamina.scheduling.state.cluster_load import ClusterLoad
+from lamina.scheduling.state.cluster_objects import ClusterObjects
 from lamina.scheduling.state.cluster_usage import ClusterUsage
 from lamina.scheduling.state.columns import NodeColumns
 from lamina.scheduling.state.namespace_labels import NamespaceLabels
@@ -19,7 +20,7 @@ class PluginContext:
     For plugins that read it outside of a cycle (retry hints), or that read layers, load, measured usage or single pods.
     """
 
-    __slots__ = ("_cache", "_columns", "inventory", "load", "namespaces", "usage")
+    __slots__ = ("_cache", "_columns", "inventory", "load", "namespaces", "objects", "usage")
 
     def __init__(self, columns: NodeColumns, inventory: Inventory, cache: PodCache | None = None) -> None:
         """Give access to these columns and this inventory; *cache* maps pods to nodes."""
@@ -30,6 +31,8 @@ class PluginContext:
         self._cache = PodCache(columns, self.usage) if cache is None else cache
         self.namespaces: dict[str, dict[str, str]] = {}
         """Annotations by namespace; `ClusterState` writes them."""
+        self.objects = ClusterObjects()
+        """Disruption budgets and other objects; `ClusterState` writes them."""
 
     @property
     def anti_affinity(self) -> PlacedTermIndex:

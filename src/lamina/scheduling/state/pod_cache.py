@@ -66,7 +66,7 @@ class PodCache:
 
     def on(self, node: str) -> tuple[Pod, ...]:
         """List the pods on a node."""
-        return tuple(placed.pod for placed in self._on_node.get(node, {}).values())
+        return tuple([placed.pod for placed in self._on_node.get(node, {}).values()])
 
     def assume(self, pod: Pod, node: str) -> None:
         """Count a pod on the node it is about to be bound to."""

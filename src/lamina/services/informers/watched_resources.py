@@ -9,13 +9,15 @@ A pod is identified by its uid: a pod that is deleted and recreated under the sa
 happen between two lists.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from lamina.clients.kube.reflector import ReflectedResource
+from lamina.model.cluster_objects import ClusterObject, key_of
+from lamina.model.disruption_budget import PodDisruptionBudget
 from lamina.model.events import (
     Event,
     ImagesLearned,
@@ -25,6 +27,8 @@ from lamina.model.events import (
     NamespaceSeen,
     NodeGone,
     NodeSeen,
+    ObjectGone,
+    ObjectSeen,
     PodGone,
     PodSeen,
 )
@@ -32,10 +36,18 @@ from lamina.model.image import Image
 from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
 from lamina.model.pod import Pod
+from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from lamina.wire.custom_resources.image_layers import decode_image_layers
 from lamina.wire.custom_resources.node_layers import decode_node_layers
 from lamina.wire.kube.codec import decode_node, decode_pod
+from lamina.wire.kube.disruption_budget import decode_disruption_budget
 from lamina.wire.kube.namespace import Namespace, decode_namespace
+from lamina.wire.kube.selecting_objects import (
+    decode_replica_set,
+    decode_replication_controller,
+    decode_service,
+    decode_stateful_set,
+)
 
 T = TypeVar("T")
 
@@ -107,3 +119,31 @@ IMAGE_LAYERS: Final = WatchedResource[Image](
 )
 
 ALL_RESOURCES: Final[tuple[WatchedResource[Any], ...]] = (NODES, PODS, NAMESPACES, NODE_LAYERS, IMAGE_LAYERS)
+
+
+def _object(path: str, kind: type[ClusterObject], decode: Callable[[bytes | Raw], Any]) -> WatchedResource[Any]:
+    return WatchedResource[Any](
+        ReflectedResource(path=path, kind=kind.__name__),
+        decode,
+        lambda found: str(key_of(found)),
+        ObjectSeen,
+        lambda found: ObjectGone(key_of(found)),
+    )
+
+
+OBJECTS: Final[Mapping[type[ClusterObject], WatchedResource[Any]]] = {
+    PodDisruptionBudget: _object("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget, decode_disruption_budget),
+    Service: _object("/api/v1/services", Service, decode_service),
+    ReplicationController: _object(
+        "/api/v1/replicationcontrollers", ReplicationController, decode_replication_controller
+    ),
+    ReplicaSet: _object("/apis/apps/v1/replicasets", ReplicaSet, decode_replica_set),
+    StatefulSet: _object("/apis/apps/v1/statefulsets", StatefulSet, decode_stateful_set),
+}
+"""How objects of each class are watched; a service watches those that its plugins read."""
+
+
+def object_resources(classes: Iterable[type[ClusterObject]]) -> list[WatchedResource[Any]]:
+    """Return how objects of these classes are watched, in the order of `OBJECTS`."""
+    wanted = frozenset(classes)
+    return [resource for kind, resource in OBJECTS.items() if kind in wanted]

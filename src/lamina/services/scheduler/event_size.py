@@ -24,7 +24,7 @@ TEXT_BYTES: Final = 50
 """Bytes of a text or small object, without its characters."""
 
 
-def size_of(event: Event) -> int:  # noqa: PLR0911 - one for each kind of event
+def size_of(event: Event) -> int:  # noqa: PLR0911 - one return for each kind of event
     """Return the estimated bytes of an event."""
     match event:
         case events.PodSeen(pod):
@@ -33,6 +33,8 @@ def size_of(event: Event) -> int:  # noqa: PLR0911 - one for each kind of event
             return _node(node)
         case events.NamespaceSeen(name, annotations, labels):
             return PLAIN_BYTES + len(name) + _texts(annotations) + _texts(labels)
+        case events.ObjectSeen(found):
+            return PLAIN_BYTES + _deep(found)
         case events.LayersReported(report):
             return _report(report)
         case events.ImagesLearned(images):
@@ -44,7 +46,12 @@ def size_of(event: Event) -> int:  # noqa: PLR0911 - one for each kind of event
             named = sum(_names(one.nodes) + _names(one.reasons) for one in answer.refusals)
             scored = sum(TEXT_BYTES * len(one.scores) + _names(one.scores) for one in answer.scores)
             return PLAIN_BYTES + named + scored + len(answer.error)
-        case events.BindFailed(reason=reason) | events.WorkFailed(reason=reason) | events.PermitRefused(reason=reason):
+        case (
+            events.BindFailed(reason=reason)
+            | events.EvictFailed(reason=reason)
+            | events.WorkFailed(reason=reason)
+            | events.PermitRefused(reason=reason)
+        ):
             return PLAIN_BYTES + len(reason)
     return PLAIN_BYTES
 
@@ -78,7 +85,7 @@ def _pod(pod: Pod) -> int:
 
 def _node(node: Node) -> int:
     size = POD_BYTES + _texts(node.labels) + _texts(node.annotations)
-    size += _deep(node.taints) + _names(node.addresses) + TEXT_BYTES * len(node.allocatable)
+    size += _deep(node.taints) + _names(node.addresses + node.declared_features) + TEXT_BYTES * len(node.allocatable)
     return size + sum(IMAGE_BYTES + _names(image.names) for image in node.images)
 
 

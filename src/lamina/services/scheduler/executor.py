@@ -11,7 +11,7 @@ binding.
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import msgspec
@@ -20,7 +20,6 @@ from lamina.clients.kube import pod_writes
 from lamina.clients.kube.errors import ApiError, UnreachableError
 from lamina.clients.kube.transport import KubeClient
 from lamina.clients.rate_limit import RateLimit
-from lamina.model.errors import LaminaError
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.commands import (
@@ -36,6 +35,7 @@ from lamina.scheduling.contract.commands import (
 )
 from lamina.services.informers.clock import SteadyClock
 from lamina.services.scheduler.pod_status import PodStatusSink, key_of
+from lamina.services.scheduler.preemption_writer import PreemptionWrite, PreemptionWriter
 from lamina.wire.decision_note import DECISION_ANNOTATION, encode_note
 from lamina.wire.errors import WireError
 from lamina.wire.kube.codec import encode_binding
@@ -132,7 +132,8 @@ class Executor:
         self._rate_limit = rate_limit or RateLimit(0.0, 0)
         self._clock = clock or SteadyClock()
         self._wake = wake
-        self._waiting: asyncio.Queue[Command] = asyncio.Queue()
+        self._preemption = PreemptionWriter(client, answer, status, may_act=may_act, clock=self._clock)
+        self._waiting: asyncio.Queue[Bind | PreemptionWrite] = asyncio.Queue()
         self._active = 0
         self._settled = settled
         self._unknown: dict[PodUid, tuple[Bind, str]] = {}
@@ -157,10 +158,12 @@ class Executor:
     def perform(self, command: Command) -> None:
         """Queue or perform a command of the loop."""
         match command:
-            case Bind() | Evict() | Nominate():
+            case Bind():
                 self._waiting.put_nowait(command)
             case AskExtenders():
                 self._known_extenders().ask(command)
+            case Evict() | Nominate():
+                self._waiting.put_nowait(self._preemption.ordered(command))
             case ReportUnschedulable(pod, decision):
                 # Loss of leadership is of no use to the pod's owner; the new leader reports on the pod.
                 if decision.message != NOT_LEADING:
@@ -195,21 +198,13 @@ class Executor:
                 self._active -= 1
                 self._wake()
 
-    async def _do(self, command: Command) -> None:
+    async def _do(self, command: Bind | PreemptionWrite) -> None:
         await self._rate_limit.turn()
-        match command:
-            case Bind():
-                bind = self._bind_by_extender if command.extender else self._bind
-                self._conclude(command, await bind(command))
-            case Evict(pod, preemptor, _):
-                told = (preemptor.scheduler_name, self._clock.now())
-                await self._try(
-                    "evict",
-                    pod,
-                    lambda: pod_writes.preempt_pod(self._client, key_of(pod), *told, may_act=self._may_act),
-                )
-            case Nominate(pod, node):
-                await self._try("nominate", pod, lambda: self._nominate(pod, node))
+        if isinstance(command, Bind):
+            bind = self._bind_by_extender if command.extender else self._bind
+            self._conclude(command, await bind(command))
+        else:
+            await self._preemption.perform(command)
 
     def _conclude(self, command: Bind, outcome: str | UnknownBinding | None) -> None:
         """Report the outcome of a binding: the reason of a failure, or None for success."""
@@ -334,19 +329,3 @@ class Executor:
                     if not settled:
                         self._conclude(command, outcome)
                     self._wake()
-
-    # -- preemption --------------------------------------------------------------------------------------------------
-
-    async def _nominate(self, pod: Pod, node: str) -> None:
-        patch = pod_writes.status_patch(key_of(pod), self._clock.now(), node=node)
-        if patch is not None:
-            await pod_writes.patch_pod_status(self._client, key_of(pod), patch)
-
-    async def _try(self, what: str, pod: Pod, act: Callable[[], Awaitable[object]]) -> None:
-        """Perform a write once; the loop requests it again if it fails."""
-        if not self._may_act():
-            return
-        try:
-            await act()
-        except LaminaError as error:
-            log.warning("%s failed: %s: %s", what, pod.key, error)

@@ -71,6 +71,9 @@ class PodStatusSink(Protocol):
     def bound(self, pod: Pod, node: str) -> None:
         """Report that a pod was bound."""
 
+    def preempted(self, pod: Pod, preemptor: Pod, node: str) -> None:
+        """Report that a pod was evicted from *node* in favour of *preemptor*."""
+
 
 PodQueueState = Literal["waiting", "binding", "gone"]
 """State of a pod in the loop: it waits, its binding is in flight, or it is placed elsewhere or deleted."""
@@ -147,6 +150,12 @@ class PodStatusWriter:
         self._recorder.record(
             pod_reference(pod), NORMAL, "Scheduled", "Binding", f"Successfully assigned {pod.key} to {node}"
         )
+
+    def preempted(self, pod: Pod, preemptor: Pod, node: str) -> None:
+        """Report the preemptor of an evicted pod."""
+        note = f"Preempted by pod {preemptor.uid} on node {node}"
+        related = pod_reference(preemptor)
+        self._recorder.record(pod_reference(pod), NORMAL, "Preempted", "Preempting", note, related)
 
     async def run(self) -> None:
         """Write conditions until cancelled."""

@@ -23,6 +23,7 @@ from lamina.clients.kube.leader_election import LeaderElector, LeaseTimings
 from lamina.clients.kube.transport import KubeClient
 from lamina.clients.oci.resolver import RegistryResolver
 from lamina.clients.rate_limit import RateLimit
+from lamina.model.cluster_objects import ClusterObject
 from lamina.model.duration import seconds
 from lamina.model.errors import InputError
 from lamina.model.events import Event, LayersReported
@@ -43,7 +44,14 @@ from lamina.services.informers.pull_secrets import PullSecrets
 from lamina.services.informers.usage.usage_poller import UsagePoller
 from lamina.services.informers.usage.usage_settings import open_source
 from lamina.services.informers.usage.usage_source import UsageSource
-from lamina.services.informers.watched_resources import ALL_RESOURCES, NODE_LAYERS, PODS, WatchedResource, pods
+from lamina.services.informers.watched_resources import (
+    ALL_RESOURCES,
+    NODE_LAYERS,
+    PODS,
+    WatchedResource,
+    object_resources,
+    pods,
+)
 from lamina.services.scheduler.attempt_recorder import AttemptRecorder
 from lamina.services.scheduler.debug_endpoints import DebuggedParts, SchedulerDebugEndpoints
 from lamina.services.scheduler.decision_journal import DecisionJournal
@@ -98,8 +106,8 @@ class SchedulerService:
         self._stop = asyncio.Event()
         self.clock = SteadyClock()
         self.client = KubeClient(options.access, user_agent="lamina-scheduler")
-        # Events have connections of their own: they may be slow and must not delay a binding.
-        self._status_client = KubeClient(options.access, connections=8, user_agent="lamina-scheduler")
+        # Events have connections of their own: they may be slow and must not delay a binding. A few are left for conditions.
+        self._status_client = KubeClient(options.access, connections=20, user_agent="lamina-scheduler")
         config = options.configuration.config
         picks = TiePicks(random.Random(options.seed).randrange)
         self.loop = Loop(
@@ -199,7 +207,8 @@ class SchedulerService:
             NODE_LAYERS: msgspec.structs.replace(NODE_LAYERS, seen=self._reported),
             PODS: watched_pods,
         }
-        return [replaced.get(one, one) for one in ALL_RESOURCES]
+        objects = frozenset[type[ClusterObject]]().union(*(profile.objects for profile in self.loop.profiles.values()))
+        return [*(replaced.get(one, one) for one in ALL_RESOURCES), *object_resources(objects)]
 
     def _register_collectors(self) -> None:
         """Report the state of the parts at each scrape."""

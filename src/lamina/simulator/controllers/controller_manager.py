@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from lamina.model.errors import WiringError
-from lamina.model.pod import PodUid
+from lamina.model.pod import Pod, PodUid
 from lamina.simulator.cluster import VirtualCluster, VirtualNode, VirtualPod
 from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.controllers.daemon_set import DaemonSetController
@@ -96,6 +96,14 @@ class ControllerManager:
         """Change the image of a controller's template."""
         slot = self._slot(name)
         slot.controller.update(image)
+        self._mark(slot)
+
+    def replace(self, name: str, template: Pod, version: str) -> None:
+        """Change the template of a Deployment. Raises WiringError for another controller."""
+        slot = self._slot(name)
+        if not isinstance(slot.controller, DeploymentController):
+            raise WiringError(f"the controller {name!r} is no Deployment, so its template has no versions")
+        slot.controller.replace(template, version)
         self._mark(slot)
 
     def remove(self, name: str) -> None:

@@ -24,6 +24,8 @@ class ControllerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """When it is created."""
     template: Pod
     """Pod template; name, uid, owner and creation time are set for each pod."""
+    version: str = ""
+    """Version of a Deployment's template, the last part of its ReplicaSet's name; empty: versions are numbered."""
     life: PodLifecycle = RUNS_FOREVER
     replicas: int = 1
     """Number of pods of a Deployment or StatefulSet, or completions of a Job; may be 0."""

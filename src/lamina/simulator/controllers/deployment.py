@@ -14,6 +14,7 @@ import math
 
 import msgspec
 
+from lamina.model.pod import Pod
 from lamina.simulator.cluster import VirtualPod
 from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.controllers.pod_factory import OwnedPodFactory, with_image, with_owner, with_restart_policy
@@ -36,7 +37,7 @@ class DeploymentController:
         self._sets: dict[str, ReplicaSetController] = {}
         """ReplicaSets by name, the newest version last."""
         self._number = 0
-        self._renew()
+        self._renew(spec.version or self._next_version())
 
     # -- desired state -----------------------------------------------------------------------------------------------
 
@@ -49,9 +50,16 @@ class DeploymentController:
             one.backoff.forget()
 
     def update(self, image: str) -> None:
-        """Start a rollout to another image."""
+        """Start a rollout to another image; a version that had it is used again."""
         self._template = with_image(self._template, image)
-        self._renew()
+        images = self._template.images
+        known = (one.template.labels[HASH_LABEL] for one in self._sets.values() if one.template.images == images)
+        self._renew(next(known, "") or self._next_version())
+
+    def replace(self, template: Pod, version: str) -> None:
+        """Start a rollout to another template, unless *version* is the newest; an earlier version is used again."""
+        self._template = template
+        self._renew(version)
 
     @property
     def surge(self) -> int:
@@ -138,17 +146,19 @@ class DeploymentController:
 
     # -- versions ----------------------------------------------------------------------------------------------------
 
-    def _renew(self) -> None:
-        """Make the ReplicaSet of the current template the newest."""
-        images = self._template.images
-        for name, one in self._sets.items():
-            if one.template.images == images:
-                self._sets[name] = self._sets.pop(name)
-                one.backoff.forget()
-                return
+    def _next_version(self) -> str:
         self._number += 1
-        name = f"{self._spec.name}-{self._number}"
-        labels = {**self._template.labels, HASH_LABEL: str(self._number)}
+        return str(self._number)
+
+    def _renew(self, version: str) -> None:
+        """Make the ReplicaSet of the current template the newest."""
+        name = f"{self._spec.name}-{version}"
+        known = self._sets.pop(name, None)
+        if known is not None:
+            known.backoff.forget()
+            self._sets[name] = known
+            return
+        labels = {**self._template.labels, HASH_LABEL: version}
         template = msgspec.structs.replace(with_owner(self._template, "ReplicaSet", name), labels=labels)
         self._sets[name] = ReplicaSetController(name, template, self._life, self._factory, self._spec.min_ready)
 

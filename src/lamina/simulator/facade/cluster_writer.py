@@ -19,7 +19,7 @@ from lamina.simulator.cluster import VirtualCluster, VirtualNodeSpec
 from lamina.simulator.controllers import ControllerManager
 from lamina.simulator.engine import Environment
 from lamina.simulator.facade.api_errors import bad_request
-from lamina.simulator.facade.kube_object import KubeObject, part, uid_of
+from lamina.simulator.facade.kube_object import KubeObject, controller_of, uid_of
 from lamina.simulator.facade.workload_objects import controller_name, controller_spec
 from lamina.simulator.workloads.imports.manifest_objects import ManifestObject
 from lamina.simulator.workloads.imports.manifests import manifest_lifecycle_of
@@ -220,7 +220,7 @@ class ClusterWriter:
 
     def workload_written(self, found: KubeObject) -> None:
         """Create a controller, or change the scale or image of a known one."""
-        if controlled(found):
+        if controller_of(found):
             # A ReplicaSet of a Deployment: the simulator's Deployment manages its pods.
             return
         name, manager = controller_name(found), self._controllers()
@@ -233,16 +233,14 @@ class ClusterWriter:
         else:
             if spec.kind != "DaemonSet":
                 manager.scale(name, spec.parallelism if spec.kind == "Job" else spec.replicas)
-            manager.update(name, spec.template.containers[0].image)
+            if spec.version:
+                manager.replace(name, spec.template, spec.version)
+            elif spec.kind != "Job":
+                # The template of a Job cannot change.
+                manager.update(name, spec.template.containers[0].image)
         self.inputs.append(ClusterInput("workload", name, object=found))
 
     def workload_deleted(self, found: KubeObject) -> None:
         """Remove a controller and its pods."""
         self._controllers().remove(controller_name(found))
         self.inputs.append(ClusterInput("unload", controller_name(found), object=found))
-
-
-def controlled(found: KubeObject) -> bool:
-    """Return whether another object controls this one."""
-    owners = part(found, "metadata").get("ownerReferences") or ()
-    return any(isinstance(owner, dict) and owner.get("controller") for owner in owners)

@@ -55,6 +55,12 @@ def uid_of(found: KubeObject) -> str:
     return text(part(found, "metadata"), "uid")
 
 
+def controller_of(found: KubeObject) -> KubeObject:
+    """Return the reference to the object that controls this one; empty if there is none."""
+    owners = part(found, "metadata").get("ownerReferences") or ()
+    return next((owner for owner in owners if isinstance(owner, dict) and owner.get("controller")), {})
+
+
 def with_metadata(found: KubeObject, **changes: Any) -> KubeObject:
     """Return a copy with other metadata; a value of None removes the field."""
     metadata = {**part(found, "metadata"), **changes}

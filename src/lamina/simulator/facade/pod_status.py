@@ -34,8 +34,8 @@ def with_condition(
     return {**status, "conditions": [*kept, condition]}
 
 
-def with_state(found: KubeObject, pod: Pod, now: str, reason: str = "") -> KubeObject:
-    """Return a copy of a pod's object with the state of *pod*; *reason* says why it failed."""
+def with_state(found: KubeObject, pod: Pod, now: str, reason: str = "", host: str = "") -> KubeObject:
+    """Return a copy of a pod's object with the state of *pod*; *reason* says why it failed, *host* is its node's address."""
     spec, status = dict(part(found, "spec")), dict(part(found, "status"))
     if pod.node_name and spec.get("nodeName") != pod.node_name:
         spec["nodeName"] = pod.node_name
@@ -44,18 +44,19 @@ def with_state(found: KubeObject, pod: Pod, now: str, reason: str = "") -> KubeO
     if pod.finished:
         status = _ended(status, spec, pod, now, reason)
     elif pod.started and status.get("phase") != "Running":
-        status = _running(status, spec, now)
+        status = _running(status, spec, now, host or ADDRESS)
     return {**found, "spec": spec, "status": status}
 
 
-def _running(status: KubeObject, spec: KubeObject, now: str) -> KubeObject:
+def _running(status: KubeObject, spec: KubeObject, now: str, host: str) -> KubeObject:
     for type_ in KUBELET_CONDITIONS:
         status = with_condition(status, type_, "True", now)
     return {
         **status,
         "phase": "Running",
         "startTime": status.get("startTime") or now,
-        "hostIP": ADDRESS,
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
         "podIP": ADDRESS,
         "podIPs": [{"ip": ADDRESS}],
         "containerStatuses": [

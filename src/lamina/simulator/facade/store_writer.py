@@ -17,10 +17,13 @@ from lamina.model.events import Event, NodeGone, NodeSeen, PodGone, PodSeen
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
 from lamina.simulator.cluster import VirtualCluster
+from lamina.simulator.controllers.deployment import HASH_LABEL
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, part, uid_of
+from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, controller_of, part, uid_of
+from lamina.simulator.facade.node_objects import internal_address, remove_lease, with_addresses, write_lease
 from lamina.simulator.facade.object_store import StoreEvent
 from lamina.simulator.facade.pod_status import with_state
+from lamina.simulator.facade.replica_sets import ReplicaSets
 from lamina.simulator.facade.system_objects import ensure_namespace, ensure_priority_classes
 from lamina.simulator.facade.workload_objects import controller_name, workload_status
 from lamina.simulator.facade.write_verbs import WORKLOADS
@@ -44,10 +47,15 @@ class StoreWriter:
         self._nodes = state.store.table("", "nodes")
         self._keys: dict[str, ObjectKey] = {}
         self._seen: dict[str, Node] = {}
+        self._joined = 0
+        """Number of nodes that have joined."""
         self._ended: deque[str] = deque()
         self._owners: dict[str, tuple[str, str, ObjectKey]] = {}
         """Group, resource and key of each workload, by the name of its controller."""
         self._owned: dict[str, dict[ObjectKey, None]] = {}
+        self._replica_sets = ReplicaSets(state)
+        self._renewed: dict[ObjectKey, None] = {}
+        """Deployments that changed since their ReplicaSets were compared with them."""
         self._stale: dict[str, None] = {}
         """Controllers whose pods changed since their status was written."""
         ensure_priority_classes(state)
@@ -63,6 +71,7 @@ class StoreWriter:
 
     def apply(self, events: Iterable[Event]) -> None:
         """Write the consequences of events to the store."""
+        self._renew_replica_sets()
         for event in events:
             match event:
                 case PodSeen(pod):
@@ -74,6 +83,7 @@ class StoreWriter:
                 case NodeGone(name):
                     self._seen.pop(name, None)
                     self._state.store.delete(self._nodes, ObjectKey("", name))
+                    remove_lease(self._state, name)
                 case _:
                     continue
         self._write_statuses()
@@ -90,12 +100,16 @@ class StoreWriter:
             return
         virtual = self._cluster.pods.get(pod.uid)
         reason = "" if virtual is None else virtual.reason
-        found = with_state(stored.object, pod, state.timestamp(), reason)
+        found = with_state(stored.object, pod, state.timestamp(), reason, self._host_address(pod.node_name))
         if pod.deleting and not found["metadata"].get("deletionTimestamp"):
             grace = 0.0 if virtual is None or virtual.grace is None else virtual.grace
             found = _deleting(found, state.timestamp(grace), int(grace))
         if state.store.put(self._pods, key, found) is not stored and pod.finished:
             self._collect(pod.uid)
+
+    def _host_address(self, node: str) -> str:
+        stored = self._nodes.get(ObjectKey("", node)) if node else None
+        return "" if stored is None else internal_address(stored.object)
 
     def _new_pod(self, pod: Pod) -> None:
         state, key = self._state, ObjectKey(pod.namespace, pod.name)
@@ -159,9 +173,12 @@ class StoreWriter:
         state, key = self._state, ObjectKey("", node.name)
         before, self._seen[node.name] = self._seen.get(node.name), node
         encoded = encode_node(node, state.epoch, created_at=state.now - state.epoch)
+        if before is None:
+            self._joined += 1
+            encoded = with_addresses(encoded, self._joined)
         stored = self._nodes.get(key)
         if stored is None:
-            state.store.put(self._nodes, key, encoded)
+            write_lease(state, state.store.put(self._nodes, key, encoded).object)
             return
         found = stored.object
         spec, status = dict(part(found, "spec")), dict(part(found, "status"))
@@ -183,12 +200,19 @@ class StoreWriter:
             for name in ("allocatable", "capacity"):
                 status[name] = encoded["status"][name]
         state.store.put(self._nodes, key, {**found, "metadata": metadata, "spec": spec, "status": status})
+        if before is None:
+            write_lease(state, found)
 
     # -- workloads -----------------------------------------------------------------------------------------------------
 
     def _workload_changed(self, group: str, resource: str, event: StoreEvent) -> None:
         """Keep the index of controllers."""
+        if controller_of(event.new.object):
+            # A ReplicaSet of a Deployment, which has the pods itself.
+            return
         name = controller_name(event.new.object)
+        if resource == "deployments":
+            self._renewed[event.new.key] = None
         if event.type == "DELETED":
             self._owners.pop(name, None)
             self._owned.pop(name, None)
@@ -199,15 +223,29 @@ class StoreWriter:
     def _controller_of(self, pod: KubeObject) -> str:
         return str((pod["metadata"].get("annotations") or {}).get(CONTROLLER, ""))
 
+    def _renew_replica_sets(self) -> None:
+        """Give changed Deployments a ReplicaSet for their template."""
+        table = self._state.store.table("apps", "deployments")
+        changed, self._renewed = self._renewed, {}
+        for key in changed:
+            stored = table.get(key)
+            if stored is not None:
+                self._replica_sets.renew(stored)
+        # Writing a revision marks its Deployment again.
+        self._renewed = {}
+
     def _owned_by(self, pod: KubeObject, name: str, owner: tuple[str, str, ObjectKey]) -> KubeObject:
         group, resource, key = owner
         stored = self._state.store.table(group, resource).get(key)
         if stored is None:
             return pod
+        if resource == "deployments":
+            version = part(pod["metadata"], "labels").get(HASH_LABEL, "")
+            stored = self._replica_sets.find(stored.object, version) or stored
         reference = {
             "apiVersion": stored.object["apiVersion"],
             "kind": stored.object["kind"],
-            "name": key.name,
+            "name": stored.key.name,
             "uid": uid_of(stored.object),
             "controller": True,
             "blockOwnerDeletion": True,
@@ -234,6 +272,8 @@ class StoreWriter:
             pods = [one.object for pod in self._owned.get(name, ()) if (one := self._pods.get(pod)) is not None]
             status = workload_status(stored.object, pods, self._state.timestamp())
             self._state.store.put(table, key, {**stored.object, "status": status})
+            if resource == "deployments":
+                self._replica_sets.write_statuses(stored.object, pods)
         # Writing a status marks its workload again.
         self._stale = {}
 

@@ -6,17 +6,21 @@ other namespaces, of other kinds, or created again are other controllers. A Stat
 are named after it.
 """
 
+import hashlib
 from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.controllers.deployment import HASH_LABEL
+from lamina.simulator.facade.api_state import SUFFIX_LETTERS
 from lamina.simulator.facade.kube_object import KubeObject, part, text, uid_of
 from lamina.simulator.facade.pod_disruption import is_healthy
 from lamina.simulator.workloads.imports.manifest_objects import ManifestObject
 from lamina.simulator.workloads.imports.manifests import ManifestControllers
 
+ENDED: Final = frozenset({"Succeeded", "Failed"})
 DAEMON_FIELDS: Final = ("currentNumberScheduled", "desiredNumberScheduled", "numberAvailable", "numberReady")
 
 
@@ -33,7 +37,20 @@ def controller_spec(found: KubeObject) -> ControllerSpec:
         ManifestObject("request", 1, text(found, "kind"), msgspec.json.encode({**found, "metadata": _own(found)}))
     )
     spec = next(iter(controllers.pods())).spec
-    return msgspec.structs.replace(spec, name=controller_name(found))
+    version = template_version(found) if found.get("kind") == "Deployment" else ""
+    return msgspec.structs.replace(spec, name=controller_name(found), version=version)
+
+
+def template_version(found: KubeObject) -> str:
+    """Return ten letters for the pod template of a workload; equal templates have the same."""
+    template = msgspec.json.encode(part(part(found, "spec"), "template"), order="sorted")
+    return "".join(SUFFIX_LETTERS[byte % len(SUFFIX_LETTERS)] for byte in hashlib.sha256(template).digest()[:10])
+
+
+def is_active(pod: KubeObject) -> bool:
+    """Return whether a pod has neither ended nor is being deleted."""
+    ended = part(pod, "status").get("phase") in ENDED
+    return not ended and not part(pod, "metadata").get("deletionTimestamp")
 
 
 def _own(found: KubeObject) -> KubeObject:
@@ -43,13 +60,13 @@ def _own(found: KubeObject) -> KubeObject:
 
 def workload_status(found: KubeObject, pods: Iterable[KubeObject], now: str) -> KubeObject:
     """Return the status of a workload with these pods."""
-    listed = list(pods)
+    kind = found.get("kind")
+    listed = [pod for pod in pods if is_active(pod)] if kind in {"Deployment", "ReplicaSet"} else list(pods)
     phases = [part(pod, "status").get("phase") for pod in listed]
-    alive = sum(phase not in {"Succeeded", "Failed"} for phase in phases)
+    alive = sum(phase not in ENDED for phase in phases)
     ready = sum(map(is_healthy, listed))
     old = part(found, "status")
     generation = part(found, "metadata").get("generation", 1)
-    kind = found.get("kind")
     if kind == "Job":
         return _job_status(found, old, phases, ready, now)
     if kind == "DaemonSet":
@@ -71,14 +88,15 @@ def workload_status(found: KubeObject, pods: Iterable[KubeObject], now: str) -> 
     }
     if kind == "Deployment":
         wanted = part(found, "spec").get("replicas", 1)
-        status |= {"updatedReplicas": alive, "unavailableReplicas": max(0, wanted - ready)}
+        version = template_version(found)
+        new = [pod for pod in listed if part(part(pod, "metadata"), "labels").get(HASH_LABEL) == version]
+        done = sum(map(is_healthy, new)) >= wanted
+        status |= {"updatedReplicas": len(new), "unavailableReplicas": max(0, wanted - ready)}
         available = "True" if ready >= wanted else "False"
         reason = "MinimumReplicasAvailable" if ready >= wanted else "MinimumReplicasUnavailable"
         status["conditions"] = [
             _condition("Available", available, reason, old, now),
-            _condition(
-                "Progressing", "True", "NewReplicaSetAvailable" if ready >= wanted else "ReplicaSetUpdated", old, now
-            ),
+            _condition("Progressing", "True", "NewReplicaSetAvailable" if done else "ReplicaSetUpdated", old, now),
         ]
     elif kind == "StatefulSet":
         status |= {"currentReplicas": alive, "updatedReplicas": alive, "collisionCount": 0}

@@ -171,9 +171,9 @@ def _term(term: NodeSelectorTermObject) -> NodeSelectorTerm:
 def _pod_term(term: PodAffinityTermObject) -> PodTerm:
     return PodTerm(
         term.topology_key,
-        _label_selector(term.label_selector),
+        label_selector(term.label_selector),
         term.namespaces or (),
-        _label_selector(term.namespace_selector),
+        label_selector(term.namespace_selector),
     )
 
 
@@ -201,7 +201,7 @@ def _read_spread(text: bytes) -> tuple[SpreadConstraint, ...]:
             max_skew=one.max_skew,
             topology_key=one.topology_key,
             when_unsatisfiable=one.when_unsatisfiable,
-            selector=_label_selector(one.label_selector),
+            selector=label_selector(one.label_selector),
             min_domains=one.min_domains,
             node_affinity_policy=HONOR if one.node_affinity_policy is None else one.node_affinity_policy,
             node_taints_policy=IGNORE if one.node_taints_policy is None else one.node_taints_policy,
@@ -211,7 +211,8 @@ def _read_spread(text: bytes) -> tuple[SpreadConstraint, ...]:
     )
 
 
-def _label_selector(written: LabelSelectorObject | None) -> LabelSelector | None:
+def label_selector(written: LabelSelectorObject | None) -> LabelSelector | None:
+    """Return a label selector; None if there is none."""
     if written is None:
         return None
     labels = tuple(sorted((written.match_labels or {}).items()))

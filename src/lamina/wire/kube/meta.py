@@ -78,12 +78,13 @@ def decode_count(data: bytes) -> int:
     return len(counted.items or ()) + (counted.metadata.remaining_item_count or 0)
 
 
-class OwnerReference(msgspec.Struct, frozen=True, gc=False):
+class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One of ``metadata.ownerReferences``."""
 
     kind: str = ""
     name: str = ""
     uid: str = ""
+    api_version: str = ""
     controller: bool | None = None
 
 
@@ -93,7 +94,7 @@ _OWNERS = msgspec.json.Decoder(list[OwnerReference] | None)
 def _controller(data: bytes) -> Owner | None:
     for reference in _OWNERS.decode(data) or ():
         if reference.controller:
-            return Owner(reference.kind, reference.name, reference.uid)
+            return Owner(reference.kind, reference.name, reference.uid, reference.api_version)
     return None
 
 

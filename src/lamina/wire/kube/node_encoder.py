@@ -100,6 +100,8 @@ def _status(node: Node, created: str, beat: str) -> EncodedObject:
     }
     if node.addresses:
         written["addresses"] = [_address(one) for one in node.addresses if one]
+    if node.declared_features:
+        written["declaredFeatures"] = list(node.declared_features)
     if node.images:
         written["images"] = [_image(one) for one in node.images]
     return written

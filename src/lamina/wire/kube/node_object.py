@@ -48,6 +48,7 @@ class NodeStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     images: list[Raw] | None = None
     addresses: list[NodeAddress] | None = None
     node_info: NodeInfo | None = None
+    declared_features: Raw = NULL
 
 
 class NodeObject(msgspec.Struct, frozen=True, gc=False):
@@ -68,6 +69,7 @@ class NodeImageEntry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 _IMAGE: Final = msgspec.json.Decoder(NodeImageEntry)
 _TAINTS: Final = msgspec.json.Decoder(tuple[Taint, ...] | None)
+_FEATURES: Final = msgspec.json.Decoder(tuple[str, ...] | None)
 
 _NO_SPEC: Final = NodeObjectSpec()
 _NO_STATUS: Final = NodeStatus()
@@ -89,6 +91,7 @@ def node_from(node: NodeObject) -> Node:
             allocatable=_allocatable(status.allocatable),
             images=tuple([_image(entry) for entry in status.images or ()]),
             platform=_platform(status.node_info, labels),
+            declared_features=_features(status.declared_features),
         )
     except (ValueError, RecursionError) as error:
         raise WireError("Node", str(error), metadata.key) from error
@@ -112,6 +115,11 @@ def _read_taints(text: bytes) -> tuple[Taint, ...]:
     return _TAINTS.decode(text) or ()
 
 
+def _read_features(text: bytes) -> tuple[str, ...]:
+    return _FEATURES.decode(text) or ()
+
+
 _allocatable = memoized("status.allocatable", read_amounts)
 _image = memoized("status.images", _read_image)
 _taints = memoized("spec.taints", _read_taints)
+_features = memoized("status.declaredFeatures", _read_features)

@@ -16,6 +16,7 @@ Equal parts of pods share one object, so callers must not change a result in pla
 
 from typing import Any, Final
 
+from lamina.model.node_features import HOST_NETWORK_USERS, RESTART_ALL_CONTAINERS
 from lamina.model.pod import Owner, Pod
 from lamina.wire.kube.encoded_values import encode_timestamp
 from lamina.wire.kube.pod_containers_encoder import (
@@ -25,6 +26,7 @@ from lamina.wire.kube.pod_containers_encoder import (
     with_host_ports,
 )
 from lamina.wire.kube.pod_placement_encoder import encode_placement
+from lamina.wire.kube.pod_requirements import RESTART_ALL
 from lamina.wire.kube.pod_status_encoder import NO_DETAILS, PodDetails, encode_pod_status
 
 _OWNER_VERSIONS: Final = {
@@ -41,7 +43,6 @@ _FINITE_OWNERS: Final = frozenset({"Job", "CronJob"})
 _SPEC_DEFAULTS: Final[EncodedObject] = {
     "dnsPolicy": "ClusterFirst",
     "enableServiceLinks": True,
-    "preemptionPolicy": "PreemptLowerPriority",
     "securityContext": {},
 }
 
@@ -85,7 +86,7 @@ def encode_pod_metadata(pod: Pod, epoch: float = 0.0, details: PodDetails = NO_D
 
 def _owner(owner: Owner) -> EncodedObject:
     return {
-        "apiVersion": _OWNER_VERSIONS.get(owner.kind, "v1"),
+        "apiVersion": owner.api_version or _OWNER_VERSIONS.get(owner.kind, "v1"),
         "kind": owner.kind,
         "name": owner.name,
         "uid": owner.uid,
@@ -101,12 +102,15 @@ def encode_pod_spec(pod: Pod, details: PodDetails = NO_DETAILS) -> dict[str, Any
         "containers": with_host_ports(encoded.containers, pod.host_ports) if pod.host_ports else encoded.containers,
         "schedulerName": pod.scheduler_name,
         "priority": pod.priority,
+        "preemptionPolicy": "PreemptLowerPriority" if pod.preempts else "Never",
         "restartPolicy": details.restart_policy or _restart_policy(pod.owner),
         "terminationGracePeriodSeconds": int(details.grace),
         **_SPEC_DEFAULTS,
     }
     if encoded.init_containers:
         written["initContainers"] = encoded.init_containers
+    if pod.required_features:
+        written |= _requiring(pod.required_features, written["containers"])
     if pod.node_name:
         written["nodeName"] = pod.node_name
     if (
@@ -116,6 +120,18 @@ def encode_pod_spec(pod: Pod, details: PodDetails = NO_DETAILS) -> dict[str, Any
     ):
         written |= encode_other_resources(pod, encoded)
     written |= encode_placement(pod)
+    return written
+
+
+def _requiring(features: tuple[str, ...], containers: list[EncodedObject]) -> EncodedObject:
+    """Return fields of a spec that requires these features."""
+    written: EncodedObject = {}
+    if HOST_NETWORK_USERS in features:
+        written |= {"hostNetwork": True, "hostUsers": False}
+    if RESTART_ALL_CONTAINERS in features and containers:
+        rule = {"action": RESTART_ALL, "exitCodes": {"operator": "In", "values": [1]}}
+        first = {**containers[0], "restartPolicy": "Never", "restartPolicyRules": [rule]}
+        written["containers"] = [first, *containers[1:]]
     return written
 
 

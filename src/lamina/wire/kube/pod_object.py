@@ -22,6 +22,7 @@ from lamina.wire.kube.pod_resources import HELD, INFEASIBLE, INIT, SIDECAR, WHOL
 from lamina.wire.kube.pod_status_object import ContainerStatus, PodStatus, conditions_of, differing, ended_at, reported
 
 ALWAYS: Final = "Always"
+NEVER: Final = "Never"
 NOT_STARTED: Final = frozenset({None, "", "Pending"})
 FAILED: Final = "Failed"
 FINISHED: Final = frozenset({"Succeeded", FAILED})
@@ -58,6 +59,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     tolerations: Raw = NULL
     topology_spread_constraints: Raw = NULL
     priority: int | None = None
+    preemption_policy: str | None = None
     scheduler_name: str | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     image_pull_secrets: list[NamedRef] | None = None
@@ -138,6 +140,7 @@ def _convert(pod: PodObject) -> Pod:
         labels=metadata.labels or {},
         annotations=metadata.annotations or {},
         priority=spec.priority or 0,
+        preempts=spec.preemption_policy != NEVER,
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         node_name=spec.node_name or "",
         nominated_node=status.nominated_node_name or "",
@@ -153,6 +156,7 @@ def _convert(pod: PodObject) -> Pod:
         spread=constraints.spread(spec.topology_spread_constraints),
         gates=tuple([gate.name for gate in spec.scheduling_gates]) if spec.scheduling_gates else (),
         pull_secrets=tuple([secret.name for secret in spec.image_pull_secrets]) if spec.image_pull_secrets else (),
+        required_features=_required_features(spec),
         unmet=_unmet(spec, volumes, placement.unmet),
         ignored=placement.ignored,
         owner=controller(metadata.owner_references),
@@ -171,6 +175,7 @@ def _convert(pod: PodObject) -> Pod:
         ended_at=ended_at(status) if finished else 0.0,
         deleting=metadata.deletion_timestamp is not None,
         deleting_since=_deleting_since(metadata) if metadata.deletion_timestamp else 0.0,
+        preempted=conditions.preempted,
     )
 
 
@@ -217,6 +222,18 @@ def _host_ports(containers: Sequence[ContainerObject], init: Sequence[ContainerO
 
 def _unmet(spec: PodSpec, volumes: list[Volume], known: tuple[str, ...]) -> tuple[str, ...]:
     """Return *known* and the other requirements that Lamina does not support; mostly empty."""
+    if not (volumes or spec.resource_claims or spec.scheduling_group or spec.workload_ref):
+        return known
+    return (
+        *known,
+        *pod_requirements.unmet_by_volumes(volumes),
+        *pod_requirements.unmet_by_claims(spec.resource_claims or ()),
+        *pod_requirements.unmet_by_groups(spec.scheduling_group, spec.workload_ref),
+    )
+
+
+def _required_features(spec: PodSpec) -> tuple[str, ...]:
+    """Return the features that a node must declare; mostly none."""
     rules: list[RestartRule] = []
     for one in spec.containers or ():
         if one.restart_policy_rules:
@@ -224,21 +241,8 @@ def _unmet(spec: PodSpec, volumes: list[Volume], known: tuple[str, ...]) -> tupl
     for one in spec.init_containers or ():
         if one.restart_policy_rules:
             rules += one.restart_policy_rules
-    if not (
-        volumes
-        or rules
-        or spec.resource_claims
-        or spec.scheduling_group
-        or spec.workload_ref
-        or spec.host_users is False
-    ):
-        return known
-    return (
-        *known,
-        *pod_requirements.unmet_by_volumes(volumes),
-        *pod_requirements.unmet_by_claims(spec.resource_claims or ()),
-        *pod_requirements.unmet_by_groups(spec.scheduling_group, spec.workload_ref),
-        *pod_requirements.unmet_by_features(
-            rules, host_network=spec.host_network is True, own_users=spec.host_users is False
-        ),
+    if not rules and spec.host_users is not False:
+        return ()
+    return pod_requirements.required_features(
+        rules, host_network=spec.host_network is True, own_users=spec.host_users is False
     )

@@ -1,8 +1,7 @@
 """
-Decoder of a pod's host ports, and of requirements that Lamina does not support yet.
+Decoder of a pod's host ports and required features, and of requirements that Lamina does not support yet.
 
-The latter are worded here: volumes that must be found, attached or counted, device claims, pod groups, and features
-that only some nodes have. Other volumes do not affect scheduling, and upstream has no plugin for them either. A kubelet
+The latter are worded here: volumes that must be found, attached or counted, device claims and pod groups. Other volumes do not affect scheduling, and upstream has no plugin for them either. A kubelet
 creates them on the node (files, memory, images, inline CSI drivers), or they can be mounted anywhere (such as NFS).
 
 Most pods have none of these, so that case is checked first.
@@ -14,6 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from lamina.model.node_features import HOST_NETWORK_USERS, RESTART_ALL_CONTAINERS
 from lamina.model.pod import ANY_IP, TCP, HostPort
 from lamina.wire.decode_cache import memoized
 
@@ -151,11 +151,11 @@ def unmet_by_groups(group: SchedulingGroup | None, workload: NamedRef | None) ->
     return words
 
 
-def unmet_by_features(rules: Iterable[RestartRule], *, host_network: bool, own_users: bool) -> list[str]:
-    """Return the features that a node would have to declare, inferred as in upstream."""
-    words: list[str] = []
+def required_features(rules: Iterable[RestartRule], *, host_network: bool, own_users: bool) -> tuple[str, ...]:
+    """Return the features that a node must declare, inferred as in upstream."""
+    features: list[str] = []
     if any(rule.action == RESTART_ALL for rule in rules):
-        words.append("restarting all containers")
+        features.append(RESTART_ALL_CONTAINERS)
     if host_network and own_users:
-        words.append("user namespaces on the host network")
-    return words
+        features.append(HOST_NETWORK_USERS)
+    return tuple(features)

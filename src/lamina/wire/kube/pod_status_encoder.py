@@ -67,6 +67,10 @@ def encode_pod_status(pod: Pod, epoch: float = 0.0, details: PodDetails = NO_DET
         written |= _started_status(pod, _history(pod, epoch), details, encoded)
     elif pod.node_name or pod.bound_at or pod.ready:
         written["conditions"] = _early_conditions(pod, epoch)
+    if pod.preempted:
+        since = encode_timestamp(epoch + (pod.deleting_since or pod.created_at))
+        preempted = _condition("DisruptionTarget", since, reason="PreemptionByScheduler")
+        written["conditions"] = [*written.get("conditions", ()), preempted]
     if pod.nominated_node:
         written["nominatedNodeName"] = pod.nominated_node
     if details is not NO_DETAILS:

@@ -22,6 +22,8 @@ TRUE: Final = "True"
 SCHEDULED: Final = "PodScheduled"
 READY: Final = "Ready"
 RESIZE_PENDING: Final = "PodResizePending"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+PREEMPTED: Final = "PreemptionByScheduler"
 INFEASIBLE: Final = "Infeasible"
 NULL_TEXT: Final = bytes(NULL)
 
@@ -89,6 +91,8 @@ class PodConditions(NamedTuple):
     ready_at: float = 0.0
     infeasible: bool = False
     """Whether the node cannot do the requested resize."""
+    preempted: bool = False
+    """Whether a scheduler evicts the pod in favour of another one."""
 
 
 _NO_CONDITIONS: Final = PodConditions()
@@ -106,7 +110,7 @@ def _read(field: str, decoder: msgspec.json.Decoder[list[E] | None], text: Raw) 
 
 def conditions_of(status: PodStatus, made: str | None, made_at: float) -> PodConditions:
     """
-    Return when a pod was bound and became ready, and whether its resize is infeasible.
+    Return when a pod was bound and became ready, whether its resize is infeasible, and whether it is preempted.
 
     *made* is the pod's creation timestamp and *made_at* its value: conditions often have the same text, which then need
     not be parsed.
@@ -115,7 +119,7 @@ def conditions_of(status: PodStatus, made: str | None, made_at: float) -> PodCon
     if status.conditions is NULL:
         return PodConditions(infeasible=True) if infeasible else _NO_CONDITIONS
     bound_at = ready_at = 0.0
-    ready = False
+    ready = preempted = False
     for one in _read("status.conditions", _CONDITIONS, status.conditions):
         kind = one.type
         if kind == READY:
@@ -128,7 +132,9 @@ def conditions_of(status: PodStatus, made: str | None, made_at: float) -> PodCon
                 bound_at = made_at if since == made else timestamps.seconds(since)
         elif kind == RESIZE_PENDING:
             infeasible = one.reason == INFEASIBLE
-    return PodConditions(bound_at, ready, ready_at, infeasible)
+        elif kind == DISRUPTION_TARGET:
+            preempted = one.status == TRUE and one.reason == PREEMPTED
+    return PodConditions(bound_at, ready, ready_at, infeasible, preempted)
 
 
 def ended_at(status: PodStatus) -> float:

@@ -56,6 +56,7 @@ FILTERS = (
     "NodeResourcesFit",
     "PodTopologySpread",
     "InterPodAffinity",
+    "NodeDeclaredFeatures",
 )
 SCORES = (
     "TaintToleration",
@@ -110,8 +111,10 @@ def test_by_default_a_profile_has_upstreams_plugins_at_all_their_points():
             "NodeResourcesFit",
             "PodTopologySpread",
             "InterPodAffinity",
+            "NodeDeclaredFeatures",
         ),
         "filter": FILTERS,
+        "postFilter": ("DefaultPreemption",),
         "preScore": (
             "NodeAffinity",
             "NodeResourcesFit",

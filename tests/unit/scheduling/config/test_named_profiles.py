@@ -22,6 +22,7 @@ FILTERS = [
     "NodeResourcesFit",
     "PodTopologySpread",
     "InterPodAffinity",
+    "NodeDeclaredFeatures",
 ]
 DEFAULTS = [
     ("TaintToleration", 3),
@@ -138,7 +139,7 @@ def test_kube_default_says_what_it_leaves_out_and_names_everything_that_is_not_i
     said = unsupported("kube-default")
 
     assert "\n" not in said
-    assert said.startswith("kube-default is kube-scheduler's default profile without: preemption, ")
+    assert said.startswith("kube-default is kube-scheduler's default profile without: resource claims, ")
     assert [] == [words for words in NOT_IN_TREE.values() if words not in said]
 
 

@@ -143,7 +143,7 @@ def test_default_constraints_come_from_the_system_or_from_a_list(args, want):
         ),
         pytest.param(
             f"{{maxSkew: 1, topologyKey: a, {HARD}, labelSelector: {{}}}}",
-            "[0]: labelSelector is not allowed here: each pod's controller determines the counted pods",
+            "[0]: labelSelector is not allowed here: Services and controllers determine the counted pods",
             id="a selector",
         ),
         pytest.param(

@@ -172,8 +172,8 @@ def test_making_room_is_tried_where_it_can_help_and_the_pod_then_goes_there() ->
 
     assert [False, True, False] == Bully.seen[0]
     assert [
-        "evict victim from full for a",
         "nominate full for a",
+        "evict victim from full for a",
         "a pending: 0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu.",
     ] == brief(asked)
     assert ["a -> full"] == brief(freed)

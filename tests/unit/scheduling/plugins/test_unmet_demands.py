@@ -45,6 +45,7 @@ def test_a_pod_that_asks_for_what_cannot_be_done_is_told_what_that_is(unmet, wan
     made.see(asking(*unmet))
 
     told = f"0/2 nodes are available: pod requires features that this scheduler does not implement yet: {want}."
+    told += " preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
     assert ({}, {"p1": told}) == (made.bound, made.pending)
 
 

@@ -24,6 +24,14 @@ def test_a_controller_that_is_not_there_cannot_be_told_anything(call):
         getattr(Script().controllers, what)("web", value)
 
 
+def test_only_the_template_of_a_deployment_has_versions():
+    world = Script()
+    world.add("Job")
+
+    with pytest.raises(WiringError, match="the controller 'app' is no Deployment"):
+        world.controllers.replace("app", a_pod("template"), "x")
+
+
 def test_what_is_asked_before_a_controller_s_time_holds_from_then_on():
     world = Script()
     world.add("Deployment", replicas=1, at=10.0)

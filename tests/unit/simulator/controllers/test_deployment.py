@@ -6,6 +6,7 @@ import pytest
 
 from lamina.model.pod import Owner
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
+from lamina.testing import a_pod
 from tests.unit.simulator.controllers.scripted import Script
 
 
@@ -259,3 +260,19 @@ def test_scaled_to_zero_in_a_rollout_nothing_is_left(world):
     world.run()
 
     assert [] == world.now_there()
+
+
+def test_another_template_is_a_rollout_and_an_earlier_version_is_used_again(world):
+    """Versions have names; the same template under the newest name changes nothing."""
+    first = a_pod("template", 1, image="app:1", scheduler="")
+    second = a_pod("template", 1, image="app:1", scheduler="", labels={"tier": "front"})
+    world.add("Deployment", template=first, version="x")
+    world.env.at(10.0, world.controllers.replace, "app", second, "y")
+    world.env.at(20.0, world.controllers.replace, "app", second, "y")
+    world.env.at(30.0, world.controllers.replace, "app", first, "x")
+    world.run()
+
+    assert [("app-1", "app-x"), ("app-2", "app-y"), ("app-3", "app-x")] == [
+        (name, one.pod.owner.name) for name, one in world.pods.items()
+    ]
+    assert {"tier": "front", "pod-template-hash": "y"} == world.pods["app-2"].pod.labels

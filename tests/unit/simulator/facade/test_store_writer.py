@@ -11,9 +11,12 @@ from lamina.simulator.cluster import Delays, VirtualCluster, VirtualNodeSpec
 from lamina.simulator.cluster.image_reports import empty_image
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from lamina.simulator.engine import Environment
+from lamina.simulator.facade.node_objects import node_address
 from lamina.simulator.facade.store_writer import StoreWriter
 from lamina.testing import a_node, a_pod
-from tests.unit.simulator.facade.api_client import NODES, PODS, STRATEGIC, NotedFacade
+from tests.unit.simulator.facade.api_client import NODES, PODS, STRATEGIC, NotedFacade, a_node_object
+
+NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
 class Recorder:
@@ -32,7 +35,7 @@ class Written:
     def __init__(self, most_ended: int = 100) -> None:
         self.environment = Environment()
         self.cluster = VirtualCluster(self.environment, (), Delays(), Recorder(), unknown_image=empty_image)
-        self.facade = NotedFacade(())
+        self.facade = NotedFacade(("kube-node-lease",))
         self.writer = StoreWriter(self.facade.state, self.cluster, most_ended)
 
     def submit(self, pod: Pod, life: PodLifecycle | None = None) -> Pod:
@@ -195,6 +198,66 @@ def test_the_cluster_writes_only_what_it_changed_on_a_node(written):
         found["status"]["capacity"]["example.com/gpu"],
         found["spec"]["unschedulable"],
     )
+
+
+def test_nodes_have_addresses_of_their_own_and_pods_that_of_their_host(written):
+    written.writer.apply([NodeSeen(a_node("n1")), NodeSeen(a_node("n2"))])
+    pod = written.submit(a_pod("p"))
+    written.show(pod, node_name="n2", started=True, ready=True)
+
+    found = [one["status"]["addresses"] for one in written.facade.get(NODES)["items"]]
+    assert [
+        [{"type": "InternalIP", "address": f"172.16.0.{number}"}, {"type": "Hostname", "address": f"n{number}"}]
+        for number in (1, 2)
+    ] == found
+    assert ("172.16.0.2", [{"ip": "172.16.0.2"}]) == tuple(
+        written.pod()["status"][name] for name in ("hostIP", "hostIPs")
+    )
+
+
+def test_a_node_that_a_client_creates_keeps_its_addresses(written):
+    mine = [{"type": "InternalIP", "address": "192.0.2.7"}]
+    for name, addresses in (("n1", mine), ("n2", [])):
+        body = a_node_object(name)
+        body["status"]["addresses"] = addresses
+        written.facade.made(NODES, body)
+        written.writer.apply([NodeSeen(a_node(name))])
+
+    found = [one["status"]["addresses"] for one in written.facade.get(NODES)["items"]]
+    assert mine == found[0]
+    assert {"type": "InternalIP", "address": "172.16.0.2"} in found[1]
+
+
+def test_a_node_has_a_lease_until_it_leaves(written):
+    written.facade.now = 3.0
+    written.facade.made(NODES, a_node_object("n2"))
+    written.writer.apply([NodeSeen(a_node("n1")), NodeSeen(a_node("n2"))])
+    assert ["n1", "n2"] == written.facade.names(NODE_LEASES)
+    lease = written.facade.get(f"{NODE_LEASES}/n2")
+    assert {
+        "holderIdentity": "n2",
+        "leaseDurationSeconds": 40,
+        "renewTime": "2026-01-01T00:00:03.000000Z",
+    } == lease["spec"]
+    node = written.facade.get(f"{NODES}/n2")
+    assert [node["metadata"]["uid"]] == [one["uid"] for one in lease["metadata"]["ownerReferences"]]
+
+    written.writer.apply([NodeGone("n1")])
+    written.facade.delete(f"{NODES}/n2")
+    assert [] == written.facade.names(NODE_LEASES)
+
+
+@pytest.mark.parametrize(
+    ("number", "address"),
+    [
+        pytest.param(1, "172.16.0.1", id="first"),
+        pytest.param(300, "172.16.1.44", id="next byte"),
+        pytest.param(1_048_575, "172.31.255.255", id="last"),
+        pytest.param(1_048_577, "172.16.0.1", id="again from the first"),
+    ],
+)
+def test_addresses_of_nodes_are_numbered(number, address):
+    assert address == node_address(number)
 
 
 def test_other_events_change_nothing(written):

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from lamina.simulator.cluster import Delays
-from lamina.simulator.facade.workload_objects import controller_name, workload_status
+from lamina.simulator.facade.replica_sets import REVISION
+from lamina.simulator.facade.workload_objects import controller_name, template_version, workload_status
 from lamina.simulator.workloads import Scenario
 from lamina.trace.trace_records import PodBound, PodFinished, PodRemoved
 from tests.unit.simulator.facade.api_client import DEPLOYMENTS, PODS, STRATEGIC, a_deployment
@@ -15,6 +16,7 @@ from tests.unit.simulator.facade.facade_story import Action, FacadeStory
 from tests.unit.simulator.test_run import a_node_spec, a_scenario, arriving, log
 
 APPS = "/apis/apps/v1/namespaces/default"
+REPLICA_SETS = f"{APPS}/replicasets"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 AT_ONCE = Delays(start=0.0)
 
@@ -95,15 +97,141 @@ def test_a_deployment_is_scaled_updated_and_deleted():
 def test_pods_have_their_workload_as_owner_and_its_labels():
     story = told({0.0: lambda client: client.made(DEPLOYMENTS, a_deployment("web", replicas=1))})
     (pod,) = story.client.get(f"{PODS}?labelSelector=app%3Dweb")["items"]
-    owner = story.client.get(f"{DEPLOYMENTS}/web")
+    (owner,) = story.client.get(REPLICA_SETS)["items"]
+    deployment = story.client.get(f"{DEPLOYMENTS}/web")
 
-    (reference,) = pod["metadata"]["ownerReferences"]
-    assert ("Deployment", "web", owner["metadata"]["uid"], True) == (
-        reference["kind"],
-        reference["name"],
-        reference["uid"],
-        reference["controller"],
+    assert [("ReplicaSet", owner["metadata"]["name"], owner["metadata"]["uid"], True)] == controllers_of(pod)
+    assert [("Deployment", "web", deployment["metadata"]["uid"], True)] == controllers_of(owner)
+    assert owner["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+
+
+def controllers_of(found: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
+    return [(one["kind"], one["name"], one["uid"], one["controller"]) for one in found["metadata"]["ownerReferences"]]
+
+
+def replica_sets(client: Any) -> list[tuple[str, str, int, int]]:
+    """Return revision, image, wanted and ready pods of each ReplicaSet, by revision."""
+    items = client.get(REPLICA_SETS)["items"]
+    return sorted(
+        (
+            one["metadata"]["annotations"][REVISION],
+            one["spec"]["template"]["spec"]["containers"][0]["image"].rpartition("/")[2],
+            one["spec"]["replicas"],
+            one["status"].get("readyReplicas", 0),
+        )
+        for one in items
     )
+
+
+def with_image(name: str) -> dict[str, Any]:
+    containers = [{"name": "main", "image": f"registry.example/{name}:1"}]
+    return {"spec": {"template": {"spec": {"containers": containers}}}}
+
+
+def test_each_version_of_a_deployment_is_a_replica_set_with_a_revision():
+    """The second rollback brings back the first version, whose ReplicaSet gets a new revision."""
+    seen = []
+
+    def look(client: Any) -> None:
+        revision = client.get(f"{DEPLOYMENTS}/web")["metadata"]["annotations"][REVISION]
+        seen.append((revision, replica_sets(client)))
+
+    story = told(
+        {
+            0.0: lambda client: client.made(DEPLOYMENTS, a_deployment("web", replicas=2)),
+            40.0: look,
+            50.0: lambda client: client.patch(f"{DEPLOYMENTS}/web", with_image("api"), STRATEGIC),
+            140.0: look,
+            150.0: lambda client: client.patch(f"{DEPLOYMENTS}/web", with_image("web"), STRATEGIC),
+            240.0: look,
+            250.0: lambda client: client.delete(f"{DEPLOYMENTS}/web"),
+        }
+    )
+
+    assert [
+        ("1", [("1", "web:1", 2, 2)]),
+        ("2", [("1", "web:1", 0, 0), ("2", "api:1", 2, 2)]),
+        ("3", [("2", "api:1", 0, 0), ("3", "web:1", 2, 2)]),
+    ] == seen
+    assert [] == story.client.names(REPLICA_SETS)
+
+
+def test_a_restart_by_annotation_replaces_all_pods():
+    """As ``kubectl rollout restart`` does; every other change of the template is a rollout, too."""
+    restart = {"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}
+    story = told(
+        {
+            0.0: lambda client: client.made(DEPLOYMENTS, a_deployment("web", replicas=1)),
+            50.0: lambda client: client.patch(f"{DEPLOYMENTS}/web", restart),
+            60.0: lambda client: client.patch(f"{DEPLOYMENTS}/web", {"metadata": {"labels": {"a": "b"}}}),
+        }
+    )
+
+    assert [(0.0, "pod-bound", "w-1"), (50.0, "pod-bound", "w-2"), (50.0, "pod-removed", "w-1")] == happened(story)
+    assert ["1", "2"] == [one[0] for one in replica_sets(story.client)]
+
+
+def test_only_as_many_old_versions_stay_as_the_history_limit_says():
+    body = a_deployment("web", replicas=1)
+    body["spec"]["revisionHistoryLimit"] = 1
+    changes = {
+        50.0 * number: lambda client, number=number: client.patch(
+            f"{DEPLOYMENTS}/web", {"spec": {"template": {"metadata": {"annotations": {"n": str(number)}}}}}
+        )
+        for number in (1, 2, 3)
+    }
+    story = told({0.0: lambda client: client.made(DEPLOYMENTS, body), **changes, 300.0: conditions})
+
+    assert ["3", "4"] == [one[0] for one in replica_sets(story.client)]
+
+
+def test_replica_sets_have_the_annotations_of_their_deployment():
+    """``kubectl rollout history`` shows the cause of a change from there."""
+    body = a_deployment("web", replicas=1)
+    body["metadata"]["annotations"] = {"kubernetes.io/change-cause": "first"}
+    story = told({0.0: lambda client: client.made(DEPLOYMENTS, body)})
+
+    (found,) = story.client.get(REPLICA_SETS)["items"]
+    assert {"kubernetes.io/change-cause": "first", REVISION: "1"} == found["metadata"]["annotations"]
+
+
+def test_a_replica_set_of_a_client_keeps_its_name():
+    """Then the pods belong to the Deployment itself."""
+    stored: dict[str, Any] = {}
+
+    def create(client: Any) -> None:
+        name = f"web-{template_version(client.get(f'{DEPLOYMENTS}/web'))}"
+        client.delete(f"{DEPLOYMENTS}/web")
+        stored.update(client.made(REPLICA_SETS, a_workload(name, replicas=0)))
+        client.made(DEPLOYMENTS, a_deployment("web", replicas=1))
+
+    story = told({0.0: lambda client: client.made(DEPLOYMENTS, a_deployment("web", replicas=0)), 1.0: create})
+
+    (pod,) = story.client.get(f"{PODS}?labelSelector=app%3Dweb")["items"]
+    assert [stored["metadata"]["uid"]] == [one["metadata"]["uid"] for one in story.client.get(REPLICA_SETS)["items"]]
+    assert ["Deployment"] == [one[0] for one in controllers_of(pod)]
+
+
+def test_a_rollout_without_room_shows_how_far_it_is():
+    """Four pods of one core fill the node, and no old pod may stop before a new one is ready."""
+    body = a_deployment("web", replicas=4)
+    body["spec"]["strategy"] = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    story = told(
+        {
+            0.0: lambda client: client.made(DEPLOYMENTS, body),
+            50.0: lambda client: client.patch(f"{DEPLOYMENTS}/web", with_image("api"), STRATEGIC),
+            60.0: conditions,
+        }
+    )
+
+    status = story.client.get(f"{DEPLOYMENTS}/web")["status"]
+    assert (5, 1, 4, "ReplicaSetUpdated") == (
+        status["replicas"],
+        status["updatedReplicas"],
+        status["readyReplicas"],
+        status["conditions"][1]["reason"],
+    )
+    assert [("1", "web:1", 4, 4), ("2", "api:1", 1, 0)] == replica_sets(story.client)
 
 
 def test_a_deployment_is_available_when_its_pods_are_ready():
@@ -167,6 +295,24 @@ def test_a_job_ends_with_its_last_completion():
         status["completionTime"],
         status["conditions"][0]["type"],
     )
+
+
+def test_the_parallelism_of_a_job_can_change_and_its_template_stays():
+    job = {"metadata": {"name": "sum"}, "spec": {"completions": 3, "parallelism": 1}}
+    job["spec"]["template"] = a_template("sum", seconds=10, restartPolicy="Never")
+    answers = []
+    change = {"metadata": {"labels": {"a": "b"}}, "spec": {"parallelism": 2}}
+    story = told(
+        {
+            0.0: lambda client: client.made(JOBS, job),
+            5.0: lambda client: answers.append(client.patch(f"{JOBS}/sum", change)[0]),
+        }
+    )
+
+    assert [200] == answers
+    assert [(0.0, "s-1"), (5.0, "s-2"), (10.0, "s-3")] == [
+        (at, name) for at, what, name in happened(story) if what == "pod-bound"
+    ]
 
 
 def test_a_workload_that_cannot_be_simulated_is_refused_and_not_stored():

@@ -204,7 +204,7 @@ EXPECTED = Pod(
     ),
     gates=("quota", "review"),
     pull_secrets=("team", ""),
-    owner=Owner("StatefulSet", "cart", "s1"),
+    owner=Owner("StatefulSet", "cart", "s1", "apps/v1"),
     created_at=1772368205.0,
     started=True,
     deleting=True,

@@ -98,18 +98,6 @@ DISKS = [
         ),
         pytest.param({"schedulingGroup": {"podGroupName": "training"}}, ['pod group "training"'], id="a group"),
         pytest.param({"workloadRef": {"name": "training", "podGroup": "w"}}, ['workload "training"'], id="a workload"),
-        pytest.param({"hostNetwork": True, "hostUsers": False}, ["user namespaces on the host network"], id="users"),
-        pytest.param({"hostNetwork": True, "hostUsers": True}, [], id="the host's users"),
-        pytest.param({"hostUsers": False}, [], id="users of its own, and a network"),
-        *(
-            pytest.param(
-                {where: [container(restartPolicyRules=[{"action": "Restart"}, {"action": "RestartAllContainers"}])]},
-                ["restarting all containers"],
-                id=f"all or nothing: {where}",
-            )
-            for where in ("containers", "initContainers")
-        ),
-        pytest.param({"containers": [container(restartPolicyRules=[{"action": "Restart"}])]}, [], id="restarting one"),
         pytest.param({"affinity": {"podAffinity": {REQUIRED: [{}] * 128}}}, [], id="128 affinity terms"),
         pytest.param(
             {"affinity": {"podAffinity": {REQUIRED: [{}] * 129}}},
@@ -212,3 +200,27 @@ def test_a_name_is_cut_where_no_name_goes_on():
 def test_what_makes_no_sense_is_refused(spec):
     with pytest.raises(WireError, match="cannot read Pod"):
         read(**spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param({"hostNetwork": True, "hostUsers": False}, ("UserNamespacesHostNetworkSupport",), id="users"),
+        pytest.param({"hostNetwork": True, "hostUsers": True}, (), id="the host's users"),
+        pytest.param({"hostNetwork": True}, (), id="the host's users by default"),
+        pytest.param({"hostUsers": False}, (), id="users and a network of its own"),
+        *(
+            pytest.param(
+                {where: [container(restartPolicyRules=[{"action": "Restart"}, {"action": "RestartAllContainers"}])]},
+                ("RestartAllContainersOnContainerExits",),
+                id=f"all or nothing: {where}",
+            )
+            for where in ("containers", "initContainers")
+        ),
+        pytest.param({"containers": [container(restartPolicyRules=[{"action": "Restart"}])]}, (), id="restarting one"),
+    ],
+)
+def test_required_features_are_inferred_from_the_spec(spec, want):
+    pod = read(**spec)
+
+    assert (want, ()) == (pod.required_features, pod.unmet)

@@ -120,6 +120,7 @@ class NodeResourcesFit:
     Args: ClassVar = FitArgs
     reads: ClassVar = Reads(rows=frozenset({Facet.RESOURCES}))
     retry_on: ClassVar = frozenset({ChangeKind.NODE_ADDED, ChangeKind.NODE_ALLOCATABLE, ChangeKind.POD_REMOVED})
+    amounts_suffice: ClassVar = True
 
     def __init__(self, context: PluginContext, args: FitArgs) -> None:
         """Score as *args* say."""

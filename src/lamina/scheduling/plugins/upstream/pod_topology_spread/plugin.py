@@ -3,8 +3,7 @@ PodTopologySpread: spreads pods evenly over zones, nodes or other topology domai
 
 Hard constraints (DoNotSchedule) refuse nodes whose domain would exceed the emptiest domain by more than `maxSkew` pods.
 Soft constraints (ScheduleAnyway) score nodes: the raw score is the number of pods in the node's domains, and fewer is
-better. Each topology is weighted by the logarithm of its number of domains. Numbers and messages are upstream's. The
-pods that default constraints count differ (see `spread_rules`).
+better. Each topology is weighted by the logarithm of its number of domains. Numbers and messages are upstream's.
 
 The number of domains depends on which nodes are feasible, so scores are computed in `normalize`.
 """
@@ -15,6 +14,7 @@ from typing import ClassVar, Final
 import msgspec
 import numpy as np
 
+from lamina.model.cluster_objects import ClusterObject
 from lamina.model.decision import Refusal
 from lamina.model.node import Node
 from lamina.model.pod import Pod
@@ -22,6 +22,7 @@ from lamina.scheduling.contract.cycle_state import CycleState, StateKey
 from lamina.scheduling.contract.normalize import unscored
 from lamina.scheduling.contract.points import MAX_SCORE, Reads, Verdicts
 from lamina.scheduling.contract.status import SKIP, Status
+from lamina.scheduling.plugins.upstream.pod_topology_spread.default_selector import SELECTING, DefaultSelector
 from lamina.scheduling.plugins.upstream.pod_topology_spread.domains import DomainSpread, by_node, labelled, spread
 from lamina.scheduling.plugins.upstream.pod_topology_spread.logarithm import logarithm
 from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_rules import (
@@ -34,7 +35,6 @@ from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.columns import Bools, Floats, Ints
 from lamina.scheduling.state.facets import Facet
 from lamina.scheduling.state.plugin_context import PluginContext
-from lamina.scheduling.state.pod_counts import owner_key
 from lamina.scheduling.state.topology import EMPTY, MISSING, selects
 from lamina.scheduling.state.view import NodeView
 
@@ -83,13 +83,23 @@ class PodTopologySpread:
     def __init__(self, context: PluginContext, args: SpreadArgs) -> None:
         """Apply the default constraints of *args* to pods without constraints."""
         self._context = context
-        self._rules = SpreadRules(args)
+        self._selector = DefaultSelector(context.objects)
+        self._rules = SpreadRules(args, self._selector)
+        self.objects: frozenset[type[ClusterObject]] = SELECTING if self._rules.defaults else frozenset()
+        """Services and controllers, if there are default constraints."""
+
+    @property
+    def edition(self) -> int:
+        """Increases as default constraints count other pods."""
+        return self._selector.edition if self._rules.defaults else 0
 
     def sign(self, pod: Pod) -> Hashable:
         """Return the rules that apply to the pod, and its node selector, affinity and tolerations."""
         if not pod.spread:
-            key = owner_key(pod) if self._rules.defaults else None
-            return None if key is None else (key, pod.node_selector, pod.required_nodes, pod.tolerations)
+            counted, own = self._rules.counted(pod)
+            if counted is None:
+                return None
+            return (pod.namespace, counted, own, pod.node_selector, pod.required_nodes, pod.tolerations)
         rules = (self._rules.hard(pod), self._rules.soft(pod))
         return (pod.namespace, rules, pod.node_selector, pod.required_nodes, pod.tolerations)
 

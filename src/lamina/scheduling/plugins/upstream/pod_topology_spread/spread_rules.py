@@ -1,9 +1,7 @@
 """
 Spread rules: a pod's constraints with the pods they count, and whether the pod itself is counted.
 
-Pods without constraints get the default ones. Upstream applies these to the selectors of the Services, ReplicaSets and
-StatefulSets that match the pod. These objects are not watched here. Default constraints therefore count the pods of the
-same controller, and a pod without a controller has none.
+Pods without constraints get the default ones, which count the pods that `default_selector` finds.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -13,7 +11,8 @@ import msgspec
 from lamina.model.pod import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, Pod, SpreadConstraint
 from lamina.model.selectors import LabelSelector, is_label_key
 from lamina.scheduling.contract.plugin_registry import PluginArgs
-from lamina.scheduling.state.pod_counts import OwnerKey, owner_key
+from lamina.scheduling.plugins.upstream.pod_topology_spread.default_selector import Counted, DefaultSelector
+from lamina.scheduling.state.pod_counts import owner_key
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -24,7 +23,7 @@ SYSTEM: Final = (
 )
 """Upstream's default constraints."""
 
-# Maximum number of controllers with cached rules; the cache is cleared when full.
+# Maximum number of cached default rules; the cache is cleared when full.
 MOST_KNOWN: Final = 4096
 
 Policy = Literal["Honor", "Ignore"]
@@ -43,12 +42,12 @@ class DefaultConstraint(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     node_affinity_policy: Policy | None = None
     node_taints_policy: Policy | None = None
     match_label_keys: tuple[str, ...] | None = None
-    """Accepted without effect, as upstream: the pod's controller determines which pods are counted."""
+    """Accepted without effect, as upstream: Services and the controller determine which pods are counted."""
 
     def __post_init__(self) -> None:
         """Reject what upstream rejects."""
         if self.label_selector is not None:
-            raise ValueError("labelSelector is not allowed here: each pod's controller determines the counted pods")
+            raise ValueError("labelSelector is not allowed here: Services and controllers determine the counted pods")
         if not is_label_key(self.topology_key):
             raise ValueError(f"topologyKey {self.topology_key!r} is not a valid label key")
 
@@ -86,8 +85,7 @@ class SpreadRule(msgspec.Struct, frozen=True):
 
     key: str
     max_skew: int
-    counted: LabelSelector | OwnerKey | None
-    """The pods to count: by labels, or by controller. None for no pods."""
+    counted: Counted
     own: int
     """1 if the pod itself is counted, else 0."""
     min_domains: int
@@ -104,13 +102,22 @@ class SpreadRule(msgspec.Struct, frozen=True):
 class SpreadRules:
     """Resolves the spread rules of pods."""
 
-    def __init__(self, args: SpreadArgs) -> None:
-        """Use the default constraints of *args*."""
+    def __init__(self, args: SpreadArgs, selector: DefaultSelector) -> None:
+        """Use the default constraints of *args*, for the pods that *selector* finds."""
         self._defaulted_by_system = args.defaulting_type == "System"
         listed = tuple(one.constraint for one in args.default_constraints)
         self.defaults = SYSTEM if self._defaulted_by_system else listed
-        self._known: dict[tuple[OwnerKey, str], tuple[SpreadRule, ...]] = {}
-        """Default rules by controller; they are the same for all its pods."""
+        self._selector = selector
+        self._known: dict[tuple[Counted, int, str], tuple[SpreadRule, ...]] = {}
+        """Default rules by counted pods, by whether the pod itself is counted, and by action."""
+
+    def counted(self, pod: Pod) -> tuple[Counted, int]:
+        """Return the pods that default constraints count for *pod*, and 1 if it is one of them, else 0."""
+        if not self.defaults:
+            return None, 0
+        counted = self._selector.counted(pod)
+        own = counted.matches(pod.labels) if isinstance(counted, LabelSelector) else counted is not None
+        return counted, int(own)
 
     def hard(self, pod: Pod) -> tuple[SpreadRule, ...]:
         """Return the rules that a node must satisfy."""
@@ -127,15 +134,17 @@ class SpreadRules:
     def _rules(self, pod: Pod, action: str) -> tuple[SpreadRule, ...]:
         if pod.spread:
             return tuple(_own_rule(pod, one) for one in pod.spread if one.when_unsatisfiable == action)
-        owner = owner_key(pod)
-        if owner is None:
+        if not any(one.when_unsatisfiable == action for one in self.defaults):
             return ()
-        known = self._known.get((owner, action))
+        counted, own = self.counted(pod)
+        if counted is None:
+            return ()
+        known = self._known.get((counted, own, action))
         if known is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            known = tuple(_rule(one, owner, 1) for one in self.defaults if one.when_unsatisfiable == action)
-            self._known[owner, action] = known
+            known = tuple(_rule(one, counted, own) for one in self.defaults if one.when_unsatisfiable == action)
+            self._known[counted, own, action] = known
         return known
 
 
@@ -151,7 +160,7 @@ def _own_rule(pod: Pod, constraint: SpreadConstraint) -> SpreadRule:
     return _rule(constraint, None if empty else selector, int(selector.matches(pod.labels)))
 
 
-def _rule(constraint: SpreadConstraint, counted: LabelSelector | OwnerKey | None, own: int) -> SpreadRule:
+def _rule(constraint: SpreadConstraint, counted: Counted, own: int) -> SpreadRule:
     return SpreadRule(
         constraint.topology_key,
         constraint.max_skew,

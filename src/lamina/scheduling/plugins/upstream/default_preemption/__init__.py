@@ -1,0 +1,1 @@
+"""DefaultPreemption: evicts pods of lower priority when a pod fits nowhere."""

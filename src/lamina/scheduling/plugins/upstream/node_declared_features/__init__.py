@@ -1,0 +1,1 @@
+"""NodeDeclaredFeatures: the plugin, and the node fact of declared features."""
