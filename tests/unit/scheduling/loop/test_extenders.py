@@ -4,7 +4,15 @@ import pytest
 
 from lamina.model.events import ExtendersAnswered, NodeGone, NodeSeen, PodGone, PodSeen, TimePassed
 from lamina.model.extender_answer import ExtenderAnswer, ExtenderRefusal, ExtenderScores
-from lamina.scheduling.contract.commands import AskExtenders, Bind, Command, ReportUnschedulable, WakeAt
+from lamina.scheduling.contract.commands import (
+    AskExtenders,
+    Bind,
+    Command,
+    Evict,
+    Nominate,
+    ReportUnschedulable,
+    WakeAt,
+)
 from lamina.scheduling.contract.extender_chain import GRACE, CalledExtender
 from lamina.scheduling.loop.extender_waits import MOST_WAITS
 from lamina.scheduling.loop.loop import Loop
@@ -355,3 +363,15 @@ def test_the_command_names_the_extender_that_binds_the_pod(managed, extender):
     (bind,) = [one for one in loop.feed(PodSeen(a_pod("p", cpu=1))) if isinstance(one, Bind)]
 
     assert extender == bind.extender
+
+
+def test_no_pod_is_evicted_from_a_node_that_only_an_extender_refused():
+    """As upstream: with all pods kept the filters pass, so that there is no victim."""
+    loop = started(nodes=2, plugins=(*CORE, "DefaultPreemption"))
+    loop.feed(PodSeen(a_pod("small", cpu=1, on="n1")), PodSeen(a_pod("other", cpu=1, on="n2")))
+    command = asked(loop.feed(PodSeen(a_pod("p", cpu=1, priority=10))))
+
+    commands = loop.feed(answer(command, refusals=(refusal("n1"), refusal("n2", final=True))))
+
+    assert not any(isinstance(one, Evict | Nominate) for one in commands)
+    assert messages(commands)["p"].startswith("0/2 nodes are available: 2 no license.")
