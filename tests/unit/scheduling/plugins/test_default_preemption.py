@@ -152,9 +152,7 @@ def test_the_earliest_of_the_most_important_victims_counts():
             ["young"],
             id="of equal priority the younger",
         ),
-        pytest.param(
-            [low("a", "n1", 100, 2), low("b", "n1", 99, 2)], [], ["b"], id="never one of the same priority"
-        ),
+        pytest.param([low("a", "n1", 100, 2), low("b", "n1", 99, 2)], [], ["b"], id="never one of the same priority"),
         pytest.param(
             [low("kept", "n1", 5, 2), low("guarded", "n1", 0, 2, app="x")],
             [a_budget("x", 0)],
@@ -228,9 +226,7 @@ def test_gpus_are_freed_as_well():
 @pytest.mark.parametrize(
     ("pods", "pod", "said"),
     [
-        pytest.param(
-            [low("a", "n1")], high(preempts=False), "not eligible due to preemptionPolicy=Never.", id="never"
-        ),
+        pytest.param([low("a", "n1")], high(preempts=False), "not eligible due to preemptionPolicy=Never.", id="never"),
         pytest.param(
             [low("a", "n1", 200)],
             high(),
