@@ -6,6 +6,7 @@ order, or not at all, and checks after every step that what the loop believes eq
 """
 
 import os
+from typing import ClassVar
 
 import hypothesis.strategies as st
 import msgspec
@@ -18,7 +19,7 @@ from lamina.model.node import Node
 from lamina.model.pod import Pod, SpreadConstraint
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, untolerated
-from lamina.scheduling.contract.commands import Bind, DoWork, ReportPluginError, ReportUnschedulable, WakeAt
+from lamina.scheduling.contract.commands import Bind, DoWork, Evict, ReportPluginError, ReportUnschedulable, WakeAt
 from lamina.scheduling.loop import scheduling_queue
 from lamina.testing import a_loop, a_node, a_pod, an_image, held
 from tests.property.machine_plugins import PLUGINS, Volume
@@ -37,10 +38,12 @@ WIDE = {f"example.com/r{number}": 1 for number in range(40)}
 class Cluster(RuleBasedStateMachine):
     """The truth, and what is asked of it."""
 
+    plugins: ClassVar = PLUGINS
+
     def __init__(self) -> None:
         super().__init__()
         self.turn = 0
-        self.loop = a_loop(PLUGINS, pick=self.pick)
+        self.loop = a_loop(self.plugins, pick=self.pick)
         self.now = 0.0
         self.serial = 0
         self.nodes: dict[str, Node] = {}
@@ -83,12 +86,17 @@ class Cluster(RuleBasedStateMachine):
                 case DoWork():
                     assert uid not in self.binds
                     self.work[uid] = command
+                case Evict():
+                    self.evict(command)
                 case WakeAt(at):
                     assert at >= self.now or at == pytest.approx(self.now)
                     self.wake = at
                 case ReportUnschedulable(_, decision):
                     assert decision.message
                     assert "raised" not in decision.message
+
+    def evict(self, command: Evict) -> None:
+        raise AssertionError("no plugin of this machine evicts")
 
     def take(self, *happened: events.Event) -> None:
         """Let the loop take events in without deciding."""

@@ -131,13 +131,16 @@ class SchedulingCycle:
         state, pod = self._state, queued.pod
         stop = evaluation.stop
         broke = stop is not None and stop.code is Code.ERROR
+        changes = state.changes
         after = "" if broke else self._make_room(queued, evaluation)
+        # Victims that were put back into the queue have left already, and no change will wake the pod.
+        stale = state.changes > changes
         self._review_nomination(queued, broke=broke)
         attempt = Attempt(state.now, queued.attempts, after=after)
         decision = explain(evaluation, pod, attempt, state.settings.detail)
         # A refusal because of nominations holds for this pod only; other pods of its shape may fit.
         alone = bool(evaluation.withheld) or pod.uid in state.cluster.nominations.nodes
-        state.queue.put_back(queued, _refused_by(evaluation), broke=broke, alone=alone)
+        state.queue.put_back(queued, _refused_by(evaluation), broke=broke, stale=stale, alone=alone)
         state.report_unschedulable(pod, decision)
 
     def _make_room(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation) -> str:

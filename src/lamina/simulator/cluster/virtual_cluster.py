@@ -45,6 +45,8 @@ from lamina.trace.trace_records import (
 )
 
 REASON_NO_POD: Final = "the pod is gone"
+PREEMPTED: Final = "Preempted"
+"""Reason of a pod that the scheduler evicted in favour of another one."""
 REASON_NO_NODE: Final = "the node is gone"
 REASON_BOUND: Final = "the pod is already bound to {}"
 
@@ -237,6 +239,16 @@ class VirtualCluster:
             pod.grace = grace
             self._show(pod, deleting=True, deleting_since=self._environment.now)
             self.kubelets[pod.node].stop(pod)
+
+    def preempt(self, uid: PodUid) -> bool:
+        """Delete a pod with its grace period, in favour of another one; return whether it was there."""
+        pod = self.pods.get(uid)
+        if pod is None or pod.phase in ENDED or pod.grace is not None:
+            return False
+        pod.reason = PREEMPTED
+        self._show(pod, preempted=True)
+        self.remove(uid, None)
+        return True
 
     def _evict(self, pod: VirtualPod) -> None:
         """Remove a pod from a node that has failed."""

@@ -151,6 +151,8 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     cleared: ImageRemovals = ImageRemovals()
     evictions: int = 0
     """Pods evicted because their node failed or was short of memory or disk."""
+    preemptions: int = 0
+    """Pods that the scheduler evicted in favour of others; not among the evictions."""
     failures: int = 0
     """Pods that failed by themselves."""
     pull_failures: int = 0

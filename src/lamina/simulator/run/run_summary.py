@@ -31,13 +31,15 @@ def summary(result: SimulationResult) -> dict[str, Any]:
     """
     Return the summary of a result. All keys are always present; values without pods are None.
 
-    The exception is ``overload_seconds``, which is present only if usage was measured.
+    The exceptions are ``overload_seconds``, which is present only if usage was measured, and ``preemptions``, which is
+    present only if pods were preempted.
     """
     started = [pod for pod in result.pods if pod.started is not None]
     phases = Counter(pod.phase for pod in result.pods)
     never = Counter(pod.phase for pod in result.pods if pod.started is None)
     wanted = sum(pod.bytes_wanted for pod in started)
     hit = sum(_hit(pod) for pod in started)
+    preempted = {"preemptions": result.preemptions} if result.preemptions else {}
     measured = {} if result.overload_seconds is None else {"overload_seconds": result.overload_seconds}
     return {
         "scenario": result.scenario,
@@ -64,6 +66,7 @@ def summary(result: SimulationResult) -> dict[str, Any]:
         "pull_failures": result.pull_failures,
         "gc": msgspec.structs.asdict(result.cleared),
         "evictions": result.evictions,
+        **preempted,
         "restarts": sum(pod.restarts for pod in result.pods),
         "failures": result.failures,
         "peak_load": result.peak_load,

@@ -117,6 +117,7 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         overload_seconds=_overload_seconds(cluster, host.last_at if scenario.until is None else environment.now),
         cleared=counters.cleared,
         evictions=counters.evictions,
+        preemptions=host.preemptions,
         failures=counters.failures,
         pull_failures=counters.pull_failures,
         pods=pod_outcomes(cluster, host, frozenset(scheduler.names)),

@@ -77,6 +77,8 @@ class SimulationHost:
         """Receive every record, in this order."""
         self.decisions: list[Decision] | None = None
         """All reported decisions, in order; None: they are not kept."""
+        self.preemptions = 0
+        """Number of pods that the scheduler evicted in favour of others."""
         self.attempts = 0
         """Number of reported attempts."""
         self.placed_at: dict[PodUid, float] = {}
@@ -170,7 +172,7 @@ class SimulationHost:
             case DoWork(pod, _, plugin, attempt, _):
                 self.publish(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
             case Evict(pod, _, _):
-                self._connected.remove(pod.uid, None)
+                self.preemptions += self._connected.preempt(pod.uid)
             case ReportPluginError(plugin, point, message, _):
                 if len(self.plugin_errors) < MOST_ERRORS:
                     self.plugin_errors.append(f"{plugin}.{point}: {message}")

@@ -170,7 +170,10 @@ def test_why_a_pod_waits_is_said():
     pods = (*NEIGHBOURS, *NEWCOMERS)
     result = run(TWO, pods, profile("SafeOverload"), usage=MEASURED, until=400.0)
 
-    assert "0/2 nodes are available: 2 node(s) would risk cpu overload." == result.pods[-1].message
+    assert (
+        "0/2 nodes are available: 2 node(s) would risk cpu overload. "
+        "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    ) == result.pods[-1].message
     assert 1 == len(summary(result)["pods"]["pending"])
 
 
