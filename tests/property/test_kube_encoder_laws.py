@@ -12,7 +12,7 @@ from lamina.model.pod import Container, Pod
 from lamina.wire.kube.codec import decode_node, decode_pod
 from lamina.wire.kube.encoded_values import encode_amounts, encode_timestamp
 from lamina.wire.kube.node_encoder import encode_node
-from lamina.wire.kube.pod_encoder import encode_pod
+from lamina.wire.kube.pod_encoder import OWNER_VERSIONS, encode_pod
 from lamina.wire.kube.pod_resources import read_amounts
 from lamina.wire.kube.pod_status_encoder import PodDetails
 from lamina.wire.timestamps import seconds
@@ -34,10 +34,14 @@ def as_decoded(pod: Pod, epoch: float) -> Pod:
     bound = pod.bound_at or created
     started = pod.started_at or bound
     ready = pod.ready_at or started
+    owner = pod.owner
+    if owner is not None and not owner.api_version:
+        owner = replace(owner, api_version=OWNER_VERSIONS.get(owner.kind, "v1"))
     return replace(
         pod,
         containers=named(pod.containers, "container"),
         init_containers=named(pod.init_containers, "init"),
+        owner=owner,
         created_at=epoch + created,
         bound_at=epoch + bound if pod.node_name or pod.bound_at else 0.0,
         started_at=epoch + started if pod.started else 0.0,

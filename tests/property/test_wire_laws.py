@@ -147,6 +147,7 @@ nodes = st.builds(
     allocatable=amounts,
     images=tuples(st.builds(NodeImage, tuples(texts), st.integers(0, 2**63 - 1))),
     platform=platforms,
+    declared_features=tuples(texts),
 )
 
 
@@ -309,6 +310,7 @@ def written_node(node):
             "allocatable": written_amounts(node.allocatable),
             "images": [{"names": list(image.names), "sizeBytes": image.size} for image in node.images],
             "nodeInfo": {"operatingSystem": node.platform.os, "architecture": node.platform.architecture},
+            "declaredFeatures": list(node.declared_features),
         },
     }
 

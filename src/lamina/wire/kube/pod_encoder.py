@@ -5,6 +5,7 @@ The result has the fields that an API server would show. What is lost or changed
 
 - Times are cut to whole seconds and shifted by *epoch*. An unknown time (0) becomes the time of the step before it:
   created, bound, started, ready, ended.
+- A controller without an API version gets that of its kind.
 - Containers without a name get one. Host ports move to the first container.
 - ``unmet`` and ``ignored`` are words, from which no field can be made. Decoding derives ``unmet`` from ``repels``.
 - ``failed`` or ``ended_at`` without ``finished``, and ``finished`` without ``started``, are no states of a v1 Pod.
@@ -29,7 +30,7 @@ from lamina.wire.kube.pod_placement_encoder import encode_placement
 from lamina.wire.kube.pod_requirements import RESTART_ALL
 from lamina.wire.kube.pod_status_encoder import NO_DETAILS, PodDetails, encode_pod_status
 
-_OWNER_VERSIONS: Final = {
+OWNER_VERSIONS: Final = {  # of controllers that have none
     "ReplicaSet": "apps/v1",
     "Deployment": "apps/v1",
     "StatefulSet": "apps/v1",
@@ -86,7 +87,7 @@ def encode_pod_metadata(pod: Pod, epoch: float = 0.0, details: PodDetails = NO_D
 
 def _owner(owner: Owner) -> EncodedObject:
     return {
-        "apiVersion": owner.api_version or _OWNER_VERSIONS.get(owner.kind, "v1"),
+        "apiVersion": owner.api_version or OWNER_VERSIONS.get(owner.kind, "v1"),
         "kind": owner.kind,
         "name": owner.name,
         "uid": owner.uid,

@@ -68,4 +68,4 @@ async def test_whoever_opened_all_pull_secrets_to_the_scheduler_is_told():
 async def test_a_long_list_of_missing_rights_is_cut():
     found = await permission_checks.check_permissions(Asked(subjectaccessreviews=lambda body, query: {}))
 
-    assert "7 more things" in found[1].told
+    assert "11 more things" in found[1].told

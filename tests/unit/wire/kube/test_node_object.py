@@ -38,6 +38,7 @@ WHOLE = {
             {"names": None, "sizeBytes": 5},
             {"names": ["pause:3.10"]},
         ],
+        "declaredFeatures": ["ExtendWebSocketsToKubelet", "RestartAllContainersOnContainerExits"],
         "nodeInfo": {"operatingSystem": "linux", "architecture": "arm64", "kubeletVersion": "v1.36.0"},
     },
 }
@@ -57,6 +58,7 @@ EXPECTED = Node(
         NodeImage(("pause:3.10",), 0),
     ),
     platform=Platform("linux", "arm64"),
+    declared_features=("ExtendWebSocketsToKubelet", "RestartAllContainersOnContainerExits"),
 )
 
 

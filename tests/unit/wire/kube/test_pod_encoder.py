@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from lamina.model.node_features import REQUIRABLE
 from lamina.model.pod import Container, HostPort, Owner, Pod, PodUid, PreferredNodes, SpreadConstraint
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Toleration
@@ -167,6 +168,20 @@ def test_the_owner_is_the_controller(kind, version, policy):
     }
     assert policy == encode_pod_spec(pod)["restartPolicy"]
     assert encode_pod_spec(pod, PodDetails(restart_policy="OnFailure"))["restartPolicy"] == "OnFailure"
+
+
+def test_the_api_version_of_a_controller_is_kept():
+    pod = a_pod("p", owner=Owner("StatefulSet", "web", "u1", "apps.example.com/v1"))
+    (owner,) = encode_pod_metadata(pod)["ownerReferences"]
+
+    assert "apps.example.com/v1" == owner["apiVersion"]
+
+
+@pytest.mark.parametrize("features", [(), REQUIRABLE[:1], REQUIRABLE[1:], REQUIRABLE])
+def test_required_features_survive_encoding(features):
+    pod = replace(a_pod("p"), required_features=features)
+
+    assert features == decode_pod(msgspec.json.encode(encode_pod(pod))).required_features
 
 
 def test_placement_constraints_are_those_of_the_api():
