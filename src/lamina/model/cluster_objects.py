@@ -7,8 +7,26 @@ Each class is named like its Kubernetes kind. An object is identified by kind, n
 import msgspec
 
 from lamina.model.disruption_budget import PodDisruptionBudget
+from lamina.model.volumes import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 
-ClusterObject = PodDisruptionBudget
+ClusterObject = (
+    PodDisruptionBudget
+    | PersistentVolumeClaim
+    | PersistentVolume
+    | StorageClass
+    | CSINode
+    | CSIDriver
+    | CSIStorageCapacity
+    | VolumeAttachment
+)
 """One of these objects. Recordings name the kind in the field ``kind``."""
 
 
