@@ -28,6 +28,7 @@ from lamina.model.pod import (
     total_limits,
     total_requests,
 )
+from lamina.model.pod_volumes import PodVolume
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Taint, Toleration
 from lamina.wire import timestamps
@@ -75,6 +76,13 @@ platforms = st.builds(Platform, words, words)
 PHASES = ["Pending", "Running", "Failed"]
 
 
+IDENTITIES = {"gcePersistentDisk": "pdName", "iscsi": "iqn", "rbd": "image", "azureDisk": "diskURI"}
+IDENTITIES |= dict.fromkeys(("awsElasticBlockStore", "cinder", "portworxVolume"), "volumeID")
+pod_volumes = st.builds(PodVolume, st.sampled_from(["persistentVolumeClaim", "ephemeral"]), words) | st.builds(
+    PodVolume, st.sampled_from(sorted(IDENTITIES)), words, st.booleans(), texts, tuples(words)
+)
+
+
 @st.composite
 def lives(draw, phase):
     """When what happened to a pod."""
@@ -107,6 +115,7 @@ def pods(draw):
         containers=running,
         init_containers=init,
         image_volumes=draw(tuples(words)),
+        volumes=draw(tuples(pod_volumes)),
         requests=requests,
         scoring_requests=scoring_requests,
         limits=total_limits(running, init, pod_level, overhead) if limited else (),
@@ -220,6 +229,16 @@ def written_ports(pod):
     return [{"containerPort": 80}, *ports, {"containerPort": 81, "hostPort": 0, "hostIP": "10.0.0.1"}]
 
 
+def written_volume(volume):
+    """A claim, or a disk with the field that identifies disks of its kind."""
+    if volume.kind == "persistentVolumeClaim":
+        return {"name": "x", volume.kind: {"claimName": volume.source, "readOnly": True}}
+    if volume.kind == "ephemeral":
+        return {"name": volume.source, volume.kind: {"volumeClaimTemplate": {"spec": {}}}}
+    disk = {IDENTITIES[volume.kind]: volume.source, "readOnly": volume.read_only or None, "fsType": "ext4"}
+    return {"name": "x", volume.kind: {**disk, "pool": volume.pool, "monitors": list(volume.monitors)}}
+
+
 def written_tolerations(held):
     return [{"key": one.key, "operator": one.operator, "value": one.value, "effect": one.effect} for one in held]
 
@@ -278,7 +297,11 @@ def written_pod(pod, pod_level, overhead):
     spec = {
         "containers": [written_container(container) for container in pod.containers],
         "initContainers": [written_container(container) for container in pod.init_containers],
-        "volumes": [{"emptyDir": {}}, *({"image": {"reference": name}} for name in pod.image_volumes)],
+        "volumes": [
+            {"emptyDir": {}},
+            *({"image": {"reference": name}} for name in pod.image_volumes),
+            *map(written_volume, pod.volumes),
+        ],
         "resources": {"requests": written_amounts(pod_level)},
         "overhead": written_amounts(overhead),
         "nodeName": pod.node_name,

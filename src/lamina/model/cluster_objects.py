@@ -8,8 +8,30 @@ import msgspec
 
 from lamina.model.disruption_budget import PodDisruptionBudget
 from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
+from lamina.model.volumes import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 
-ClusterObject = PodDisruptionBudget | Service | ReplicationController | ReplicaSet | StatefulSet
+ClusterObject = (
+    PodDisruptionBudget
+    | Service
+    | ReplicationController
+    | ReplicaSet
+    | StatefulSet
+    | PersistentVolumeClaim
+    | PersistentVolume
+    | StorageClass
+    | CSINode
+    | CSIDriver
+    | CSIStorageCapacity
+    | VolumeAttachment
+)
 """One of these objects. Recordings name the kind in the field ``kind``."""
 
 

@@ -5,6 +5,7 @@ from typing import Final, NewType
 import msgspec
 
 from lamina.model import resources
+from lamina.model.pod_volumes import PodVolume
 from lamina.model.resources import Amounts
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
 from lamina.model.taints import Toleration
@@ -126,6 +127,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     image_volumes: tuple[str, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
+    """Its claims and disks; other kinds of volumes do not affect scheduling."""
     images: tuple[str, ...] = ()
     """Every image that the pod needs, in the order in which the kubelet pulls them; one entry per use. Derived."""
     requests: Amounts = ()

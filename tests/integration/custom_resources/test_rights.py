@@ -11,6 +11,7 @@ AGENT_USER = f"system:serviceaccount:{AGENTS}:{AGENT}"
 SCHEDULER_USER = "system:serviceaccount:lamina-system:lamina-scheduler"
 ANNOTATOR_USER = "system:serviceaccount:lamina-system:lamina-annotator"
 VIEWER_USER = "somebody-with-lamina-viewer"
+STORAGE = ("storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments")
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,9 @@ def test_an_agent_may_not(rights, verb, group, resource):
             ("apps", "statefulsets", ("get", "list", "watch")),
             ("", "pods/binding", ("create",)),
             ("", "pods/status", ("patch",)),
+            ("", "persistentvolumes", ("get", "list", "watch", "patch")),
+            ("", "persistentvolumeclaims", ("get", "list", "watch", "patch")),
+            *(("storage.k8s.io", reported, ("get", "list", "watch")) for reported in STORAGE),
             ("events.k8s.io", "events", ("create", "patch")),
             (OURS, "nodelayers", ("get", "list", "watch")),
             (OURS, "imagelayers", ("get", "list", "watch", "delete")),
@@ -113,6 +117,9 @@ def test_the_scheduler_may(rights, verb, group, resource):
             ("", "pods", ("create", "update", "patch", "delete", "deletecollection")),
             ("", "pods/exec", ("create",)),
             ("", "pods/eviction", ("create",)),
+            ("", "persistentvolumes", ("create", "update", "delete")),
+            ("", "persistentvolumeclaims", ("create", "update", "delete")),
+            *(("storage.k8s.io", reported, ("create", "patch")) for reported in STORAGE),
             ("", "secrets", ("get", "list", "watch")),
             ("", "configmaps", ("get", "list")),
             ("", "services", ("create", "update", "patch", "delete")),

@@ -31,6 +31,10 @@ DEFAULTS: Final = Plugins(
             PluginRef(name="NodeAffinity", weight=2),
             PluginRef(name="NodePorts"),
             PluginRef(name="NodeResourcesFit", weight=1),
+            PluginRef(name="VolumeRestrictions"),
+            PluginRef(name="NodeVolumeLimits"),
+            PluginRef(name="VolumeBinding"),
+            PluginRef(name="VolumeZone"),
             PluginRef(name="PodTopologySpread", weight=2),
             PluginRef(name="InterPodAffinity", weight=2),
             PluginRef(name="DefaultPreemption"),
@@ -45,10 +49,6 @@ DEFAULTS: Final = Plugins(
 NOT_IN_TREE: Final = {
     "DynamicResources": "resource claims",
     "GangScheduling": "pod groups",
-    "NodeVolumeLimits": "volumes",
-    "VolumeBinding": "volumes",
-    "VolumeRestrictions": "volumes",
-    "VolumeZone": "volumes",
 }
 """
 Upstream's default plugins that are not in tree yet, and what they are for.

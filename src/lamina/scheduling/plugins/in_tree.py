@@ -22,10 +22,14 @@ from lamina.scheduling.plugins.upstream.node_ports.plugin import NodePorts
 from lamina.scheduling.plugins.upstream.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from lamina.scheduling.plugins.upstream.node_resources_fit import NodeResourcesFit
 from lamina.scheduling.plugins.upstream.node_unschedulable import NodeUnschedulable
+from lamina.scheduling.plugins.upstream.node_volume_limits.plugin import NodeVolumeLimits
 from lamina.scheduling.plugins.upstream.pod_topology_spread.plugin import PodTopologySpread
 from lamina.scheduling.plugins.upstream.priority_sort import PrioritySort
 from lamina.scheduling.plugins.upstream.scheduling_gates import SchedulingGates
 from lamina.scheduling.plugins.upstream.taint_toleration import TaintToleration
+from lamina.scheduling.plugins.upstream.volume_binding.plugin import VolumeBinding
+from lamina.scheduling.plugins.upstream.volume_restrictions.plugin import VolumeRestrictions
+from lamina.scheduling.plugins.upstream.volume_zone.plugin import VolumeZone
 
 IN_TREE: Final[tuple[PluginClass, ...]] = (
     SchedulingGates,
@@ -37,6 +41,10 @@ IN_TREE: Final[tuple[PluginClass, ...]] = (
     NodeAffinity,
     NodePorts,
     NodeResourcesFit,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
     DefaultPreemption,

@@ -33,6 +33,13 @@ class ChangeKind(enum.Enum):
     """New usage measurements of nodes arrived."""
     NAMESPACE_LABELS = "NamespaceLabelChange"
     """A namespace has other labels, so that affinity terms can mean other pods."""
+    CLAIM = "PersistentVolumeClaimChange"
+    VOLUME = "PersistentVolumeChange"
+    STORAGE_CLASS = "StorageClassChange"
+    CSI_NODE = "CSINodeChange"
+    CSI_DRIVER = "CSIDriverChange"
+    STORAGE_CAPACITY = "CSIStorageCapacityChange"
+    ATTACHMENT = "VolumeAttachmentChange"
 
 
 class ClusterChange(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import Amounts
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
-from lamina.scheduling.state.cluster_objects import EFFECTS, ClusterObjects
+from lamina.scheduling.state.cluster_objects import EFFECTS, Assumption, ClusterObjects
 from lamina.scheduling.state.cluster_usage import ClusterUsage, UsageSnapshot
 from lamina.scheduling.state.columns import ColumnsSnapshot, NodeColumns
 from lamina.scheduling.state.evictions import Evictions
@@ -52,6 +52,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Disruption budgets and other objects, oldest first within a kind."""
     evictions: tuple[tuple[PodUid, PodUid], ...] = ()
     """Evictions in flight: (victim, preemptor)."""
+    assumed_objects: tuple[Assumption, ...] = ()
 
 
 class ClusterState:
@@ -331,13 +332,14 @@ class ClusterState:
             nominated=self.nominations.snapshot(),
             objects=self.objects.snapshot(),
             evictions=self.evictions.snapshot(),
+            assumed_objects=self.objects.assumptions(),
         )
 
     def restore(self, snapshot: ClusterSnapshot) -> None:
         """Restore a snapshot into a new, empty state."""
         self.now = snapshot.now
         self.columns.restore(snapshot.columns)
-        self.objects.restore(snapshot.objects)
+        self.objects.restore(snapshot.objects, snapshot.assumed_objects)
         self.cache.restore(snapshot.placed)
         self.load.restore(snapshot.recent)
         self.usage.restore(snapshot.usage)

@@ -28,3 +28,5 @@ class Facet(enum.IntEnum):
     """Measured usage of the node."""
     ANNOTATIONS = 11
     """Annotations."""
+    VOLUMES = 12
+    """Claims, volumes, storage classes and what CSI drivers report; a change concerns all nodes."""

@@ -31,8 +31,8 @@ class PluginContext:
         self._cache = PodCache(columns, self.usage) if cache is None else cache
         self.namespaces: dict[str, dict[str, str]] = {}
         """Annotations by namespace; `ClusterState` writes them."""
-        self.objects = ClusterObjects()
-        """Disruption budgets and other objects; `ClusterState` writes them."""
+        self.objects = ClusterObjects(columns.touch)
+        """Disruption budgets, volumes and other objects; `ClusterState` writes them, and plugins can assume some."""
 
     @property
     def anti_affinity(self) -> PlacedTermIndex:
@@ -56,6 +56,10 @@ class PluginContext:
     def node(self, row: int) -> NodeRow:
         """Return one node's row."""
         return NodeRow(self._columns, row)
+
+    def row(self, node: str) -> int:
+        """Return the row of a node; -1 if there is no such node."""
+        return self._columns.rows.get(node, -1)
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """List the pods on a node, including assumed ones; `Pod.requests` is what each of them requests."""

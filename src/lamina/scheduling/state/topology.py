@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lamina.model.node import Node
-from lamina.model.selectors import IN, NAME_FIELD, NodeSelector
+from lamina.model.selectors import IN, NAME_FIELD, NodeSelector, Requirement
 from lamina.rows.growable import grown
 
 Ints = npt.NDArray[np.int64]
@@ -32,12 +32,13 @@ MOST: Final = 64
 SPARE: Final = 1024
 
 T = TypeVar("T")
+NO_ROWS: Final = np.zeros(0, dtype=np.intp)
 
 
 class Domains:
     """The domain of every row, for one label."""
 
-    __slots__ = ("key", "labelled", "numbers", "of_row")
+    __slots__ = ("_by_number", "_order", "key", "labelled", "numbers", "of_row")
 
     def __init__(self, key: str, nodes: Sequence[Node | None]) -> None:
         """Number the values of *nodes*."""
@@ -46,6 +47,8 @@ class Domains:
         self.of_row: Ints = np.array([self._number(node) for node in nodes], dtype=np.int64)
         self.labelled = int(np.count_nonzero(self.of_row))
         """Number of nodes with the label."""
+        self._order: npt.NDArray[np.intp] | None = None
+        self._by_number: Ints = self.of_row
 
     def put(self, row: int, node: Node | None) -> None:
         """Set the node of a row."""
@@ -53,6 +56,27 @@ class Domains:
         number = self._number(node)
         self.labelled += (number != MISSING) - (self.of_row.item(row) != MISSING)
         self.of_row[row] = number
+        self._order = None
+
+    def rows_with(self, value: str) -> npt.NDArray[np.intp]:
+        """Return the rows whose label has a value, in row order; read-only."""
+        number = self.numbers.get(value)
+        if number is None:
+            return NO_ROWS
+        if self._order is None:
+            # Sorted once for all values; volumes of single nodes look up thousands of them.
+            self._order = np.argsort(self.of_row, kind="stable")
+            self._by_number = self.of_row[self._order]
+        first, last = np.searchsorted(self._by_number, [number, number + 1])
+        return self._order[first:last]
+
+    def meeting(self, requirement: Requirement) -> Bools:
+        """Return which rows meet a requirement on this label; it is checked once for each value."""
+        met = np.zeros(len(self.numbers) + 1, dtype=np.bool_)
+        met[MISSING] = requirement.matches({})
+        for value, number in self.numbers.items():
+            met[number] = requirement.matches({self.key: value})
+        return met.take(self.of_row)
 
     def _number(self, node: Node | None) -> int:
         value = None if node is None else node.labels.get(self.key)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.resources import CPU, MEMORY
-from lamina.model.selectors import LabelSelector
+from lamina.model.selectors import LabelSelector, Requirement
 from lamina.scheduling.state.columns import LINES, NUDGE, WELL_KNOWN, Bools, Floats, Ints, NodeColumns
 from lamina.scheduling.state.image_names import ImageNames
 from lamina.scheduling.state.node_facts import F, FactHandle, Placements
@@ -201,6 +201,14 @@ class NodeView:
     def labelled(self, key: str) -> int:
         """Return how many nodes of the cluster have a label."""
         return self._columns.topology.domains(key).labelled
+
+    def rows_with(self, key: str, value: str) -> npt.NDArray[np.intp]:
+        """Return the rows of the cluster, in view or not, whose label *key* has a value; read-only."""
+        return self._columns.topology.domains(key).rows_with(value)
+
+    def meeting(self, requirement: Requirement) -> Bools:
+        """Return which nodes meet a requirement on a label."""
+        return self._columns.topology.domains(requirement.key).meeting(requirement)[: self._columns.size][self.rows]
 
     def selected(self, wanted: NodeRequirement) -> Bools:
         """Return which nodes a pod's node selector and required affinity match; read-only."""

@@ -37,6 +37,15 @@ from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.selecting_objects import ReplicaSet, ReplicationController, Service, StatefulSet
+from lamina.model.volumes import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from lamina.wire.custom_resources.image_layers import decode_image_layers
 from lamina.wire.custom_resources.node_layers import decode_node_layers
 from lamina.wire.kube.codec import decode_node, decode_pod
@@ -48,10 +57,19 @@ from lamina.wire.kube.selecting_objects import (
     decode_service,
     decode_stateful_set,
 )
+from lamina.wire.kube.storage_classes import (
+    decode_csi_driver,
+    decode_csi_node,
+    decode_storage_capacity,
+    decode_storage_class,
+    decode_volume_attachment,
+)
+from lamina.wire.kube.storage_objects import decode_claim, decode_volume
 
 T = TypeVar("T")
 
 LAMINA_API: Final = "/apis/lamina.dev/v1alpha1"
+STORAGE_API: Final = "/apis/storage.k8s.io/v1"
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -139,6 +157,13 @@ OBJECTS: Final[Mapping[type[ClusterObject], WatchedResource[Any]]] = {
     ),
     ReplicaSet: _object("/apis/apps/v1/replicasets", ReplicaSet, decode_replica_set),
     StatefulSet: _object("/apis/apps/v1/statefulsets", StatefulSet, decode_stateful_set),
+    PersistentVolumeClaim: _object("/api/v1/persistentvolumeclaims", PersistentVolumeClaim, decode_claim),
+    PersistentVolume: _object("/api/v1/persistentvolumes", PersistentVolume, decode_volume),
+    StorageClass: _object(f"{STORAGE_API}/storageclasses", StorageClass, decode_storage_class),
+    CSINode: _object(f"{STORAGE_API}/csinodes", CSINode, decode_csi_node),
+    CSIDriver: _object(f"{STORAGE_API}/csidrivers", CSIDriver, decode_csi_driver),
+    CSIStorageCapacity: _object(f"{STORAGE_API}/csistoragecapacities", CSIStorageCapacity, decode_storage_capacity),
+    VolumeAttachment: _object(f"{STORAGE_API}/volumeattachments", VolumeAttachment, decode_volume_attachment),
 }
 """How objects of each class are watched; a service watches those that its plugins read."""
 

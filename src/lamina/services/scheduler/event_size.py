@@ -63,6 +63,7 @@ def _pod(pod: Pod) -> int:
     for part in (
         pod.init_containers,
         pod.image_volumes,
+        pod.volumes,
         pod.node_selector,
         pod.required_nodes,
         pod.preferred_nodes,
@@ -108,6 +109,8 @@ def _deep(part: object) -> int:
         return TEXT_BYTES + len(part)
     if isinstance(part, tuple):
         return TEXT_BYTES + sum(map(_deep, part))
+    if isinstance(part, dict):
+        return _texts(part)
     if isinstance(part, msgspec.Struct):
         return TEXT_BYTES + sum(_deep(getattr(part, name)) for name in part.__struct_fields__)
     return 0

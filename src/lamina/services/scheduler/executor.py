@@ -22,6 +22,7 @@ from lamina.clients.kube.transport import KubeClient
 from lamina.clients.rate_limit import RateLimit
 from lamina.model.events import BindDone, BindFailed, Event, WorkFailed
 from lamina.model.pod import Pod, PodUid
+from lamina.model.volumes import BindVolumes
 from lamina.scheduling.contract.commands import (
     AskExtenders,
     Bind,
@@ -36,6 +37,7 @@ from lamina.scheduling.contract.commands import (
 from lamina.services.informers.clock import SteadyClock
 from lamina.services.scheduler.pod_status import PodStatusSink, key_of
 from lamina.services.scheduler.preemption_writer import PreemptionWrite, PreemptionWriter
+from lamina.services.scheduler.volume_worker import VolumeWorker
 from lamina.wire.decision_note import DECISION_ANNOTATION, encode_note
 from lamina.wire.errors import WireError
 from lamina.wire.kube.codec import encode_binding
@@ -116,12 +118,14 @@ class Executor:
         clock: SteadyClock | None = None,
         wake: Callable[[], None] = lambda: None,
         settled: Callable[[PodUid], bool] = lambda _: False,
+        volumes: VolumeWorker | None = None,
     ) -> None:
         """
         Report outcomes as events with *answer*; call *may_act* right before every write that places or removes a pod.
 
         *wake* wakes a host that waits because the executor is busy. *settled* returns whether the loop has learned a
-        binding's outcome from its watch; then the look-ups end. *extenders* is needed if the loop has extenders.
+        binding's outcome from its watch; then the look-ups end. *extenders* is needed if the loop has extenders, and
+        *volumes* does the work of VolumeBinding.
         """
         self._client = client
         self._answer = answer
@@ -136,6 +140,7 @@ class Executor:
         self._waiting: asyncio.Queue[Bind | PreemptionWrite] = asyncio.Queue()
         self._active = 0
         self._settled = settled
+        self._volumes = volumes
         self._unknown: dict[PodUid, tuple[Bind, str]] = {}
         """Bindings with an unknown outcome, and the reason to report if they failed; oldest first."""
         self._doubt = asyncio.Event()
@@ -153,7 +158,7 @@ class Executor:
     @property
     def in_flight(self) -> int:
         """The number of commands that are queued or in flight."""
-        return self._waiting.qsize() + self._active
+        return self._waiting.qsize() + self._active + (0 if self._volumes is None else self._volumes.in_flight)
 
     def perform(self, command: Command) -> None:
         """Queue or perform a command of the loop."""
@@ -168,6 +173,8 @@ class Executor:
                 # Loss of leadership is of no use to the pod's owner; the new leader reports on the pod.
                 if decision.message != NOT_LEADING:
                     self._status.pending(pod, decision)
+            case DoWork(task=BindVolumes() as task) if self._volumes is not None:
+                self._volumes.perform(command, task)
             case DoWork(pod, _, plugin, attempt, _):
                 self._answer(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
             case ReportPluginError(plugin, point, message, about_pod):
@@ -182,6 +189,8 @@ class Executor:
             for number in range(WORKERS):
                 tasks.create_task(self._work(), name=f"executor {number}")
             tasks.create_task(self._look_again(), name="executor look-ups")
+            if self._volumes is not None:
+                tasks.create_task(self._volumes.run(), name="executor volumes")
 
     async def _work(self) -> None:
         while True:

@@ -30,6 +30,8 @@ from lamina.model.events import Event, LayersReported
 from lamina.model.layer_report import LayerReport
 from lamina.model.node import Node
 from lamina.model.pod import PodUid
+from lamina.model.volumes import PersistentVolume, PersistentVolumeClaim
+from lamina.scheduling.contract.commands import DoWork
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_snapshot import what_is_lost
 from lamina.scheduling.loop.loop_state import LoopSettings
@@ -67,6 +69,7 @@ from lamina.services.scheduler.pod_status import PodQueueState, PodStatusWriter
 from lamina.services.scheduler.recordings import RecordingFiles, RecordingWriter
 from lamina.services.scheduler.scheduler_host import SchedulerHost
 from lamina.services.scheduler.shadow_executor import ShadowExecutor
+from lamina.services.scheduler.volume_worker import VolumeWorker
 from lamina.serving.endpoints import ServiceEndpoints
 from lamina.serving.http_server import HttpServer
 from lamina.serving.listening_sockets import ListenError
@@ -95,6 +98,22 @@ scheduler. A recording can be large, and a comparison lists all pods, so both ma
 """
 
 log = logging.getLogger(__name__)
+
+
+class LoopVolumes:
+    """Claims and volumes as the loop knows them."""
+
+    def __init__(self, loop: Loop) -> None:
+        """Read the loop's cluster state."""
+        self._objects = loop.cluster.objects
+
+    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        """Return a claim."""
+        return self._objects.get(PersistentVolumeClaim, namespace, name)
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        """Return a volume."""
+        return self._objects.get(PersistentVolume, "", name)
 
 
 class SchedulerService:
@@ -156,6 +175,14 @@ class SchedulerService:
             clock=self.clock,
             wake=self.event_queue.wake,
             settled=lambda uid: self._pod_state(uid) != "binding",
+            volumes=VolumeWorker(
+                self.client,
+                self.event_queue.put,
+                LoopVolumes(self.loop),
+                wanted=self._prepares,
+                may_act=self._may_act,
+                rate_limit=RateLimit(connection.qps, connection.burst),
+            ),
         )
         self.resolver = None if options.rules is None else RegistryResolver(options.rules, options.keyring)
         self.image_resolver = None if self.resolver is None else self._make_image_resolver(self.resolver)
@@ -285,6 +312,11 @@ class SchedulerService:
     def _reported(self, report: LayerReport) -> Event:
         self.metrics.reported(report)
         return LayersReported(report)
+
+    def _prepares(self, command: DoWork) -> bool:
+        """Return whether the pod's binding cycle waits for the work of a command."""
+        cycle = self.loop.bindings.get(command.pod.uid)
+        return cycle is not None and cycle.stage == "preparing" and cycle.queued.attempts == command.attempt
 
     def _pod_state(self, uid: PodUid) -> PodQueueState:
         if self.loop.bindings.get(uid) is not None:

@@ -17,9 +17,10 @@ from lamina.wire.decode_cache import NULL
 from lamina.wire.errors import WireError
 from lamina.wire.kube import constraints, pod_requirements
 from lamina.wire.kube.meta import ObjectMeta, controller
-from lamina.wire.kube.pod_requirements import NamedRef, RestartRule, SchedulingGroup, Volume
+from lamina.wire.kube.pod_requirements import NamedRef, RestartRule, SchedulingGroup
 from lamina.wire.kube.pod_resources import HELD, INFEASIBLE, INIT, SIDECAR, WHOLE, pod_resources_of
 from lamina.wire.kube.pod_status_object import ContainerStatus, PodStatus, conditions_of, differing, ended_at, reported
+from lamina.wire.kube.pod_volume_objects import read_volumes
 
 ALWAYS: Final = "Always"
 NEVER: Final = "Never"
@@ -97,7 +98,7 @@ def pod_from(pod: PodObject) -> Pod:
 def _convert(pod: PodObject) -> Pod:
     metadata, spec, status = pod.metadata, pod.spec, pod.status or _NO_STATUS
     containers, init = spec.containers or (), spec.init_containers or ()
-    volumes = [] if spec.volumes is NULL else pod_requirements.read_volumes(spec.volumes)
+    images, volumes = ((), ()) if spec.volumes is NULL else read_volumes(spec.volumes)
     placement = constraints.affinity(spec.affinity)
     made = metadata.creation_timestamp
     made_at = timestamps.seconds(made)
@@ -133,7 +134,8 @@ def _convert(pod: PodObject) -> Pod:
         )
         if init
         else (),
-        image_volumes=pod_requirements.image_volumes(volumes) if volumes else (),
+        image_volumes=images,
+        volumes=volumes,
         requests=demand.requests,
         scoring_requests=demand.scoring_requests,
         limits=demand.limits,
@@ -157,7 +159,7 @@ def _convert(pod: PodObject) -> Pod:
         gates=tuple([gate.name for gate in spec.scheduling_gates]) if spec.scheduling_gates else (),
         pull_secrets=tuple([secret.name for secret in spec.image_pull_secrets]) if spec.image_pull_secrets else (),
         required_features=_required_features(spec),
-        unmet=_unmet(spec, volumes, placement.unmet),
+        unmet=_unmet(spec, placement.unmet),
         ignored=placement.ignored,
         owner=controller(metadata.owner_references),
         created_at=made_at,
@@ -220,13 +222,12 @@ def _host_ports(containers: Sequence[ContainerObject], init: Sequence[ContainerO
     return tuple(ports) if ports else ()
 
 
-def _unmet(spec: PodSpec, volumes: list[Volume], known: tuple[str, ...]) -> tuple[str, ...]:
+def _unmet(spec: PodSpec, known: tuple[str, ...]) -> tuple[str, ...]:
     """Return *known* and the other requirements that Lamina does not support; mostly empty."""
-    if not (volumes or spec.resource_claims or spec.scheduling_group or spec.workload_ref):
+    if not (spec.resource_claims or spec.scheduling_group or spec.workload_ref):
         return known
     return (
         *known,
-        *pod_requirements.unmet_by_volumes(volumes),
         *pod_requirements.unmet_by_claims(spec.resource_claims or ()),
         *pod_requirements.unmet_by_groups(spec.scheduling_group, spec.workload_ref),
     )

@@ -13,7 +13,8 @@ from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
 from lamina.model.taints import Toleration
 from lamina.wire.kube.constraints import PREFERRED, REQUIRED
 from lamina.wire.kube.encoded_values import ENTRIES
-from lamina.wire.kube.pod_containers_encoder import EncodedObject, pull_policy
+from lamina.wire.kube.pod_containers_encoder import EncodedObject
+from lamina.wire.kube.pod_volumes_encoder import encode_volumes
 
 
 def encode_placement(pod: Pod) -> EncodedObject:
@@ -33,8 +34,8 @@ def encode_placement(pod: Pod) -> EncodedObject:
         written["topologySpreadConstraints"] = _spread(pod.spread)
     if pod.gates:
         written["schedulingGates"] = [{"name": gate} for gate in pod.gates]
-    if pod.image_volumes:
-        written["volumes"] = _image_volumes(pod.image_volumes)
+    if pod.image_volumes or pod.volumes:
+        written["volumes"] = encode_volumes(pod.image_volumes, pod.volumes)
     if pod.pull_secrets:
         written["imagePullSecrets"] = [{"name": secret} for secret in pod.pull_secrets]
     return written
@@ -133,11 +134,3 @@ def _spread_constraint(one: SpreadConstraint) -> EncodedObject:
     if one.match_label_keys:
         written["matchLabelKeys"] = list(one.match_label_keys)
     return written
-
-
-@lru_cache(ENTRIES)
-def _image_volumes(images: tuple[str, ...]) -> list[EncodedObject]:
-    return [
-        {"name": f"image-{number}", "image": {"reference": image, "pullPolicy": pull_policy(image)}}
-        for number, image in enumerate(images, 1)
-    ]

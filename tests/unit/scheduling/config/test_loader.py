@@ -122,8 +122,8 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
             id="a plugin nobody knows, disabled",
         ),
         pytest.param(
-            "profiles:\n- plugins:\n    multiPoint:\n      enabled:\n      - name: VolumeBinding\n",
-            "7: profiles[0].plugins.multiPoint.enabled[0].name: plugin 'VolumeBinding' is part of kube-scheduler "
+            "profiles:\n- plugins:\n    multiPoint:\n      enabled:\n      - name: DynamicResources\n",
+            "7: profiles[0].plugins.multiPoint.enabled[0].name: plugin 'DynamicResources' is part of kube-scheduler "
             "and not implemented here yet; remove it",
             id="a plugin of upstream's that is not in tree",
         ),

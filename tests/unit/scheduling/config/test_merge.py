@@ -54,6 +54,10 @@ FILTERS = (
     "NodeAffinity",
     "NodePorts",
     "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
     "PodTopologySpread",
     "InterPodAffinity",
     "NodeDeclaredFeatures",
@@ -109,6 +113,10 @@ def test_by_default_a_profile_has_upstreams_plugins_at_all_their_points():
             "NodeAffinity",
             "NodePorts",
             "NodeResourcesFit",
+            "VolumeRestrictions",
+            "NodeVolumeLimits",
+            "VolumeBinding",
+            "VolumeZone",
             "PodTopologySpread",
             "InterPodAffinity",
             "NodeDeclaredFeatures",
@@ -123,6 +131,8 @@ def test_by_default_a_profile_has_upstreams_plugins_at_all_their_points():
             "NodeResourcesBalancedAllocation",
         ),
         "score": SCORES,
+        "reserve": ("VolumeBinding",),
+        "preBind": ("VolumeBinding",),
         "bind": ("DefaultBinder",),
     } == by_point
     assert WEIGHTS == chosen({}).weights
@@ -240,7 +250,7 @@ def test_every_point_is_in_the_answer():
             id="a filter of one's own before a default one",
         ),
         # -- what is not in tree
-        pytest.param({"multiPoint": {"disabled": named("VolumeZone")}}, "filter", FILTERS, id="not there anyway"),
+        pytest.param({"multiPoint": {"disabled": named("DynamicResources")}}, "filter", FILTERS, id="not there anyway"),
     ],
 )
 def test_plugins_are_merged_by_upstreams_rules(plugins, point, want):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lamina.model.pod import HostPort, Pod, PodTerm, PreferredPods
+from lamina.model.pod_volumes import PodVolume
 from lamina.model.selectors import LabelSelector
 from lamina.wire.errors import WireError
 from lamina.wire.kube.codec import decode_pod
@@ -66,31 +67,36 @@ ANYWHERE = ["emptyDir", "hostPath", "configMap", "secret", "projected", "downwar
 
 @pytest.mark.parametrize("kind", [*ANYWHERE, "flexVolume", "azureFile", "glusterfs"])
 def test_a_volume_that_a_kubelet_can_make_anywhere_asks_nothing_of_a_scheduler(kind):
-    assert () == read(volumes=[{"name": "v", kind: {}}, {"name": "i", "image": {"reference": "model:1"}}]).unmet
+    pod = read(volumes=[{"name": "v", kind: {}}, {"name": "i", "image": {"reference": "model:1"}}])
+
+    assert ((), ()) == (pod.unmet, pod.volumes)
 
 
-DISKS = [
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "azureDisk",
-    "cinder",
-    "iscsi",
-    "portworxVolume",
-    "rbd",
-    "vsphereVolume",
+VOLUMES = [
+    ({"persistentVolumeClaim": {"claimName": "data", "readOnly": True}}, PodVolume("persistentVolumeClaim", "data")),
+    ({"persistentVolumeClaim": {"claimName": None}}, PodVolume("persistentVolumeClaim", "")),
+    ({"ephemeral": {"volumeClaimTemplate": {}}}, PodVolume("ephemeral", "v")),
+    ({"gcePersistentDisk": {"pdName": "d"}}, PodVolume("gcePersistentDisk", "d")),
+    ({"awsElasticBlockStore": {"volumeID": "d", "readOnly": True}}, PodVolume("awsElasticBlockStore", "d", True)),
+    ({"iscsi": {"iqn": "d", "readOnly": None}}, PodVolume("iscsi", "d")),
+    ({"azureDisk": {"diskName": "n", "diskURI": "d"}}, PodVolume("azureDisk", "d")),
+    ({"cinder": {"volumeID": "d"}}, PodVolume("cinder", "d")),
+    ({"portworxVolume": {"volumeID": "d"}}, PodVolume("portworxVolume", "d")),
+    (
+        {"rbd": {"image": "d", "pool": "rbd", "monitors": ["a", "b"]}},
+        PodVolume("rbd", "d", pool="rbd", monitors=("a", "b")),
+    ),
 ]
+
+
+@pytest.mark.parametrize(("source", "want"), VOLUMES, ids=[next(iter(source)) for source, _ in VOLUMES])
+def test_a_claim_or_disk_that_restricts_where_a_pod_runs_is_read(source, want):
+    assert (want,) == read(volumes=[{"name": "logs", "emptyDir": {}}, {"name": "v", **source}]).volumes
 
 
 @pytest.mark.parametrize(
     ("spec", "want"),
     [
-        pytest.param(
-            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}}]},
-            ['persistent volume claim "data"'],
-            id="a claim",
-        ),
-        pytest.param({"volumes": [{"name": "v", "ephemeral": {"x": 1}}]}, ["ephemeral volume claim"], id="ephemeral"),
-        *(pytest.param({"volumes": [{"name": "v", one: {}}]}, [f"disk volume ({one})"], id=one) for one in DISKS),
         pytest.param(
             {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}, {"name": "nic"}]},
             ['resource claim "gpu"', 'resource claim "nic"'],
@@ -115,7 +121,7 @@ DISKS = [
                 "volumes": [{"persistentVolumeClaim": {"claimName": "data"}}],
                 "resourceClaims": [{"name": "gpu"}],
             },
-            ['persistent volume claim "data"', 'resource claim "gpu"'],
+            ['resource claim "gpu"'],
             id="all sorts",
         ),
     ],
@@ -181,9 +187,9 @@ def test_of_very_many_terms_the_first_are_kept():
 
 def test_a_name_is_cut_where_no_name_goes_on():
     """Whatever was sent, a message stays a message."""
-    (words,) = read(volumes=[{"persistentVolumeClaim": {"claimName": "x" * 100_000}}]).unmet
+    (words,) = read(resourceClaims=[{"name": "x" * 100_000}]).unmet
 
-    assert f'persistent volume claim "{"x" * 253}"' == words
+    assert f'resource claim "{"x" * 253}"' == words
 
 
 @pytest.mark.parametrize(

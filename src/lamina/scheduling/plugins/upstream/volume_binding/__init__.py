@@ -1,0 +1,1 @@
+"""VolumeBinding: finds, reserves and requests volumes for the claims of a pod."""

@@ -1,0 +1,1 @@
+"""VolumeRestrictions: claims for one pod only, and disks that cannot be mounted twice."""

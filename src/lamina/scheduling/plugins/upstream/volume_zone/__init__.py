@@ -1,0 +1,1 @@
+"""VolumeZone: zones and regions of bound volumes."""
