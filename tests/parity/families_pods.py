@@ -176,7 +176,7 @@ def inter_pod_affinity(rng: random.Random, name: str) -> Drawn:
     return nodes, placed, plain_pod(rng, name, **parts)
 
 
-NAMESPACE_SELECTORS: Final = (
+NAMESPACE_SELECTORS: Final[tuple[KubeJson, ...]] = (
     {"matchExpressions": [expression("team", "Exists")]},
     {"matchExpressions": [expression("team", "In", "a", "b")]},
     {"matchExpressions": [expression("kubernetes.io/metadata.name", "In", "other")]},
@@ -199,8 +199,8 @@ def affinity_corners(rng: random.Random, name: str) -> Drawn:
     for pod in placed:
         if rng.random() < 0.3:
             pod["metadata"].update(deletionTimestamp="2026-01-01T02:00:00Z", deletionGracePeriodSeconds=30)
-        if rng.random() < 0.3 and (affinity := pod_affinity(rng, 0.3)):
-            pod["spec"]["affinity"] = affinity
+        if rng.random() < 0.3 and (theirs := pod_affinity(rng, 0.3)):
+            pod["spec"]["affinity"] = theirs
     labels = {"app": rng.choice("xyz"), "hash": rng.choice("12")}
     affinity: KubeJson = {}
     for kind, often in (("podAffinity", 0.6), ("podAntiAffinity", 0.4)):
