@@ -1,5 +1,6 @@
 """Laws of volumes: whatever happens, two claims never get one volume, and two pods never use a claim for one pod."""
 
+import itertools
 from typing import Any
 
 import msgspec
@@ -48,6 +49,7 @@ class Storage:
         self.bound: dict[str, Pod] = {}
         self.work: list[DoWork] = []
         self.unseen: list[Any] = []
+        self.numbers = itertools.count()
         provisioner = "disks.example" if provisions else "kubernetes.io/no-provisioner"
         for number, (size, on) in enumerate(volumes):
             self.put(a_volume(f"v{number}", size=size * GIB, on=on))
@@ -107,7 +109,9 @@ class Storage:
             assert volume.size >= (self.claims[one.claim.name].size or 0)
 
     def live_work(self) -> list[Any]:
-        return [one for one in self.work if self.loop.bindings.get(one.pod.uid) is not None]
+        cycles = ((one, self.loop.bindings.get(one.pod.uid)) for one in self.work)
+        # Work of an earlier attempt is dropped: the API server would refuse its write, because the volume has changed.
+        return [one for one, cycle in cycles if cycle is not None and cycle.queued.attempts == one.attempt]
 
     def finish(self, command: DoWork) -> None:
         """Do the work as the volume controller would, and report it."""
@@ -132,7 +136,7 @@ class Storage:
         match what:
             case "pod":
                 names = {CLAIMS[number % len(CLAIMS)], CLAIMS[(number if number < 70 else number // 7) % len(CLAIMS)]}
-                pod = with_claims(a_pod(f"p{len(self.pods)}"), *sorted(names))
+                pod = with_claims(a_pod(f"p{next(self.numbers)}"), *sorted(names))
                 self.pods[pod.name] = pod
                 self.do(events.PodSeen(pod))
             case "done" if live:

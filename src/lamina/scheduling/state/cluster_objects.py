@@ -154,6 +154,12 @@ class ClusterObjects:
         self._set(key, found)
         self._touched(found)
 
+    def share(self, pod: PodUid, found: ClusterObject) -> None:
+        """If an object is assumed because of other pods, keep the assumption for this pod as well."""
+        known = self._assumed.get(key_of(found))
+        if known is not None and pod not in known.pods:
+            self._assumed[key_of(found)] = Assumption(known.found, (*known.pods, pod))
+
     def assumed_for(self, pod: PodUid) -> list[ClusterObject]:
         """List the objects that are being changed for a pod, oldest first."""
         return [one.found for one in self._assumed.values() if pod in one.pods]

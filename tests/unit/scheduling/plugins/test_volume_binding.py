@@ -183,6 +183,15 @@ def test_a_volume_that_a_failed_pod_gives_back_wakes_the_pod_that_waits_for_it()
     assert {"p2": "a"} == chosen(commands)
 
 
+def test_a_reservation_stays_while_another_pod_in_flight_has_the_same_claim():
+    bench = VolumeBench(A, MANUAL, a_claim("one"), a_claim("two"), a_volume("v1"))
+    first = work(bench.add(with_claims(a_pod("p1"), "one")))
+    bench.add(with_claims(a_pod("also"), "one"))
+    bench.loop.feed(events.WorkFailed(first.pod.uid, first.plugin, first.attempt, "binding volumes: no"))
+
+    assert "p2" in reasons(bench.add(with_claims(a_pod("p2"), "two")))
+
+
 def test_a_reservation_outlives_an_older_version_of_the_volume():
     """The watch reports a label; the volume is taken all the same."""
     bench = VolumeBench(A, MANUAL, a_claim("one"), a_claim("two"), a_volume("v1"))

@@ -160,13 +160,18 @@ class VolumeBinding:
         if found is None or not pod.volumes:
             return None
         row = self._context.row(node)
+        for claim in self._claims(pod):
+            # Another pod in flight may have the same claim, and may fail.
+            self._objects.share(pod.uid, claim)
         for claim, chosen in zip(found.claims, found.chosen, strict=True):
             number = int(chosen[row])
             if number == NONE:
                 self._objects.assume(pod.uid, msgspec.structs.replace(claim, selected_node=node))
                 continue
             volume, wanted = found.volumes[number], ClaimRef(claim.namespace, claim.name, claim.uid)
-            if volume.claim != wanted:
+            if volume.claim == wanted:
+                self._objects.share(pod.uid, volume)
+            else:
                 self._objects.assume(pod.uid, msgspec.structs.replace(volume, claim=wanted))
         return None
 
