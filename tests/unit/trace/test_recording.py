@@ -13,6 +13,7 @@ from lamina.model.command_outcome import CommandOutcome
 from lamina.model.disruption_budget import PodDisruptionBudget
 from lamina.model.errors import InputError
 from lamina.model.events import Event
+from lamina.model.extender_answer import ExtenderAnswer, ExtenderRefusal
 from lamina.model.node_usage import NodeUsage, ResourceUsage
 from lamina.testing import a_node, a_pod, an_image, held
 from lamina.trace.recording import (
@@ -50,6 +51,7 @@ HAPPENED: list[Event] = [
     events.WorkFailed("p1", "Volume", 1, "no"),
     events.PermitGiven("p1", "Gate"),
     events.PermitRefused("p1", "Gate", "no"),
+    events.ExtendersAnswered("p1", 3, ExtenderAnswer(refusals=(ExtenderRefusal(("n1",), ("no",), final=True),))),
 ]
 DECIDED = DecideCall(1, 1, (2,), (CommandOutcome(kind="bind", pod="default/p1", uid="p1", node="n1", total=5),))
 RECORDS: list[RecordingRecord] = [
