@@ -28,13 +28,13 @@ from lamina.model.pod import (
     total_limits,
     total_requests,
 )
-from lamina.model.pod_volumes import PodVolume
 from lamina.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from lamina.model.taints import Taint, Toleration
 from lamina.wire import timestamps
 from lamina.wire.errors import WireError
 from lamina.wire.kube.codec import decode_node, decode_node_list, decode_pod, decode_pod_list, encode_binding
 from lamina.wire.oci.manifest import decode_manifest
+from tests.property.pod_volume_forms import pod_volumes, written_volume
 
 # ------------------------------------------------------------------------------------------------ objects of the model
 
@@ -68,19 +68,13 @@ constraints = st.builds(
     texts,
     tuples(texts),
 )
+
 containers = tuples(st.builds(Container, texts, amounts, texts, limits=amounts))
 init_containers = tuples(st.builds(Container, texts, amounts, texts, st.booleans(), amounts))
 platforms = st.builds(Platform, words, words)
 
 
 PHASES = ["Pending", "Running", "Failed"]
-
-
-IDENTITIES = {"gcePersistentDisk": "pdName", "iscsi": "iqn", "rbd": "image", "azureDisk": "diskURI"}
-IDENTITIES |= dict.fromkeys(("awsElasticBlockStore", "cinder", "portworxVolume"), "volumeID")
-pod_volumes = st.builds(PodVolume, st.sampled_from(["persistentVolumeClaim", "ephemeral"]), words) | st.builds(
-    PodVolume, st.sampled_from(sorted(IDENTITIES)), words, st.booleans(), texts, tuples(words)
-)
 
 
 @st.composite
@@ -227,16 +221,6 @@ def written_ports(pod):
     """The ports of a node that a pod wants, among others; they stand in a container of their own."""
     ports = [{"hostPort": one.port, "protocol": one.protocol, "hostIP": one.ip} for one in pod.host_ports]
     return [{"containerPort": 80}, *ports, {"containerPort": 81, "hostPort": 0, "hostIP": "10.0.0.1"}]
-
-
-def written_volume(volume):
-    """A claim, or a disk with the field that identifies disks of its kind."""
-    if volume.kind == "persistentVolumeClaim":
-        return {"name": "x", volume.kind: {"claimName": volume.source, "readOnly": True}}
-    if volume.kind == "ephemeral":
-        return {"name": volume.source, volume.kind: {"volumeClaimTemplate": {"spec": {}}}}
-    disk = {IDENTITIES[volume.kind]: volume.source, "readOnly": volume.read_only or None, "fsType": "ext4"}
-    return {"name": "x", volume.kind: {**disk, "pool": volume.pool, "monitors": list(volume.monitors)}}
 
 
 def written_tolerations(held):

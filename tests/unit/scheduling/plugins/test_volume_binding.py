@@ -13,7 +13,7 @@ from lamina.scheduling.contract.commands import Bind
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.testing import a_node, a_pod
 from lamina.testing.volume_builders import GIB, a_claim, a_class, a_volume, one_of, with_claims
-from tests.unit.scheduling.plugins.volume_bench import VolumeBench, chosen, reasons, work
+from tests.unit.scheduling.plugins.volume_bench import VolumeBench, chosen, reasons, reservations, work
 
 A, B = (a_node(name, labels={"host": name, "zone": zone}) for name, zone in (("a", "east"), ("b", "west")))
 POD = with_claims(a_pod("p"), "data")
@@ -112,7 +112,7 @@ def test_a_volume_that_is_reserved_by_name_is_preferred_to_a_smaller_one():
     reserved = a_volume("mine", size=9 * GIB, on=["b"], claim=ClaimRef("default", "data"))
     done = work(VolumeBench(A, B, MANUAL, a_claim(), a_volume(), reserved).add(POD))
 
-    assert ("b", "mine") == (done.node, done.task.reservations[0].volume)
+    assert ("b", "mine") == (done.node, reservations(done)[0].volume)
 
 
 def test_small_claims_choose_first_so_that_both_find_a_volume():
@@ -120,9 +120,9 @@ def test_small_claims_choose_first_so_that_both_find_a_volume():
     bench = VolumeBench(
         A, MANUAL, a_claim("large", size=5 * GIB), a_claim("small"), a_volume("v5", size=5 * GIB), a_volume("v1")
     )
-    task = work(bench.add(pod)).task
+    found = reservations(work(bench.add(pod)))
 
-    assert {"large": "v5", "small": "v1"} == {one.claim.name: one.volume for one in task.reservations}
+    assert {"large": "v5", "small": "v1"} == {one.claim.name: one.volume for one in found}
 
 
 def test_two_claims_of_a_pod_never_get_the_same_volume():

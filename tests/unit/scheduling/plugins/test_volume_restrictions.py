@@ -7,8 +7,11 @@ from lamina.model import events
 from lamina.model.pod import Pod
 from lamina.model.pod_volumes import PodVolume
 from lamina.scheduling.contract.cycle_state import CycleState
+from lamina.scheduling.contract.status import Code
+from lamina.scheduling.plugins.upstream.volume_restrictions.plugin import VolumeRestrictions
 from lamina.scheduling.runtime.what_if import refusal_if
 from lamina.scheduling.state.hypothesis import as_if
+from lamina.scheduling.state.view import everything
 from lamina.testing import a_node, a_pod
 from lamina.testing.volume_builders import a_claim, with_claims
 from tests.unit.scheduling.plugins.volume_bench import VolumeBench, chosen, reasons
@@ -125,5 +128,9 @@ def test_evicting_the_other_pod_would_help():
 def test_a_pod_without_volumes_is_skipped():
     bench = VolumeBench(a_node("a"), plugins=PLUGINS)
     plugin = bench.loop.profiles["default-scheduler"].plugins["VolumeRestrictions"]
+    assert isinstance(plugin, VolumeRestrictions)
 
-    assert plugin.pre_filter(CycleState(), a_pod(), None).code.value == "Skip"
+    skipped = plugin.pre_filter(CycleState(), a_pod(), everything(bench.loop.cluster.columns))
+
+    assert skipped is not None
+    assert skipped.code is Code.SKIP

@@ -4,6 +4,7 @@ from lamina.model import events
 from lamina.model.cluster_objects import ClusterObject
 from lamina.model.node import Node
 from lamina.model.pod import Pod
+from lamina.model.volumes import BindVolumes, VolumeReservation
 from lamina.scheduling.contract.commands import Bind, Command, DoWork, ReportUnschedulable
 from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.testing import a_loop
@@ -44,6 +45,12 @@ class VolumeBench:
 def work(commands: list[Command]) -> DoWork:
     (found,) = (one for one in commands if isinstance(one, DoWork))
     return found
+
+
+def reservations(found: DoWork) -> tuple[VolumeReservation, ...]:
+    """Return the volumes that the work reserves."""
+    assert isinstance(found.task, BindVolumes)
+    return found.task.reservations
 
 
 def chosen(commands: list[Command]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from typing import Any
 
 import msgspec
 import pytest
@@ -39,7 +38,7 @@ class Caches:
         self.steps = steps
         self.began = asyncio.get_running_loop().time()
 
-    def _now(self) -> Any:
+    def _now(self) -> tuple[float, PersistentVolumeClaim | None, PersistentVolume | None]:
         passed = asyncio.get_running_loop().time() - self.began
         return [step for step in self.steps if step[0] <= passed][-1]
 
@@ -60,7 +59,8 @@ def outcome(
     """Return the answers to one piece of work, and after how many seconds the work ended."""
 
     async def story() -> tuple[list[Event], float]:
-        loop, said = asyncio.get_running_loop(), []
+        loop = asyncio.get_running_loop()
+        said: list[Event] = []
         began = loop.time()
         worker = VolumeWorker(
             client,
