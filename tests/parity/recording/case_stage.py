@@ -24,6 +24,11 @@ KINDS: Final = {
     "services": ("", "v1", "Service"),
     "replicasets": ("apps", "apps/v1", "ReplicaSet"),
     "poddisruptionbudgets": ("policy", "policy/v1", "PodDisruptionBudget"),
+    "persistentvolumes": ("", "v1", "PersistentVolume"),
+    "persistentvolumeclaims": ("", "v1", "PersistentVolumeClaim"),
+    "storageclasses": ("storage.k8s.io", "storage.k8s.io/v1", "StorageClass"),
+    "csinodes": ("storage.k8s.io", "storage.k8s.io/v1", "CSINode"),
+    "csidrivers": ("storage.k8s.io", "storage.k8s.io/v1", "CSIDriver"),
 }
 """Resource → storage group, API version and kind."""
 
@@ -101,6 +106,10 @@ class CaseStage:
         """Remove an object."""
         store = self._state.store
         store.delete(store.table(KINDS[resource][0], resource), _key(found))
+
+    def objects(self, resource: str) -> list[KubeJson]:
+        """Return all objects of a resource, as clients see them now."""
+        return [one.object for one in self._state.store.table(KINDS[resource][0], resource).all()]
 
     def touch_node(self, node: KubeJson) -> None:
         """Update a node without a change that matters, so that the log shows how far the nodes were read."""
