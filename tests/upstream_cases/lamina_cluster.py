@@ -37,6 +37,8 @@ from lamina.scheduling.plugins.in_tree import registry
 from lamina.wire.kube.codec import decode_node, decode_pod
 from lamina.wire.kube.disruption_budget import decode_disruption_budget
 from lamina.wire.kube.namespace import decode_namespace
+from lamina.wire.kube.storage_classes import decode_csi_driver, decode_csi_node, decode_storage_class
+from lamina.wire.kube.storage_objects import decode_claim, decode_volume
 from tests.parity.case_objects import KubeJson
 from tests.upstream_cases.case_model import Observation, UpstreamCase
 from tests.upstream_cases.kube_objects import NAMESPACE, namespace
@@ -50,7 +52,14 @@ TURNS: Final = 5
 DELETED_AT: Final = "2026-01-01T01:00:30Z"
 PREEMPTED: Final = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 
-DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {"PodDisruptionBudget": decode_disruption_budget}
+DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
+    "CSIDriver": decode_csi_driver,
+    "CSINode": decode_csi_node,
+    "PersistentVolume": decode_volume,
+    "PersistentVolumeClaim": decode_claim,
+    "PodDisruptionBudget": decode_disruption_budget,
+    "StorageClass": decode_storage_class,
+}
 """Kind → decoder, for objects that are neither pods nor nodes nor namespaces."""
 
 
