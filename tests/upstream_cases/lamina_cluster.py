@@ -50,6 +50,7 @@ BACKOFF: Final = 15.0
 TURNS: Final = 5
 """Pauses after a change, so that pods can be tried one after the other."""
 DELETED_AT: Final = "2026-01-01T01:00:30Z"
+PREEMPTED: Final = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 
 DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
     "CSIDriver": decode_csi_driver,
@@ -140,7 +141,9 @@ class LaminaCluster:
             case Nominate(pod, node):
                 return [self._change(pod.uid, status={"nominatedNodeName": node})]
             case Evict(pod):
-                return [self._change(pod.uid, metadata={"deletionTimestamp": DELETED_AT})]
+                conditions = [*self._pods[pod.uid]["status"].get("conditions", ()), PREEMPTED]
+                ending = {"deletionTimestamp": DELETED_AT}
+                return [self._change(pod.uid, metadata=ending, status={"conditions": conditions})]
             case ReportUnschedulable(pod):
                 self._refused.add(pod.uid)
         return []
