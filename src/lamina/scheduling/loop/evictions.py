@@ -24,9 +24,11 @@ PREEMPTED: Final = "preempted"
 
 def preempt(state: LoopState, pod: Pod, node: str, victims: tuple[Pod, ...]) -> None:
     """Nominate *node* for *pod* and evict the victims there."""
-    # As upstream: pods of lower priority that are nominated there may no longer fit.
-    for other in state.cluster.nominations.below(pod, node):
-        state.end_nomination(other)
+    if not all(victim.deleting for victim in victims):
+        # As upstream: pods of lower priority that are nominated there may no longer fit. They keep their nomination if
+        # nothing new is evicted.
+        for other in state.cluster.nominations.below(pod, node):
+            state.end_nomination(other)
     state.nominate(pod, node, victims)
     for victim in victims:
         cycle = state.bindings.get(victim.uid)

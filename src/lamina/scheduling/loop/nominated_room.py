@@ -2,8 +2,8 @@
 Nodes that are reserved for nominated pods, and nominations that no longer make sense.
 
 As upstream, a pod must pass a node's filters twice: as the node is, and as if the nominated pods of equal or higher
-priority ran there. A nomination ends when its pod is bound or deleted (`ClusterState`), or when the node would not fit
-even without the evicted pods.
+priority ran there. A nomination ends when its pod is bound or deleted (`ClusterState`), or when the node
+would not fit even without the evicted pods, and none of them still leaves.
 """
 
 from lamina.model.decision import Refusal
@@ -31,18 +31,23 @@ def withheld_from(cluster: ClusterState, profile: Profile, pod: Pod, evaluation:
     return withheld
 
 
-def still_fits(cluster: ClusterState, profile: Profile, pod: Pod) -> bool:
-    """Return whether a pod's nominated node would fit once the leaving pods are gone."""
+def keeps_nomination(cluster: ClusterState, profile: Profile, pod: Pod) -> bool:
+    """
+    Return whether a pod's nominated node would fit once the leaving pods are gone.
+
+    As upstream, a pod also keeps its nomination while a pod that was evicted there still leaves: it evicts no others
+    meanwhile. That does not hold for a node whose refusal is final.
+    """
     nominations = cluster.nominations
     row = cluster.row(nominations.node_of(pod.uid))
     node = cluster.columns.nodes[row] if row >= 0 else None
     if node is None:
         return False
     victims = nominations.victims_of(pod.uid)
-    leaving = [
-        (row, one)
-        for one in cluster.cache.on(node.name)
-        if one.deleting or one.uid in victims or one.uid in cluster.evictions
-    ]
+    there = cluster.cache.on(node.name)
+    leaving = [(row, one) for one in there if one.deleting or one.uid in victims or one.uid in cluster.evictions]
     ahead = [(row, one) for name, pods in nominations.ahead_of(pod) if name == node.name for one in pods]
-    return refusal_if(profile, as_if(cluster.columns, gone=leaving, there=ahead), pod, row) is None
+    refusal = refusal_if(profile, as_if(cluster.columns, gone=leaving, there=ahead), pod, row)
+    if refusal is None or refusal.final:
+        return refusal is None
+    return any(one.priority < pod.priority and cluster.leaves(one) for one in there)

@@ -14,7 +14,7 @@ from lamina.scheduling.loop.binding_cycle import BindingCycle
 from lamina.scheduling.loop.evictions import EVICTIONS_OFF, preempt
 from lamina.scheduling.loop.extender_waits import LEFT_OUT, ExtenderWait
 from lamina.scheduling.loop.loop_state import LoopState
-from lamina.scheduling.loop.nominated_room import still_fits, withheld_from
+from lamina.scheduling.loop.nominated_room import keeps_nomination, withheld_from
 from lamina.scheduling.loop.scheduling_queue import QueuedPodInfo
 from lamina.scheduling.runtime.dry_run import DRY_RUN, DryRun
 from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
@@ -177,7 +177,7 @@ class SchedulingCycle:
         state, pod = self._state, queued.pod
         if pod.uid not in state.cluster.nominations.nodes:
             return
-        if broke or not still_fits(state.cluster, queued.profile, pod):
+        if broke or not keeps_nomination(state.cluster, queued.profile, pod):
             state.end_nomination(pod)
 
     # -- extenders ---------------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ class DryRun:
 
     def leaves(self, victim: Pod) -> bool:
         """Return whether a pod is being evicted in favour of another pod, by this scheduler or an earlier one."""
-        return (victim.deleting and victim.preempted) or victim.uid in self.cluster.evictions
+        return self.cluster.leaves(victim)
 
     def refusal(self, row: int, gone: Sequence[Pod]) -> Refusal | None:
         """Return the first refusal of a node without the pods *gone*; None if the pod fits there."""

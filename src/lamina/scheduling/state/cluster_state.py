@@ -312,6 +312,10 @@ class ClusterState:
         """
         self.nominations.put(pod, node, frozenset(victim.uid for victim in victims))
 
+    def leaves(self, victim: Pod) -> bool:
+        """Return whether a pod is being evicted in favour of another pod, by this scheduler or an earlier one."""
+        return (victim.deleting and victim.preempted) or victim.uid in self.evictions
+
     def end_nomination(self, uid: PodUid) -> list[ClusterChange]:
         """End a pod's nomination; return the change."""
         ended = self.nominations.remove(uid)

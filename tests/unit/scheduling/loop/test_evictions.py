@@ -134,3 +134,53 @@ def test_evictions_survive_a_snapshot():
     more = [events.TimePassed(30.0), events.PodSeen(a_pod("next", cpu=4, priority=10))]
     assert loop.snapshot().cluster.evictions == twin.snapshot().cluster.evictions == (("low", "high"),)
     assert brief(loop.feed(*more)) == brief(twin.feed(*more)) == []
+
+
+def crowded() -> tuple[Loop, Pod]:
+    """`middle` had `low` evicted from n1, which is leaving; n2 has a pod that could be evicted as well."""
+    loop = full()
+    loop.feed(events.NodeSeen(a_node("n2", cpu=4)), events.PodSeen(a_pod("other", cpu=4, priority=1, on="n2")))
+    assert ["nominate n1 for middle", "evict low"] == brief(loop.feed(events.PodSeen(a_pod("middle", 4, priority=5))))
+    leaving = a_pod("low", cpu=4, on="n1", deleting=True, preempted=True)
+    loop.feed(events.PodSeen(leaving))
+    return loop, leaving
+
+
+def test_a_preemptor_whose_victims_all_leave_already_ends_no_nomination():
+    """As upstream: nothing new is evicted, so pods of lower priority may still find room there."""
+    loop, _ = crowded()
+
+    assert ["nominate n1 for high"] == brief(loop.feed(events.PodSeen(HIGH)))
+    assert "n1" == loop.cluster.nominations.node_of("middle")
+
+
+def test_a_preemptor_that_evicts_another_pod_ends_the_nominations_of_lower_priority_there():
+    loop, leaving = crowded()
+    loop.feed(events.PodGone("other"), events.NodeGone("n2"), events.PodGone(leaving.uid))
+    loop.feed(events.PodSeen(a_pod("new", cpu=4, on="n1", scheduler="another")))
+
+    assert ["nominate nothing for middle", "nominate n1 for high", "evict new"] == brief(
+        loop.feed(events.PodSeen(HIGH))
+    )
+
+
+def test_a_pod_evicts_no_others_while_its_victims_leave_although_its_node_is_taken():
+    """`high` takes the room of `middle`. As upstream, `middle` evicts `other` only once `low` is gone."""
+    loop, leaving = crowded()
+    loop.feed(events.PodSeen(HIGH))
+
+    retried = loop.feed(events.TimePassed(30.0), events.PodSeen(a_pod("middle", 4, priority=5, labels={"a": "b"})))
+    gone = loop.feed(events.TimePassed(60.0), events.PodGone(leaving.uid))
+
+    assert [] == brief(retried)
+    assert ["bind high to n1", "nominate n2 for middle", "evict other"] == brief(gone)
+
+
+def test_a_pod_evicts_others_while_its_victims_leave_if_its_node_can_never_take_it():
+    """The node became too small, which no eviction changes."""
+    loop, _ = crowded()
+
+    small = loop.feed(events.TimePassed(30.0), events.NodeSeen(a_node("n1", cpu=2)))
+    retried = loop.feed(events.TimePassed(360.0), events.PodSeen(a_pod("middle", 4, priority=5, labels={"a": "b"})))
+
+    assert ["nominate n2 for middle", "evict other"] == brief([*small, *retried])
