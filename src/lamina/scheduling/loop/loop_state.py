@@ -80,6 +80,23 @@ class LoopState:
         for change in changes:
             self.changes += 1
             self.queue.react(change)
+            if self.cluster.nominations.nodes and change.kind is ChangeKind.POD_REMOVED:
+                self._wake_nominated(change.row)
+
+    def _wake_nominated(self, row: int) -> None:
+        """
+        Wake the pods nominated for a node once no evicted pod is left there.
+
+        They evicted no others meanwhile. Where the node does not fit them, no other change might wake them.
+        """
+        node = self.cluster.columns.nodes[row] if row >= 0 else None
+        nominated = [] if node is None else self.cluster.nominations.on(node.name)
+        if node is None or not nominated or any(map(self.cluster.leaves, self.cluster.cache.on(node.name))):
+            return
+        for pod in nominated:
+            queued = self.queue.get(pod.uid)
+            if queued is not None and queued.place == "unschedulable":
+                self.queue.wake(queued)
 
     def nominate(self, pod: Pod, node: str, victims: Iterable[Pod] = ()) -> None:
         """Reserve resources for a pod on *node*, where *victims* are evicted, and end its earlier nomination."""

@@ -244,9 +244,7 @@ class SchedulingQueue:
             self._early.discard(uid)
             self._push_active(self._pods[uid])
         for uid in _due(self._flush, now):
-            waiting = self._pods[uid]
-            self._leave_group(waiting, awake=True)
-            self._ready(waiting)
+            self.wake(self._pods[uid])
         for one in _due(self._timers, now):
             if isinstance(one, tuple):
                 self._wake(one)
@@ -260,6 +258,11 @@ class SchedulingQueue:
     def retry(self, plugin: str) -> None:
         """Wake pods that *plugin* refused, as `react` does after a change."""
         self._wake_all(self._index.refused_by(plugin))
+
+    def wake(self, queued: QueuedPodInfo) -> None:
+        """Wake a refused pod."""
+        self._leave_group(queued, awake=True)
+        self._ready(queued)
 
     def next_time(self) -> float | None:
         """Return the next time in seconds at which time alone changes the queue, or None."""
@@ -378,9 +381,7 @@ class SchedulingQueue:
         group = self._groups.get(key)
         if group is None:
             return
-        first = group.first(self.now, self._key, time_ordered=self._time_ordered)
-        self._leave_group(first, awake=True)
-        self._ready(first)
+        self.wake(group.first(self.now, self._key, time_ordered=self._time_ordered))
 
     def _wake_next(self, queued: QueuedPodInfo) -> None:
         key, queued.group = queued.group, None

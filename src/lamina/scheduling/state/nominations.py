@@ -71,9 +71,13 @@ class Nominations:
             del self._on_node[node]
         return pod, node
 
+    def on(self, node: str) -> list[Pod]:
+        """Return the pods that are nominated for a node."""
+        return list(self._on_node.get(node, {}).values())
+
     def below(self, pod: Pod, node: str) -> list[Pod]:
         """Return the pods of lower priority than *pod* that are nominated for a node."""
-        return [one for one in self._on_node.get(node, {}).values() if one.priority < pod.priority]
+        return [one for one in self.on(node) if one.priority < pod.priority]
 
     def waiting_for(self, victim: PodUid) -> list[Pod]:
         """Return the nominated pods in whose favour a pod is evicted."""

@@ -184,3 +184,19 @@ def test_a_pod_evicts_others_while_its_victims_leave_if_its_node_can_never_take_
     retried = loop.feed(events.TimePassed(360.0), events.PodSeen(a_pod("middle", 4, priority=5, labels={"a": "b"})))
 
     assert ["nominate n2 for middle", "evict other"] == brief([*small, *retried])
+
+
+def test_a_pod_that_waited_for_its_victims_in_vain_is_tried_when_the_last_one_is_gone():
+    """What is left of n1 does not fit `middle`, so no other change would wake it."""
+    loop = a_loop(PLUGINS)
+    lows = [a_pod(name, cpu=1, on="n1") for name in ("low-1", "low-2")]
+    loop.feed(events.NodeSeen(a_node("n1", cpu=2)), *map(events.PodSeen, lows))
+    loop.feed(events.PodSeen(a_pod("middle", cpu=2, priority=5)))
+    loop.feed(*[events.PodSeen(msgspec.structs.replace(one, deleting=True, preempted=True)) for one in lows])
+
+    first = loop.feed(events.PodSeen(a_pod("high", cpu=1, priority=9)))
+    second = loop.feed(events.TimePassed(30.0), events.PodGone("low-1"))
+    last = loop.feed(events.TimePassed(60.0), events.PodGone("low-2"))
+
+    assert ["nominate n1 for high", "bind high to n1"] == brief([*first, *second])
+    assert ["nominate nothing for middle"] == brief(last)

@@ -157,14 +157,13 @@ def test_a_nomination_stays_while_the_evicted_pods_are_on_their_way_out() -> Non
 
 def test_a_nomination_ends_when_the_node_would_not_take_the_pod_any_more() -> None:
     """
-    Another scheduler put something there that will not go: the room is lost. The next attempt, here the one that comes
-    after five minutes because no change promised any room, finds that out.
+    Another scheduler put something there that will not go: the room is lost. The attempt after the victim is gone finds
+    that out.
     """
     loop, _ = full_node()
 
     loop.feed(events.TimePassed(2.0), events.PodSeen(a_pod("rude", cpu=4, priority=1000, on="n", scheduler="another")))
-    loop.feed(events.TimePassed(20.0), events.PodGone(PodUid("victim")))
-    commands = loop.feed(events.TimePassed(330.0))
+    commands = loop.feed(events.TimePassed(20.0), events.PodGone(PodUid("victim")))
 
     assert [("vip", "")] == nominated(commands)
     assert "" == loop.cluster.nominations.node_of(PodUid("vip"))
