@@ -227,7 +227,7 @@ def make_budget(bed: Testbed, name: str, at_least: int, allowed: int) -> None:
 
     def counted() -> bool:
         status = bed.api("GET", f"{path}/{name}").get("status", {})
-        return status.get("currentHealthy", 0) > 0 and status.get("disruptionsAllowed") == allowed
+        return bool(status.get("currentHealthy")) and bool(status.get("disruptionsAllowed") == allowed)
 
     until(counted, SETTLED_WITHIN, f"budget {name} allows {allowed} disruptions")
 
