@@ -1,5 +1,6 @@
 """LayerLocality where little is known: absence of data is never data."""
 
+from math import inf
 from typing import Any
 
 import msgspec
@@ -79,7 +80,7 @@ def test_nothing_is_scored_before_it_is_clear_who_is_feasible():
     """-1 says that it takes all of them to know, whoever spoke."""
     bench = a_bench("silent")
 
-    assert {"full": -1, "some": -1, "none": -1, "silent": -1} == scored(bench, plugin(bench), POD)
+    assert {"full": -inf, "some": -1, "none": -1, "silent": -1} == scored(bench, plugin(bench), POD)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_in_an_evaluation_the_mean_is_that_of_the_nodes_that_passed():
 
     evaluation = ShapeEvaluation(profile, bench.columns, POD)
 
-    assert {"full": -1, "some": 38, "none": 30, "silent": 34} == bench.by_name(evaluation.totals.tolist())
+    assert {"full": -inf, "some": 38, "none": 30, "silent": 34} == bench.by_name(evaluation.totals.tolist())
 
 
 # -------------------------------------------------------------------------------------------------------- stale reports
