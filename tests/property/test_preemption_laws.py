@@ -1,4 +1,4 @@
-"""Preemption: the same victims as by brute force, nobody of equal priority, and no budget violated without need."""
+"""Preemption: the same victims as by brute force, none of equal priority, and no budget violated without need."""
 
 import msgspec
 import pytest

@@ -34,6 +34,9 @@ WEB = an_image("registry.example/web:1", {"base": 300 * MB, "web": 100 * MB})
 API = an_image("registry.example/api:1", {"base": 300 * MB, "api": 50 * MB})
 IMAGES = {"web": WEB, "api": API}
 
+IN_VAIN = "preemption: 0/{0} nodes are available: {0} Preemption is not helpful for scheduling."
+WAITS = f"0/2 nodes are available: 2 Insufficient cpu. {IN_VAIN.format(2)}"
+
 Line = tuple[float, str, str]
 
 
@@ -229,10 +232,7 @@ def test_a_pod_that_can_never_be_placed_stays_pending_and_the_run_ends():
 
     assert [(3.0, "decided: unschedulable", "p")] == log(trace, trace_records.PodDecided)
     assert ("pending", None, 3.0) == (result.pods[0].phase, result.pods[0].decided, result.seconds)
-    assert (
-        "0/1 nodes are available: 1 node(s) had untolerated taint(s). "
-        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
-    ) == result.pods[0].message
+    assert f"0/1 nodes are available: 1 node(s) had untolerated taint(s). {IN_VAIN.format(1)}" == result.pods[0].message
 
 
 def test_a_cordoned_node_takes_no_more_pods():
@@ -399,20 +399,6 @@ def test_a_pod_is_evicted_when_a_plugin_makes_room():
     assert [("default/victim", "removed"), ("default/p", "running")] == [(pod.pod, pod.phase) for pod in result.pods]
 
 
-def test_a_preempted_pod_stops_within_its_grace_period_and_the_other_pod_then_takes_its_place():
-    """It takes 40 s to stop and has 30; its controller is not simulated here."""
-    low = arriving(0.0, "low")
-    low = PodArrival(low.at, low.pod, PodLifecycle(stopping=40.0, grace=30.0))
-    scenario = a_scenario([a_node_spec("n1", holds=["web"])], [low, arriving(10.0, "high", priority=10)])
-    result, trace = run(scenario, "kube-default")
-
-    assert [(40.0, "pod-removed", "low")] == log(trace, trace_records.PodRemoved)
-    assert [("removed", "Preempted"), ("running", "")] == [(pod.phase, pod.reason) for pod in result.pods]
-    assert (1, 0) == (result.preemptions, result.evictions)
-    assert 1 == summary(result)["preemptions"]
-    assert 40.0 <= (result.pods[1].bound or 0.0) < 42.0
-
-
 # --------------------------------------------------------------------------------------------------- watching and figures
 
 
@@ -459,11 +445,6 @@ def test_a_summary_has_all_figures_of_a_run():
         ],
     )
     result, _ = run(scenario)
-    pending = (
-        "0/2 nodes are available: 2 Insufficient cpu. "
-        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
-    )
-
     assert {
         "scenario": "story",
         "profile": "lamina-balanced",
@@ -479,7 +460,7 @@ def test_a_summary_has_all_figures_of_a_run():
             "removed": 0,
             "rejected": 0,
             "not_started": dict.fromkeys(NEVER_STARTED, 0) | {"total": 1, "pending": 1},
-            "pending": [{"pod": "default/d", "message": pending}],
+            "pending": [{"pod": "default/d", "message": WAITS}],
         },
         "bytes_wanted": (350 + 400 + 400) * MB,
         # b pulls 400 MB on n2; c finds the base on n1, when a has finished there, and pulls 100 MB.

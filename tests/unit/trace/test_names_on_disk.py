@@ -36,8 +36,8 @@ def test_the_tags_of_records_are_these() -> None:
 def test_the_tags_of_events_are_these() -> None:
     """Recordings name events by these tags."""
     tags = [
-        "BindDone", "BindFailed", "EvictFailed", "ImagesLearned", "LayersReported", "LayersWithdrawn", "NamespaceGone",
-        "NamespaceSeen", "NodeGone", "NodeSeen", "ObjectGone", "ObjectSeen", "PermitGiven", "PermitRefused", "PodGone", "PodSeen", "TellFailed",
-        "TimePassed", "UsageReported", "WorkDone", "WorkFailed",
+        "BindDone", "BindFailed", "EvictFailed", "ExtendersAnswered", "ImagesLearned", "LayersReported",
+        "LayersWithdrawn", "NamespaceGone", "NamespaceSeen", "NodeGone", "NodeSeen", "ObjectGone", "ObjectSeen",
+        "PermitGiven", "PermitRefused", "PodGone", "PodSeen", "TellFailed", "TimePassed", "UsageReported", "WorkDone", "WorkFailed",
     ]  # fmt: skip
     assert tags == sorted(str(kind.__struct_config__.tag) for kind in events.Event.__args__)

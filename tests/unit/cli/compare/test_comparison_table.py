@@ -276,5 +276,5 @@ def test_what_a_profile_does_not_do_yet_stands_below_the_table(capsys, profile, 
 
     assert lines == len(compared.unsupported)
     assert lines == printed(compared, capsys).count(
-        "kube-default is kube-scheduler's default profile without: preemption"
+        "kube-default is kube-scheduler's default profile without: resource claims"
     )

@@ -200,8 +200,8 @@ def mistakes(text: str, head: str = HEAD) -> list[str]:
             id="arguments that are a list",
         ),
         pytest.param(
-            "profiles:\n- pluginConfig:\n  - name: VolumeBinding\n    args: {bindTimeoutSeconds: 5}\n",
-            "5: profiles[0].pluginConfig[0].name: plugin 'VolumeBinding' is part of kube-scheduler and not "
+            "profiles:\n- pluginConfig:\n  - name: DynamicResources\n    args: {filterTimeout: 5s}\n",
+            "5: profiles[0].pluginConfig[0].name: plugin 'DynamicResources' is part of kube-scheduler and not "
             "implemented here yet; remove it",
             id="arguments for a plugin that is not in tree",
         ),

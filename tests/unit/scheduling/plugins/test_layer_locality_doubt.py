@@ -1,5 +1,6 @@
 """LayerLocality where little is known: absence of data is never data."""
 
+from math import inf
 from typing import Any
 
 import msgspec
@@ -133,7 +134,7 @@ def test_in_an_evaluation_the_mean_is_that_of_the_nodes_that_passed():
 
     evaluation = ShapeEvaluation(profile, bench.columns, POD)
 
-    assert {"full": -1, "some": 38, "none": 30, "silent": 34} == bench.by_name(evaluation.totals.tolist())
+    assert {"full": -inf, "some": 38, "none": 30, "silent": 34} == bench.by_name(evaluation.totals.tolist())
 
 
 # -------------------------------------------------------------------------------------------------------- stale reports

@@ -242,7 +242,7 @@ EPHEMERAL_POD = msgspec.structs.replace(a_pod("p"), volumes=(PodVolume(EPHEMERAL
         pytest.param(
             [a_claim("p-data")],
             "PVC default/p-data was not created for pod default/p (pod is not owner)",
-            id="of somebody else",
+            id="of another owner",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from tests.unit.services.scheduler.test_executor import Bench, a_bind, served
 
 
 class OneExtender:
-    """An extender that answers a bind as it is told, and knows about which pods it was asked."""
+    """An extender that answers binds as configured, and records the pods of its requests."""
 
     def __init__(self, problem: str = "", *, ignorable: bool = False) -> None:
         self.problem, self.ignorable = problem, ignorable

@@ -385,8 +385,8 @@ def test_deciding_goes_on_as_soon_as_nominations_are_sent():
         client = ScriptedClient(pause=0.1)
         performer = Executor(client, stage.inbox.put, Deaf(), Deaf(), clock=stage.clock, wake=stage.inbox.wake)
         stage.host._performer = performer
-        for _ in range(2 * executor.MOST_WAITING):
-            performer.perform(Nominate(a_pod(), "n1"))
+        for number in range(2 * executor.MOST_WAITING):
+            performer.perform(Nominate(a_pod(f"nominated-{number}"), "n1"))
         stage.see(NodeSeen(a_node()), small())
         tasks = [asyncio.create_task(one.run()) for one in (performer, stage.host)]
         await asyncio.sleep(5.0)
