@@ -37,6 +37,7 @@ SEED: Final = 40
 NODES: Final = [f"n{number}" for number in range(8)]
 CORES: Final = 4
 GRACE: Final = 2
+GRACES: Final = (1, 2, 3, 4)
 PRIORITIES: Final = {"low": 1, "middle": 5, "high": 1000}
 ROLE: Final = DEPLOY / "rbac" / "optional" / "scheduler-preemption.yaml"
 NO_PERMISSION: Final = "evictions are forbidden"
@@ -255,8 +256,16 @@ def killed(bed: Testbed, seen: Chronicle, scheduler: Lamina, kills: int) -> dict
     done = in_vain = most = stolen = at_work = bound = 0
     slowest = 0.0
     for number in range(-(-kills // PER_ROUND)):
-        fill(bed, [made(f"victim{number}-{node}-{one}", 1, nodeName=node) for node in NODES for one in "abcd"])
-        add_pods(bed, [made(f"thief{number}-{place}", 2) for place in range(THIEVES)])
+        # The victims of a node leave one after another, and each leaves as much room as a thief needs.
+        residents = [(node, grace) for node in NODES for grace in GRACES]
+        fill(
+            bed,
+            [
+                made(f"victim{number}-{node}-{grace}", 1, nodeName=node, terminationGracePeriodSeconds=grace)
+                for node, grace in residents
+            ],
+        )
+        add_pods(bed, [made(f"thief{number}-{place}", 1) for place in range(THIEVES)])
         coming = [made(f"taker{number}-{place}", CORES, "high") for place in range(ARRIVING)]
         arrivals = Arrivals(bed, coming, over=6.0)
         for _ in range(min(PER_ROUND, kills - done)):
