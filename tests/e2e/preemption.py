@@ -284,6 +284,7 @@ def killed(bed: Testbed, seen: Chronicle, scheduler: Lamina, kills: int) -> dict
         until(scheduler.is_ready, SETTLED_WITHIN, "the scheduler is ready")
         clear(bed)
     assert most <= 1, "no pod evicts in vain more than once"
+    assert 0 == stolen, "no pod of low priority takes the room of a preemptor"
     return {
         "kills": done,
         "killed_at_work": at_work,
