@@ -40,8 +40,9 @@ async def record_family(family: str, count: int, version: str, folder: Path) -> 
     shared = fixtures(family)
     recorder = CaseRecorder()
     found: list[RecordedCase] = []
-    async with recorder.running(program, shared, gates_of(version)):
-        async for one in recorder.record(draw_cases(family, count)):
+    cases = list(draw_cases(family, count))
+    async with recorder.running(program, shared, gates_of(version), cases):
+        async for one in recorder.record(cases):
             found.append(one)  # noqa: PERF401 - a comprehension would hide how far a failed recording came
     header = RecordingHeader(f"kube-scheduler {version}", SEED, shared)
     write_recording(folder / f"{family}.jsonl.zst", header, found)

@@ -19,7 +19,7 @@ LEVEL: Final = 19
 """Level of compression: slow to write, quick to read."""
 
 
-class ParityCase(msgspec.Struct, frozen=True):
+class ParityCase(msgspec.Struct, frozen=True, omit_defaults=True):
     """One cluster, and one pod to place on it."""
 
     family: str
@@ -27,6 +27,8 @@ class ParityCase(msgspec.Struct, frozen=True):
     nodes: list[KubeJson]
     placed: list[KubeJson]
     pod: KubeJson
+    objects: dict[str, list[KubeJson]] = {}
+    """Resource → storage objects of this case alone; their names occur in no other case of the family."""
 
     def names(self) -> list[str]:
         """Return the names of the nodes, in order."""

@@ -8,14 +8,15 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tests.parity import families_nodes, families_pods, families_resources
+from tests.parity import families_nodes, families_pods, families_resources, families_volumes
 from tests.parity.case_files import ParityCase
 from tests.parity.case_objects import CREATED, KubeJson, expression
 from tests.parity.families_nodes import Drawn
+from tests.parity.families_volumes import DrawnStorage
 
 SEED: Final = 1
 
-FAMILIES: Final[dict[str, Callable[[random.Random, str], Drawn]]] = {
+FAMILIES: Final[dict[str, Callable[[random.Random, str], Drawn | DrawnStorage]]] = {
     "resources-fit": families_resources.resources_fit,
     "balanced-allocation": families_resources.balanced_allocation,
     "in-place-resize": families_resources.in_place_resize,
@@ -33,14 +34,18 @@ FAMILIES: Final[dict[str, Callable[[random.Random, str], Drawn]]] = {
     "affinity-corners": families_pods.affinity_corners,
     "preemption": families_pods.preemption,
     "mixed": families_pods.mixed,
+    "volume-restrictions": families_volumes.volume_restrictions,
+    "node-volume-limits": families_volumes.node_volume_limits,
+    "volume-zone": families_volumes.volume_zone,
+    "volume-binding": families_volumes.volume_binding,
 }
 
 
 def draw_case(family: str, number: int, seed: int = SEED) -> ParityCase:
     """Return one case."""
     rng = random.Random(f"{seed}/{family}/{number}")
-    nodes, placed, pod = FAMILIES[family](rng, f"{family}-{number}")
-    return ParityCase(family, number, nodes, placed, pod)
+    nodes, placed, pod, *objects = FAMILIES[family](rng, f"{family}-{number}")
+    return ParityCase(family, number, nodes, placed, pod, *objects)
 
 
 def draw_cases(family: str, count: int, seed: int = SEED) -> Iterator[ParityCase]:
@@ -78,6 +83,8 @@ def fixtures(family: str = "") -> dict[str, list[KubeJson]]:
     if family == "default-selectors":
         for resource, more in _selecting().items():
             found[resource] = [*found.get(resource, ()), *more]
+    if family == "volume-binding":
+        found["csidrivers"] = [{"metadata": _meta("tracked.csi"), "spec": {"storageCapacity": True}}]
     return found
 
 

@@ -12,13 +12,17 @@ import msgspec
 
 from tests.parity.case_files import RecordedAnswer, RecordedCase
 from tests.parity.case_objects import KubeJson
-from tests.parity.known_differences import known_case, known_difference
+from tests.parity.known_differences import NO_CLAIM_STATE, known_case, known_difference
 from tests.parity.replay import LaminaAnswer
 
 PREEMPTION: Final = "DefaultPreemption"
 AFFINITY: Final = "InterPodAffinity"
 NO_CLAIMS: Final = "no new claims to deallocate, "
 """What DynamicResources adds to every refusal of kube-scheduler."""
+NO_STATE: Final = " not found"
+"""What DynamicResources answers if another plugin refused the pod before nodes were filtered (`NO_CLAIM_STATE`)."""
+UNHELPFUL: Final = " Preemption is not helpful for scheduling."
+CLAIMS_OF_DEVICES: Final = "DynamicResources"
 AFTER: Final = " preemption: "
 REASONS: Final = {
     "Insufficient ": "NodeResourcesFit",
@@ -30,12 +34,21 @@ REASONS: Final = {
     "node(s) didn't have free ports": "NodePorts",
     "node(s) didn't match Pod's required features": "NodeDeclaredFeatures",
     "node(s) didn't match pod topology spread constraints": "PodTopologySpread",
+    "node(s) had no available disk": "VolumeRestrictions",
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod": "VolumeRestrictions",
+    "node(s) exceed max volume count": "NodeVolumeLimits",
+    "node(s) had no available volume zone": "VolumeZone",
+    "node(s) didn't match PersistentVolume's node affinity": "VolumeBinding",
+    "node(s) didn't find available persistent volumes to bind": "VolumeBinding",
+    "node(s) did not have enough free storage": "VolumeBinding",
+    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)": "VolumeBinding",
+    "pod has unbound immediate PersistentVolumeClaims": "VolumeBinding",
     "node(s) didn't match pod affinity rules": AFFINITY,
     "node(s) didn't match pod anti-affinity rules": AFFINITY,
     "node(s) didn't satisfy existing pods anti-affinity rules": AFFINITY,
 }
 """Part of a reason → plugin."""
-UNMET: Final = (("inter-pod", AFFINITY), ("volume", "VolumeBinding"), ("resource claim", "DynamicResources"))
+UNMET: Final = (("inter-pod", AFFINITY), ("volume", "VolumeBinding"), ("resource claim", CLAIMS_OF_DEVICES))
 """Part of an unmet demand → plugin."""
 
 
@@ -166,6 +179,9 @@ def _compare_message(found: CaseComparison, message: str, lamina: LaminaAnswer, 
     theirs, ours = message.replace(NO_CLAIMS, ""), lamina.message
     if not lamina.preempts:
         theirs = theirs.partition(AFTER)[0]
+    if lamina.preempts and theirs == ours.partition(AFTER)[0] + NO_STATE and ours.endswith(UNHELPFUL):
+        found.known[CLAIMS_OF_DEVICES] = NO_CLAIM_STATE
+        theirs = ours
     found.message_equal = theirs == ours
     if theirs != ours:
         found.unequal |= {PREEMPTION} if theirs.partition(AFTER)[0] == ours.partition(AFTER)[0] else refusing

@@ -12,11 +12,11 @@ from typing import Final
 import msgspec
 
 from lamina.model.decision import Decision
-from lamina.model.events import Event, NamespaceSeen, NodeSeen, ObjectSeen, PodSeen
+from lamina.model.events import Event, NamespaceSeen, NodeSeen, ObjectSeen, PodSeen, WorkDone
 from lamina.model.pod import Pod
 from lamina.scheduling.config.loader import Configuration
 from lamina.scheduling.config.named_profiles import KUBE_DEFAULT, named
-from lamina.scheduling.contract.commands import Bind, Evict, Nominate, ReportUnschedulable
+from lamina.scheduling.contract.commands import Bind, DoWork, Evict, Nominate, ReportUnschedulable
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_state import LoopSettings
 from lamina.scheduling.plugins.in_tree import registry
@@ -62,8 +62,10 @@ def lamina_answer(case: ParityCase, fixtures: dict[str, list[KubeJson]]) -> Lami
     """Let a new loop decide the case; *fixtures* are the objects of all cases, by resource."""
     loop = Loop(configuration().profiles, lambda _: 0, SETTINGS)
     pod = _pod(case.pod)
-    loop.feed(*_fixtures(fixtures), *_cluster(case))
+    loop.feed(*_objects(fixtures), *_objects(case.objects), *_cluster(case))
     commands = loop.feed(PodSeen(pod))
+    for work in [one for one in commands if isinstance(one, DoWork)]:
+        commands += loop.feed(WorkDone(pod.uid, work.plugin, work.attempt))
     decision = next(one.decision for one in commands if isinstance(one, Bind | ReportUnschedulable))
     assert decision is not None, "the loop runs with full detail"
     return LaminaAnswer(
@@ -81,10 +83,10 @@ def lamina_answer(case: ParityCase, fixtures: dict[str, list[KubeJson]]) -> Lami
     )
 
 
-def _fixtures(fixtures: dict[str, list[KubeJson]]) -> list[Event]:
-    found: list[Event] = [_namespace(one) for one in fixtures["namespaces"]]
+def _objects(objects: dict[str, list[KubeJson]]) -> list[Event]:
+    found: list[Event] = [_namespace(one) for one in objects.get("namespaces", ())]
     for resource, decode in DECODERS.items():
-        found += [ObjectSeen(decode(msgspec.json.encode(one))) for one in fixtures.get(resource, ())]
+        found += [ObjectSeen(decode(msgspec.json.encode(one))) for one in objects.get(resource, ())]
     return found
 
 

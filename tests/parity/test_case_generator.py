@@ -52,3 +52,17 @@ def test_a_file_returns_what_was_written(tmp_path):
 
 def test_totals_are_sums_over_plugins():
     assert [5, 7] == RecordedAnswer(feasible=[0, 2], scores={"A": [1, 2], "B": [4, 5]}).totals()
+
+
+@pytest.mark.parametrize("family", ["volume-restrictions", "node-volume-limits", "volume-zone", "volume-binding"])
+def test_storage_objects_and_nodes_have_names_of_their_own_in_each_case(family):
+    drawn = [draw_case(family, number) for number in range(30)]
+    names = [
+        (resource, one["metadata"]["name"]) for case in drawn for resource, all_ in case.objects.items() for one in all_
+    ] + [("nodes", name) for case in drawn for name in case.names()]
+
+    assert len(set(names)) == len(names)
+
+
+def test_a_case_without_storage_objects_is_written_without_them():
+    assert b'"objects"' not in msgspec.json.encode(draw_case("node-ports", 0))

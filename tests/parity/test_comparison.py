@@ -9,6 +9,7 @@ from tests.parity.comparison import compare, preemption_costs
 from tests.parity.known_differences import known_case
 from tests.parity.parity_report import ParityReport
 from tests.parity.replay import LaminaAnswer, lamina_answer
+from tests.parity.storage_cases import StorageObjects, claim_volume
 
 CASE = ParityCase(
     "family",
@@ -167,3 +168,35 @@ def test_a_known_difference_sets_a_case_apart(operator, apart):
     case = msgspec.structs.replace(CASE, pod={**CASE.pod, "spec": {**CASE.pod["spec"], "affinity": affinity}})
 
     assert apart == bool(known_case(case))
+
+
+@pytest.mark.parametrize(
+    ("ours", "known"),
+    [
+        pytest.param("refused. preemption: 0/3 nodes: 3 Preemption is not helpful for scheduling.", True, id="no help"),
+        pytest.param("refused. preemption: 0/3 nodes: 3 No preemption victims found.", False, id="attempted"),
+        pytest.param("other. preemption: 0/3 nodes: 3 Preemption is not helpful for scheduling.", False, id="reason"),
+    ],
+)
+def test_a_refusal_before_filtering_may_end_differently(ours, known):
+    found = compared(RecordedAnswer(message="refused. not found"), feasible=frozenset(), message=ours, preempts=True)
+
+    assert known is found.message_equal
+    assert known is bool(found.known)
+
+
+@pytest.mark.parametrize(
+    ("users", "modes", "apart"),
+    [
+        pytest.param(2, ["ReadWriteOncePod"], True, id="two users"),
+        pytest.param(1, ["ReadWriteOncePod"], False, id="one user"),
+        pytest.param(2, ["ReadWriteOnce"], False, id="not for one pod"),
+    ],
+)
+def test_several_users_of_a_claim_for_one_pod_set_a_case_apart(users, modes, apart):
+    objects = StorageObjects("p")
+    volumes = [claim_volume(objects.bound_claim(access_modes=modes))]
+    placed = [pod_object(f"e{number}", [], nodeName="n0", volumes=volumes) for number in range(users)]
+    case = ParityCase("family", 1, CASE.nodes, placed, pod_object("p", [], volumes=volumes), objects.found)
+
+    assert apart is bool(known_case(case))

@@ -12,6 +12,7 @@ from lamina.simulator.facade.event_views import EventViews
 from lamina.simulator.facade.gang_resources import gang_custom_resources
 from lamina.simulator.facade.resource_types import ResourceTypes
 from lamina.simulator.facade.store_writer import StoreWriter
+from lamina.simulator.facade.volume_controller import VolumeController
 from lamina.simulator.run.run_parts import RunParts
 
 EPOCH = 1_767_225_600.0
@@ -48,6 +49,7 @@ def assemble_facade(
     writer = ClusterWriter(environment, parts.cluster, parts.controllers, profile, clock)
     state = ApiState(types, lambda: environment.now, writer, epoch, seed)
     EventViews(state)
+    VolumeController(state)
     reader = StoreWriter(state, parts.cluster)
     for name in NAMESPACES:
         reader.ensure_namespace(name)

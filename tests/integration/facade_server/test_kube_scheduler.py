@@ -63,3 +63,32 @@ def test_a_live_server_is_a_cluster_for_it(tmp_path):
         finally:
             process.kill()
             process.wait()
+
+
+def test_a_pod_gets_a_volume_that_is_made_for_it(tmp_path):
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    mounted = pod("a")
+    mounted["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": "c", "resources": {"requests": {"storage": "1Gi"}}}
+    with apiserver(nodes=2, clock="virtual") as cluster, (tmp_path / "log").open("wb") as log:
+        known = {"metadata": {"name": "c"}, "provisioner": "x.csi", "volumeBindingMode": "WaitForFirstConsumer"}
+        assert 201 == ask(cluster.url, "POST", classes, known)[0]
+        assert 201 == ask(cluster.url, "POST", claims, {"metadata": {"name": "data"}, "spec": claim})[0]
+        words = [str(building.ensure("kube-scheduler")), f"--kubeconfig={cluster.kubeconfig}"]
+        process = subprocess.Popen([*words, "--leader-elect=false", "--secure-port=0"], stdout=log, stderr=log)
+        try:
+            assert 201 == ask(cluster.url, "POST", PODS, mounted)[0]
+            deadline = time.monotonic() + 120
+            while not ask(cluster.url, "GET", f"{PODS}/a")[1]["spec"].get("nodeName"):
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            found = ask(cluster.url, "GET", f"{claims}/data")[1]
+            assert ("Bound", f"pvc-{found['metadata']['uid']}") == (
+                found["status"]["phase"],
+                found["spec"]["volumeName"],
+            )
+        finally:
+            process.kill()
+            process.wait()

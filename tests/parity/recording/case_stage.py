@@ -15,6 +15,7 @@ from lamina.simulator.facade.api_handler import ApiHandler
 from lamina.simulator.facade.api_state import ApiState
 from lamina.simulator.facade.kube_object import KubeObject, ObjectKey
 from lamina.simulator.facade.resource_types import ResourceTypes
+from lamina.simulator.facade.volume_controller import VolumeController
 from tests.parity.case_objects import KubeJson
 
 KINDS: Final = {
@@ -31,6 +32,8 @@ KINDS: Final = {
     "storageclasses": ("storage.k8s.io", "storage.k8s.io/v1", "StorageClass"),
     "csinodes": ("storage.k8s.io", "storage.k8s.io/v1", "CSINode"),
     "csidrivers": ("storage.k8s.io", "storage.k8s.io/v1", "CSIDriver"),
+    "csistoragecapacities": ("storage.k8s.io", "storage.k8s.io/v1", "CSIStorageCapacity"),
+    "volumeattachments": ("storage.k8s.io", "storage.k8s.io/v1", "VolumeAttachment"),
 }
 """Resource → storage group, API version and kind."""
 
@@ -112,6 +115,14 @@ class CaseStage:
     def objects(self, resource: str) -> list[KubeJson]:
         """Return all objects of a resource, as clients see them now."""
         return [one.object for one in self._state.store.table(KINDS[resource][0], resource).all()]
+
+    def start_volume_controller(self) -> None:
+        """Bind claims and make volumes from now on; objects that exist already are left as they are."""
+        self._volumes = VolumeController(self._state)
+
+    def sync_claim(self, claim: KubeJson) -> None:
+        """Let the volume controller look at a claim without a write."""
+        self._volumes.sync(_key(claim))
 
     def touch_node(self, node: KubeJson) -> None:
         """Update a node without a change that matters, so that the log shows how far the nodes were read."""

@@ -26,10 +26,14 @@ from tests.parity.case_objects import KubeJson, pod_key
 from tests.parity.recording.case_stage import CaseStage, SchedulerWrites
 from tests.parity.recording.recording_extender import RecordingExtender
 from tests.parity.recording.recording_log import FLAGS, RecordingLog
+from tests.parity.storage_cases import SELECTED_NODE
 
 LIMIT: Final = 20.0
 GATES: Final = ("--feature-gates=OpportunisticBatching=false",)
 """Batching may offer an extender one node only, so it is off."""
+PROVISIONS: Final = 0.2
+"""Seconds between filtering and a volume for a claim whose node was selected before; the scheduler writes it first."""
+CLAIMS: Final = "persistentvolumeclaims"
 SPARED: Final = 0.3
 """Seconds to wait for the end of a preemption; none is logged if all victims are being deleted already."""
 CONFIG: Final = """apiVersion: kubescheduler.config.k8s.io/v1
@@ -64,18 +68,32 @@ class CaseRecorder:
         self._changed = asyncio.Event()
         self._stage = CaseStage(SchedulerWrites(self._changed.set))
         self._log = RecordingLog(self._changed.set)
-        self._extender = RecordingExtender()
+        self._extender = RecordingExtender(self._changed.set)
         self._process: ChildProcess | None = None
 
     @contextlib.asynccontextmanager
     async def running(
-        self, program: str, fixtures: dict[str, list[KubeJson]], gates: Sequence[str] = GATES
+        self,
+        program: str,
+        fixtures: dict[str, list[KubeJson]],
+        gates: Sequence[str] = GATES,
+        cases: Iterable[ParityCase] = (),
     ) -> AsyncIterator[None]:
-        """Run *program* while the block runs; *fixtures* exist from the beginning, *gates* are further flags."""
+        """
+        Run *program* while the block runs; *gates* are further flags.
+
+        *fixtures* and the storage objects of *cases* exist from the beginning, because the scheduler's log does not
+        show when it has read such an object.
+        """
         folder = Path(tempfile.mkdtemp(prefix="lamina-parity-"))
         for resource, objects in fixtures.items():
             for one in objects:
                 self._stage.show(resource, one)
+        for case in cases:
+            for resource, objects in case.objects.items():
+                for one in objects:
+                    self._stage.show(resource, one)
+        self._stage.start_volume_controller()
         server = FacadeServer(self._stage.handler)
         try:
             await server.start()
@@ -141,6 +159,11 @@ class CaseRecorder:
         extender.clear()
         log.begin(pod_key(case.pod))
         self._stage.show("pods", case.pod)
+        if selected := [one for one in case.objects.get(CLAIMS, ()) if SELECTED_NODE in _annotations(one)]:
+            await self._until(lambda: name in writes.refused or name in extender.feasible, case, "filter nodes")
+            await asyncio.sleep(PROVISIONS)
+            for claim in selected:
+                self._stage.sync_claim(claim)
         await self._until(lambda: name in writes.refused or (name in writes.bound and log.bound), case, "place its pod")
         places = {node: place for place, node in enumerate(case.names())}
         if name not in writes.refused:
@@ -180,6 +203,11 @@ class CaseRecorder:
         except TimeoutError:
             tail = "" if self._process is None else "\n".join(self._process.tail)
             raise StuckCaseError(f"{case.family} {case.number}: kube-scheduler did not {what}\n{tail}") from None
+
+
+def _annotations(found: KubeJson) -> dict[str, str]:
+    annotations: dict[str, str] = found["metadata"].get("annotations", {})
+    return annotations
 
 
 def _placed(

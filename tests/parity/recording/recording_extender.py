@@ -5,6 +5,7 @@ kube-scheduler calls ``filter`` with exactly the nodes that passed its own plugi
 one such node. It calls ``preempt`` with every candidate and its victims, before it chooses one of them.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -32,8 +33,9 @@ LIMITS: Final = ServerLimits(
 class RecordingExtender:
     """Serves the two verbs on loopback."""
 
-    def __init__(self) -> None:
-        """Nothing listens before `start`."""
+    def __init__(self, wake: Callable[[], None]) -> None:
+        """Call *wake* after every call; nothing listens before `start`."""
+        self._wake = wake
         posts = {"/filter": self._filter, "/preempt": self._preempt}
         self._server = HttpServer(Routes(posts, {}), LIMITS, NoServerMetrics())
         self.feasible: dict[str, list[str]] = {}
@@ -63,6 +65,7 @@ class RecordingExtender:
         arguments = _decoded(body)
         names: list[str] = arguments.get("nodenames") or []
         self.feasible.setdefault(arguments["pod"]["metadata"]["name"], names)
+        self._wake()
         return _answer({"nodenames": names})
 
     def _preempt(self, body: Body) -> HttpResponse:

@@ -180,6 +180,8 @@ class ObjectStore:
         self.revision = 1
         """The newest resource version."""
         self._tables: dict[tuple[str, str], ResourceTable] = {}
+        self._deferred: deque[Callable[[], None]] = deque()
+        self._running = False
 
     def table(self, group: str, resource: str) -> ResourceTable:
         """Return the table of a resource; the caller has checked that the resource exists."""
@@ -187,6 +189,10 @@ class ObjectStore:
         if table is None:
             table = self._tables[group, resource] = ResourceTable()
         return table
+
+    def defer(self, action: Callable[[], None]) -> None:
+        """Let a listener act on a change: call *action* after all listeners of that change, so that none is overtaken."""
+        self._deferred.append(action)
 
     def put(self, table: ResourceTable, key: ObjectKey, found: KubeObject) -> StoredObject:
         """Create or replace an object; return its new version, or the old one if nothing changed."""
@@ -196,6 +202,7 @@ class ObjectStore:
         self.revision += 1
         new = StoredObject(key, with_revision(found, self.revision), self.revision)
         table.record(StoreEvent("ADDED" if old is None else "MODIFIED", new, old))
+        self._act()
         return new
 
     def delete(self, table: ResourceTable, key: ObjectKey) -> StoredObject | None:
@@ -206,7 +213,19 @@ class ObjectStore:
         self.revision += 1
         last = StoredObject(key, with_revision(old.object, self.revision), self.revision)
         table.record(StoreEvent("DELETED", last, old))
+        self._act()
         return last
+
+    def _act(self) -> None:
+        """Call the deferred actions; those of nested writes follow in the outermost call."""
+        if self._running:
+            return
+        self._running = True
+        try:
+            while self._deferred:
+                self._deferred.popleft()()
+        finally:
+            self._running = False
 
 
 def is_unchanged(old: KubeObject, new: KubeObject) -> bool:

@@ -125,3 +125,14 @@ def test_a_frame_is_encoded_once_for_all_watches(store):
     store.put(table, A, an_object(A))
 
     assert events[0].frame("ADDED") is events[0].frame("ADDED")
+
+
+def test_a_deferred_action_follows_all_listeners_of_the_change_that_caused_it(store):
+    table = store.table("", "pods")
+    table.listeners[lambda event: store.defer(lambda: store.delete(table, B)) if event.new.key == A else None] = None
+    events = heard(table)
+    store.put(table, B, an_object(B))
+
+    store.put(table, A, an_object(A))
+
+    assert [("ADDED", "b"), ("ADDED", "a"), ("DELETED", "b")] == [one[:2] for one in events]
