@@ -55,11 +55,11 @@ def bound_to(facade: NotedFacade, claim: str = "data") -> str:
     """Return the volume of a claim whose binding is complete, else an empty text."""
     found = facade.get(f"{CLAIMS}/{claim}")
     complete = BIND_COMPLETED in found["metadata"].get("annotations", {}) and found["status"]["phase"] == "Bound"
-    return found["spec"].get("volumeName", "") if complete else ""
+    return str(found["spec"].get("volumeName", "")) if complete else ""
 
 
 def phase(facade: NotedFacade, path: str) -> str:
-    return facade.get(path)["status"]["phase"]
+    return str(facade.get(path)["status"]["phase"])
 
 
 def test_a_new_volume_is_available_and_a_new_claim_pending(facade):
