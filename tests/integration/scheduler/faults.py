@@ -25,9 +25,17 @@ def behind(bed: Testbed, proxy: Proxy, **changes: Any) -> Lamina:
     return Lamina(bed, access=access, config=configuration(**changes))
 
 
+def cached(scheduler: Lamina) -> tuple[int, int]:
+    """Return how many pods with a node are in the cache, and how many of them are only assumed."""
+    counted, assumed = (scheduler.metric(f'scheduler_cache_size{{type="{kind}"}}') for kind in ("pods", "assumed_pods"))
+    return int(counted), int(assumed)
+
+
 def judged(bed: Testbed, witness: Witness, scheduler: Lamina, pods: int) -> dict[str, Any]:
     """What holds at the end of every story, and its figures."""
+    until(lambda: cached(scheduler) == (pods, 0), 90.0, f"{pods} pods in the cache, none of them only assumed")
     differences, complaints = scheduler.differences(), scheduler.complaints()
+    pods_cached, pods_assumed = cached(scheduler)
     figures = {
         "pods": pods,
         "bound": witness.bound(),
@@ -37,8 +45,8 @@ def judged(bed: Testbed, witness: Witness, scheduler: Lamina, pods: int) -> dict
         "failed_bindings": sum(one["msg"] == "bind failed" for one in scheduler.said()),
         "relists": int(scheduler.metric("lamina_reflector_relists_total{")),
         "connects": int(scheduler.metric("lamina_reflector_connects_total{")),
-        "cached_pods": int(scheduler.metric('scheduler_cache_size{type="pods"}')),
-        "assumed_pods": int(scheduler.metric('scheduler_cache_size{type="assumed_pods"}')),
+        "cached_pods": pods_cached,
+        "assumed_pods": pods_assumed,
         "rss_mib": scheduler.rss() >> 20,
     }
     assert [] == complaints
