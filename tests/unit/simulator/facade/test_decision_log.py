@@ -48,11 +48,11 @@ def busy() -> Scenario:
 
 
 def at_random(dice: random.Random) -> object:
-    """A scheduler that nobody could predict."""
+    """Return a scheduler that places pods at random; without nodes, pods wait."""
 
     def schedule(client: ApiClient) -> None:
         nodes = client.names(NODES)
-        for pod in filter(waits, client.get("/api/v1/pods")["items"]):
+        for pod in filter(waits, client.get("/api/v1/pods")["items"] if nodes else ()):
             place(client, pod, {dice.choice(nodes): 1000.0})
 
     return schedule
