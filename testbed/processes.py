@@ -111,8 +111,10 @@ class Program:
         self.start()
 
     def pause(self) -> None:
-        """Suspend the part: it keeps its connections and answers nothing."""
+        """Suspend the part, and wait until it has stopped: it keeps its connections and answers nothing."""
         self._signal(signal.SIGSTOP)
+        # The signal alone is not enough: another thread of the part may answer one more request.
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Continue a suspended part."""
