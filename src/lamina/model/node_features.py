@@ -1,4 +1,4 @@
-"""Names of features that nodes declare and pods can require, as in Kubernetes 1.36."""
+"""Names of features that nodes declare and pods can require, as in Kubernetes 1.37."""
 
 from typing import Final
 
@@ -7,5 +7,8 @@ RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
 HOST_NETWORK_USERS: Final = "UserNamespacesHostNetworkSupport"
 """Required by a pod with a user namespace of its own on the host's network."""
 
-REQUIRABLE: Final = (RESTART_ALL_CONTAINERS, HOST_NETWORK_USERS)
+BIND_MOUNT_OPTIONS: Final = "VolumeBindMountOptions"
+"""Required by a volume mount with ``bindMountOptions``. Clusters before 1.37 do not have that field."""
+
+REQUIRABLE: Final = (RESTART_ALL_CONTAINERS, HOST_NETWORK_USERS, BIND_MOUNT_OPTIONS)
 """All features that a pod can require when it is scheduled; other declared features matter to updates of pods only."""

@@ -17,7 +17,7 @@ Equal parts of pods share one object, so callers must not change a result in pla
 
 from typing import Any, Final
 
-from lamina.model.node_features import HOST_NETWORK_USERS, RESTART_ALL_CONTAINERS
+from lamina.model.node_features import BIND_MOUNT_OPTIONS, HOST_NETWORK_USERS, RESTART_ALL_CONTAINERS
 from lamina.model.pod import Owner, Pod
 from lamina.wire.kube.encoded_values import encode_timestamp
 from lamina.wire.kube.pod_containers_encoder import (
@@ -129,10 +129,14 @@ def _requiring(features: tuple[str, ...], containers: list[EncodedObject]) -> En
     written: EncodedObject = {}
     if HOST_NETWORK_USERS in features:
         written |= {"hostNetwork": True, "hostUsers": False}
-    if RESTART_ALL_CONTAINERS in features and containers:
+    first: EncodedObject = {}
+    if RESTART_ALL_CONTAINERS in features:
         rule = {"action": RESTART_ALL, "exitCodes": {"operator": "In", "values": [1]}}
-        first = {**containers[0], "restartPolicy": "Never", "restartPolicyRules": [rule]}
-        written["containers"] = [first, *containers[1:]]
+        first |= {"restartPolicy": "Never", "restartPolicyRules": [rule]}
+    if BIND_MOUNT_OPTIONS in features:
+        first["volumeMounts"] = [{"name": "data", "mountPath": "/data", "bindMountOptions": ["noexec"]}]
+    if first and containers:
+        written["containers"] = [{**containers[0], **first}, *containers[1:]]
     return written
 
 

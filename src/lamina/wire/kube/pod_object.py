@@ -38,6 +38,7 @@ class ContainerObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     restart_policy: str | None = None
     restart_policy_rules: list[RestartRule] | None = None
     ports: Raw = NULL
+    volume_mounts: Raw = NULL
 
 
 class SchedulingGate(msgspec.Struct, frozen=True, gc=False):
@@ -51,6 +52,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     containers: list[ContainerObject] | None = None
     init_containers: list[ContainerObject] | None = None
+    ephemeral_containers: list[ContainerObject] | None = None
     volumes: Raw = NULL
     resources: Raw = NULL
     overhead: Raw = NULL
@@ -236,14 +238,17 @@ def _unmet(spec: PodSpec, known: tuple[str, ...]) -> tuple[str, ...]:
 def _required_features(spec: PodSpec) -> tuple[str, ...]:
     """Return the features that a node must declare; mostly none."""
     rules: list[RestartRule] = []
-    for one in spec.containers or ():
+    bind_options = False
+    for one in (*(spec.containers or ()), *(spec.init_containers or ()), *(spec.ephemeral_containers or ())):
         if one.restart_policy_rules:
             rules += one.restart_policy_rules
-    for one in spec.init_containers or ():
-        if one.restart_policy_rules:
-            rules += one.restart_policy_rules
-    if not rules and spec.host_users is not False:
+        if one.volume_mounts is not NULL:
+            bind_options = bind_options or pod_requirements.has_bind_mount_options(one.volume_mounts)
+    if not rules and not bind_options and spec.host_users is not False:
         return ()
     return pod_requirements.required_features(
-        rules, host_network=spec.host_network is True, own_users=spec.host_users is False
+        rules,
+        host_network=spec.host_network is True,
+        own_users=spec.host_users is False,
+        bind_options=bind_options,
     )

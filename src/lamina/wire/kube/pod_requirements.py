@@ -10,12 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+from msgspec import Raw
 
-from lamina.model.node_features import HOST_NETWORK_USERS, RESTART_ALL_CONTAINERS
+from lamina.model.node_features import BIND_MOUNT_OPTIONS, HOST_NETWORK_USERS, RESTART_ALL_CONTAINERS
 from lamina.model.pod import ANY_IP, TCP, HostPort
 from lamina.wire.decode_cache import memoized
 
 RESTART_ALL: Final = "RestartAllContainers"
+BIND_OPTIONS_KEY: Final = b"bindMountOptions"
 
 
 class NamedRef(msgspec.Struct, frozen=True, gc=False):
@@ -38,12 +40,19 @@ class RestartRule(msgspec.Struct, frozen=True, gc=False):
     action: str = ""
 
 
+class VolumeMount(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of ``spec.containers[].volumeMounts``."""
+
+    bind_mount_options: list[str] | None = None
+
+
 class SchedulingGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """``spec.schedulingGroup``: the group with which the pod must be placed."""
 
     pod_group_name: str | None = None
 
 
+_MOUNTS: Final = msgspec.json.Decoder(list[VolumeMount] | None)
 _PORTS: Final = msgspec.json.Decoder(list[ContainerPort] | None)
 
 
@@ -74,11 +83,21 @@ def unmet_by_groups(group: SchedulingGroup | None, workload: NamedRef | None) ->
     return words
 
 
-def required_features(rules: Iterable[RestartRule], *, host_network: bool, own_users: bool) -> tuple[str, ...]:
+def has_bind_mount_options(mounts: Raw) -> bool:
+    """Return whether a volume mount of a container has ``bindMountOptions``."""
+    # Most containers have mounts, nearly none of them has options: searching the text is cheaper than decoding it.
+    return BIND_OPTIONS_KEY in bytes(mounts) and any(one.bind_mount_options for one in _MOUNTS.decode(mounts) or ())
+
+
+def required_features(
+    rules: Iterable[RestartRule], *, host_network: bool, own_users: bool, bind_options: bool
+) -> tuple[str, ...]:
     """Return the features that a node must declare, inferred as in upstream."""
     features: list[str] = []
     if any(rule.action == RESTART_ALL for rule in rules):
         features.append(RESTART_ALL_CONTAINERS)
     if host_network and own_users:
         features.append(HOST_NETWORK_USERS)
+    if bind_options:
+        features.append(BIND_MOUNT_OPTIONS)
     return tuple(features)

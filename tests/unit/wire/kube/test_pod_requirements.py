@@ -223,6 +223,19 @@ def test_what_makes_no_sense_is_refused(spec):
             )
             for where in ("containers", "initContainers")
         ),
+        *(
+            pytest.param(
+                {where: [container(volumeMounts=[{"name": "a"}, {"name": "b", "bindMountOptions": ["noexec"]}])]},
+                ("VolumeBindMountOptions",),
+                id=f"options of a bind mount: {where}",
+            )
+            for where in ("containers", "initContainers", "ephemeralContainers")
+        ),
+        pytest.param(
+            {"containers": [container(volumeMounts=[{"name": "bindMountOptions", "bindMountOptions": []}])]},
+            (),
+            id="a bind mount without options",
+        ),
         pytest.param({"containers": [container(restartPolicyRules=[{"action": "Restart"}])]}, (), id="restarting one"),
     ],
 )
