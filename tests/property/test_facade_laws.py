@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.simulator.facade.api_messages import ApiResponse
+from lamina.simulator.facade.api_messages import FacadeResponse
 from lamina.simulator.facade.decision_log import DecisionLogHeader, DecisionLogWriter
 from lamina.simulator.workloads import Scenario
 from tests.property.simulated_scenarios import wild
@@ -253,7 +253,7 @@ def test_whatever_is_sent_the_answer_is_a_response(method, path, query, content_
     facade.made(CONFIG_MAPS, a_config_map("a", k="v"))
     answer = facade.answer(method, f"{path}?{query}", body, content_type=content_type)
 
-    assert isinstance(answer, ApiResponse)
+    assert isinstance(answer, FacadeResponse)
     assert 200 <= answer.status < 600
     facade.get("/api/v1/pods")
     facade.get("/api/v1/configmaps")

@@ -22,6 +22,8 @@ SRC: Final = ROOT / "src" / "lamina"
 LONGEST: Final = 500
 DRAWERS: Final = {"utils", "util", "helpers", "helper", "common", "misc", "base", "core", "stuff"}
 GENERATED: Final = {".git", ".venv", "build", "dist", "__pycache__"}
+SHARED_CLASS_NAMES: Final = {"_Camel"}
+"""The private base of two configuration schemas in packages that share none."""
 KINDS: Final = {"added", "changed", "fixed", "removed"}
 
 # Spelled in pieces, so that this file keeps the rules it states.
@@ -121,6 +123,15 @@ def twice(module: ast.Module) -> set[str]:
     functions = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     counted = Counter(function.name for function in functions if function.name.startswith("test_"))
     return {test for test, times in counted.items() if times > 1}
+
+
+def test_two_classes_never_share_a_name():
+    """One concept has one name, and two concepts have two (docs/decisions/0020-field-names.md)."""
+    modules = [tree(path) for path in PRODUCT]
+    counted = Counter(node.name for module in modules for node in ast.walk(module) if isinstance(node, ast.ClassDef))
+
+    assert counted["ReflectorStore"] == 1
+    assert {name for name, times in counted.items() if times > 1} == SHARED_CLASS_NAMES
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from lamina.simulator.facade.api_errors import ApiError, bad_request
+from lamina.simulator.facade.api_errors import StatusError, bad_request
 
 REASONS: Final = {
     400: ("BadRequest", "injected fault"),
@@ -60,11 +60,11 @@ class FaultRule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     close_watches: bool = False
     """End all open watches on *path* now instead; with *status*, each gets an error event first."""
 
-    def error(self) -> ApiError:
+    def error(self) -> StatusError:
         """Return the error of this rule."""
         reason, message = REASONS[self.status]
         details = {"retryAfterSeconds": self.retry_after} if self.status in RETRIED else None
-        return ApiError(self.status, reason, self.message or message, details)
+        return StatusError(self.status, reason, self.message or message, details)
 
     def matches_path(self, path: str) -> bool:
         """Return whether the rule is about *path*."""
@@ -79,7 +79,7 @@ class ApiFaults:
         self.rules: list[FaultRule] = []
 
     def add(self, rule: FaultRule) -> None:
-        """Add a rule. Raises ApiError 400."""
+        """Add a rule. Raises StatusError 400."""
         if rule.status and rule.status not in REASONS:
             known = ", ".join(map(str, REASONS))
             raise bad_request(f"status: {rule.status} is no error that the server can give; use one of {known}")
@@ -110,7 +110,7 @@ class ApiFaults:
 
 
 def decode_rule(body: bytes) -> FaultRule:
-    """Return the rule of a request body. Raises ApiError 400."""
+    """Return the rule of a request body. Raises StatusError 400."""
     try:
         return msgspec.json.decode(body, type=FaultRule)
     except ValueError as error:

@@ -15,8 +15,8 @@ from lamina.apiserver.api_faults import ApiFaults, FaultRule, decode_rule
 from lamina.apiserver.live_clock import LiveClock
 from lamina.apiserver.real_time import ClockPace
 from lamina.simulator.engine.environment import INFINITY
-from lamina.simulator.facade.api_errors import ApiError, bad_request, no_such_path
-from lamina.simulator.facade.api_messages import ApiRequest, ApiResponse, json_response
+from lamina.simulator.facade.api_errors import StatusError, bad_request, no_such_path
+from lamina.simulator.facade.api_messages import ApiRequest, FacadeResponse, json_response
 from lamina.simulator.facade.api_state import rfc3339
 
 PREFIX: Final = "/lamina/"
@@ -50,8 +50,8 @@ class ControlEndpoints:
         self._faults = faults
         self._close_watches = close_watches
 
-    def answer(self, request: ApiRequest) -> ApiResponse:
-        """Answer a request. Raises ApiError."""
+    def answer(self, request: ApiRequest) -> FacadeResponse:
+        """Answer a request. Raises StatusError."""
         match request.method, request.path:
             case "GET", "/lamina/clock":
                 self.caught_up()
@@ -65,7 +65,7 @@ class ControlEndpoints:
                 self._faults.clear()
                 return json_response({"rules": []})
             case _, ("/lamina/clock" | "/lamina/faults"):
-                raise ApiError(405, "MethodNotAllowed", f"{request.method} is not supported on {request.path}")
+                raise StatusError(405, "MethodNotAllowed", f"{request.method} is not supported on {request.path}")
             case _:
                 raise no_such_path()
         return self._shown()
@@ -81,14 +81,14 @@ class ControlEndpoints:
         self._clock.run_until(self._clock.now + seconds)
         self._pace.skip(seconds)
 
-    def _add(self, rule: FaultRule) -> ApiResponse:
+    def _add(self, rule: FaultRule) -> FacadeResponse:
         if not rule.close_watches:
             self._faults.add(rule)
             return json_response({"rules": self._faults.rules})
         ApiFaults().add(rule)
         return json_response({"closed": self._close_watches(rule)})
 
-    def _shown(self) -> ApiResponse:
+    def _shown(self) -> FacadeResponse:
         clock = self._clock
         following = clock.next_at
         return json_response(

@@ -22,9 +22,9 @@ from lamina.serving.request_dispatch import HandlerResponse, HandlerResult
 from lamina.serving.response import HttpResponse, StreamingResponse
 from lamina.serving.server_limits import NoServerMetrics, ServerLimits, is_loopback
 from lamina.serving.tls import ServerTlsSettings
-from lamina.simulator.facade.api_errors import ApiError, no_such_path
+from lamina.simulator.facade.api_errors import StatusError, no_such_path
 from lamina.simulator.facade.api_handler import ApiAnswer, ApiHandler
-from lamina.simulator.facade.api_messages import ApiRequest, ApiResponse, error_response
+from lamina.simulator.facade.api_messages import ApiRequest, FacadeResponse, error_response
 
 LOOPBACK: Final = "127.0.0.1"
 LIMITS: Final = ServerLimits(
@@ -129,10 +129,10 @@ class FacadeServer:
         self.requests += 1
         headers = request.headers
         if not is_loopback(_host(headers.get("host", LOOPBACK))):
-            return _response(error_response(ApiError(403, "Forbidden", FOREIGN_HOST)))
+            return _response(error_response(StatusError(403, "Forbidden", FOREIGN_HOST)))
         origin = headers.get("origin", "")
         if origin and not is_loopback(urlsplit(origin).hostname or "" if "://" in origin else ""):
-            return _response(error_response(ApiError(403, "Forbidden", FOREIGN_ORIGIN)))
+            return _response(error_response(StatusError(403, "Forbidden", FOREIGN_ORIGIN)))
         found = ApiRequest(request.method, request.path, request.query, headers, bytes(request.body))
         if found.path.startswith(PREFIX):
             return _response(self._controlled(found))
@@ -144,12 +144,12 @@ class FacadeServer:
             return self._delayed(found, rule)
         return _response(error_response(rule.error()))
 
-    def _controlled(self, request: ApiRequest) -> ApiResponse:
+    def _controlled(self, request: ApiRequest) -> FacadeResponse:
         try:
             if self.control is None:
                 raise no_such_path()
             return self.control.answer(request)
-        except ApiError as error:
+        except StatusError as error:
             return error_response(error)
 
     async def _delayed(self, request: ApiRequest, rule: FaultRule) -> HandlerResponse:
@@ -172,7 +172,7 @@ class FacadeServer:
         return shown
 
     def _shown(self, answer: ApiAnswer, path: str) -> HandlerResponse:
-        if isinstance(answer, ApiResponse):
+        if isinstance(answer, FacadeResponse):
             return _response(answer)
         stream = WatchStream(answer, path, self._streams)
         return StreamingResponse(opened=stream.opened, closed=stream.closed, content_type="application/json")
@@ -186,11 +186,11 @@ def is_write(request: ApiRequest) -> bool:
 def _is_watch(request: ApiRequest) -> bool:
     try:
         return request.parameters().get("watch", "false").lower() in {"", "1", "t", "true"}
-    except ApiError:
+    except StatusError:
         return False
 
 
-def _response(answer: ApiResponse) -> HttpResponse:
+def _response(answer: FacadeResponse) -> HttpResponse:
     return HttpResponse(answer.status, (answer.body,), answer.content_type, answer.headers)
 
 
@@ -198,12 +198,12 @@ def _failed(path: str, error: Exception) -> HttpResponse:
     """Return the response for a mistake in the façade itself, which is logged."""
     log.error("request handler failed", extra={"path": path}, exc_info=error)
     message = f"Internal error occurred: {type(error).__name__}; see the log of lamina apiserver"
-    return _response(error_response(ApiError(500, "InternalError", message)))
+    return _response(error_response(StatusError(500, "InternalError", message)))
 
 
 def _rejection(found: RequestRejection) -> HttpResponse:
     """Return the rejection of a request that no handler has seen, as a Status object."""
-    return _response(error_response(ApiError(found.status, REJECTED.get(found.status, "BadRequest"), found.words)))
+    return _response(error_response(StatusError(found.status, REJECTED.get(found.status, "BadRequest"), found.words)))
 
 
 def _host(value: str) -> str:

@@ -6,7 +6,7 @@ import msgspec
 
 from lamina.model.errors import InputError
 from lamina.simulator.facade.api_handler import ApiHandler
-from lamina.simulator.facade.api_messages import ApiRequest, ApiResponse
+from lamina.simulator.facade.api_messages import ApiRequest, FacadeResponse
 from lamina.simulator.facade.kube_object import KubeObject, part, text
 from lamina.simulator.facade.resource_types import ResourceTypes
 
@@ -19,7 +19,7 @@ def create_objects(handler: ApiHandler, types: ResourceTypes, objects: Iterable[
         if not path:
             raise InputError.one(name, f"has an unknown kind in {one.get('apiVersion')}; check apiVersion and kind")
         response = handler.handle(ApiRequest("POST", path, body=msgspec.json.encode(one)))
-        assert isinstance(response, ApiResponse), "only watches are streams"
+        assert isinstance(response, FacadeResponse), "only watches are streams"
         if response.status >= 300:
             raise InputError.one(name, f"was rejected: {response.body.decode()[:500]}")
 

@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from lamina.simulator.facade.api_handler import ApiHandler
-from lamina.simulator.facade.api_messages import ApiRequest, ApiResponse
+from lamina.simulator.facade.api_messages import ApiRequest, FacadeResponse
 from lamina.simulator.facade.api_state import ApiState
 from lamina.simulator.facade.resource_types import ResourceTypes
 from lamina.simulator.facade.system_objects import ensure_namespace, ensure_priority_classes
@@ -86,13 +86,13 @@ class FacadeSide:
     def send(self, method: str, path: str, query: str, content_type: str, body: Any) -> tuple[int, Any]:
         """Send a request; return the status and the decoded body."""
         answer = self.handler.handle(self._request(method, path, query, content_type, body))
-        assert isinstance(answer, ApiResponse), answer
+        assert isinstance(answer, FacadeResponse), answer
         return answer.status, json.loads(answer.body)
 
     def watch(self, path: str, query: str) -> OpenWatch | tuple[int, Any]:
         """Begin a watch."""
         answer = self.handler.handle(self._request("GET", path, query, "application/json", None))
-        if isinstance(answer, ApiResponse):
+        if isinstance(answer, FacadeResponse):
             return answer.status, json.loads(answer.body)
         found = FacadeWatch()
         answer.open(found.add)

@@ -13,7 +13,7 @@ from typing import Final
 from lamina.apiserver.facade_parts import EPOCH
 from lamina.simulator.facade.api_handler import ApiHandler
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName
 from lamina.simulator.facade.resource_types import ResourceTypes
 from lamina.simulator.facade.volume_controller import VolumeController
 from tests.parity.case_objects import KubeJson
@@ -130,5 +130,5 @@ class CaseStage:
         self.show("nodes", {**node, "metadata": metadata})
 
 
-def _key(found: KubeJson) -> ObjectKey:
-    return ObjectKey(found["metadata"].get("namespace", ""), found["metadata"]["name"])
+def _key(found: KubeJson) -> NamespacedName:
+    return NamespacedName(found["metadata"].get("namespace", ""), found["metadata"]["name"])

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lamina.apiserver.api_faults import MOST_RULES, REASONS, ApiFaults, FaultRule, decode_rule
-from lamina.simulator.facade.api_errors import ApiError
+from lamina.simulator.facade.api_errors import StatusError
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -66,7 +66,7 @@ def test_an_error_is_a_status_object_as_a_real_server_gives_it(status):
     ],
 )
 def test_a_rule_without_sense_is_refused(rule, said):
-    with pytest.raises(ApiError, match=said) as raised:
+    with pytest.raises(StatusError, match=said) as raised:
         ApiFaults().add(rule)
     assert 400 == raised.value.code
 
@@ -81,7 +81,7 @@ def test_a_rule_without_sense_is_refused(rule, said):
     ],
 )
 def test_a_rule_that_cannot_be_read_is_refused(rule):
-    with pytest.raises(ApiError, match="cannot be read"):
+    with pytest.raises(StatusError, match="cannot be read"):
         decode_rule(msgspec.json.encode(rule))
 
 
@@ -90,5 +90,5 @@ def test_the_number_of_rules_is_bounded():
     for _ in range(MOST_RULES):
         faults.add(FaultRule(status=500))
 
-    with pytest.raises(ApiError, match="which is the limit"):
+    with pytest.raises(StatusError, match="which is the limit"):
         faults.add(FaultRule(status=500))

@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, part, text
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, part, text
 from lamina.simulator.facade.object_store import StoreEvent
 
-BARRIER: Final = ObjectKey("lamina-system", "lamina-barrier")
+BARRIER: Final = NamespacedName("lamina-system", "lamina-barrier")
 """Pod with which a settle method asks whether a scheduler has read its watch."""
-BOUND_BARRIER: Final = ObjectKey("lamina-system", "lamina-barrier-bound")
+BOUND_BARRIER: Final = NamespacedName("lamina-system", "lamina-barrier-bound")
 """The same for schedulers that read bound pods apart from the others."""
 BARRIERS: Final = frozenset({BARRIER, BOUND_BARRIER})
 
@@ -79,7 +79,7 @@ class PendingPods:
     def adopt(self, name: PodKey) -> None:
         """Follow all pods with the scheduler name of this pod: the scheduler said that it places the pod."""
         namespace, _, pod = name.partition("/")
-        stored = self._table.get(ObjectKey(namespace, pod))
+        stored = self._table.get(NamespacedName(namespace, pod))
         if stored is None or not self.names:
             return
         scheduler = text(part(stored.object, "spec"), "schedulerName")
@@ -136,7 +136,7 @@ class PendingPods:
         self.node_changes -= 1
 
 
-def pod_key(key: ObjectKey) -> PodKey:
+def pod_key(key: NamespacedName) -> PodKey:
     """Return the key of a pod as schedulers log it."""
     return f"{key.namespace}/{key.name}"
 

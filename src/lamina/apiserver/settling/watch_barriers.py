@@ -16,7 +16,7 @@ else one more renewal is sent than there were other updates: then at least one l
 from lamina.apiserver.settling.pending_pods import BARRIER, BOUND_BARRIER, PendingPods, pod_key
 from lamina.apiserver.settling.scheduler_log import SchedulerLog
 from lamina.simulator.facade.api_state import ApiState, rfc3339
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName
 from lamina.simulator.facade.object_store import StoreEvent
 
 GATE = "lamina.dev/barrier"
@@ -110,7 +110,7 @@ class WatchBarriers:
         metadata = {**stored.object["metadata"], "annotations": {GATE: str(self._number)}}
         store.put(table, BOUND_BARRIER, {**stored.object, "metadata": metadata})
 
-    def _pod(self, key: ObjectKey, spec: KubeObject, phase: str) -> KubeObject:
+    def _pod(self, key: NamespacedName, spec: KubeObject, phase: str) -> KubeObject:
         self._number += 1
         return {
             "apiVersion": "v1",
@@ -148,7 +148,7 @@ class WatchBarriers:
         for _ in range(before + 1):
             self._touch_node(key)
 
-    def _touch_node(self, key: ObjectKey) -> None:
+    def _touch_node(self, key: NamespacedName) -> None:
         """Renew the heartbeat of a node."""
         state = self._state
         table = state.store.table("", "nodes")

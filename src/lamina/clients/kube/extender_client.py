@@ -33,7 +33,7 @@ class ExtenderError(LaminaError):
     exit_code: ClassVar[int] = 1
 
 
-class ExtenderTarget(msgspec.Struct, frozen=True, kw_only=True):
+class ExtenderClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where an extender is, and how to reach it."""
 
     url: str
@@ -53,7 +53,7 @@ class ExtenderTarget(msgspec.Struct, frozen=True, kw_only=True):
 class ExtenderClient:
     """Client for one extender."""
 
-    def __init__(self, target: ExtenderTarget, *, user_agent: str = "lamina-scheduler") -> None:
+    def __init__(self, target: ExtenderClientSettings, *, user_agent: str = "lamina-scheduler") -> None:
         """Read certificates; connect later. Raises InputError if a certificate or key is unusable."""
         self._url = target.url.rstrip("/")
         self._timeout = target.timeout

@@ -83,7 +83,7 @@ class Domains:
         return MISSING if value is None else self.numbers.setdefault(value, len(self.numbers) + 1)
 
 
-class Selection:
+class SelectedNodes:
     """Rows that a node selector and affinity match."""
 
     __slots__ = ("_wanted", "rows")
@@ -118,7 +118,7 @@ class Topology:
         self._nodes = nodes
         self._by_name = by_name
         self._domains: dict[str, Domains] = {}
-        self._selections: dict[NodeRequirement, Selection] = {}
+        self._selections: dict[NodeRequirement, SelectedNodes] = {}
 
     def put(self, row: int, node: Node | None) -> None:
         """Update a row with a new or relabelled node; None if it was removed."""
@@ -141,7 +141,7 @@ class Topology:
         known = self._selections.pop(wanted, None)
         if known is None:
             _make_room(self._selections)
-            known = Selection(wanted, self._nodes, self._by_name)
+            known = SelectedNodes(wanted, self._nodes, self._by_name)
         self._selections[wanted] = known
         return known.rows
 
@@ -171,6 +171,6 @@ def named_nodes(affinity: NodeSelector | None) -> frozenset[str] | None:
     return frozenset(named)
 
 
-def _make_room(kept: dict[T, Domains] | dict[T, Selection]) -> None:
+def _make_room(kept: dict[T, Domains] | dict[T, SelectedNodes]) -> None:
     if len(kept) >= MOST:
         kept.pop(next(iter(kept)))

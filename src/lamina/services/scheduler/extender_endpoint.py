@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lamina.clients.kube.extender_client import ExtenderClient, ExtenderError, ExtenderTarget
+from lamina.clients.kube.extender_client import ExtenderClient, ExtenderClientSettings, ExtenderError
 from lamina.model.pod import Pod
 from lamina.scheduling.config.extenders import timeout_of, unverified
 from lamina.scheduling.config.schema import ExtenderTLS, ForeignExtender
@@ -22,10 +22,10 @@ BINDING_LIMIT: Final = 64 * 1024
 """Largest reply to a bind request in bytes."""
 
 
-def target_of(extender: ForeignExtender, place: str) -> ExtenderTarget:
+def target_of(extender: ForeignExtender, place: str) -> ExtenderClientSettings:
     """Return how to reach an extender; *place* is where the configuration has it, for messages."""
     tls = extender.tls_config or ExtenderTLS()
-    return ExtenderTarget(
+    return ExtenderClientSettings(
         url=extender.url_prefix,
         timeout=timeout_of(extender),
         insecure=unverified(extender),

@@ -100,7 +100,7 @@ def admit_create(
     Return a new object as the server stores it: with defaults, checked, and with generation 1.
 
     The object has its name and its uid already. *api_version* is the one of the request's path, if it is a legacy
-    view with other defaults. Raises ApiError: 400 for a field of the wrong type, 403 for an unknown priority class,
+    view with other defaults. Raises StatusError: 400 for a field of the wrong type, 403 for an unknown priority class,
     422 for values that are not allowed.
     """
     problems = FieldProblems()
@@ -122,7 +122,7 @@ def admit_update(type_: ResourceType, old: KubeObject, new: KubeObject) -> KubeO
     """
     Return the new version of an object as the server stores it; *old* is the stored one.
 
-    Raises ApiError 422 if a field changes that may not change. Updates of the subresource ``status`` do not pass here.
+    Raises StatusError 422 if a field changes that may not change. Updates of the subresource ``status`` do not pass here.
     """
     problems = FieldProblems()
     _check_metadata(type_, new, problems, new=False)

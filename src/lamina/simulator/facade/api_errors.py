@@ -9,7 +9,7 @@ Causes = Iterable[tuple[str, str, str]]
 """Reason, message and field of each cause."""
 
 
-class ApiError(Exception):
+class StatusError(Exception):
     """A request that is answered with a Status object."""
 
     def __init__(self, code: int, reason: str, message: str, details: KubeObject | None = None) -> None:
@@ -62,78 +62,78 @@ def _qualified(resource: str, group: str) -> str:
     return f"{resource}.{group}" if group else resource
 
 
-def not_found(resource: str, group: str, name: str) -> ApiError:
+def not_found(resource: str, group: str, name: str) -> StatusError:
     """Return the error for an object that does not exist."""
     message = f'{_qualified(resource, group)} "{name}" not found'
-    return ApiError(404, "NotFound", message, _details(name, group, resource))
+    return StatusError(404, "NotFound", message, _details(name, group, resource))
 
 
-def no_such_path() -> ApiError:
+def no_such_path() -> StatusError:
     """Return the error for a path that the server does not know."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(resource: str, group: str, name: str, *, deleting: bool = False) -> ApiError:
+def already_exists(resource: str, group: str, name: str, *, deleting: bool = False) -> StatusError:
     """Return the error for a create of an object that exists, and perhaps is being deleted."""
     message = f'{_qualified(resource, group)} "{name}" already exists'
     if deleting:
         message = f"object is being deleted: {message}"
-    return ApiError(409, "AlreadyExists", message, _details(name, group, resource))
+    return StatusError(409, "AlreadyExists", message, _details(name, group, resource))
 
 
-def conflict(resource: str, group: str, name: str, why: str, causes: Causes = ()) -> ApiError:
+def conflict(resource: str, group: str, name: str, why: str, causes: Causes = ()) -> StatusError:
     """Return the error for a write that contradicts the stored object."""
     message = f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {why}'
-    return ApiError(409, "Conflict", message, _details(name, group, resource, causes))
+    return StatusError(409, "Conflict", message, _details(name, group, resource, causes))
 
 
-def invalid(kind: str, group: str, name: str, problems: Iterable[tuple[str, str, str]]) -> ApiError:
+def invalid(kind: str, group: str, name: str, problems: Iterable[tuple[str, str, str]]) -> StatusError:
     """Return the error for an object with invalid fields; each problem has a reason, a message and a field."""
     listed = list(problems)
     words = [f"{field}: {message}" if field else message for _, message, field in listed]
     joined = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
     message = f'{_qualified(kind, group)} "{name}" is invalid: {joined}'
-    return ApiError(422, "Invalid", message, _details(name, group, kind, listed))
+    return StatusError(422, "Invalid", message, _details(name, group, kind, listed))
 
 
-def bad_request(message: str) -> ApiError:
+def bad_request(message: str) -> StatusError:
     """Return the error for a request that cannot be read."""
-    return ApiError(400, "BadRequest", message)
+    return StatusError(400, "BadRequest", message)
 
 
-def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
+def forbidden(resource: str, group: str, name: str, why: str) -> StatusError:
     """Return the error for a request that admission rejects."""
     message = f'{_qualified(resource, group)} "{name}" is forbidden: {why}'
-    return ApiError(403, "Forbidden", message, _details(name, group, resource))
+    return StatusError(403, "Forbidden", message, _details(name, group, resource))
 
 
-def internal_error(message: str) -> ApiError:
+def internal_error(message: str) -> StatusError:
     """Return the error for a request that a real server answers with its own failure, without a reason."""
-    return ApiError(500, "", message)
+    return StatusError(500, "", message)
 
 
-def gone(message: str) -> ApiError:
+def gone(message: str) -> StatusError:
     """Return the error for a resource version that is no longer kept."""
-    return ApiError(410, "Expired", message)
+    return StatusError(410, "Expired", message)
 
 
-def method_not_allowed(resource: str, group: str, method: str) -> ApiError:
+def method_not_allowed(resource: str, group: str, method: str) -> StatusError:
     """Return the error for a verb that a resource does not support."""
     message = f'{method} is not supported on resources of kind "{_qualified(resource, group)}"'
-    return ApiError(405, "MethodNotAllowed", message, _details("", group, resource))
+    return StatusError(405, "MethodNotAllowed", message, _details("", group, resource))
 
 
-def unsupported_media_type(message: str) -> ApiError:
+def unsupported_media_type(message: str) -> StatusError:
     """Return the error for a body of a type that the server does not read."""
-    return ApiError(415, "UnsupportedMediaType", message)
+    return StatusError(415, "UnsupportedMediaType", message)
 
 
-def too_many_requests(message: str, retry_seconds: int = 1, causes: Causes = ()) -> ApiError:
+def too_many_requests(message: str, retry_seconds: int = 1, causes: Causes = ()) -> StatusError:
     """Return the error for a request that may succeed later."""
     details = {**_details("", "", "", causes), "retryAfterSeconds": retry_seconds}
-    return ApiError(429, "TooManyRequests", message, details)
+    return StatusError(429, "TooManyRequests", message, details)
 
 
-def too_large(message: str) -> ApiError:
+def too_large(message: str) -> StatusError:
     """Return the error for a body or a result that is too large."""
-    return ApiError(413, "RequestEntityTooLarge", message)
+    return StatusError(413, "RequestEntityTooLarge", message)

@@ -12,10 +12,10 @@ Every problem of a request is answered with a Status object. A request never rai
 from collections.abc import Callable
 from typing import Final
 
-from lamina.simulator.facade.api_errors import ApiError, method_not_allowed, no_such_path
+from lamina.simulator.facade.api_errors import StatusError, method_not_allowed, no_such_path
 from lamina.simulator.facade.api_messages import (
     ApiRequest,
-    ApiResponse,
+    FacadeResponse,
     WatchResponse,
     decode_object,
     error_response,
@@ -40,7 +40,7 @@ HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
 TEXT: Final = "text/plain; charset=utf-8"
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-ApiAnswer = ApiResponse | WatchResponse
+ApiAnswer = FacadeResponse | WatchResponse
 
 
 class ApiHandler:
@@ -62,16 +62,16 @@ class ApiHandler:
         """Answer one request."""
         try:
             return self._route(request)
-        except ApiError as error:
+        except StatusError as error:
             return error_response(error)
 
     def _route(self, request: ApiRequest) -> ApiAnswer:
         parts = path_parts(request.path)
         first = parts[0] if parts else ""
         if first in HEALTH:
-            return ApiResponse(200, b"ok", TEXT)
+            return FacadeResponse(200, b"ok", TEXT)
         if parts == ["metrics"]:
-            return ApiResponse(200, self._metrics(), METRICS_TYPE)
+            return FacadeResponse(200, self._metrics(), METRICS_TYPE)
         if request.method in {"GET", "HEAD"}:
             path = "/" + "/".join(parts)
             if first == "openapi":
@@ -79,7 +79,7 @@ class ApiHandler:
             else:
                 document = discovery_response(path, request.accept, self._state.types)
             if document is not None:
-                return ApiResponse(200, document.content, document.content_type)
+                return FacadeResponse(200, document.content, document.content_type)
         return self._resource(resource_path(parts), request)
 
     def _resource(self, path: ResourcePath, request: ApiRequest) -> ApiAnswer:
@@ -148,7 +148,7 @@ class ApiHandler:
 
     def _shown(
         self, type_: ResourceType, path: ResourcePath, request: ApiRequest, status: int, found: KubeObject
-    ) -> ApiResponse:
+    ) -> FacadeResponse:
         """Return a written object in the form that the client asked for."""
         if found.get("kind") == type_.kind and found.get("apiVersion") == type_.api_version and part(found, "metadata"):
             form = form_of(type_, path.group, path.version, request, self._state.now)

@@ -8,7 +8,7 @@ import msgspec
 
 from lamina.model.errors import InputError
 from lamina.model.yaml_document import read_yaml_all
-from lamina.simulator.facade.api_errors import ApiError, bad_request, too_large, unsupported_media_type
+from lamina.simulator.facade.api_errors import StatusError, bad_request, too_large, unsupported_media_type
 from lamina.simulator.facade.kube_object import KubeObject
 from lamina.simulator.facade.watches import Watch
 from lamina.wire.errors import WireError
@@ -58,8 +58,8 @@ class ApiRequest(msgspec.Struct, frozen=True):
         return found
 
 
-class ApiResponse(msgspec.Struct, frozen=True):
-    """A complete response."""
+class FacadeResponse(msgspec.Struct, frozen=True):
+    """A complete response of the façade."""
 
     status: int
     body: bytes
@@ -75,16 +75,16 @@ class WatchResponse(msgspec.Struct, frozen=True):
     """Real seconds after which the transport ends the stream."""
 
 
-def json_response(found: object, status: int = 200) -> ApiResponse:
+def json_response(found: object, status: int = 200) -> FacadeResponse:
     """Return a response with an object as JSON."""
-    return ApiResponse(status, msgspec.json.encode(found))
+    return FacadeResponse(status, msgspec.json.encode(found))
 
 
-def error_response(error: ApiError) -> ApiResponse:
+def error_response(error: StatusError) -> FacadeResponse:
     """Return the response for an error; with ``Retry-After`` if the client may repeat the request."""
     wait = (error.details or {}).get("retryAfterSeconds")
     headers = (("Retry-After", str(wait)),) if wait is not None else ()
-    return ApiResponse(error.code, msgspec.json.encode(error.status()), headers=headers)
+    return FacadeResponse(error.code, msgspec.json.encode(error.status()), headers=headers)
 
 
 def flag(parameters: Mapping[str, str], name: str) -> bool:
@@ -110,7 +110,7 @@ def number(parameters: Mapping[str, str], name: str) -> int | None:
 
 
 def decode_body(request: ApiRequest) -> Any:
-    """Return the decoded body: JSON, YAML or Kubernetes protobuf. Raises ApiError."""
+    """Return the decoded body: JSON, YAML or Kubernetes protobuf. Raises StatusError."""
     if len(request.body) > LARGEST_BODY:
         raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
     content_type = request.content_type

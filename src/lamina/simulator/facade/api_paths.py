@@ -37,7 +37,7 @@ class ResourcePath(msgspec.Struct, frozen=True):
 
 
 def path_parts(path: str) -> list[str]:
-    """Return the decoded parts of a path. Raises ApiError 404 if it is too long."""
+    """Return the decoded parts of a path. Raises StatusError 404 if it is too long."""
     if len(path) > LONGEST:
         raise no_such_path()
     parts = [unquote(part) for part in path.split("/") if part]
@@ -47,7 +47,7 @@ def path_parts(path: str) -> list[str]:
 
 
 def resource_path(parts: list[str]) -> ResourcePath:
-    """Return what the parts of a path name. Raises ApiError 404 if they name no resource."""
+    """Return what the parts of a path name. Raises StatusError 404 if they name no resource."""
     if parts[:1] == ["api"] and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
     elif parts[:1] == ["apis"] and len(parts) > 3:

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from lamina.simulator.facade.api_errors import no_such_path
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey
-from lamina.simulator.facade.object_store import ObjectStore, ResourceTable, StoredObject
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName
+from lamina.simulator.facade.object_store import ObjectStore, ObjectVersion, ResourceTable
 from lamina.simulator.facade.resource_type import ResourceType
 from lamina.simulator.facade.resource_types import ResourceTypes
 
@@ -89,9 +89,9 @@ class ApiState:
                 return found
         raise no_such_path()
 
-    def get(self, group: str, resource: str, namespace: str, name: str) -> StoredObject | None:
+    def get(self, group: str, resource: str, namespace: str, name: str) -> ObjectVersion | None:
         """Return an object of a built-in resource."""
-        return self.store.table(group, resource).get(ObjectKey(namespace, name))
+        return self.store.table(group, resource).get(NamespacedName(namespace, name))
 
     def namespace_exists(self, name: str) -> bool:
         """Return whether a namespace exists."""

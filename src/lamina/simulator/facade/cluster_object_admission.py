@@ -154,6 +154,6 @@ def admit_resource_claim(claim: KubeObject, _: AdmissionCall) -> KubeObject:
 
 
 def _own_spec(found: KubeObject, shape: dict[str, Any]) -> KubeObject:
-    """Return a copy of the spec that may be changed. Raises ApiError 400 if it has another shape."""
+    """Return a copy of the spec that may be changed. Raises StatusError 400 if it has another shape."""
     spec: KubeObject = checked_shape(found.get("spec") or {}, shape, text(found, "kind"), text(found, "apiVersion"))
     return spec

@@ -111,7 +111,7 @@ class ClusterWriter:
     # -- pods --------------------------------------------------------------------------------------------------------
 
     def pod_created(self, pod: KubeObject) -> None:
-        """Submit a pod. Raises ApiError 400 if the simulator cannot read it."""
+        """Submit a pod. Raises StatusError 400 if the simulator cannot read it."""
         data = msgspec.json.encode(pod)
         try:
             decoded = decode_pod(data)
@@ -186,7 +186,7 @@ class ClusterWriter:
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def node_written(self, node: KubeObject) -> None:
-        """Let a new node join, or change a known one. Raises ApiError 400 if the simulator cannot read it."""
+        """Let a new node join, or change a known one. Raises StatusError 400 if the simulator cannot read it."""
         try:
             decoded = decode_node(msgspec.json.encode(node))
         except WireError as error:

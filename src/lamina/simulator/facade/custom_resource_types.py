@@ -7,7 +7,7 @@ not enforced.
 
 from typing import Any, Final
 
-from lamina.simulator.facade.api_errors import ApiError, invalid
+from lamina.simulator.facade.api_errors import StatusError, invalid
 from lamina.simulator.facade.kube_object import KubeObject, part, text
 from lamina.simulator.facade.resource_type import PrinterColumn, ResourceType, ScalePaths, version_priority
 
@@ -25,7 +25,7 @@ _KIND: Final = "CustomResourceDefinition"
 
 
 def custom_resource_type(crd: KubeObject) -> ResourceType:
-    """Return the type that *crd* defines; raise `ApiError` 422 if the definition is incomplete."""
+    """Return the type that *crd* defines; raise `StatusError` 422 if the definition is incomplete."""
     spec = part(crd, "spec")
     names = part(spec, "names")
     group, plural, kind = text(spec, "group"), text(names, "plural"), text(names, "kind")
@@ -97,7 +97,7 @@ def admit_definition(crd: KubeObject) -> KubeObject:
     """
     Return a new CustomResourceDefinition in the form of v1, with names and a status that reports it as served.
 
-    Raises ApiError 422 if the definition is incomplete.
+    Raises StatusError 422 if the definition is incomplete.
     """
     found = custom_resource_type(crd)
     spec = {name: value for name, value in part(crd, "spec").items() if name not in _V1BETA1_FIELDS}
@@ -133,7 +133,7 @@ def _as_v1(version: KubeObject, validation: Any) -> KubeObject:
     return converted
 
 
-def name_conflict(crd_name: str, problem: str) -> ApiError:
+def name_conflict(crd_name: str, problem: str) -> StatusError:
     """Return the error for a definition whose names another resource already has."""
     return invalid(_KIND, _GROUP, crd_name, [("FieldValueInvalid", f"Invalid value: {problem}", "spec.names")])
 

@@ -17,8 +17,8 @@ from lamina.simulator.facade.api_errors import bad_request, conflict, not_found,
 from lamina.simulator.facade.api_messages import ApiRequest, decode_object
 from lamina.simulator.facade.api_paths import ResourcePath
 from lamina.simulator.facade.api_state import ApiState, shifted_timestamp
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, part, uid_of
-from lamina.simulator.facade.object_store import StoredObject
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, part, uid_of
+from lamina.simulator.facade.object_store import ObjectVersion
 from lamina.simulator.facade.read_verbs import selection_of
 from lamina.simulator.facade.resource_type import ResourceType
 from lamina.simulator.facade.response_form import form_of
@@ -58,7 +58,7 @@ class Deletion:
     def delete(self, type_: ResourceType, path: ResourcePath, request: ApiRequest) -> tuple[int, KubeObject]:
         """Delete one object; return the HTTP status and the answer."""
         options = _options(request)
-        found = self._state.table(type_).get(ObjectKey(path.namespace, path.name))
+        found = self._state.table(type_).get(NamespacedName(path.namespace, path.name))
         if found is None:
             raise not_found(type_.resource, type_.group, path.name)
         _check_preconditions(type_, found, options)
@@ -67,7 +67,7 @@ class Deletion:
         last = self.remove(type_, found, options)
         return 200, last.object if last is not None else self._answer(type_, found, found.object)
 
-    def _tried(self, type_: ResourceType, found: StoredObject, options: KubeObject) -> KubeObject:
+    def _tried(self, type_: ResourceType, found: ObjectVersion, options: KubeObject) -> KubeObject:
         """Return the answer to a deletion that is not performed."""
         if type_.kind == "Pod" and not type_.custom:
             grace = _grace(found.object, options)
@@ -77,7 +77,7 @@ class Deletion:
             return found.object if metadata.get("deletionTimestamp") else _marked(found.object, 0, self._state)
         return self._answer(type_, found, found.object)
 
-    def _answer(self, type_: ResourceType, found: StoredObject, last: KubeObject) -> KubeObject:
+    def _answer(self, type_: ResourceType, found: ObjectVersion, last: KubeObject) -> KubeObject:
         """Return the answer to the deletion of an object that is gone: its last state, or only its name."""
         if type_.resource in RETURNED and not type_.custom:
             return last
@@ -97,7 +97,7 @@ class Deletion:
             [one.object for one in found], metadata
         )
 
-    def remove(self, type_: ResourceType, one: StoredObject, options: KubeObject) -> StoredObject | None:
+    def remove(self, type_: ResourceType, one: ObjectVersion, options: KubeObject) -> ObjectVersion | None:
         """Delete an object; return its last version if the answer shows it: it remains, or it is such a kind."""
         metadata = one.object["metadata"]
         waits = bool(metadata.get("finalizers"))
@@ -108,15 +108,15 @@ class Deletion:
         last = self._gone(type_, one, options)
         return last if type_.resource in RETURNED and not type_.custom else None
 
-    def finish(self, type_: ResourceType, one: StoredObject) -> None:
+    def finish(self, type_: ResourceType, one: ObjectVersion) -> None:
         """Remove an object that is being deleted and whose last finalizer is removed."""
         self._gone(type_, one, {})
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
     def _remove_pod(
-        self, type_: ResourceType, one: StoredObject, options: KubeObject, *, waits: bool
-    ) -> StoredObject | None:
+        self, type_: ResourceType, one: ObjectVersion, options: KubeObject, *, waits: bool
+    ) -> ObjectVersion | None:
         pod, grace = one.object, _grace(one.object, options)
         if grace is None:
             return one
@@ -130,14 +130,14 @@ class Deletion:
             return self._gone(type_, marked, options)
         return marked
 
-    def _mark(self, type_: ResourceType, one: StoredObject, grace: int) -> StoredObject:
+    def _mark(self, type_: ResourceType, one: ObjectVersion, grace: int) -> ObjectVersion:
         """Write that an object is being deleted, and that it has *grace* seconds."""
         state = self._state
         return state.store.put(state.table(type_), one.key, _marked(one.object, grace, state))
 
     # -- consequences --------------------------------------------------------------------------------------------------
 
-    def _gone(self, type_: ResourceType, one: StoredObject, options: KubeObject) -> StoredObject | None:
+    def _gone(self, type_: ResourceType, one: ObjectVersion, options: KubeObject) -> ObjectVersion | None:
         """Delete an object and what depends on it; return its last version, with the version of the deletion."""
         state, found = self._state, one.object
         if type_.kind == "Namespace":
@@ -163,7 +163,7 @@ class Deletion:
             if self._state.table(type_).get(one.key) is one:
                 self.remove(type_, one, {})
 
-    def _dependents(self, uid: str) -> Iterator[tuple[ResourceType, StoredObject]]:
+    def _dependents(self, uid: str) -> Iterator[tuple[ResourceType, ObjectVersion]]:
         for type_ in self._state.types.all():
             if type_.stored and type_.kind != "Event":
                 for one in self._state.table(type_).all():
@@ -232,7 +232,7 @@ def _options(request: ApiRequest) -> KubeObject:
     return options
 
 
-def _check_preconditions(type_: ResourceType, one: StoredObject, options: KubeObject) -> None:
+def _check_preconditions(type_: ResourceType, one: ObjectVersion, options: KubeObject) -> None:
     wanted = part(options, "preconditions")
     uid, revision = wanted.get("uid"), wanted.get("resourceVersion")
     current = uid_of(one.object)

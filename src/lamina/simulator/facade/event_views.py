@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final
 
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, part
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, part
 from lamina.simulator.facade.object_store import ResourceTable, StoreEvent
 
 MOST_EVENTS: Final = 20_000
@@ -40,7 +40,7 @@ class EventViews:
         self._core = state.store.table("", "events")
         self._newer = state.store.table("events.k8s.io", "events")
         self._most = most
-        self._oldest: dict[int, deque[ObjectKey]] = {id(self._core): deque(), id(self._newer): deque()}
+        self._oldest: dict[int, deque[NamespacedName]] = {id(self._core): deque(), id(self._newer): deque()}
         self._core.listeners[self._core_changed] = None
         self._newer.listeners[self._newer_changed] = None
 

@@ -81,7 +81,7 @@ class FieldProblems:
             self.invalid(field, value, "must be greater than or equal to 0")
 
     def raise_for(self, type_: ResourceType, name: str) -> None:
-        """Raise `ApiError` 422 with all problems; return if there are none."""
+        """Raise `StatusError` 422 with all problems; return if there are none."""
         if self._found:
             raise invalid(type_.kind, type_.group, name, self._found)
 

@@ -18,7 +18,7 @@ _QUEUE: Final = ("QUEUE", "string", ".spec.queue", 1)
 _RUNNING: Final = ("RUNNINGS", "integer", ".status.running", 0)
 
 
-class _Definition(msgspec.Struct, frozen=True):
+class _ResourceDefinition(msgspec.Struct, frozen=True):
     group: str
     version: str
     kind: str
@@ -32,7 +32,7 @@ class _Definition(msgspec.Struct, frozen=True):
 
 # kubectl takes the first group for a plural name without a group, such as podgroups.
 _GANG: Final = (
-    _Definition(
+    _ResourceDefinition(
         "scheduling.volcano.sh",
         "v1beta1",
         "PodGroup",
@@ -46,7 +46,7 @@ _GANG: Final = (
             _QUEUE,
         ),
     ),
-    _Definition(
+    _ResourceDefinition(
         "scheduling.volcano.sh",
         "v1beta1",
         "Queue",
@@ -56,7 +56,7 @@ _GANG: Final = (
         status=True,
         columns=(("PARENT", "string", ".spec.parent", 0),),
     ),
-    _Definition(
+    _ResourceDefinition(
         "topology.volcano.sh",
         "v1alpha1",
         "HyperNode",
@@ -71,9 +71,13 @@ _GANG: Final = (
             _AGE,
         ),
     ),
-    _Definition("nodeinfo.volcano.sh", "v1alpha1", "Numatopology", "numatopologies", ("numatopo",), namespaced=False),
-    _Definition("shard.volcano.sh", "v1alpha1", "NodeShard", "nodeshards", ("nsh",), namespaced=False, status=True),
-    _Definition(
+    _ResourceDefinition(
+        "nodeinfo.volcano.sh", "v1alpha1", "Numatopology", "numatopologies", ("numatopo",), namespaced=False
+    ),
+    _ResourceDefinition(
+        "shard.volcano.sh", "v1alpha1", "NodeShard", "nodeshards", ("nsh",), namespaced=False, status=True
+    ),
+    _ResourceDefinition(
         "batch.volcano.sh",
         "v1alpha1",
         "Job",
@@ -88,8 +92,8 @@ _GANG: Final = (
             _QUEUE,
         ),
     ),
-    _Definition("bus.volcano.sh", "v1alpha1", "Command", "commands"),
-    _Definition(
+    _ResourceDefinition("bus.volcano.sh", "v1alpha1", "Command", "commands"),
+    _ResourceDefinition(
         "scheduling.x-k8s.io",
         "v1alpha1",
         "PodGroup",
@@ -105,14 +109,14 @@ _GANG: Final = (
             _AGE,
         ),
     ),
-    _Definition("scheduling.x-k8s.io", "v1alpha1", "ElasticQuota", "elasticquotas", ("eq", "eqs"), status=True),
-    _Definition("scheduling.incubator.k8s.io", "v1alpha1", "PodGroup", "podgroups"),
-    _Definition("scheduling.incubator.k8s.io", "v1alpha1", "Queue", "queues", namespaced=False),
-    _Definition("scheduling.sigs.dev", "v1alpha2", "PodGroup", "podgroups"),
-    _Definition("scheduling.sigs.dev", "v1alpha2", "Queue", "queues", namespaced=False),
+    _ResourceDefinition("scheduling.x-k8s.io", "v1alpha1", "ElasticQuota", "elasticquotas", ("eq", "eqs"), status=True),
+    _ResourceDefinition("scheduling.incubator.k8s.io", "v1alpha1", "PodGroup", "podgroups"),
+    _ResourceDefinition("scheduling.incubator.k8s.io", "v1alpha1", "Queue", "queues", namespaced=False),
+    _ResourceDefinition("scheduling.sigs.dev", "v1alpha2", "PodGroup", "podgroups"),
+    _ResourceDefinition("scheduling.sigs.dev", "v1alpha2", "Queue", "queues", namespaced=False),
 )
 _LAYERS: Final = (
-    _Definition(
+    _ResourceDefinition(
         "lamina.dev",
         "v1alpha1",
         "ImageLayers",
@@ -127,7 +131,7 @@ _LAYERS: Final = (
             ("Variant", "string", ".spec.platform.variant", 1),
         ),
     ),
-    _Definition(
+    _ResourceDefinition(
         "lamina.dev",
         "v1alpha1",
         "NodeLayers",
@@ -155,7 +159,7 @@ def gang_custom_resources() -> list[KubeObject]:
     return [_rendered(definition) for definition in (*_GANG, *_LAYERS)]
 
 
-def _rendered(definition: _Definition) -> KubeObject:
+def _rendered(definition: _ResourceDefinition) -> KubeObject:
     version: dict[str, Any] = {
         "name": definition.version,
         "served": True,

@@ -12,7 +12,7 @@ KubeObject = dict[str, Any]
 """One object, or a part of one, as decoded from JSON."""
 
 
-class ObjectKey(NamedTuple):
+class NamespacedName(NamedTuple):
     """Identity of an object within its resource; the namespace is empty for cluster-scoped resources."""
 
     namespace: str
@@ -44,10 +44,10 @@ def text(found: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def key_of(found: KubeObject) -> ObjectKey:
+def key_of(found: KubeObject) -> NamespacedName:
     """Return the key of an object."""
     metadata = part(found, "metadata")
-    return ObjectKey(text(metadata, "namespace"), text(metadata, "name"))
+    return NamespacedName(text(metadata, "namespace"), text(metadata, "name"))
 
 
 def uid_of(found: KubeObject) -> str:

@@ -8,7 +8,7 @@ the heartbeats in a node's conditions: an object of the façade changes only whe
 from typing import Final
 
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, part, uid_of
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, part, uid_of
 
 NAMESPACE: Final = "kube-node-lease"
 FIRST_ADDRESS: Final = (172 << 24) + (16 << 16)
@@ -45,7 +45,7 @@ def internal_address(node: KubeObject) -> str:
 def write_lease(state: ApiState, node: KubeObject) -> None:
     """Write the Lease of a node that joined, if there is none."""
     name = node["metadata"]["name"]
-    table, key = state.store.table("coordination.k8s.io", "leases"), ObjectKey(NAMESPACE, name)
+    table, key = state.store.table("coordination.k8s.io", "leases"), NamespacedName(NAMESPACE, name)
     if table.get(key) is not None:
         return
     now = state.timestamp()
@@ -66,4 +66,4 @@ def write_lease(state: ApiState, node: KubeObject) -> None:
 
 def remove_lease(state: ApiState, name: str) -> None:
     """Remove the Lease of a node that left, if it is there."""
-    state.store.delete(state.store.table("coordination.k8s.io", "leases"), ObjectKey(NAMESPACE, name))
+    state.store.delete(state.store.table("coordination.k8s.io", "leases"), NamespacedName(NAMESPACE, name))

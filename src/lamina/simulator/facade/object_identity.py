@@ -6,7 +6,7 @@ Every object of a request passes `identified_object` first, which also gives it 
 
 from typing import Final
 
-from lamina.simulator.facade.api_errors import ApiError, bad_request, conflict, invalid
+from lamina.simulator.facade.api_errors import StatusError, bad_request, conflict, invalid
 from lamina.simulator.facade.api_paths import ResourcePath
 from lamina.simulator.facade.kube_object import KubeObject, part
 from lamina.simulator.facade.paired_fields import with_paired_fields
@@ -38,7 +38,7 @@ def identified_object(type_: ResourceType, path: ResourcePath, found: KubeObject
 
 
 def shaped_object(type_: ResourceType, found: KubeObject, options: WriteOptions) -> KubeObject:
-    """Return an object in the form of its type. Raises ApiError 400 for a value of the wrong type."""
+    """Return an object in the form of its type. Raises StatusError 400 for a value of the wrong type."""
     if not type_.custom:
         return typed_object(found, type_.api_version, type_.kind, strict=options.strict)
     shaped = typed_object({"metadata": found.get("metadata") or {}}, "meta.k8s.io/v1", "PartialObjectMetadata")
@@ -46,7 +46,7 @@ def shaped_object(type_: ResourceType, found: KubeObject, options: WriteOptions)
 
 
 def located_object(type_: ResourceType, path: ResourcePath, found: KubeObject) -> KubeObject:
-    """Return an object with the namespace of its path, and new metadata. Raises ApiError 400 if it has another one."""
+    """Return an object with the namespace of its path, and new metadata. Raises StatusError 400 if it has another one."""
     metadata = dict(part(found, "metadata"))
     if type_.namespaced:
         if (metadata.get("namespace") or path.namespace) != path.namespace:
@@ -58,7 +58,7 @@ def located_object(type_: ResourceType, path: ResourcePath, found: KubeObject) -
 
 
 def require_name(path: ResourcePath, metadata: KubeObject) -> None:
-    """Raise ApiError 400 if an object has no name, or another one than its path."""
+    """Raise StatusError 400 if an object has no name, or another one than its path."""
     if not metadata.get("name"):
         raise bad_request(
             f"the name of the object ({path.name} based on URL) was undeterminable: name must be provided"
@@ -67,21 +67,21 @@ def require_name(path: ResourcePath, metadata: KubeObject) -> None:
 
 
 def check_name(path: ResourcePath, metadata: KubeObject) -> None:
-    """Raise ApiError 400 if an object has another name than its path."""
+    """Raise StatusError 400 if an object has another name than its path."""
     name = metadata.get("name", path.name)
     if name != path.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({path.name})")
 
 
 def require_version(type_: ResourceType, path: ResourcePath, metadata: KubeObject) -> None:
-    """Raise ApiError 422 if an update of this resource must name a resource version and does not."""
+    """Raise StatusError 422 if an update of this resource must name a resource version and does not."""
     if (type_.custom or type_.resource in NEEDS_VERSION) and not metadata.get("resourceVersion"):
         words = "Invalid value: 0: must be specified for an update"
         problem = ("FieldValueInvalid", words, "metadata.resourceVersion")
         raise invalid(type_.resource, type_.group, path.name, [problem])
 
 
-def uid_conflict(type_: ResourceType, name: str, wanted: str, current: str) -> ApiError:
+def uid_conflict(type_: ResourceType, name: str, wanted: str, current: str) -> StatusError:
     """Return the error for a write that expects another uid."""
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {current}"
     return conflict(type_.resource, type_.group, name, why)

@@ -143,7 +143,7 @@ def checked_shape(value: Any, shape: Any, kind: str, api_version: str, path: str
     """
     Return a copy of *value* without null fields, which mean the same as missing ones.
 
-    Raises ApiError 400 with the path of the first field that has another shape.
+    Raises StatusError 400 with the path of the first field that has another shape.
     """
     if isinstance(shape, dict):
         return _checked_object(value, shape, kind, api_version, path)

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName
 
 LOG_LENGTH: Final = 50_000
 """Most events that the log of one resource keeps. A watch that begins earlier gets 410 and lists again."""
@@ -25,12 +25,12 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-class StoredObject:
+class ObjectVersion:
     """One version of an object, with its JSON once that was needed."""
 
     __slots__ = ("_encoded", "key", "object", "revision")
 
-    def __init__(self, key: ObjectKey, found: KubeObject, revision: int) -> None:
+    def __init__(self, key: NamespacedName, found: KubeObject, revision: int) -> None:
         """Keep *found*, which must not be changed any more."""
         self.key = key
         self.object = found
@@ -57,7 +57,7 @@ class StoreEvent:
 
     __slots__ = ("_frames", "new", "old", "revision", "type")
 
-    def __init__(self, type_: EventType, new: StoredObject, old: StoredObject | None) -> None:
+    def __init__(self, type_: EventType, new: ObjectVersion, old: ObjectVersion | None) -> None:
         """Describe the change from *old* to *new*."""
         self.type = type_
         self.new = new
@@ -72,7 +72,7 @@ class StoreEvent:
             shown = self.new
             if type_ == "DELETED" and self.type != "DELETED" and self.old is not None:
                 # The object left the watch's selection: show its previous state with the new resource version.
-                shown = StoredObject(self.old.key, with_revision(self.old.object, self.revision), self.revision)
+                shown = ObjectVersion(self.old.key, with_revision(self.old.object, self.revision), self.revision)
             found = self._frames[type_] = watch_frame(type_, shown.encoded)
         return found
 
@@ -86,7 +86,7 @@ def watch_frame(type_: str, encoded: bytes) -> bytes:
 
 
 def with_revision(found: KubeObject, revision: int) -> KubeObject:
-    """Return the object with this resource version; kind and apiVersion come first (`StoredObject.listed`)."""
+    """Return the object with this resource version; kind and apiVersion come first (`ObjectVersion.listed`)."""
     metadata = {**found["metadata"], "resourceVersion": str(revision)}
     return {"kind": found["kind"], "apiVersion": found["apiVersion"], **found, "metadata": metadata}
 
@@ -96,8 +96,8 @@ class ResourceTable:
 
     def __init__(self, length: int = LOG_LENGTH) -> None:
         """Start empty; keep the last *length* events."""
-        self._objects: dict[ObjectKey, StoredObject] = {}
-        self._sorted: list[ObjectKey] | None = []
+        self._objects: dict[NamespacedName, ObjectVersion] = {}
+        self._sorted: list[NamespacedName] | None = []
         self.log: deque[StoreEvent] = deque(maxlen=length)
         self.forgotten = 0
         """Revision of the newest event that the log has dropped."""
@@ -110,17 +110,17 @@ class ResourceTable:
         """Return the number of objects."""
         return len(self._objects)
 
-    def get(self, key: ObjectKey) -> StoredObject | None:
+    def get(self, key: NamespacedName) -> ObjectVersion | None:
         """Return the current version of an object."""
         return self._objects.get(key)
 
-    def keys(self) -> list[ObjectKey]:
+    def keys(self) -> list[NamespacedName]:
         """Return all keys, sorted by namespace and name, as the API server lists them."""
         if self._sorted is None:
             self._sorted = sorted(self._objects)
         return self._sorted
 
-    def all(self, namespace: str = "") -> Iterator[StoredObject]:
+    def all(self, namespace: str = "") -> Iterator[ObjectVersion]:
         """Yield the objects of a namespace (empty: of all), sorted."""
         objects = self._objects
         for key in self.keys():
@@ -134,7 +134,7 @@ class ResourceTable:
             self._added = (namespace, b"".join(lines))
         return self._added[1]
 
-    def at(self, revision: int) -> list[StoredObject] | None:
+    def at(self, revision: int) -> list[ObjectVersion] | None:
         """Return all objects as they were at *revision*, sorted; None if the log has dropped later events."""
         if revision < self.forgotten:
             return None
@@ -194,24 +194,24 @@ class ObjectStore:
         """Let a listener act on a change: call *action* after all listeners of that change, so that none is overtaken."""
         self._deferred.append(action)
 
-    def put(self, table: ResourceTable, key: ObjectKey, found: KubeObject) -> StoredObject:
+    def put(self, table: ResourceTable, key: NamespacedName, found: KubeObject) -> ObjectVersion:
         """Create or replace an object; return its new version, or the old one if nothing changed."""
         old = table.get(key)
         if old is not None and is_unchanged(old.object, found):
             return old
         self.revision += 1
-        new = StoredObject(key, with_revision(found, self.revision), self.revision)
+        new = ObjectVersion(key, with_revision(found, self.revision), self.revision)
         table.record(StoreEvent("ADDED" if old is None else "MODIFIED", new, old))
         self._act()
         return new
 
-    def delete(self, table: ResourceTable, key: ObjectKey) -> StoredObject | None:
+    def delete(self, table: ResourceTable, key: NamespacedName) -> ObjectVersion | None:
         """Remove an object; return its last version with a new resource version, or None if it does not exist."""
         old = table.get(key)
         if old is None:
             return None
         self.revision += 1
-        last = StoredObject(key, with_revision(old.object, self.revision), self.revision)
+        last = ObjectVersion(key, with_revision(old.object, self.revision), self.revision)
         table.record(StoreEvent("DELETED", last, old))
         self._act()
         return last

@@ -11,7 +11,7 @@ The document of version 2 is empty. kubectl before 1.27 then skips its own valid
 import hashlib
 from typing import Any, Final
 
-from lamina.simulator.facade.api_errors import ApiError
+from lamina.simulator.facade.api_errors import StatusError
 from lamina.simulator.facade.kube_object import KubeObject
 from lamina.simulator.facade.media_types import JSON, parse_accept
 from lamina.simulator.facade.resource_types import ResourceType, ResourceTypes
@@ -30,7 +30,7 @@ def openapi_response(path: str, accept: str, types: ResourceTypes, version: str)
     """
     Return the document for *path*; None if it is no path of OpenAPI.
 
-    *version* is the release that the façade claims to be, such as ``v1.36.3``. Raise `ApiError` 406 if the client
+    *version* is the release that the façade claims to be, such as ``v1.36.3``. Raise `StatusError` 406 if the client
     accepts no form of the version 2 document.
     """
     parts = [part for part in path.split("/") if part]
@@ -59,7 +59,7 @@ def _version_2(accept: str, version: str) -> ServedDocument:
             content = _field(1, b"2.0") + _field(2, info_bytes) + _field(8, b"") + _field(9, b"")
             return ServedDocument(content, f"{_PROTOBUF_V2}.v1.0+protobuf")
     accepted = f"{JSON}, {_PROTOBUF_V2}@v1.0+protobuf"
-    raise ApiError(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
+    raise StatusError(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
 
 
 def _field(number: int, content: bytes) -> bytes:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from lamina.simulator.facade.api_errors import (
-    ApiError,
+    StatusError,
     bad_request,
     conflict,
     internal_error,
@@ -23,9 +23,9 @@ from lamina.simulator.facade.api_errors import (
 from lamina.simulator.facade.api_messages import ApiRequest, decode_body, flag
 from lamina.simulator.facade.api_paths import ResourcePath
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, part
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, part
 from lamina.simulator.facade.object_identity import identified_object, located_object, require_name, shaped_object
-from lamina.simulator.facade.object_store import StoredObject
+from lamina.simulator.facade.object_store import ObjectVersion
 from lamina.simulator.facade.patches.json_patch import apply_json_patch
 from lamina.simulator.facade.patches.merge_patch import apply_merge_patch
 from lamina.simulator.facade.patches.patch_error import PatchError
@@ -60,7 +60,7 @@ class PatchVerb:
             raise unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: " + ", ".join(TYPES)
             )
-        old = self._state.table(type_).get(ObjectKey(path.namespace, path.name))
+        old = self._state.table(type_).get(NamespacedName(path.namespace, path.name))
         options = write_options(path, request)
         try:
             if kind == APPLY:
@@ -75,7 +75,7 @@ class PatchVerb:
                 raise internal_error(error.message) from error
             causes = [cause._asdict() for cause in error.causes]
             details = {"name": path.name, "kind": type_.resource, "causes": causes} if causes else None
-            raise ApiError(error.status_code, error.reason, error.message, details) from error
+            raise StatusError(error.status_code, error.reason, error.message, details) from error
         return 200, self._writes.replace(type_, path, old, new, options)
 
     def _patched(self, type_: ResourceType, request: ApiRequest, old: KubeObject, options: WriteOptions) -> KubeObject:
@@ -103,7 +103,7 @@ class PatchVerb:
         type_: ResourceType,
         path: ResourcePath,
         request: ApiRequest,
-        old: StoredObject | None,
+        old: ObjectVersion | None,
         options: WriteOptions,
     ) -> tuple[int, KubeObject]:
         applied, parameters = decode_body(request), request.parameters()
@@ -136,13 +136,13 @@ class PatchVerb:
 
 
 def _shaped(new: KubeObject, type_: ResourceType, options: WriteOptions) -> KubeObject:
-    """Return a patched object as its type has it. Raises ApiError 422 if the patch set a value of the wrong type."""
+    """Return a patched object as its type has it. Raises StatusError 422 if the patch set a value of the wrong type."""
     kind = new.get("kind")
     if kind != type_.kind:
         raise bad_request(f"invalid object type: {new.get('apiVersion')}, Kind={kind}")
     try:
         return shaped_object(type_, new, options)
-    except ApiError as error:
+    except StatusError as error:
         words = f"Invalid value: {error.message.rpartition(': json: ')[2] or error.message}"
         raise invalid("", "", "", [("FieldValueInvalid", words, "patch")]) from error
 
@@ -154,11 +154,11 @@ def _check_configuration(type_: ResourceType, applied: KubeObject) -> None:
         raise PatchError(400, f".{unknown[0]}: field not declared in schema")
     try:
         typed_object(applied, type_.api_version, type_.kind)
-    except ApiError as error:
+    except StatusError as error:
         raise PatchError(400, f".{error.message.partition(': ')[2]}") from error
 
 
-def _check_applied(type_: ResourceType, path: ResourcePath, applied: KubeObject, old: StoredObject | None) -> None:
+def _check_applied(type_: ResourceType, path: ResourcePath, applied: KubeObject, old: ObjectVersion | None) -> None:
     """Refuse a configuration of another object than the path names."""
     metadata = part(applied, "metadata")
     if old is None:
@@ -168,7 +168,7 @@ def _check_applied(type_: ResourceType, path: ResourcePath, applied: KubeObject,
         raise conflict(type_.resource, type_.group, path.name, why)
 
 
-def _untyped(type_: ResourceType, path: ResourcePath, words: str) -> ApiError:
+def _untyped(type_: ResourceType, path: ResourcePath, words: str) -> StatusError:
     return internal_error(
         f"failed to create typed patch object (/{path.name}; {type_.api_version}, Kind={type_.kind}): {words}"
     )

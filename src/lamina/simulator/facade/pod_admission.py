@@ -27,7 +27,7 @@ _TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachabl
 
 
 def admit_pod(pod: KubeObject, call: AdmissionCall) -> KubeObject:
-    """Return a new pod as the server stores it. Raises ApiError 403 if its priority class does not exist."""
+    """Return a new pod as the server stores it. Raises StatusError 403 if its priority class does not exist."""
     spec: KubeObject = checked_shape(pod.get("spec") or {}, POD_SPEC, "Pod", "v1")
     default_pod_spec(spec)
     if not spec.get("serviceAccountName"):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lamina.simulator.facade.api_errors import (
-    ApiError,
+    StatusError,
     bad_request,
     conflict,
     internal_error,
@@ -22,7 +22,7 @@ from lamina.simulator.facade.api_paths import ResourcePath
 from lamina.simulator.facade.api_state import ApiState
 from lamina.simulator.facade.deletion import Deletion
 from lamina.simulator.facade.kube_object import KubeObject, part, text, uid_of
-from lamina.simulator.facade.object_store import StoredObject
+from lamina.simulator.facade.object_store import ObjectVersion
 from lamina.simulator.facade.pod_disruption import blocking_budget
 from lamina.simulator.facade.pod_status import with_condition
 
@@ -58,7 +58,7 @@ class PodSubresources:
         self._state.inputs.pod_bound(bound.object, node)
         return success(code=201)
 
-    def _check_bindable(self, stored: StoredObject, metadata: KubeObject) -> None:
+    def _check_bindable(self, stored: ObjectVersion, metadata: KubeObject) -> None:
         name, pod = stored.key.name, stored.object
         uid, revision = metadata.get("uid"), metadata.get("resourceVersion")
         if uid and uid != uid_of(pod):
@@ -79,7 +79,7 @@ class PodSubresources:
         if spec.get("schedulingGates"):
             raise self._conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
 
-    def _conflict(self, name: str, why: str) -> ApiError:
+    def _conflict(self, name: str, why: str) -> StatusError:
         return conflict("pods/binding", "", name, why)
 
     def evict(self, path: ResourcePath, request: ApiRequest) -> KubeObject:
@@ -108,7 +108,7 @@ class PodSubresources:
             self._deletion.remove(self._pods, stored, options)
         return success(code=201)
 
-    def _find(self, namespace: str, name: str) -> StoredObject:
+    def _find(self, namespace: str, name: str) -> ObjectVersion:
         stored = self._state.get("", "pods", namespace, name)
         if stored is None:
             raise not_found("pods", "", name)
@@ -133,7 +133,7 @@ def _bound(pod: KubeObject, node: str, metadata: KubeObject, now: str) -> KubeOb
 
 
 def _target(target: KubeObject) -> str:
-    """Return the node of a binding. Raises ApiError 500, as a real server does."""
+    """Return the node of a binding. Raises StatusError 500, as a real server does."""
     problems = []
     if target.get("kind") not in {None, "", "Node"}:
         problems.append(f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"')

@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from lamina.simulator.facade.api_errors import ApiError, bad_request, gone, invalid, not_found
+from lamina.simulator.facade.api_errors import StatusError, bad_request, gone, invalid, not_found
 from lamina.simulator.facade.api_messages import (
     ApiRequest,
-    ApiResponse,
+    FacadeResponse,
     WatchResponse,
     flag,
     json_response,
@@ -25,13 +25,13 @@ from lamina.simulator.facade.api_messages import (
 )
 from lamina.simulator.facade.api_paths import ResourcePath
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey
-from lamina.simulator.facade.object_store import ResourceTable, StoredObject
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName
+from lamina.simulator.facade.object_store import ObjectVersion, ResourceTable
 from lamina.simulator.facade.resource_type import ResourceType, join_group_version
 from lamina.simulator.facade.response_form import ResponseForm, form_of
 from lamina.simulator.facade.selectable_fields import custom_selectable_fields, selectable_fields
 from lamina.simulator.facade.selectors import LabelQuery, SelectorError, parse_field_selector, parse_label_selector
-from lamina.simulator.facade.watches import Selection, Watch, selected
+from lamina.simulator.facade.watches import SelectionPredicate, Watch, selected
 
 WATCH_SECONDS: Final = 1_800.0
 """Real seconds after which a watch ends if its client names no limit."""
@@ -57,9 +57,9 @@ class ReadVerbs:
         """Read from *state*."""
         self._state = state
 
-    def get(self, type_: ResourceType, path: ResourcePath, request: ApiRequest) -> ApiResponse:
+    def get(self, type_: ResourceType, path: ResourcePath, request: ApiRequest) -> FacadeResponse:
         """Return one object."""
-        found = self._state.table(type_).get(ObjectKey(path.namespace, path.name))
+        found = self._state.table(type_).get(NamespacedName(path.namespace, path.name))
         if found is None:
             raise not_found(type_.resource, type_.group, path.name)
         wanted = _newest(request.parameters(), self._state.store.revision)
@@ -67,10 +67,10 @@ class ReadVerbs:
             raise wanted
         form = self._form(type_, path, request)
         if form.plain:
-            return ApiResponse(200, found.encoded)
+            return FacadeResponse(200, found.encoded)
         return json_response(form.one(found.object))
 
-    def list_all(self, type_: ResourceType, path: ResourcePath, request: ApiRequest) -> ApiResponse:
+    def list_all(self, type_: ResourceType, path: ResourcePath, request: ApiRequest) -> FacadeResponse:
         """Return the selected objects, or one page of them."""
         parameters = request.parameters()
         table = self._state.table(type_)
@@ -86,7 +86,7 @@ class ReadVerbs:
         past = None if revision == newest else _state_at(table, revision)
         found = selected(table, selection) if past is None else filter(selection.matches, past)
         if token is not None:
-            after = ObjectKey(token.namespace, token.name)
+            after = NamespacedName(token.namespace, token.name)
             found = (one for one in found if one.key > after)
         limit = number(parameters, "limit") or 0
         metadata: KubeObject = {"resourceVersion": str(revision)}
@@ -113,9 +113,9 @@ class ReadVerbs:
         type_: ResourceType,
         path: ResourcePath,
         request: ApiRequest,
-        found: list[StoredObject],
+        found: list[ObjectVersion],
         metadata: KubeObject,
-    ) -> ApiResponse:
+    ) -> FacadeResponse:
         form = self._form(type_, path, request)
         if not form.plain:
             return json_response(form.many([one.object for one in found], metadata))
@@ -127,7 +127,7 @@ class ReadVerbs:
             }
         )
         items = [one.encoded for one in found] if type_.custom else [one.listed for one in found]
-        return ApiResponse(200, b'%b,"items":[%b]}' % (head[:-1], b",".join(items)))
+        return FacadeResponse(200, b'%b,"items":[%b]}' % (head[:-1], b",".join(items)))
 
     def watch(self, type_: ResourceType, path: ResourcePath, request: ApiRequest) -> WatchResponse:
         """Return an open watch."""
@@ -155,7 +155,7 @@ class ReadVerbs:
                 return watch
             try:
                 watch.begin(store.revision if initial is False and not revision else revision)
-            except ApiError as error:
+            except StatusError as error:
                 watch.fail(error)
             return watch
 
@@ -166,8 +166,8 @@ class ReadVerbs:
         return form_of(type_, path.group, path.version, request, self._state.now)
 
 
-def selection_of(type_: ResourceType, path: ResourcePath, parameters: Mapping[str, str]) -> Selection:
-    """Return the objects that a request selects. Raises ApiError 400 for a selector that cannot be read."""
+def selection_of(type_: ResourceType, path: ResourcePath, parameters: Mapping[str, str]) -> SelectionPredicate:
+    """Return the objects that a request selects. Raises StatusError 400 for a selector that cannot be read."""
     try:
         labels = _labels(parameters)
         if type_.custom:
@@ -180,14 +180,14 @@ def selection_of(type_: ResourceType, path: ResourcePath, parameters: Mapping[st
             fields = parse_field_selector(f"metadata.name={path.name}", allowed)
     except SelectorError as error:
         raise bad_request(str(error)) from error
-    return Selection(path.namespace, labels, fields)
+    return SelectionPredicate(path.namespace, labels, fields)
 
 
-def _listed_selection(type_: ResourceType, path: ResourcePath, parameters: Mapping[str, str]) -> Selection:
+def _listed_selection(type_: ResourceType, path: ResourcePath, parameters: Mapping[str, str]) -> SelectionPredicate:
     """Return the selection of a list, with the order of refusals that a real server has."""
     try:
         selection = selection_of(type_, path, parameters)
-    except ApiError as error:
+    except StatusError as error:
         if any(words in error.message for words in UNKNOWN_FIELD):
             _check_version_match(parameters)
         raise
@@ -202,20 +202,20 @@ def _labels(parameters: Mapping[str, str]) -> LabelQuery:
         raise bad_request(str(error)) from error
 
 
-def _newest(parameters: Mapping[str, str], revision: int) -> ApiError | None:
+def _newest(parameters: Mapping[str, str], revision: int) -> StatusError | None:
     """Return the error for a resource version that does not exist yet."""
     text = parameters.get("resourceVersion", "")
     if not text:
         return None
     try:
         asked = number(parameters, "resourceVersion") or 0
-    except ApiError:
+    except StatusError:
         return bad_request(f'invalid resource version "{text}": it must be a whole number')
     if asked <= revision:
         return None
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     message = f"Timeout: Too large resource version: {asked}, current: {revision}"
-    return ApiError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
+    return StatusError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
 
 
 def _check_version_match(parameters: Mapping[str, str]) -> None:
@@ -251,19 +251,19 @@ def _check_watch(parameters: Mapping[str, str], initial: bool | None) -> None:
         raise _list_options("FieldValueForbidden", field)
 
 
-def _list_options(reason: str, message: str) -> ApiError:
+def _list_options(reason: str, message: str) -> StatusError:
     return invalid("ListOptions", "meta.k8s.io", "", [(reason, message, "resourceVersionMatch")])
 
 
-def _state_at(table: ResourceTable, revision: int) -> list[StoredObject]:
-    """Return the objects as they were at an older revision. Raises ApiError 410 if that is not known any more."""
+def _state_at(table: ResourceTable, revision: int) -> list[ObjectVersion]:
+    """Return the objects as they were at an older revision. Raises StatusError 410 if that is not known any more."""
     found = table.at(revision)
     if found is None:
         raise gone("The provided resource version or continue parameter is too old; list again without it")
     return found
 
 
-def _count_after(keys: list[ObjectKey], key: ObjectKey, namespace: str) -> int:
+def _count_after(keys: list[NamespacedName], key: NamespacedName, namespace: str) -> int:
     """Return how many of the sorted keys of a namespace (empty: of all) follow *key*."""
     first = bisect_right(keys, key)
     if not namespace:

@@ -12,13 +12,13 @@ from lamina.simulator.controllers.deployment import HASH_LABEL
 from lamina.simulator.facade.api_state import ApiState
 from lamina.simulator.facade.kube_object import (
     KubeObject,
-    ObjectKey,
+    NamespacedName,
     controller_of,
     part,
     uid_of,
     with_metadata,
 )
-from lamina.simulator.facade.object_store import StoredObject, StoreEvent
+from lamina.simulator.facade.object_store import ObjectVersion, StoreEvent
 from lamina.simulator.facade.workload_objects import is_active, template_version, workload_status
 
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -36,7 +36,7 @@ class ReplicaSets:
         self._state = state
         self._deployments = state.store.table("apps", "deployments")
         self._table = state.store.table("apps", "replicasets")
-        self._keys: dict[str, dict[ObjectKey, None]] = {}
+        self._keys: dict[str, dict[NamespacedName, None]] = {}
         """Keys of the ReplicaSets of each Deployment, by its uid."""
         self._table.listeners[self._changed] = None
 
@@ -52,7 +52,7 @@ class ReplicaSets:
         if not keys:
             del self._keys[owner]
 
-    def renew(self, deployment: StoredObject) -> None:
+    def renew(self, deployment: ObjectVersion) -> None:
         """Make the ReplicaSet of a Deployment's template the newest, and write the revision to both."""
         found = deployment.object
         sets = self._of(found)
@@ -74,10 +74,10 @@ class ReplicaSets:
             shown = with_metadata(found, annotations={**annotations, REVISION: str(number)})
             self._state.store.put(self._deployments, deployment.key, shown)
 
-    def find(self, deployment: KubeObject, version: str) -> StoredObject | None:
+    def find(self, deployment: KubeObject, version: str) -> ObjectVersion | None:
         """Return the ReplicaSet of one version of a Deployment."""
         metadata = deployment["metadata"]
-        stored = self._table.get(ObjectKey(metadata["namespace"], f"{metadata['name']}-{version}"))
+        stored = self._table.get(NamespacedName(metadata["namespace"], f"{metadata['name']}-{version}"))
         if stored is None or controller_of(stored.object).get("uid") != metadata["uid"]:
             return None
         return stored
@@ -107,13 +107,13 @@ class ReplicaSets:
             self._state.store.put(self._table, one.key, {**one.object, "spec": spec, "status": status})
         self._trim(deployment, empty)
 
-    def _trim(self, deployment: KubeObject, empty: Sequence[StoredObject]) -> None:
+    def _trim(self, deployment: KubeObject, empty: Sequence[ObjectVersion]) -> None:
         """Remove the oldest of the *empty* ReplicaSets beyond the history limit."""
         limit = part(deployment, "spec").get("revisionHistoryLimit", DEFAULT_HISTORY)
         for one in sorted(empty, key=_revision)[: max(0, len(empty) - limit)]:
             self._state.store.delete(self._table, one.key)
 
-    def _of(self, deployment: KubeObject) -> list[StoredObject]:
+    def _of(self, deployment: KubeObject) -> list[ObjectVersion]:
         keys = self._keys.get(uid_of(deployment), ())
         return [one for key in keys if (one := self._table.get(key)) is not None]
 
@@ -155,11 +155,11 @@ class ReplicaSets:
         }
 
 
-def _key(found: KubeObject) -> ObjectKey:
-    return ObjectKey(found["metadata"]["namespace"], found["metadata"]["name"])
+def _key(found: KubeObject) -> NamespacedName:
+    return NamespacedName(found["metadata"]["namespace"], found["metadata"]["name"])
 
 
-def _revision(one: StoredObject) -> int:
+def _revision(one: ObjectVersion) -> int:
     number = part(one.object["metadata"], "annotations").get(REVISION, "0")
     return int(number) if isinstance(number, str) and number.isdecimal() else 0
 

@@ -89,7 +89,7 @@ class ResourceTypes:
         """
         Register what a CustomResourceDefinition defines, or replace it, and return its type.
 
-        Raise `ApiError` 422 if the definition is incomplete, if its names are taken, or if too many are registered.
+        Raise `StatusError` 422 if the definition is incomplete, if its names are taken, or if too many are registered.
         """
         found = custom_resource_type(crd)
         name = found.qualified_name

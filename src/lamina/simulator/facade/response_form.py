@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lamina.simulator.facade.api_errors import ApiError
+from lamina.simulator.facade.api_errors import StatusError
 from lamina.simulator.facade.api_messages import ApiRequest
 from lamina.simulator.facade.kube_object import KubeObject
 from lamina.simulator.facade.resource_type import ResourceType, join_group_version
@@ -65,7 +65,7 @@ class ResponseForm(msgspec.Struct, frozen=True):
 
 
 def form_of(type_: ResourceType, group: str, version: str, request: ApiRequest, now: float) -> ResponseForm:
-    """Return the first form of the Accept header that the façade knows. Raises ApiError 406 if it knows none."""
+    """Return the first form of the Accept header that the façade knows. Raises StatusError 406 if it knows none."""
     api_version = join_group_version(group, version)
     accept = request.accept
     if not accept or accept == "application/json":
@@ -84,4 +84,4 @@ def form_of(type_: ResourceType, group: str, version: str, request: ApiRequest, 
         if not shape:
             return ResponseForm(type_, api_version)
     message = "only the following media types are accepted: application/json"
-    raise ApiError(406, "NotAcceptable", message)
+    raise StatusError(406, "NotAcceptable", message)

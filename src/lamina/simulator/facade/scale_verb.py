@@ -6,8 +6,8 @@ from lamina.simulator.facade.api_errors import bad_request, not_found
 from lamina.simulator.facade.api_messages import ApiRequest, decode_body, decode_object
 from lamina.simulator.facade.api_paths import ResourcePath
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, part
-from lamina.simulator.facade.object_store import StoredObject
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, part
+from lamina.simulator.facade.object_store import ObjectVersion
 from lamina.simulator.facade.patches.merge_patch import apply_merge_patch
 from lamina.simulator.facade.pod_disruption import selector_text
 from lamina.simulator.facade.resource_type import ResourceType, ScalePaths
@@ -47,8 +47,8 @@ class ScaleVerb:
             self._writes.replace(type_, main, old, {**new, "metadata": metadata}, write_options(main, request)), paths
         )
 
-    def _find(self, type_: ResourceType, path: ResourcePath) -> StoredObject:
-        found = self._state.table(type_).get(ObjectKey(path.namespace, path.name))
+    def _find(self, type_: ResourceType, path: ResourcePath) -> ObjectVersion:
+        found = self._state.table(type_).get(NamespacedName(path.namespace, path.name))
         if found is None:
             raise not_found(type_.resource, type_.group, path.name)
         return found

@@ -19,7 +19,7 @@ from lamina.model.pod import Pod, PodUid
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.controllers.deployment import HASH_LABEL
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, controller_of, part, uid_of
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, controller_of, part, uid_of
 from lamina.simulator.facade.node_objects import internal_address, remove_lease, with_addresses, write_lease
 from lamina.simulator.facade.object_store import StoreEvent
 from lamina.simulator.facade.pod_status import with_state
@@ -45,16 +45,16 @@ class StoreWriter:
         self._most_ended = most_ended
         self._pods = state.store.table("", "pods")
         self._nodes = state.store.table("", "nodes")
-        self._keys: dict[str, ObjectKey] = {}
+        self._keys: dict[str, NamespacedName] = {}
         self._seen: dict[str, Node] = {}
         self._joined = 0
         """Number of nodes that have joined."""
         self._ended: deque[str] = deque()
-        self._owners: dict[str, tuple[str, str, ObjectKey]] = {}
+        self._owners: dict[str, tuple[str, str, NamespacedName]] = {}
         """Group, resource and key of each workload, by the name of its controller."""
-        self._owned: dict[str, dict[ObjectKey, None]] = {}
+        self._owned: dict[str, dict[NamespacedName, None]] = {}
         self._replica_sets = ReplicaSets(state)
-        self._renewed: dict[ObjectKey, None] = {}
+        self._renewed: dict[NamespacedName, None] = {}
         """Deployments that changed since their ReplicaSets were compared with them."""
         self._stale: dict[str, None] = {}
         """Controllers whose pods changed since their status was written."""
@@ -82,7 +82,7 @@ class StoreWriter:
                     self._node_seen(node)
                 case NodeGone(name):
                     self._seen.pop(name, None)
-                    self._state.store.delete(self._nodes, ObjectKey("", name))
+                    self._state.store.delete(self._nodes, NamespacedName("", name))
                     remove_lease(self._state, name)
                 case _:
                     continue
@@ -108,11 +108,11 @@ class StoreWriter:
             self._collect(pod.uid)
 
     def _host_address(self, node: str) -> str:
-        stored = self._nodes.get(ObjectKey("", node)) if node else None
+        stored = self._nodes.get(NamespacedName("", node)) if node else None
         return "" if stored is None else internal_address(stored.object)
 
     def _new_pod(self, pod: Pod) -> None:
-        state, key = self._state, ObjectKey(pod.namespace, pod.name)
+        state, key = self._state, NamespacedName(pod.namespace, pod.name)
         virtual = self._cluster.pods.get(pod.uid)
         if virtual is None or virtual.phase == "removed":
             # Its deletion came before the event: a client removed it at once.
@@ -170,7 +170,7 @@ class StoreWriter:
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def _node_seen(self, node: Node) -> None:
-        state, key = self._state, ObjectKey("", node.name)
+        state, key = self._state, NamespacedName("", node.name)
         before, self._seen[node.name] = self._seen.get(node.name), node
         encoded = encode_node(node, state.epoch, created_at=state.now - state.epoch)
         if before is None:
@@ -234,7 +234,7 @@ class StoreWriter:
         # Writing a revision marks its Deployment again.
         self._renewed = {}
 
-    def _owned_by(self, pod: KubeObject, name: str, owner: tuple[str, str, ObjectKey]) -> KubeObject:
+    def _owned_by(self, pod: KubeObject, name: str, owner: tuple[str, str, NamespacedName]) -> KubeObject:
         group, resource, key = owner
         stored = self._state.store.table(group, resource).get(key)
         if stored is None:

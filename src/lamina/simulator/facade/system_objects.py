@@ -3,7 +3,7 @@
 from typing import Final
 
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName
 from lamina.simulator.facade.pod_admission import PREEMPT_LOWER, SYSTEM_PRIORITIES
 
 DESCRIPTIONS: Final = {
@@ -49,7 +49,7 @@ def ensure_priority_classes(state: ApiState) -> None:
 
 
 def _ensure(state: ApiState, group: str, resource: str, found: KubeObject) -> None:
-    table, key = state.store.table(group, resource), ObjectKey("", found["metadata"]["name"])
+    table, key = state.store.table(group, resource), NamespacedName("", found["metadata"]["name"])
     if table.get(key) is None:
         metadata = {**found["metadata"], "uid": state.uid(), "creationTimestamp": state.timestamp()}
         state.store.put(table, key, {**found, "metadata": metadata})

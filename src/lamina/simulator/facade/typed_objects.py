@@ -12,7 +12,7 @@ The types are those of the tables for protobuf bodies. Objects of custom resourc
 from functools import cache
 from typing import Any, Final
 
-from lamina.simulator.facade.api_errors import ApiError, bad_request
+from lamina.simulator.facade.api_errors import StatusError, bad_request
 from lamina.simulator.facade.canonical_quantities import QuantityFormError, canonical_quantity
 from lamina.simulator.facade.kube_object import KubeObject
 from lamina.wire.kube_protobuf.json_forms import FORMS
@@ -148,7 +148,7 @@ def typed_object(found: KubeObject, api_version: str, kind: str, *, strict: bool
     """
     Return an object of a built-in kind as its type has it; one of a kind without a type as it is.
 
-    Raises ApiError 400 for a value of the wrong type, and if *strict* for an unknown field.
+    Raises StatusError 400 for a value of the wrong type, and if *strict* for an unknown field.
     """
     message = find_message(api_version, kind)
     if message is None or message.version != api_version:
@@ -182,5 +182,5 @@ def unknown_fields(found: KubeObject, api_version: str, kind: str) -> list[str]:
     return reader.unknown
 
 
-def _refusal(kind: str, version: str, words: str) -> ApiError:
+def _refusal(kind: str, version: str, words: str) -> StatusError:
     return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {words}')

@@ -38,7 +38,7 @@ FIXED_METADATA: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def validate_values(type_: ResourceType, found: KubeObject, *, new: bool) -> None:
-    """Raise ApiError 422 if the API server would refuse a value of an object."""
+    """Raise StatusError 422 if the API server would refuse a value of an object."""
     problems = FieldProblems()
     _validate_owners(part(found, "metadata"), problems)
     if (new or type_.resource in FINALIZERS_OF_UPDATES) and not type_.custom and type_.resource not in ANY_FINALIZER:
@@ -51,7 +51,7 @@ def validate_values(type_: ResourceType, found: KubeObject, *, new: bool) -> Non
 
 
 def validate_update(type_: ResourceType, before: KubeObject, after: KubeObject) -> None:
-    """Raise ApiError 422 if an update changes what it may not change: metadata, or the addresses of a node's pods."""
+    """Raise StatusError 422 if an update changes what it may not change: metadata, or the addresses of a node's pods."""
     problems = FieldProblems()
     old, new = part(before, "metadata"), part(after, "metadata")
     if type_.resource == "nodes" and not type_.custom:
@@ -145,7 +145,7 @@ def _validate_node(found: KubeObject, problems: FieldProblems) -> None:
 
 
 def validate_status(type_: ResourceType, old: KubeObject, found: KubeObject) -> None:
-    """Raise ApiError 422 if the API server would refuse a new version of an object whose status was written."""
+    """Raise StatusError 422 if the API server would refuse a new version of an object whose status was written."""
     if type_.custom:
         return
     problems, status = FieldProblems(), part(found, "status")

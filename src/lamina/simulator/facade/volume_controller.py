@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, key_of, part, text, uid_of
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, key_of, part, text, uid_of
 from lamina.simulator.facade.object_store import StoreEvent
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
@@ -23,7 +23,7 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 WAITS: Final = "WaitForFirstConsumer"
 STORAGE: Final = "storage.k8s.io"
-NO_VOLUME: Final = ObjectKey("", "")
+NO_VOLUME: Final = NamespacedName("", "")
 NO_PHASE: Final = ("", "Pending")
 
 
@@ -35,7 +35,7 @@ class VolumeController:
         self._state = state
         self._claims = state.store.table("", "persistentvolumeclaims")
         self._volumes = state.store.table("", "persistentvolumes")
-        self._reserved: dict[ObjectKey, ObjectKey] = {}
+        self._reserved: dict[NamespacedName, NamespacedName] = {}
         """Claim → the volume that names it, if there is one."""
         self._claims.listeners[self._claim_changed] = None
         self._volumes.listeners[self._volume_changed] = None
@@ -57,14 +57,14 @@ class VolumeController:
 
     # -- claims --------------------------------------------------------------------------------------------------------
 
-    def sync(self, key: ObjectKey) -> None:
+    def sync(self, key: NamespacedName) -> None:
         """Bind a claim, or make a volume for it, if it is time for that."""
         stored = self._claims.get(key)
         if stored is None or "deletionTimestamp" in stored.object["metadata"]:
             return
         claim = stored.object
         name = text(part(claim, "spec"), "volumeName")
-        volume = self._volumes.get(ObjectKey("", name) if name else self._reserved.get(key, NO_VOLUME))
+        volume = self._volumes.get(NamespacedName("", name) if name else self._reserved.get(key, NO_VOLUME))
         if volume is not None and _is_free_for(volume.object, claim):
             self._bind(claim, volume.object)
         elif name:
@@ -88,7 +88,7 @@ class VolumeController:
 
     def _give_up(self, claim: KubeObject) -> None:
         """Delete or release the volume of a claim that is gone."""
-        stored = self._volumes.get(ObjectKey("", text(part(claim, "spec"), "volumeName")))
+        stored = self._volumes.get(NamespacedName("", text(part(claim, "spec"), "volumeName")))
         if stored is None or part(part(stored.object, "spec"), "claimRef").get("uid") != uid_of(claim):
             return
         if text(part(stored.object, "spec"), "persistentVolumeReclaimPolicy") == "Delete":
@@ -98,7 +98,7 @@ class VolumeController:
 
     # -- volumes -------------------------------------------------------------------------------------------------------
 
-    def _sync_volume(self, key: ObjectKey) -> None:
+    def _sync_volume(self, key: NamespacedName) -> None:
         """Bind a volume that is reserved for a claim; give a new one its phase."""
         stored = self._volumes.get(key)
         if stored is None:
@@ -187,10 +187,10 @@ def _selected_node(claim: KubeObject) -> str:
     return text(part(part(claim, "metadata"), "annotations"), SELECTED_NODE)
 
 
-def _claim_of(volume: KubeObject) -> ObjectKey:
+def _claim_of(volume: KubeObject) -> NamespacedName:
     """Return the key of the claim that a volume names; empty if it names none."""
     reference = part(part(volume, "spec"), "claimRef")
-    return ObjectKey(text(reference, "namespace"), text(reference, "name"))
+    return NamespacedName(text(reference, "namespace"), text(reference, "name"))
 
 
 def _is_free_for(volume: KubeObject, claim: KubeObject) -> bool:

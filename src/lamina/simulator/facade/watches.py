@@ -17,9 +17,9 @@ from typing import Final
 
 import msgspec
 
-from lamina.simulator.facade.api_errors import ApiError, gone
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey
-from lamina.simulator.facade.object_store import EventType, ResourceTable, StoredObject, StoreEvent, watch_frame
+from lamina.simulator.facade.api_errors import StatusError, gone
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName
+from lamina.simulator.facade.object_store import EventType, ObjectVersion, ResourceTable, StoreEvent, watch_frame
 from lamina.simulator.facade.selectors import FieldQuery, LabelQuery
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
@@ -29,7 +29,7 @@ Render = Callable[[KubeObject], KubeObject]
 """Turns a stored object into the form that the client asked for."""
 
 
-class Selection:
+class SelectionPredicate:
     """Which objects of a table a request concerns: one namespace or all, and two selectors."""
 
     __slots__ = ("_everything", "fields", "labels", "namespace")
@@ -41,7 +41,7 @@ class Selection:
         self.fields = fields
         self._everything = not namespace and labels.everything and fields.everything
 
-    def matches(self, one: StoredObject) -> bool:
+    def matches(self, one: ObjectVersion) -> bool:
         """Return whether an object is selected."""
         if self._everything:
             return True
@@ -59,7 +59,7 @@ class Watch:
     def __init__(
         self,
         table: ResourceTable,
-        selection: Selection,
+        selection: SelectionPredicate,
         send: Callable[[bytes], object],
         render: Render | None = None,
     ) -> None:
@@ -72,7 +72,7 @@ class Watch:
         """Number of events that were sent."""
 
     def begin(self, revision: int) -> None:
-        """Send all events after *revision*, then follow. Raises ApiError 410 if some of them are not kept."""
+        """Send all events after *revision*, then follow. Raises StatusError 410 if some of them are not kept."""
         past = self._table.since(revision)
         if past is None:
             oldest = self._table.forgotten
@@ -103,7 +103,7 @@ class Watch:
         shown = {"kind": kind, "apiVersion": api_version, "metadata": metadata}
         self._send(watch_frame("BOOKMARK", msgspec.json.encode(shown)))
 
-    def fail(self, error: ApiError) -> None:
+    def fail(self, error: StatusError) -> None:
         """Send an ERROR event and close."""
         self._send(watch_frame("ERROR", msgspec.json.encode(error.status())))
         self.close()
@@ -125,15 +125,15 @@ class Watch:
         else:
             self._write(type_, event.new if now or event.old is None else event.old)
 
-    def _write(self, type_: EventType, one: StoredObject) -> None:
+    def _write(self, type_: EventType, one: ObjectVersion) -> None:
         shown = one.encoded if self._render is None else msgspec.json.encode(self._render(one.object))
         self._send(watch_frame(type_, shown))
 
 
-def selected(table: ResourceTable, selection: Selection) -> Iterable[StoredObject]:
+def selected(table: ResourceTable, selection: SelectionPredicate) -> Iterable[ObjectVersion]:
     """Yield the selected objects, sorted by namespace and name."""
     name = selection.fields.equals.get("metadata.name") if not selection.fields.everything else None
     if name is not None and selection.namespace:
-        found = table.get(ObjectKey(selection.namespace, name))
+        found = table.get(NamespacedName(selection.namespace, name))
         return () if found is None or not selection.matches(found) else (found,)
     return (one for one in table.all(selection.namespace) if selection.matches(one))

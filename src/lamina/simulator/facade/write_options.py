@@ -23,7 +23,7 @@ class WriteOptions(msgspec.Struct, frozen=True):
 
 
 def write_options(path: ResourcePath, request: ApiRequest) -> WriteOptions:
-    """Return the options of a request that writes. Raises ApiError 400 or 422."""
+    """Return the options of a request that writes. Raises StatusError 400 or 422."""
     parameters = request.parameters()
     validation = parameters.get("fieldValidation") or "Warn"
     if validation not in {"Ignore", "Warn", "Strict"}:
@@ -37,7 +37,7 @@ def write_options(path: ResourcePath, request: ApiRequest) -> WriteOptions:
 
 
 def is_dry_run(value: object) -> bool:
-    """Return whether ``dryRun`` asks for a dry run. Raises ApiError 422 for an unknown value."""
+    """Return whether ``dryRun`` asks for a dry run. Raises StatusError 422 for an unknown value."""
     if value in (None, "", []):
         return False
     if value in ("All", ["All"]):

@@ -12,7 +12,7 @@ from typing import Final
 
 from lamina.simulator.facade.admission import AdmissionContext, admit_create, admit_update
 from lamina.simulator.facade.api_errors import (
-    ApiError,
+    StatusError,
     already_exists,
     conflict,
     internal_error,
@@ -22,7 +22,7 @@ from lamina.simulator.facade.api_errors import (
 from lamina.simulator.facade.api_messages import ApiRequest, decode_object
 from lamina.simulator.facade.api_paths import ResourcePath
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, ObjectKey, copy_object, part, text, uid_of
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, copy_object, part, text, uid_of
 from lamina.simulator.facade.object_identity import (
     check_name,
     identified_object,
@@ -30,7 +30,7 @@ from lamina.simulator.facade.object_identity import (
     require_version,
     uid_conflict,
 )
-from lamina.simulator.facade.object_store import StoredObject, is_unchanged, with_revision
+from lamina.simulator.facade.object_store import ObjectVersion, is_unchanged, with_revision
 from lamina.simulator.facade.patches.server_side_apply import record_update
 from lamina.simulator.facade.pod_admission import add_default_tolerations
 from lamina.simulator.facade.pod_defaults import default_pod_spec
@@ -56,7 +56,7 @@ NOT_BY_STATUS: Final = {"Pod": ("ownerReferences",), "Deployment": ("labels",)}
 class WriteVerbs:
     """Handles create and update of any resource."""
 
-    def __init__(self, state: ApiState, finish: Callable[[ResourceType, StoredObject], None]) -> None:
+    def __init__(self, state: ApiState, finish: Callable[[ResourceType, ObjectVersion], None]) -> None:
         """Write to *state*; *finish* removes an object that was waiting for its last finalizer."""
         self._state = state
         self._finish = finish
@@ -91,7 +91,7 @@ class WriteVerbs:
         validate_values(type_, found, new=True)
         if metadata.get("resourceVersion") and not options.dry_run:
             raise internal_error("resourceVersion should not be set on objects to be created")
-        key = ObjectKey(path.namespace, metadata["name"])
+        key = NamespacedName(path.namespace, metadata["name"])
         table = state.table(type_)
         present = table.get(key)
         if present is not None:
@@ -103,11 +103,11 @@ class WriteVerbs:
         self._react(type_, found, new=True)
         return state.store.put(table, key, found).object
 
-    def _nameless(self, type_: ResourceType, found: KubeObject) -> ApiError:
+    def _nameless(self, type_: ResourceType, found: KubeObject) -> StatusError:
         """Return the error for an object without a name; admission's refusals come first."""
         try:
             admit_create(type_, {**found, "metadata": {**found["metadata"], "name": "unknown"}}, self._context)
-        except ApiError as error:
+        except StatusError as error:
             if error.code == FORBIDDEN:
                 return error
         problem = ("FieldValueRequired", "Required value: name or generateName is required", "metadata.name")
@@ -134,7 +134,7 @@ class WriteVerbs:
         found = identified_object(type_, path, decode_object(request), options)
         metadata = found["metadata"]
         require_name(path, metadata)
-        old = self._state.table(type_).get(ObjectKey(path.namespace, path.name))
+        old = self._state.table(type_).get(NamespacedName(path.namespace, path.name))
         if old is not None:
             if metadata.get("uid") and metadata["uid"] != uid_of(old.object):
                 raise uid_conflict(type_, path.name, metadata["uid"], uid_of(old.object))
@@ -147,7 +147,7 @@ class WriteVerbs:
         return 201, self.create_object(type_, path, found, options)
 
     def replace(
-        self, type_: ResourceType, path: ResourcePath, old: StoredObject, found: KubeObject, options: WriteOptions
+        self, type_: ResourceType, path: ResourcePath, old: ObjectVersion, found: KubeObject, options: WriteOptions
     ) -> KubeObject:
         """Store a new version of *old*, which `identified_object` returned; return it as stored."""
         metadata = found["metadata"]
@@ -182,7 +182,7 @@ class WriteVerbs:
         now = self._state.timestamp()
         return record_update(old, found, manager=options.manager, now=now, subresource=path.subresource)
 
-    def _stored(self, type_: ResourceType, old: StoredObject, found: KubeObject) -> KubeObject:
+    def _stored(self, type_: ResourceType, old: ObjectVersion, found: KubeObject) -> KubeObject:
         before = old.object["metadata"]
         if before.get("deletionGracePeriodSeconds") == 0 and not found["metadata"].get("finalizers"):
             # Its last finalizer is gone: it is deleted and not stored again.

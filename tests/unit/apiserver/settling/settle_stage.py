@@ -6,7 +6,7 @@ from lamina.apiserver.settling.metric_text import MetricValues
 from lamina.apiserver.settling.metrics_settling import NAMES
 from lamina.apiserver.settling.pending_pods import PendingPods
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import ObjectKey
+from lamina.simulator.facade.kube_object import NamespacedName
 from lamina.simulator.facade.resource_types import ResourceTypes
 
 SCHEDULER = "default-scheduler"
@@ -29,10 +29,10 @@ class SettleStage:
         metadata = {"name": name, "namespace": namespace, "uid": name, **changes.pop("metadata", {})}
         spec = {"schedulerName": SCHEDULER, "containers": [{"name": "c"}], **changes}
         found = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
-        self.store.put(self.store.table("", "pods"), ObjectKey(namespace, name), found)
+        self.store.put(self.store.table("", "pods"), NamespacedName(namespace, name), found)
 
     def remove_pod(self, name: str, namespace: str = "default") -> None:
-        self.store.delete(self.store.table("", "pods"), ObjectKey(namespace, name))
+        self.store.delete(self.store.table("", "pods"), NamespacedName(namespace, name))
 
     def node(self, name: str, **changes: Any) -> None:
         """Create or replace a node; keyword arguments are parts of it."""
@@ -43,7 +43,7 @@ class SettleStage:
             "spec": changes.get("spec", {}),
             "status": {"conditions": [{"type": "Ready", "status": "True"}], **changes.get("status", {})},
         }
-        self.store.put(self.store.table("", "nodes"), ObjectKey("", name), found)
+        self.store.put(self.store.table("", "nodes"), NamespacedName("", name), found)
 
 
 def line(message: str, **values: object) -> str:

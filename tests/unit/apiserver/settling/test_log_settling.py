@@ -10,7 +10,7 @@ from lamina.apiserver.settling.pending_pods import BARRIER, pod_key
 from lamina.apiserver.settling.scheduler_log import SchedulerLog
 from lamina.apiserver.settling.settle_method import SchedulerStuckError, SettleFigures, SignalledWait
 from lamina.apiserver.settling.watch_barriers import WatchBarriers
-from lamina.simulator.facade.kube_object import ObjectKey
+from lamina.simulator.facade.kube_object import NamespacedName
 from tests.unit.apiserver.settling.settle_stage import SCHEDULER, SettleStage, added, attempt, line, moved, refused
 
 A = "default/a"
@@ -167,7 +167,7 @@ async def test_metrics_tell_whether_a_doubtful_preemption_runs(monkeypatch):
 async def test_volumes_have_no_barrier_so_metrics_confirm_that_their_changes_are_handled(confirmation, proven):
     stage = LogStage(confirmation)
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
-    stage.store.put(stage.store.table("", "persistentvolumeclaims"), ObjectKey("default", "c"), claim)
+    stage.store.put(stage.store.table("", "persistentvolumeclaims"), NamespacedName("default", "c"), claim)
     task = asyncio.create_task(stage.method.settle())
     await stage.read(SEEN)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from lamina.clients.kube.extender_client import ExtenderClient, ExtenderError, ExtenderTarget
+from lamina.clients.kube.extender_client import ExtenderClient, ExtenderClientSettings, ExtenderError
 from lamina.model.errors import InputError
 from tests.unit.clients.kube.loopback import Answer, Asked, Handler, Loopback
 from tests.unit.clients.kube.visiting import never, saying
@@ -14,7 +14,7 @@ from tests.unit.clients.kube.visiting import never, saying
 
 async def called(handler: Handler, *, context: ssl.SSLContext | None = None, limit: int = 100, **target) -> bytes:
     async with Loopback(handler, context) as server:
-        client = ExtenderClient(ExtenderTarget(url=f"{server.url}/prefix/", **{"timeout": 5.0, **target}))
+        client = ExtenderClient(ExtenderClientSettings(url=f"{server.url}/prefix/", **{"timeout": 5.0, **target}))
         try:
             return await client.call("verb", b"{}", limit)
         finally:
@@ -30,7 +30,7 @@ def serving(authority: trustme.CA, *names: str) -> ssl.SSLContext:
 async def test_the_verb_is_appended_to_the_url_with_one_slash():
     server = Loopback(saying(b"reply"))
     async with server:
-        client = ExtenderClient(ExtenderTarget(url=f"{server.url}/prefix/", timeout=5.0))
+        client = ExtenderClient(ExtenderClientSettings(url=f"{server.url}/prefix/", timeout=5.0))
         assert b"reply" == await client.call("verb", b'{"a":1}', 100)
         await client.close()
 
@@ -60,7 +60,7 @@ async def test_a_failure_is_one_line(handler, words):
 
 
 async def test_an_extender_that_does_not_run_is_a_failure():
-    client = ExtenderClient(ExtenderTarget(url="http://127.0.0.1:1", timeout=5.0))
+    client = ExtenderClient(ExtenderClientSettings(url="http://127.0.0.1:1", timeout=5.0))
 
     with pytest.raises(ExtenderError, match="connection failed"):
         await client.call("verb", b"{}", 100)
@@ -73,7 +73,7 @@ async def test_only_a_request_that_may_be_repeated_is_sent_again_after_a_closed_
 
     server = Loopback(reset)
     async with server:
-        client = ExtenderClient(ExtenderTarget(url=server.url, timeout=5.0))
+        client = ExtenderClient(ExtenderClientSettings(url=server.url, timeout=5.0))
         with pytest.raises(ExtenderError):
             await client.call("verb", b"{}", 100, repeatable=repeatable)
         await client.close()
@@ -100,10 +100,10 @@ async def test_without_verification_any_server_is_accepted():
 def test_an_unusable_certificate_is_reported_with_its_place():
     with pytest.raises(InputError, match=r"extenders\[0\].tlsConfig: .*no readable certificates"):
         ExtenderClient(
-            ExtenderTarget(url="https://a", timeout=1.0, authority=b"no PEM", place="extenders[0].tlsConfig")
+            ExtenderClientSettings(url="https://a", timeout=1.0, authority=b"no PEM", place="extenders[0].tlsConfig")
         )
 
 
 def test_a_missing_file_is_reported():
     with pytest.raises(InputError, match="cannot be read"):
-        ExtenderClient(ExtenderTarget(url="https://a", timeout=1.0, authority=Path("/nowhere/ca.pem")))
+        ExtenderClient(ExtenderClientSettings(url="https://a", timeout=1.0, authority=Path("/nowhere/ca.pem")))

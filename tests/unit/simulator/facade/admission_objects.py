@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from lamina.simulator.facade.admission import AdmissionContext, admit_create
-from lamina.simulator.facade.api_errors import ApiError
+from lamina.simulator.facade.api_errors import StatusError
 from lamina.simulator.facade.resource_types import ResourceTypes
 
 TYPES = ResourceTypes()
@@ -49,7 +49,7 @@ def admit(found, using=None):
 
 
 def refusal(found, using=None):
-    with pytest.raises(ApiError) as error:
+    with pytest.raises(StatusError) as error:
         admit(found, using)
     return error.value
 

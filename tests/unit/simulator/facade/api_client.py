@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from lamina.simulator.facade.api_handler import ApiHandler
-from lamina.simulator.facade.api_messages import ApiRequest, ApiResponse, WatchResponse
+from lamina.simulator.facade.api_messages import ApiRequest, FacadeResponse, WatchResponse
 from lamina.simulator.facade.api_state import ApiState
 from lamina.simulator.facade.resource_types import ResourceTypes
 from lamina.simulator.facade.system_objects import ensure_namespace, ensure_priority_classes
@@ -70,7 +70,7 @@ class ApiClient:
     def __init__(self, handler: ApiHandler) -> None:
         self.handler = handler
 
-    def answer(self, method: str, path: str, body: Any = None, **more: str) -> ApiResponse | WatchResponse:
+    def answer(self, method: str, path: str, body: Any = None, **more: str) -> FacadeResponse | WatchResponse:
         """Send a request; the path may have a query. More: content_type, accept, agent."""
         path, _, query = path.partition("?")
         headers = {"content-type": more.get("content_type", JSON), "user-agent": more.get("agent", "test/1")}
@@ -82,7 +82,7 @@ class ApiClient:
     def send(self, method: str, path: str, body: Any = None, **more: str) -> tuple[int, Object]:
         """Send a request; return the status and the decoded body."""
         found = self.answer(method, path, body, **more)
-        assert isinstance(found, ApiResponse)
+        assert isinstance(found, FacadeResponse)
         return found.status, json.loads(found.body)
 
     def get(self, path: str, **more: str) -> Object:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lamina.simulator.facade.admission import admit_create, admit_update
-from lamina.simulator.facade.api_errors import ApiError
+from lamina.simulator.facade.api_errors import StatusError
 from lamina.simulator.facade.tables import render_table
 from tests.unit.simulator.facade.admission_objects import TYPES, cluster_object, context, pod, workload
 
@@ -126,7 +126,7 @@ def outcome(call):
     """Return the HTTP status that a client sees."""
     try:
         call()
-    except ApiError as error:
+    except StatusError as error:
         return error.code
     return 200
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lamina.simulator.facade.api_handler import ApiHandler
-from lamina.simulator.facade.api_messages import LARGEST_BODY, ApiResponse
+from lamina.simulator.facade.api_messages import LARGEST_BODY, FacadeResponse
 from tests.unit.simulator.facade.api_client import CONFIG_MAPS, PODS, ApiClient, NotedFacade, a_config_map, a_pod_object
 
 
@@ -17,7 +17,7 @@ def facade() -> NotedFacade:
 def test_probes_are_answered(facade, path):
     answer = facade.answer("GET", path)
 
-    assert isinstance(answer, ApiResponse)
+    assert isinstance(answer, FacadeResponse)
     assert (200, b"ok") == (answer.status, answer.body)
 
 
@@ -97,7 +97,7 @@ def test_a_written_object_can_be_answered_as_a_table(facade):
         "POST", CONFIG_MAPS, a_config_map("a"), accept="application/json;as=Table;v=v1;g=meta.k8s.io"
     )
 
-    assert isinstance(answer, ApiResponse)
+    assert isinstance(answer, FacadeResponse)
     assert (201, "Table") == (answer.status, msgspec.json.decode(answer.body)["kind"])
 
 
@@ -120,5 +120,5 @@ def test_metrics_are_those_of_the_caller():
     client = ApiClient(ApiHandler(NotedFacade().state, lambda: b"up 1\n"))
     answer = client.answer("GET", "/metrics")
 
-    assert isinstance(answer, ApiResponse)
+    assert isinstance(answer, FacadeResponse)
     assert b"up 1\n" == answer.body

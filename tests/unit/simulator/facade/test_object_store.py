@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from lamina.simulator.facade.kube_object import ObjectKey
-from lamina.simulator.facade.object_store import ObjectStore, ResourceTable, StoredObject, StoreEvent
+from lamina.simulator.facade.kube_object import NamespacedName
+from lamina.simulator.facade.object_store import ObjectStore, ObjectVersion, ResourceTable, StoreEvent
 
-A, B = ObjectKey("ns", "a"), ObjectKey("ns", "b")
+A, B = NamespacedName("ns", "a"), NamespacedName("ns", "b")
 
 
-def an_object(key: ObjectKey, value: int = 0) -> dict[str, Any]:
+def an_object(key: NamespacedName, value: int = 0) -> dict[str, Any]:
     metadata = {"namespace": key.namespace, "name": key.name}
     return {"kind": "Thing", "apiVersion": "v1", "metadata": metadata, "value": value}
 
@@ -71,7 +71,7 @@ def test_deleting_what_does_not_exist_does_nothing(store):
 def test_objects_are_sorted_by_namespace_and_name(store):
     table = store.table("", "pods")
     for namespace, name in (("z", "a"), ("b", "z"), ("b", "c")):
-        store.put(table, ObjectKey(namespace, name), an_object(ObjectKey(namespace, name)))
+        store.put(table, NamespacedName(namespace, name), an_object(NamespacedName(namespace, name)))
 
     assert [("b", "c"), ("b", "z"), ("z", "a")] == [tuple(one.key) for one in table.all()]
     assert [("b", "c"), ("b", "z")] == [tuple(one.key) for one in table.all("b")]
@@ -79,7 +79,7 @@ def test_objects_are_sorted_by_namespace_and_name(store):
 
 def test_the_log_is_bounded_and_says_what_it_has_dropped():
     table = ResourceTable(length=2)
-    versions = [StoredObject(A, an_object(A, number), number) for number in range(1, 5)]
+    versions = [ObjectVersion(A, an_object(A, number), number) for number in range(1, 5)]
     for number, version in enumerate(versions):
         old = versions[number - 1] if number else None
         table.record(StoreEvent("MODIFIED" if old else "ADDED", version, old))
@@ -103,8 +103,8 @@ def test_an_older_state_is_computed_from_the_log(store):
 
 def test_a_state_that_the_log_does_not_reach_is_unknown():
     table = ResourceTable(length=1)
-    table.record(StoreEvent("ADDED", StoredObject(A, an_object(A), 1), None))
-    table.record(StoreEvent("ADDED", StoredObject(B, an_object(B), 2), None))
+    table.record(StoreEvent("ADDED", ObjectVersion(A, an_object(A), 1), None))
+    table.record(StoreEvent("ADDED", ObjectVersion(B, an_object(B), 2), None))
 
     assert table.at(0) is None
     assert ["a"] == [one.key.name for one in table.at(1)]

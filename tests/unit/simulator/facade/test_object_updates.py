@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from lamina.simulator.facade.admission import admit_update
-from lamina.simulator.facade.api_errors import ApiError
+from lamina.simulator.facade.api_errors import StatusError
 from lamina.simulator.facade.resource_types import ResourceTypes
 from tests.unit.simulator.facade.admission_objects import TYPES, admit, cluster_object, pod, workload
 
@@ -34,7 +34,7 @@ def changed(old, **spec):
 
 
 def refusal(old, new):
-    with pytest.raises(ApiError) as error:
+    with pytest.raises(StatusError) as error:
         update(old, new)
     assert error.value.code == 422
     return error.value.message
@@ -200,7 +200,7 @@ def test_a_bad_quantity_in_an_update_is_a_bad_request():
     new = copy.deepcopy(old)
     new["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "x"}}
 
-    with pytest.raises(ApiError, match="quantities must match") as error:
+    with pytest.raises(StatusError, match="quantities must match") as error:
         update(old, new)
 
     assert error.value.code == 400

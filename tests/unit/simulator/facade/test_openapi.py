@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from lamina.simulator.facade.api_errors import ApiError
+from lamina.simulator.facade.api_errors import StatusError
 from lamina.simulator.facade.gang_resources import gang_custom_resources
 from lamina.simulator.facade.openapi import openapi_response
 from lamina.simulator.facade.resource_types import ResourceTypes
@@ -110,7 +110,7 @@ def test_the_document_of_version_2_in_protobuf_has_a_swagger_version_and_a_title
 
 
 def test_a_client_that_accepts_neither_form_is_refused():
-    with pytest.raises(ApiError) as error:
+    with pytest.raises(StatusError) as error:
         openapi_response("/openapi/v2", "text/html", types(), VERSION)
 
     assert error.value.code == 406

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.simulator.facade.api_errors import ApiError
+from lamina.simulator.facade.api_errors import StatusError
 from lamina.simulator.facade.gang_resources import gang_custom_resources
 from lamina.simulator.facade.resource_type import version_priority
 from lamina.simulator.facade.resource_types import MAX_CUSTOM_TYPES, ResourceTypes, ScalePaths, split_api_version
@@ -23,7 +23,7 @@ def definition(group="example.com", plural="widgets", kind="Widget", **spec):
 
 
 def refusal(types, crd):
-    with pytest.raises(ApiError) as error:
+    with pytest.raises(StatusError) as error:
         types.add_custom(crd)
     assert error.value.code == 422
     return error.value.message

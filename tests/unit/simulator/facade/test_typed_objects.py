@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lamina.simulator.facade.api_errors import ApiError
+from lamina.simulator.facade.api_errors import StatusError
 from lamina.simulator.facade.typed_objects import typed_object, unknown_fields
 
 
@@ -49,7 +49,7 @@ def test_an_object_has_the_fields_of_its_type(spec, expected):
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_with_its_path(spec, words):
-    with pytest.raises(ApiError, match=words) as refused:
+    with pytest.raises(StatusError, match=words) as refused:
         read("Pod", spec=spec)
 
     assert (400, "BadRequest") == (refused.value.code, refused.value.reason)
@@ -62,7 +62,7 @@ def test_lists_of_lists_and_values_of_both_types_are_read():
 
 
 def test_unknown_fields_can_be_refused():
-    with pytest.raises(ApiError, match=r'strict decoding error: unknown field "spec.a", unknown field "b"'):
+    with pytest.raises(StatusError, match=r'strict decoding error: unknown field "spec.a", unknown field "b"'):
         typed_object({"spec": {"a": 1}, "b": 2}, "v1", "Pod", strict=True)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.simulator.facade.admission import admit_create
-from lamina.simulator.facade.api_errors import ApiError
+from lamina.simulator.facade.api_errors import StatusError
 from tests.unit.simulator.facade.admission_objects import TYPES, admit, context, refusal, workload
 
 TEMPLATE_SPEC = {
@@ -154,7 +154,7 @@ def test_old_versions_of_workloads_select_the_labels_of_their_template(api_versi
         assert admitted["spec"]["selector"] == SELECTOR
         assert admitted["metadata"]["labels"] == {"a": "b"}
     else:
-        with pytest.raises(ApiError, match=r"spec\.selector: Required value"):
+        with pytest.raises(StatusError, match=r"spec\.selector: Required value"):
             admit_create(type_, found, context(), api_version=api_version)
 
 
