@@ -6,21 +6,20 @@ their grace, bindings, and at each binding whether the node had that room withou
 """
 
 import contextlib
-import http.client
-import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, Self
-from urllib.parse import urlsplit
+from typing import Final, Self
 
 from lamina.clients.kube.pod_writes import DISRUPTION_TARGET, PREEMPTED
 from testbed import Testbed
 from tests.integration.scheduler.truth import ENDED, asked, thousandths
+from tests.integration.scheduler.watch_reader import Item, WatchReader
 
+PODS: Final = "/api/v1/namespaces/default/pods"
 SILENCE: Final = 60.0
 """Seconds without a line after which the watch begins anew."""
 
@@ -57,20 +56,19 @@ class Chronicle:
         """Bindings to nodes that had no room, in words."""
         self.evictions = 0
         """Number of pods seen leaving after DisruptionTarget."""
-        self._items: dict[str, dict[str, Any]] = {}
+        self._items: dict[str, Item] = {}
         self._room: dict[str, Counter[str]] = {}
-        self._stopped = threading.Event()
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="chronicle", daemon=True)
+        self._reader = WatchReader(bed, PODS, self._list, self._change, silence=SILENCE)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._reader.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stopped.set()
+        self._reader.stop()
 
     def select(self, wanted: Callable[[SeenPod], bool]) -> list[SeenPod]:
         """Return the pods that are *wanted*, in the order in which they came."""
@@ -82,38 +80,22 @@ class Chronicle:
         with self._lock:
             return sum(len(one.nominated) + one.targeted + one.evicted + bool(one.node) for one in self.pods.values())
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                self._follow()
-            self._stopped.wait(0.1)
+    def _list(self, items: list[Item]) -> None:
+        with contextlib.closing(self._bed.site.requests()) as requests:
+            nodes = requests.send("GET", "/api/v1/nodes")
+        with self._lock:
+            for node in nodes["items"]:
+                room = node["status"]["allocatable"].items()
+                self._room[node["metadata"]["name"]] = Counter({name: thousandths(size) for name, size in room})
+            self._items.clear()
+            for item in items:
+                self._see("ADDED", item)
 
-    def _follow(self) -> None:
-        url = urlsplit(self._bed.url)
-        context = self._bed.site.requests()._context
-        path = "/api/v1/namespaces/default/pods"
-        with contextlib.closing(
-            http.client.HTTPSConnection(url.hostname or "", url.port, context=context, timeout=SILENCE)
-        ) as connection:
-            nodes = json.loads(_body(connection, "/api/v1/nodes"))
-            listed = json.loads(_body(connection, path))
-            with self._lock:
-                for item in nodes["items"]:
-                    room = item["status"]["allocatable"].items()
-                    self._room[item["metadata"]["name"]] = Counter({name: thousandths(size) for name, size in room})
-                self._items.clear()
-                for item in listed["items"]:
-                    self._see("ADDED", item)
-            connection.request("GET", f"{path}?watch=1&resourceVersion={listed['metadata']['resourceVersion']}")
-            response = connection.getresponse()
-            while not self._stopped.is_set() and (line := response.readline()):
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    return
-                with self._lock:
-                    self._see(event["type"], event["object"])
+    def _change(self, kind: str, item: Item) -> None:
+        with self._lock:
+            self._see(kind, item)
 
-    def _see(self, kind: str, item: dict[str, Any]) -> None:
+    def _see(self, kind: str, item: Item) -> None:
         meta, spec, status = item["metadata"], item["spec"], item.get("status", {})
         seen = self.pods.setdefault(
             meta["uid"], SeenPod(meta["name"], meta.get("labels", {}), created_at=time.monotonic())
@@ -149,12 +131,3 @@ class Chronicle:
         short = [f"{name} {size / 1000:g} of {room[name] / 1000:g}" for name, size in used.items() if size > room[name]]
         if short:
             self.overfull.append(f"{seen.name} on {seen.node}: {', '.join(short)}")
-
-
-def _body(connection: http.client.HTTPSConnection, path: str) -> bytes:
-    connection.request("GET", path)
-    response = connection.getresponse()
-    body = response.read()
-    if response.status != 200:
-        raise ValueError(f"{path}: {response.status}")
-    return body

@@ -6,8 +6,6 @@ bound twice cannot hide; the account at the end adds up requests node by node, a
 """
 
 import contextlib
-import http.client
-import json
 import re
 import threading
 import time
@@ -17,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
 
 from testbed import Testbed
 from testbed.requests import Requests
+from tests.integration.scheduler.watch_reader import Item, WatchReader
 
 ENDED: Final = {"Succeeded", "Failed"}
 THREADS: Final = 8
@@ -125,23 +123,21 @@ class Witness:
 
     def __init__(self, bed: Testbed, on_bound: Callable[[dict[str, Any]], None] | None = None) -> None:
         """*on_bound* is told of every pod that was bound, in the order of binding."""
-        self._bed = bed
         self._on_bound = on_bound
         self.pods: dict[str, Seen] = {}
         self.lists = 0
-        self._stopped = threading.Event()
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
+        # A silent connection is looked at anew: the list that begins the next one misses nothing that matters here.
+        self._reader = WatchReader(bed, "/api/v1/pods", self._list, self._see, silence=2.0)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._reader.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stopped.set()
-        self._thread.join(15)
+        self._reader.stop(within=15.0)
 
     def bound(self) -> int:
         """How many pods have been seen on a node."""
@@ -158,44 +154,10 @@ class Witness:
         with self._lock:
             return list(self.pods.values())
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError):
-                self._follow()
-            self._stopped.wait(0.1)
-
-    def _follow(self) -> None:
-        url = urlsplit(self._bed.url)
-        context = self._bed.site.requests()._context
-        connection = http.client.HTTPSConnection(url.hostname or "", url.port, context=context, timeout=2.0)
-        try:
-            connection.request("GET", "/api/v1/pods")
-            response = connection.getresponse()
-            listed = json.loads(response.read())
-            if response.status != 200:
-                return
-            self.lists += 1
-            for item in listed["items"]:
-                self._see("ADDED", item)
-            query = f"watch=1&allowWatchBookmarks=true&resourceVersion={listed['metadata']['resourceVersion']}"
-            connection.request("GET", f"/api/v1/pods?{query}")
-            response = connection.getresponse()
-            assert connection.sock is not None or response.status == 200
-            self._read(response)
-        finally:
-            connection.close()
-
-    def _read(self, response: http.client.HTTPResponse) -> None:
-        # A silent connection is looked at anew: the list that begins the next one misses nothing that matters here.
-        while not self._stopped.is_set():
-            line = response.readline()
-            if not line:
-                return
-            event = json.loads(line)
-            if event["type"] == "ERROR":
-                return
-            if event["type"] != "BOOKMARK":
-                self._see(event["type"], event["object"])
+    def _list(self, items: list[Item]) -> None:
+        self.lists += 1
+        for item in items:
+            self._see("ADDED", item)
 
     def _see(self, kind: str, item: dict[str, Any]) -> None:
         told = False
