@@ -5,9 +5,9 @@ from typing import Any, Final
 from tests.e2e.founding_api import play
 
 NAME = "version-skew"
-SUMMARY = "The founding scenario on Kubernetes 1.30, 1.33 and 1.36."
+SUMMARY = "The founding scenario on Kubernetes 1.30, 1.33, 1.36 and 1.37."
 
-VERSIONS: Final = ("1.30.14", "1.33.13", "1.36.3")
+VERSIONS: Final = ("1.30.14", "1.33.13", "1.36.3", "1.37.1")
 
 
 def main() -> dict[str, Any]:
