@@ -21,7 +21,6 @@ DEFAULT_TIMEOUT: Final = 5.0
 """Seconds; also if the configured timeout is 0."""
 FIT: Final = "NodeResourcesFit"
 QUOTA_PREFIX: Final = "requests."
-NOT_CALLED: Final = "is not called: preemption does not ask extenders yet"
 UNVERIFIED: Final = "without tlsConfig.caFile or caData, the server's certificate is not verified, as in kube-scheduler"
 
 MistakeHandler = Callable[[Path, str], None]
@@ -57,6 +56,7 @@ def called(extenders: Sequence[ForeignExtender]) -> tuple[CalledExtender, ...]:
             name=name,
             filters=bool(one.filter_verb),
             prioritizes=bool(one.prioritize_verb),
+            preempts=bool(one.preempt_verb),
             binds=bool(one.bind_verb),
             weight=one.weight,
             ignorable=one.ignorable,
@@ -127,11 +127,6 @@ def _is_extended(name: str) -> bool:
 def warnings(document: YamlDocument, config: KubeSchedulerConfiguration) -> Iterator[Mistake]:
     """Yield what the author of the extenders should know."""
     for index, one in enumerate(config.extenders):
-        found = []
-        if one.preempt_verb:
-            found.append(("preemptVerb", NOT_CALLED))
         if one.enable_https and unverified(one):
-            found.append(("enableHTTPS", UNVERIFIED))
-        for field, message in found:
-            path = ("extenders", index, field)
-            yield Mistake(document.source, message, written_path(path), document.line(path))
+            path = ("extenders", index, "enableHTTPS")
+            yield Mistake(document.source, UNVERIFIED, written_path(path), document.line(path))

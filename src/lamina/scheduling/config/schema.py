@@ -169,7 +169,7 @@ class ForeignExtender(_Camel, frozen=True, kw_only=True):
     filter_verb: Verb = ""
     """Appended to the URL; an empty verb is not called."""
     preempt_verb: Verb = ""
-    """Accepted with a warning: it is not called yet."""
+    """Asked which victims may be evicted."""
     prioritize_verb: Verb = ""
     bind_verb: Verb = ""
     weight: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] = 0

@@ -27,12 +27,24 @@ class DoWork(msgspec.Struct, frozen=True):
     task: object
 
 
+class ProposedVictims(msgspec.Struct, frozen=True):
+    """Pods on one node whose eviction would make room for another pod."""
+
+    node: str
+    victims: tuple[Pod, ...]
+    violations: int = 0
+    """Number of victims whose disruption budget would be violated."""
+
+
 class AskExtenders(msgspec.Struct, frozen=True):
     """
     Ask extenders which of *nodes* suit *pod*, and for scores. The host always answers, with ExtendersAnswered.
 
     The extenders with a filter verb are asked one after the other, each about the nodes that are left. If several nodes
     are left then, those with a prioritize verb are asked, all at once.
+
+    With *proposed*, the pod fits on no node, and the question is which of these victims may be evicted. The extenders
+    with a preempt verb are asked one after the other, each about the victims that are left.
     """
 
     pod: Pod
@@ -42,6 +54,8 @@ class AskExtenders(msgspec.Struct, frozen=True):
     nodes: tuple[str, ...]
     extenders: tuple[str, ...]
     """Names of the extenders that are interested in the pod, in order."""
+    proposed: tuple[ProposedVictims, ...] = ()
+    """At most one entry for each node; *nodes* are theirs."""
 
 
 class Evict(msgspec.Struct, frozen=True):

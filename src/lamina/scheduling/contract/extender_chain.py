@@ -29,10 +29,11 @@ class CalledExtender(msgspec.Struct, frozen=True, kw_only=True):
     """Its URL, and a number if several extenders have the same URL."""
     filters: bool = False
     prioritizes: bool = False
+    preempts: bool = False
     binds: bool = False
     weight: int = 0
     ignorable: bool = False
-    """Whether failures of filter and bind are skipped; failures of prioritize always are."""
+    """Whether failures of filter, preempt and bind are skipped; failures of prioritize always are."""
     managed: frozenset[str] = frozenset()
     """Names of the resources that it manages; empty: it is called for every pod."""
     timeout: float = 5.0
@@ -63,7 +64,9 @@ class ExtenderChain:
             + max((one.timeout for one in self.extenders if one.prioritizes), default=0.0)
             + GRACE
         )
-        """Longest time in seconds until the host has an answer."""
+        """Longest time in seconds until the host has an answer about nodes."""
+        self.preempt_timeout = sum(one.timeout for one in self.extenders if one.preempts) + GRACE
+        """The same for an answer about victims."""
 
     def asked(self, pod: Pod, nodes: int) -> tuple[str, ...]:
         """Return the names of the extenders to ask about this number of feasible nodes."""
@@ -74,6 +77,10 @@ class ExtenderChain:
             # As upstream: nothing is scored if there is no choice.
             return ()
         return tuple(one.name for one in found)
+
+    def preempting(self, pod: Pod) -> tuple[str, ...]:
+        """Return the names of the extenders to ask about victims for a pod."""
+        return tuple(one.name for one in self.extenders if one.preempts and one.interested(pod))
 
     def binder(self, pod: Pod) -> str:
         """Return the name of the extender that binds a pod; empty if none does."""

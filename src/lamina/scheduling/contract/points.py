@@ -29,7 +29,7 @@ import msgspec
 from lamina.model.cluster_objects import ClusterObject
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod, PodUid
-from lamina.scheduling.contract.commands import Bind
+from lamina.scheduling.contract.commands import Bind, ProposedVictims
 from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.status import Status
 from lamina.scheduling.contract.waiting_pods import WaitingPods
@@ -293,6 +293,38 @@ class PostFilterPlugin(Plugin, Protocol):
         Return the node and its victims, or why there are none.
 
         *resolvable* marks nodes where eviction could help.
+        """
+        ...
+
+
+@runtime_checkable
+class VictimProposer(PostFilterPlugin, Protocol):
+    """
+    Lets extenders of other vendors take part in its choice of victims.
+
+    If an extender with a preempt verb is interested in the pod, the loop calls `propose` instead of `post_filter`, asks
+    the extenders, and calls `choose` with what they left.
+    """
+
+    def propose(
+        self, state: CycleState, pod: Pod, nodes: NodeView, resolvable: Bools
+    ) -> Status | tuple[ProposedVictims, ...]:
+        """Return at least one node with its victims, or why there is none."""
+        ...
+
+    def choose(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeView,
+        resolvable: Bools,
+        allowed: Sequence[ProposedVictims],
+    ) -> Status | PostFilterResult:
+        """
+        Return one of *allowed*, or why none of them helps any more.
+
+        Extenders can remove nodes and add victims, and the cluster can have changed. The victims are on their nodes
+        now; everything else must be checked again.
         """
         ...
 

@@ -22,9 +22,15 @@ def outcome(command: Command) -> CommandOutcome:
     match command:
         case Bind(pod, node, decision, extender):
             return _decided(CommandOutcome(kind="bind", pod=pod.key, uid=pod.uid, node=node, plugin=extender), decision)
-        case AskExtenders(pod, attempt, _, nodes, extenders):
+        case AskExtenders(pod, attempt, _, nodes, extenders, proposed):
             return CommandOutcome(
-                kind="ask", pod=pod.key, uid=pod.uid, attempt=attempt, nodes=len(nodes), plugin=", ".join(extenders)
+                kind="ask",
+                pod=pod.key,
+                uid=pod.uid,
+                attempt=attempt,
+                nodes=len(nodes),
+                plugin=", ".join(extenders),
+                message=", ".join([f"{victim.key} on {one.node}" for one in proposed for victim in one.victims]),
             )
         case ReportUnschedulable(pod, decision):
             return _decided(CommandOutcome(kind="pending", pod=pod.key, uid=pod.uid), decision)

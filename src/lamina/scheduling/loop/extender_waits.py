@@ -4,9 +4,10 @@ Pods that wait for the answer of extenders.
     evaluated ─> (asked) ─> answered ─> evaluated again, with the refusals and scores of the extenders
                     └──> overdue, deleted, or bound by another component: the wait ends
 
-A waiting pod is in no queue and reserves no resources. So other pods are decided meanwhile, and the answer is combined
-with the state of the cluster at the time when it is used. Their number is limited: beyond it, the loop decides only
-pods whose answers have arrived.
+The question is about nodes on which the pod fits, or, if there are none, about pods to evict (`making_room`). A waiting
+pod is in no queue and reserves no resources. So other pods are decided meanwhile, and the answer is combined with the
+state of the cluster at the time when it is used. Their number is limited: beyond it, the loop decides only pods whose
+answers have arrived.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,7 @@ from typing import Final
 import msgspec
 
 from lamina.model.decision import Refusal
-from lamina.model.extender_answer import ExtenderAnswer
+from lamina.model.extender_answer import ExtenderAnswer, ExtenderRefusal
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.contract.extender_chain import NAME
 from lamina.scheduling.loop.queue_snapshot import QueuedPodSnapshot, ShapeNumbers
@@ -39,12 +40,16 @@ class ExtenderWait(msgspec.Struct, eq=False):
     answer: ExtenderAnswer | None = None
     latest: Pod | None = None
     """The pod's newest version if it changed since; the answer is then of no use."""
+    plugin: str = ""
+    """For a question about victims, the plugin that proposed them."""
+    refused: tuple[ExtenderRefusal, ...] = ()
+    """For a question about victims, the nodes that the extenders had refused before."""
 
     def refusals(self, rows: Mapping[str, int]) -> dict[int, Refusal]:
         """Return the nodes that the extenders refused, by row; *rows* are the nodes of the cluster."""
         assert self.answer is not None, "only answered pods are decided"
         found: dict[int, Refusal] = {}
-        for one in self.answer.refusals:
+        for one in (*self.refused, *self.answer.refusals):
             refusal = Refusal(NAME, one.reasons, one.final)
             found.update((rows[node], refusal) for node in one.nodes if node in rows)
         return found
@@ -59,6 +64,8 @@ class ExtenderWaitSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     deadline: float
     answer: ExtenderAnswer | None
     latest: Pod | None
+    plugin: str = ""
+    refused: tuple[ExtenderRefusal, ...] = ()
 
 
 class ExtenderWaits:
@@ -93,11 +100,14 @@ class ExtenderWaits:
         """Return a pod's wait, or None."""
         return self._waits.get(uid)
 
-    def start(self, queued: QueuedPodInfo, nodes: tuple[str, ...], deadline: float) -> int:
-        """Let a pod wait; return the number that its answer must have."""
+    def next_number(self) -> int:
+        """Return a new number, which the answer to a question must have."""
         self.number += 1
-        self._waits[queued.pod.uid] = ExtenderWait(queued, self.number, nodes, deadline)
         return self.number
+
+    def start(self, wait: ExtenderWait) -> None:
+        """Let a pod wait."""
+        self._waits[wait.queued.pod.uid] = wait
 
     def answer(self, uid: PodUid, number: int, answer: ExtenderAnswer) -> None:
         """Store an answer; ignore one for an earlier wait, and a second one."""
@@ -140,6 +150,8 @@ class ExtenderWaits:
                 deadline=wait.deadline,
                 answer=wait.answer,
                 latest=wait.latest,
+                plugin=wait.plugin,
+                refused=wait.refused,
             )
             for wait in map(self._waits.__getitem__, order)
         )
@@ -148,7 +160,16 @@ class ExtenderWaits:
         """Restore waits; *number* is that of the last one."""
         self.number = number
         waits = [
-            ExtenderWait(restored(one.queued, labels), one.number, one.nodes, one.deadline, one.answer, one.latest)
+            ExtenderWait(
+                restored(one.queued, labels),
+                one.number,
+                one.nodes,
+                one.deadline,
+                one.answer,
+                one.latest,
+                one.plugin,
+                one.refused,
+            )
             for one in saved
         ]
         self._answered = {wait.queued.pod.uid: None for wait in waits if wait.answer is not None}

@@ -8,15 +8,14 @@ import numpy as np
 from lamina.model.pod import Pod
 from lamina.scheduling.contract.commands import AskExtenders
 from lamina.scheduling.contract.extender_chain import NAME
-from lamina.scheduling.contract.points import Placement, PostFilterResult
+from lamina.scheduling.contract.points import Placement
 from lamina.scheduling.contract.status import Code, Status, failed, raised
 from lamina.scheduling.loop.binding_cycle import BindingCycle
-from lamina.scheduling.loop.evictions import EVICTIONS_OFF, preempt
 from lamina.scheduling.loop.extender_waits import LEFT_OUT, ExtenderWait
 from lamina.scheduling.loop.loop_state import LoopState
+from lamina.scheduling.loop.making_room import MakingRoom, RoomResult
 from lamina.scheduling.loop.nominated_room import keeps_nomination, withheld_from
 from lamina.scheduling.loop.scheduling_queue import QueuedPodInfo
-from lamina.scheduling.runtime.dry_run import DRY_RUN, DryRun
 from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
 from lamina.scheduling.runtime.explanation import Attempt, broken, explain, groups, node_name
 from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
@@ -32,6 +31,7 @@ class SchedulingCycle:
         """Decide with *state*; *pick* breaks ties."""
         self._state = state
         self._pick = pick
+        self._room = MakingRoom(state)
         self._evaluations = {
             name: EvaluationCache(profile, state.cluster.columns) for name, profile in state.profiles.items()
         }
@@ -127,50 +127,24 @@ class SchedulingCycle:
         cycle = BindingCycle(queued, node, evaluation.state.copy(), decision, state.changes)
         state.do(*state.bindings.start(cycle))
 
-    def _refuse(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation) -> None:
+    def _refuse(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation, wait: ExtenderWait | None = None) -> None:
+        """Refuse a pod that fits nowhere, and make room; *wait* was for extenders about victims."""
         state, pod = self._state, queued.pod
         stop = evaluation.stop
         broke = stop is not None and stop.code is Code.ERROR
         changes = state.changes
-        after = "" if broke else self._make_room(queued, evaluation)
+        room = RoomResult() if broke else self._room.run(queued, evaluation, wait)
+        if room.waits:
+            return
         # Victims that were put back into the queue have left already, and no change will wake the pod.
         stale = state.changes > changes
         self._review_nomination(queued, broke=broke)
-        attempt = Attempt(state.now, queued.attempts, after=after)
+        attempt = Attempt(state.now, queued.attempts, after=room.said)
         decision = explain(evaluation, pod, attempt, state.settings.detail)
         # A refusal because of nominations holds for this pod only; other pods of its shape may fit.
         alone = bool(evaluation.withheld) or pod.uid in state.cluster.nominations.nodes
-        state.queue.put_back(queued, _refused_by(evaluation), broke=broke, stale=stale, alone=alone)
+        state.queue.put_back(queued, _refused_by(evaluation), broke=broke or room.again, stale=stale, alone=alone)
         state.report_unschedulable(pod, decision)
-
-    def _make_room(self, queued: QueuedPodInfo, evaluation: ShapeEvaluation) -> str:
-        """Call the post-filter plugins in order until one proposes victims; return the reasons of the others."""
-        plugins = queued.profile.post_filter
-        columns = self._state.cluster.columns
-        if not plugins or columns.count == 0:
-            return ""
-        nodes = everything(columns)
-        resolvable = nodes.alive.copy()
-        for flags, refusal in groups(evaluation):
-            if refusal.final:
-                resolvable &= ~flags
-        if evaluation.stop is not None:
-            resolvable[:] = evaluation.stop.code is not Code.UNRESOLVABLE
-        if self._state.evictions_off:
-            return EVICTIONS_OFF
-        said: list[str] = []
-        # A copy: the evaluation outlives the dry run.
-        cycle_state = evaluation.state.copy()
-        cycle_state.now = self._state.now
-        cycle_state[DRY_RUN] = DryRun(queued.profile, self._state.cluster, queued.pod, evaluation)
-        for plugin in plugins:
-            answer = plugin.post_filter(cycle_state, queued.pod, nodes, resolvable)
-            if isinstance(answer, PostFilterResult):
-                preempt(self._state, queued.pod, answer.node, answer.victims)
-                return ""
-            if answer.reasons:
-                said.append(answer.message)
-        return " ".join(said)
 
     def _review_nomination(self, queued: QueuedPodInfo, *, broke: bool = False) -> None:
         """End a pod's nomination after an attempt with an error, or if the node would no longer fit."""
@@ -192,8 +166,9 @@ class SchedulingCycle:
         if not extenders:
             return False
         nodes = tuple([node_name(evaluation, row) for row in rows.tolist()])
-        number = state.waits.start(queued, nodes, state.now + state.chain.timeout)
-        state.do(AskExtenders(pod, queued.attempts, number, nodes, extenders))
+        wait = ExtenderWait(queued, state.waits.next_number(), nodes, state.now + state.chain.timeout)
+        state.waits.start(wait)
+        state.do(AskExtenders(pod, queued.attempts, wait.number, nodes, extenders))
         return True
 
     def _conclude(self, wait: ExtenderWait) -> int:
@@ -203,6 +178,8 @@ class SchedulingCycle:
             queued.pod = wait.latest
             queued.sign()
             return self._guarded(queued, self._decide)
+        if wait.plugin:
+            return self._guarded(queued, lambda one: self._decide_victims(one, wait))
         if answer is not None and answer.error:
             self._fail(queued, failed(answer.error).of(NAME))
             return 1
@@ -231,11 +208,25 @@ class SchedulingCycle:
         else:
             self._refuse(queued, evaluation)
 
+    def _decide_victims(self, queued: QueuedPodInfo, wait: ExtenderWait) -> None:
+        """Evict pods that the extenders allowed to evict, unless the pod fits somewhere by now."""
+        pod, evaluation = queued.pod, self._evaluate(queued)
+        refused = {row: one for row, one in wait.refusals(evaluation.columns.rows).items() if evaluation.feasible[row]}
+        if evaluation.stop is None and refused:
+            withheld = {**evaluation.withheld, **refused}
+            evaluation = self._evaluations[queued.profile.name].without(withheld, pod)
+        if evaluation.stop is None and evaluation.feasible.any():
+            self._decide(queued)
+        else:
+            self._refuse(queued, evaluation, wait)
+
     def end_waits(self, now: float) -> None:
         """End the waits whose deadline has passed; the pods are tried again after a back-off."""
         for wait in self._state.waits.overdue(now):
             if wait.answer is None:
-                self._fail(wait.queued, failed(NO_ANSWER.format(self._state.chain.timeout)).of(NAME))
+                chain = self._state.chain
+                timeout = chain.preempt_timeout if wait.plugin else chain.timeout
+                self._fail(wait.queued, failed(NO_ANSWER.format(timeout)).of(NAME))
             else:
                 # Another instance led meanwhile, so that the answer was not used.
                 self._state.queue.put_back(wait.queued, frozenset(), stale=True, alone=True)

@@ -45,7 +45,8 @@ def size_of(event: Event) -> int:  # noqa: PLR0911 - one return for each kind of
         case events.ExtendersAnswered(answer=answer):
             named = sum(_names(one.nodes) + _names(one.reasons) for one in answer.refusals)
             scored = sum(TEXT_BYTES * len(one.scores) + _names(one.scores) for one in answer.scores)
-            return PLAIN_BYTES + named + scored + len(answer.error)
+            allowed = sum(TEXT_BYTES * len(one.uids) + _names(one.uids) + len(one.node) for one in answer.victims)
+            return PLAIN_BYTES + named + scored + allowed + len(answer.error)
         case (
             events.BindFailed(reason=reason)
             | events.EvictFailed(reason=reason)

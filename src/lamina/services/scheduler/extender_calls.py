@@ -3,15 +3,16 @@ Calls of other vendors' extenders: from an `AskExtenders` command to its `Extend
 
     filter       one extender after the other, each about the nodes that the previous ones left
     prioritize   all at once, if several nodes are left
+    preempt      one extender after the other, each about the victims that the previous ones left
 
-The rules for failures are kube-scheduler's. A failed filter is skipped if the extender is ignorable; otherwise the pod's
-attempt fails. A failed prioritize gives no scores. Whole nodes are sent from the loop's state; the pod is read from the
-API server, because extenders may need fields that Lamina does not keep.
+The rules for failures are kube-scheduler's. A failed filter or preempt is skipped if the extender is ignorable; otherwise
+the pod's attempt fails. A failed prioritize gives no scores. Whole nodes and victims are sent from the loop's state; the
+pod is read from the API server, because extenders may need fields that Lamina does not keep.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -28,7 +29,9 @@ from lamina.scheduling.config.extenders import named
 from lamina.scheduling.config.loader import Configuration
 from lamina.scheduling.contract.commands import AskExtenders
 from lamina.services.scheduler.extender_endpoint import ExtenderEndpoint
+from lamina.services.scheduler.known_cluster import KnownCluster
 from lamina.services.scheduler.pod_status import key_of
+from lamina.services.scheduler.victim_negotiation import VictimNegotiation
 from lamina.wire.errors import WireError
 from lamina.wire.extender.calls import FilterReply, without_managed_fields
 from lamina.wire.kube.node_encoder import encode_node
@@ -59,10 +62,10 @@ class ExtenderCalls:
         client: WriteClient,
         answer: Callable[[Event], None],
         listener: ExtenderListener,
-        nodes: Callable[[], Mapping[str, Node]],
+        cluster: KnownCluster,
     ) -> None:
         """
-        Report answers as events with *answer*; *nodes* returns the nodes of the cluster.
+        Report answers as events with *answer*; *cluster* is what the loop knows.
 
         Raises InputError if a certificate or key of an extender is unusable.
         """
@@ -75,7 +78,7 @@ class ExtenderCalls:
         self._client = client
         self._answer = answer
         self._listener = listener
-        self._nodes = nodes
+        self._cluster = cluster
         self._encoded: dict[str, tuple[Node, bytes]] = {}
         self._waiting: asyncio.Queue[AskExtenders] = asyncio.Queue()
 
@@ -125,6 +128,8 @@ class ExtenderCalls:
         """Ask the extenders. Raises LaminaError if the pod cannot be read."""
         pod = await self._read_pod(command.pod)
         endpoints = [self._endpoints[name] for name in command.extenders]
+        if command.proposed:
+            return await self._negotiate(command, pod, endpoints)
         left: tuple[str, ...] = command.nodes
         refusals: list[ExtenderRefusal] = []
         for endpoint in endpoints:
@@ -144,6 +149,25 @@ class ExtenderCalls:
         scorers = [one for one in endpoints if one.rules.prioritizes] if len(left) > 1 else []
         given = await asyncio.gather(*(self._prioritize(one, pod, command.pod, left) for one in scorers))
         return ExtenderAnswer(refusals=tuple(refusals), scores=tuple([one for one in given if one is not None]))
+
+    async def _negotiate(
+        self, command: AskExtenders, pod: bytes, endpoints: Sequence[ExtenderEndpoint]
+    ) -> ExtenderAnswer:
+        """Ask which victims may be evicted."""
+        victims = VictimNegotiation(command.proposed, self._cluster)
+        for endpoint in endpoints:
+            if not victims.left:
+                break
+            try:
+                whole = None if endpoint.names else await victims.whole()
+                victims.use(endpoint.rules, await endpoint.preempt(pod, victims.left, whole))
+            except ExtenderError as error:
+                self._failed(endpoint, "preempt", command.pod, error)
+                if endpoint.rules.ignorable:
+                    continue
+                return ExtenderAnswer(error=str(error))
+            self._listener.called(endpoint.rules.name, "preempt", failed=False)
+        return ExtenderAnswer(victims=victims.allowed())
 
     async def _prioritize(
         self, endpoint: ExtenderEndpoint, text: bytes, pod: Pod, names: tuple[str, ...]
@@ -179,7 +203,7 @@ class ExtenderCalls:
         """Return the nodes as JSON, for extenders that do not know them; nodes that were deleted meanwhile by name."""
         if endpoint.names:
             return None
-        nodes = self._nodes()
+        nodes = self._cluster.nodes()
         if len(self._encoded) > 2 * len(nodes):
             self._encoded.clear()
         return [self._encode(nodes.get(name) or Node(name=name)) for name in names]

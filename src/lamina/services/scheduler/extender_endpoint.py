@@ -5,7 +5,7 @@ One extender of another vendor: its rules, its client, and its verbs as function
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from lamina.scheduling.contract.extender_chain import CalledExtender
 from lamina.wire.errors import WireError
 from lamina.wire.extender import calls
 from lamina.wire.extender.body import SMALL
+from lamina.wire.extender.preemption_arguments import ExtenderVictims
 
 BINDING_LIMIT: Final = 64 * 1024
 """Largest reply to a bind request in bytes."""
@@ -74,6 +75,17 @@ class ExtenderEndpoint:
         reply = await self._client.call(self._config.prioritize_verb, body, SMALL)
         try:
             return calls.decode_priority_list(reply)
+        except WireError as error:
+            raise self._unread(error) from None
+
+    async def preempt(
+        self, pod: bytes, victims: Mapping[str, ExtenderVictims], whole: Mapping[str, bytes] | None
+    ) -> dict[str, ExtenderVictims]:
+        """Return the victims that may be evicted, by node; *whole* has each victim's JSON. Raises ExtenderError."""
+        body = calls.encode_preemption_arguments(pod, victims, whole)
+        reply = await self._client.call(self._config.preempt_verb, body, SMALL)
+        try:
+            return calls.decode_preemption_reply(reply)
         except WireError as error:
             raise self._unread(error) from None
 

@@ -28,7 +28,6 @@ from lamina.model.duration import seconds
 from lamina.model.errors import InputError
 from lamina.model.events import Event, LayersReported
 from lamina.model.layer_report import LayerReport
-from lamina.model.node import Node
 from lamina.model.pod import PodUid
 from lamina.model.volumes import PersistentVolume, PersistentVolumeClaim
 from lamina.scheduling.contract.commands import DoWork
@@ -63,6 +62,7 @@ from lamina.services.scheduler.executor import Executor
 from lamina.services.scheduler.extender_calls import ExtenderCalls
 from lamina.services.scheduler.image_layers_gc import ImageLayersGC
 from lamina.services.scheduler.image_metrics import ImageMetrics, ImageStateCollector
+from lamina.services.scheduler.known_cluster import LoopCluster
 from lamina.services.scheduler.metrics import SchedulerMetrics, SchedulerStateCollector
 from lamina.services.scheduler.options import SchedulerOptions
 from lamina.services.scheduler.pod_status import PodQueueState, PodStatusWriter
@@ -162,7 +162,7 @@ class SchedulerService:
         )
         attempts = AttemptRecorder(self.metrics, self.journal)
         self.extenders = ExtenderCalls(
-            options.configuration, self.client, self.event_queue.put, self.metrics, self._nodes
+            options.configuration, self.client, self.event_queue.put, self.metrics, LoopCluster(self.loop)
         )
         self.executor = Executor(
             self.client,
@@ -271,10 +271,9 @@ class SchedulerService:
         settings = self.options.usage
         if settings is None or self._source is None:
             return None
-        return UsagePoller(self._source, seconds(settings.every), self.event_queue, self._nodes, self.clock)
-
-    def _nodes(self) -> dict[str, Node]:
-        return {node.name: node for node in self.loop.cluster.columns.nodes if node is not None}
+        return UsagePoller(
+            self._source, seconds(settings.every), self.event_queue, LoopCluster(self.loop).nodes, self.clock
+        )
 
     def _make_image_resolver(self, resolver: RegistryResolver) -> PodImageResolver:
         find = self.loop.cluster.inventory.catalog.find

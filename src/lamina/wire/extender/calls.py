@@ -16,6 +16,7 @@ from lamina.model.pod import Pod
 from lamina.wire.errors import WireError
 from lamina.wire.extender.arguments import NodeNameEntry
 from lamina.wire.extender.body import LARGE, SMALL, TALLY, AnyCaseObject
+from lamina.wire.extender.preemption_arguments import ExtenderVictims
 
 LONGEST_REASON: Final = 1024
 """Characters of a reason that are kept; it becomes part of the pod's condition."""
@@ -35,6 +36,9 @@ _FILTER: Final = AnyCaseObject(
 )
 _HOST: Final = AnyCaseObject({"Host": str | None, "Score": Score | None})
 _HOSTS: Final = msgspec.json.Decoder(list[_HOST.type] | None)  # type: ignore[name-defined]  # made at run time
+_META_POD: Final = AnyCaseObject({"UID": str | None}, TALLY.victim)
+_META: Final = AnyCaseObject({"Pods": list[_META_POD.type] | None, "NumPDBViolations": Score | None}, TALLY.node)  # type: ignore[name-defined]  # made at run time
+_PREEMPTION: Final = AnyCaseObject({"NodeNameToMetaVictims": dict[str, _META.type | None] | None})  # type: ignore[name-defined]  # made at run time
 _BINDING: Final = AnyCaseObject({"Error": str | None})
 
 
@@ -78,6 +82,23 @@ def encode_binding_arguments(pod: Pod, node: str) -> bytes:
     return _ENCODER.encode({"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node})
 
 
+def encode_preemption_arguments(
+    pod: bytes, victims: Mapping[str, ExtenderVictims], whole: Mapping[str, bytes] | None = None
+) -> bytes:
+    """Return ExtenderPreemptionArgs: with *whole*, each victim as a v1 Pod in JSON by uid, otherwise only the uids."""
+    nodes = []
+    for node, those in victims.items():
+        if whole is None:
+            pods = [b'{"UID":%b}' % _ENCODER.encode(uid) for uid in those.uids]
+        else:
+            pods = [whole[uid] for uid in those.uids]
+        text = b'%b:{"Pods":[%b],"NumPDBViolations":%d}'
+        nodes.append(text % (_ENCODER.encode(node), b",".join(pods), those.violations))
+    found = b"{%b}" % b",".join(nodes)
+    plain, meta = (b"null", found) if whole is None else (found, b"null")
+    return b'{"Pod":%b,"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (pod, plain, meta)
+
+
 def decode_filter_reply(body: bytes, *, names: bool, asked: Collection[str]) -> FilterReply:
     """
     Return an ExtenderFilterResult. Raises WireError, also if a passed node is not in *asked*.
@@ -113,6 +134,25 @@ def decode_priority_list(body: bytes) -> dict[str, int]:
     except (ValueError, RecursionError) as error:
         raise WireError("HostPriorityList", f"{error}") from None
     return scores
+
+
+def decode_preemption_reply(body: bytes) -> dict[str, ExtenderVictims]:
+    """
+    Return the victims of an ExtenderPreemptionResult by node; none if it names no nodes. Raises WireError.
+
+    A node can have no victims, and a victim an empty uid; the caller decides what that means.
+    """
+    TALLY.start()
+    try:
+        found: dict[str, Any] = _PREEMPTION.read(body)[0] or {}
+        victims = {}
+        for node, entry in found.items():
+            pods, violations = (None, None) if entry is None else _META.values(entry)
+            uids = tuple([_META_POD.values(pod)[0] or "" for pod in pods or ()])
+            victims[node] = ExtenderVictims(uids, violations or 0)
+    except (ValueError, RecursionError) as error:
+        raise WireError("ExtenderPreemptionResult", f"{error}") from None
+    return victims
 
 
 def decode_binding_error(body: bytes) -> str:

@@ -13,6 +13,8 @@ from lamina.clients.kube.errors import ApiError, UnreachableError
 from lamina.model.errors import LaminaError
 from lamina.model.events import Event, ExtendersAnswered
 from lamina.model.extender_answer import ExtenderAnswer, ExtenderRefusal, ExtenderScores
+from lamina.model.node import Node
+from lamina.model.pod import Pod
 from lamina.scheduling.config.loader import Configuration, load
 from lamina.scheduling.contract.commands import AskExtenders
 from lamina.scheduling.plugins.in_tree import registry
@@ -57,6 +59,7 @@ class Stage:
         self.counted: list[tuple[str, bool]] = []
         self.events: list[Event] = []
         self.url = ""
+        self.placed: list[Pod] = []
 
     async def _reply(self, asked: Asked, answer: Answer) -> None:
         reply = self.replies[asked.path.lstrip("/")]
@@ -70,6 +73,12 @@ class Stage:
     def called(self, extender: str, verb: str, *, failed: bool) -> None:
         self.counted.append((verb, failed))
 
+    def nodes(self) -> dict[str, Node]:
+        return NODES
+
+    def pods_on(self, node: str) -> list[Pod]:
+        return [pod for pod in self.placed if pod.node_name == node]
+
     @property
     def order(self) -> list[str]:
         return [asked.path.lstrip("/") for asked in self.server.asked]
@@ -78,7 +87,7 @@ class Stage:
         return json.loads(next(one.body for one in self.server.asked if one.path == f"/{verb}"))
 
     def calls(self, configuration: Configuration) -> ExtenderCalls:
-        return ExtenderCalls(configuration, self.client, self.events.append, self, lambda: NODES)
+        return ExtenderCalls(configuration, self.client, self.events.append, self, self)
 
     async def ask(self, *entries: Mapping[str, Any], nodes: tuple[str, ...] = tuple(NODES)) -> ExtenderAnswer:
         async with self.server:

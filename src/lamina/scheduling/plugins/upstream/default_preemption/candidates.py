@@ -41,6 +41,8 @@ class Search(msgspec.Struct, frozen=True):
     best: Candidate | None
     refusals: dict[str, int] = {}
     """Reason → number of nodes, if there is no candidate."""
+    found: tuple[Candidate, ...] = ()
+    """All candidates, if several were searched for."""
 
 
 class CandidateSearch:
@@ -66,19 +68,25 @@ class CandidateSearch:
         for codes in self._fixed:
             self._possible &= codes == 0
 
-    def run(self, enough: int) -> Search:
-        """Return the best candidate, or why there is none; *enough* candidates suffice where each must be tried."""
+    def run(self, enough: int, *, several: bool = False) -> Search:
+        """
+        Return the best candidate, or why there is none; *enough* candidates suffice where each must be tried.
+
+        With *several*, also return the other candidates; each is tried then.
+        """
         violating = self._freed.violating(self._budgets, self._rows)
         victims = self._freed.victims(violating)
         order: list[int] = self._freed.costs(victims, violating).order(self._possible).tolist()
         alone = self._amounts_decide()
-        if alone and order:
+        if alone and order and not several:
             best = self._proposed(order[0], victims, violating)
             if best.victims and self._dry_run.refusal(best.row, best.victims) is None:
                 return Search(best)
         tried: dict[int, Refusal] = {}
         found = self._try_each(order, enough, tried)
-        return Search(cheapest(found)) if found else Search(None, self._refusals(tried, alone=alone))
+        return (
+            Search(cheapest(found), found=tuple(found)) if found else Search(None, self._refusals(tried, alone=alone))
+        )
 
     # -- amounts -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,34 @@
+"""Nodes and pods as the loop knows them, for calls of other vendors' extenders. Read only."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from lamina.model.node import Node
+from lamina.model.pod import Pod
+from lamina.scheduling.loop.loop import Loop
+
+
+class KnownCluster(Protocol):
+    """The nodes and the placed pods of a cluster."""
+
+    def nodes(self) -> Mapping[str, Node]:
+        """Return all nodes by name."""
+
+    def pods_on(self, node: str) -> Iterable[Pod]:
+        """Return the pods on a node, also those that are about to be bound to it."""
+
+
+class LoopCluster:
+    """The cluster of a loop."""
+
+    def __init__(self, loop: Loop) -> None:
+        """Read the loop's cluster state."""
+        self._cluster = loop.cluster
+
+    def nodes(self) -> dict[str, Node]:
+        """Return all nodes by name."""
+        return {node.name: node for node in self._cluster.columns.nodes if node is not None}
+
+    def pods_on(self, node: str) -> tuple[Pod, ...]:
+        """Return the pods on a node, also those that are about to be bound to it."""
+        return self._cluster.cache.on(node)
