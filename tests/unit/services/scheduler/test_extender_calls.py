@@ -16,7 +16,7 @@ from lamina.model.extender_answer import ExtenderAnswer, ExtenderRefusal, Extend
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.scheduling.config.loader import Configuration, load
-from lamina.scheduling.contract.commands import AskExtenders
+from lamina.scheduling.contract.commands import AskExtenders, ProposedVictims
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.services.scheduler.extender_calls import REPLACED, WORKERS, ExtenderCalls
 from lamina.testing import a_node, a_pod
@@ -89,7 +89,12 @@ class Stage:
     def calls(self, configuration: Configuration) -> ExtenderCalls:
         return ExtenderCalls(configuration, self.client, self.events.append, self, self)
 
-    async def ask(self, *entries: Mapping[str, Any], nodes: tuple[str, ...] = tuple(NODES)) -> ExtenderAnswer:
+    async def ask(
+        self,
+        *entries: Mapping[str, Any],
+        nodes: tuple[str, ...] = tuple(NODES),
+        proposed: tuple[ProposedVictims, ...] = (),
+    ) -> ExtenderAnswer:
         async with self.server:
             self.url = self.server.url
             configuration = configured(self.url, *entries)
@@ -98,7 +103,7 @@ class Stage:
             # As the loop: extenders whose failures are ignored come last.
             order = tuple(sorted(names, key=lambda name: entries[names.index(name)].get("ignorable", False)))
             try:
-                return await calls.answer_to(AskExtenders(a_pod(), 1, 1, nodes, order))
+                return await calls.answer_to(AskExtenders(a_pod(), 1, 1, nodes, order, proposed))
             finally:
                 await calls.close()
 

@@ -8,6 +8,7 @@ from lamina.testing import a_pod
 from lamina.wire.errors import WireError
 from lamina.wire.extender import body, calls
 from lamina.wire.extender.arguments import decode_extender_args
+from lamina.wire.extender.preemption_arguments import ExtenderVictims, decode_preemption_args
 
 POD = b'{"kind":"Pod","metadata":{"name":"p","uid":"u","managedFields":[1]},"spec":{"containers":[]}}'
 NODE = b'{"metadata":{"name":"n1"}}'
@@ -121,3 +122,82 @@ def test_the_error_of_a_binding_is_read(reply, error):
 def test_a_binding_result_that_cannot_be_read_is_an_error(reply):
     with pytest.raises(WireError, match="cannot read ExtenderBindingResult"):
         calls.decode_binding_error(reply)
+
+
+# -- preempt --------------------------------------------------------------------------------------------------------
+
+VICTIMS = {"n1": ExtenderVictims(("a", "b"), 1), "n2": ExtenderVictims(("c",))}
+
+
+def test_a_question_about_victims_is_the_one_that_our_own_extender_reads():
+    by_uid = decode_preemption_args(calls.encode_preemption_arguments(POD, VICTIMS))
+    pods = {uid: b'{"metadata":{"uid":"%b"}}' % uid.encode() for uid in "abc"}
+    whole = decode_preemption_args(calls.encode_preemption_arguments(POD, VICTIMS, pods))
+
+    assert (VICTIMS, True) == (by_uid.victims, by_uid.meta)
+    assert (VICTIMS, False) == (whole.victims, whole.meta)
+
+
+def test_the_other_form_of_victims_is_null_as_kube_scheduler_sends_it():
+    assert {
+        "Pod": json.loads(POD),
+        "NodeNameToVictims": None,
+        "NodeNameToMetaVictims": {"n2": {"Pods": [{"UID": "c"}], "NumPDBViolations": 0}},
+    } == json.loads(calls.encode_preemption_arguments(POD, {"n2": VICTIMS["n2"]}))
+    assert {
+        "Pod": json.loads(POD),
+        "NodeNameToVictims": {"n2": {"Pods": [{"kind": "Pod"}], "NumPDBViolations": 0}},
+        "NodeNameToMetaVictims": None,
+    } == json.loads(calls.encode_preemption_arguments(POD, {"n2": VICTIMS["n2"]}, {"c": b'{"kind":"Pod"}'}))
+
+
+@pytest.mark.parametrize(
+    ("reply", "want"),
+    [
+        pytest.param(
+            b'{"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"a"},{"UID":"b"}],"NumPDBViolations":1}}}',
+            {"n1": ExtenderVictims(("a", "b"), 1)},
+            id="as kube-scheduler's types are written",
+        ),
+        pytest.param(
+            b'{"nodeNameToMetaVictims":{"n1":{"pods":[{"uid":"a"}],"numPDBViolations":2}}}',
+            {"n1": ExtenderVictims(("a",), 2)},
+            id="keys with small letters",
+        ),
+        pytest.param(b"{}", {}, id="nothing"),
+        pytest.param(b'{"NodeNameToMetaVictims":null}', {}, id="null"),
+        pytest.param(b'{"NodeNameToMetaVictims":{"n1":null}}', {"n1": ExtenderVictims(())}, id="a null node"),
+        pytest.param(b'{"NodeNameToMetaVictims":{"n1":{}}}', {"n1": ExtenderVictims(())}, id="a node without pods"),
+        pytest.param(
+            b'{"NodeNameToMetaVictims":{"n1":{"Pods":[{}]}}}', {"n1": ExtenderVictims(("",))}, id="a pod without a uid"
+        ),
+    ],
+)
+def test_the_victims_of_a_reply_are_read_as_kube_scheduler_reads_them(reply, want):
+    assert want == calls.decode_preemption_reply(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"",
+        b"[]",
+        b'{"NodeNameToMetaVictims":[]}',
+        b'{"NodeNameToMetaVictims":{"n1":[]}}',
+        b'{"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":1}]}}}',
+        b'{"NodeNameToMetaVictims":{"n1":{"NumPDBViolations":1.5}}}',
+        b'{"NodeNameToMetaVictims":{"n1":{"NumPDBViolations":9223372036854775808}}}',
+        b'{"NodeNameToMetaVictims":{}} {}',
+        b"[" * 5000,
+    ],
+)
+def test_victims_that_cannot_be_read_are_one_error_of_one_line(reply):
+    with pytest.raises(WireError, match="cannot read ExtenderPreemptionResult") as caught:
+        calls.decode_preemption_reply(reply)
+    assert "\n" not in str(caught.value)
+
+
+def test_more_victims_than_can_be_are_not_decoded(monkeypatch):
+    monkeypatch.setattr(body, "MOST_VICTIMS", 2)
+    with pytest.raises(WireError, match="more than 2 victims"):
+        calls.decode_preemption_reply(b'{"NodeNameToMetaVictims":{"n1":{"Pods":[{},{},{}]}}}')
