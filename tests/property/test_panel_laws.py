@@ -270,6 +270,22 @@ def test_nodes_that_are_tried_together_stay_candidates_as_if_each_were_tried_alo
 
 
 @FEWER
+@given(histories, waiting, names, st.sets(st.sampled_from(PODS)))
+def test_a_node_stays_a_candidate_if_the_agent_would_accept_the_pod_after_the_victims_left(
+    happened: list[Event], pod: Pod, node: str, uids: set[str]
+) -> None:
+    """For every verb of every agent; an agent that only scores accepts everywhere."""
+    panel, after = ExtenderCore(AGENTS, ARGS), ExtenderCore(AGENTS, ARGS)
+    panel.take(*happened)
+    on_node = {one.pod.uid for one in panel.cluster.cache if one.node == node}
+    after.take(*happened, *[PodGone(PodUid(uid)) for uid in sorted(uids & on_node)])
+    candidate = NodeVictims(node, tuple(sorted(uids)))
+    for verb in dict.fromkeys((*panel.predicates, *panel.priorities)):
+        accepted = verb not in after.predicates or not after.filter(verb, pod, [node])
+        assert ([node] if accepted else []) == panel.preempt(verb, pod, [candidate]), verb
+
+
+@FEWER
 @given(histories, waiting, st.sets(names, min_size=1))
 def test_who_was_there_before_a_node_changes_nothing_about_it(
     happened: list[Event], pod: Pod, survivors: set[str]

@@ -1,4 +1,4 @@
-"""A scheduler process with an extender of another vendor: a real HTTP server that refuses, scores and binds."""
+"""A scheduler process with an extender of another vendor: a real HTTP server that refuses, scores, preempts and binds."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ import pytest
 
 from testbed import Testbed
 from tests.integration.extender.capturing import ANSWERS, REFUSED, REFUSED_FOR_GOOD, CapturingExtender
-from tests.integration.scheduler.live import Lamina, configuration, install, until
+from tests.integration.scheduler.live import DEPLOY, Lamina, configuration, install, until
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow, pytest.mark.testbed()]
 
@@ -20,6 +20,7 @@ WITHIN = 60.0
 def extended(bed: Testbed, request: pytest.FixtureRequest, monkeypatch) -> Iterator[tuple[Testbed, CapturingExtender]]:
     """A cluster with three nodes, and a scheduler with one extender that also binds."""
     install(bed)
+    bed.kubectl("apply", "-f", str(DEPLOY / "rbac" / "optional" / "scheduler-preemption.yaml"))
     bed.add_nodes({"name": f"n{number}", "cpu": "8"} for number in range(1, 4))
 
     def bind(body: bytes) -> bytes:
@@ -36,17 +37,19 @@ def extended(bed: Testbed, request: pytest.FixtureRequest, monkeypatch) -> Itera
     monkeypatch.setitem(ANSWERS, "bind", bind)
     with CapturingExtender() as extender:
         entry = {**extender.entry(names=request.param == "names"), "bindVerb": "bind"}
-        entry.pop("preemptVerb")
         with Lamina(bed, "extended", config=configuration(extenders=[entry])):
             yield bed, extender
 
 
-def create(bed: Testbed, name: str, **annotations: str) -> None:
+def create(bed: Testbed, name: str, *, cpu: str = "0", priority: str = "", **annotations: str) -> None:
+    container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    # Without a grace period, because no kubelet ends it.
+    spec = {"schedulerName": "lamina", "containers": [container], "terminationGracePeriodSeconds": 0}
     pod: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "annotations": annotations},
-        "spec": {"schedulerName": "lamina", "containers": [{"name": "c", "image": "app:1"}]},
+        "spec": {**spec, "priorityClassName": priority} if priority else spec,
     }
     bed.api("POST", "/api/v1/namespaces/default/pods", pod)
 
@@ -87,3 +90,24 @@ def test_an_error_of_the_extender_is_the_pods_condition(extended):
     create(bed, "broken", **{"break": "yes"})
 
     until(lambda: "the pod asked for it" in message(bed, "broken"), WITHIN, "the condition has the error")
+
+
+def test_only_pods_that_the_extender_allows_are_evicted(extended):
+    bed, extender = extended
+    for number in range(1, 4):
+        create(bed, f"low-{number}", cpu="8", refuse=",".join({"n1", "n2", "n3"} - {f"n{number}"}))
+        until(lambda name=f"low-{number}": node_of(bed, name) != "", WITHIN, "the node is full")
+
+    create(bed, "high", cpu="8", priority="system-cluster-critical", spare="n1,n2")
+    until(lambda: node_of(bed, "high") != "", WITHIN, "the pod is bound")
+
+    assert "n3" == node_of(bed, "high")
+    left = [one["metadata"]["name"] for one in bed.api("GET", "/api/v1/namespaces/default/pods")["items"]]
+    assert ["high", "low-1", "low-2"] == sorted(left)
+    question = json.loads(extender.about("preempt", "high")[0].body)
+    asked = question["NodeNameToVictims"] or question["NodeNameToMetaVictims"]
+    assert {"n1", "n2", "n3"} == set(asked)
+
+    create(bed, "higher", cpu="8", priority="system-cluster-critical", spare="n1,n2,n3")
+    want = "0/3 nodes are available: 3 Insufficient cpu. preemption: no candidate node for preemption"
+    until(lambda: message(bed, "higher") == want, WITHIN, "the condition says that no node is left")
