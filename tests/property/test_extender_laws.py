@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.wire.errors import WireError
+from lamina.wire.extender import calls
 from lamina.wire.extender.arguments import decode_extender_args
 from lamina.wire.extender.body import other_spellings
 from lamina.wire.extender.preemption_arguments import ExtenderVictims, decode_preemption_args
@@ -201,7 +202,39 @@ def test_victims_that_are_kept_are_read_back(victims):
     assert decode_preemption_args(b'{"Pod":{},' + answer[1:]).victims == kept
 
 
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), st.tuples(UIDS, WHOLE_NUMBERS)))
+def test_an_answer_about_victims_is_read_as_it_was_written(found):
+    """By the side that calls other vendors' extenders; a question about the same victims, too."""
+    victims = {node: ExtenderVictims(tuple(uids), violations) for node, (uids, violations) in found.items()}
+
+    assert victims == calls.decode_preemption_reply(encode_preemption_result(victims))
+    assert victims == decode_preemption_args(calls.encode_preemption_arguments(encode(POD), victims)).victims
+
+
 # ------------------------------------------------------------------------------------------------------------ bad bodies
+
+KEYS = ["NodeNameToMetaVictims", "Pods", "UID", "NumPDBViolations", "NodeNames", "Nodes", "items", "Host", "Score", "n"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_a_reply_of_another_vendors_extender_is_read_or_is_one_error_of_one_line(reply):
+    for decode in (
+        calls.decode_preemption_reply,
+        calls.decode_priority_list,
+        calls.decode_binding_error,
+        lambda body: calls.decode_filter_reply(body, names=True, asked=()),
+    ):
+        said = ""
+        try:
+            decode(reply)
+        except WireError as error:
+            said = str(error)
+        assert said.isprintable()
 
 
 @given(st.binary(max_size=60))
