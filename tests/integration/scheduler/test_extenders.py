@@ -96,7 +96,7 @@ def test_only_pods_that_the_extender_allows_are_evicted(extended):
     bed, extender = extended
     for number in range(1, 4):
         create(bed, f"low-{number}", cpu="8", refuse=",".join({"n1", "n2", "n3"} - {f"n{number}"}))
-        until(lambda name=f"low-{number}": node_of(bed, name) != "", WITHIN, "the node is full")
+    until(lambda: all(node_of(bed, f"low-{number}") for number in range(1, 4)), WITHIN, "the nodes are full")
 
     create(bed, "high", cpu="8", priority="system-cluster-critical", spare="n1,n2")
     until(lambda: node_of(bed, "high") != "", WITHIN, "the pod is bound")

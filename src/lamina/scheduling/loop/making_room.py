@@ -35,6 +35,10 @@ EXTENDERS_FAILED: Final = "preemption: {}"
 """As upstream, after the reasons of the nodes."""
 
 
+PluginAnswer = Status | PostFilterResult | tuple[ProposedVictims, ...]
+"""A refusal, victims to evict, or proposed victims about which extenders are asked."""
+
+
 class RoomResult(msgspec.Struct, frozen=True):
     """What came of an attempt to make room."""
 
@@ -79,6 +83,7 @@ class MakingRoom:
         asked.state[DRY_RUN] = DryRun(queued.profile, state.cluster, pod, evaluation)
         said: list[str] = []
         for plugin in _from(plugins, wait):
+            answer: PluginAnswer
             if wait is not None and plugin.name == wait.plugin:
                 answer = self._choose(plugin, queued, asked, wait)
             else:
@@ -95,9 +100,7 @@ class MakingRoom:
         again = wait is not None and wait.answer is not None and len(wait.answer.victims) > 0
         return RoomResult(" ".join(said), again=again)
 
-    def _call(
-        self, plugin: PostFilterPlugin, queued: QueuedPodInfo, asked: "_Question"
-    ) -> Status | PostFilterResult | tuple[ProposedVictims, ...]:
+    def _call(self, plugin: PostFilterPlugin, queued: QueuedPodInfo, asked: "_Question") -> PluginAnswer:
         if asked.extenders and isinstance(plugin, VictimProposer):
             return plugin.propose(asked.state, queued.pod, asked.nodes, asked.resolvable)
         return plugin.post_filter(asked.state, queued.pod, asked.nodes, asked.resolvable)
