@@ -17,7 +17,7 @@ from lamina.scheduling.contract.points import PostFilterResult
 from lamina.scheduling.contract.status import Status, unschedulable
 from lamina.scheduling.plugins.upstream.default_preemption.args import PreemptionArgs
 from lamina.scheduling.plugins.upstream.default_preemption.candidates import CandidateSearch, Search
-from lamina.scheduling.plugins.upstream.default_preemption.pick_node import cheapest
+from lamina.scheduling.plugins.upstream.default_preemption.pick_node import cost
 from lamina.scheduling.runtime.disruption_budgets import DisruptionBudgets
 from lamina.scheduling.runtime.dry_run import DRY_RUN, Candidate, DryRun
 from lamina.scheduling.runtime.placed_pods import PlacedPods, importance
@@ -79,7 +79,7 @@ class DefaultPreemption:
                 found.append(Candidate(row, victims, one.violations))
         if not found:
             return unschedulable(PREFIX + NO_CANDIDATE)
-        best = cheapest(found)
+        best = min(found, key=cost)
         return PostFilterResult(_name(nodes, best.row), best.victims)
 
     def _search(
