@@ -17,7 +17,6 @@ from lamina.scheduling.plugins.upstream.default_preemption.args import Preemptio
 from lamina.scheduling.plugins.upstream.default_preemption.candidates import CandidateSearch
 from lamina.scheduling.runtime.disruption_budgets import DisruptionBudgets
 from lamina.scheduling.runtime.dry_run import DRY_RUN, DryRun
-from lamina.scheduling.runtime.placed_pods import PlacedPods
 from lamina.scheduling.state.columns import Bools
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
@@ -36,10 +35,10 @@ class DefaultPreemption:
     objects: ClassVar = frozenset({PodDisruptionBudget})
 
     def __init__(self, context: PluginContext, args: PreemptionArgs) -> None:
-        """Read disruption budgets from *context*."""
+        """Read disruption budgets and placed pods from *context*."""
         self._args = args
         self._budgets = DisruptionBudgets(context.objects)
-        self._placed = PlacedPods()
+        self._placed = context.placed_pods()
 
     def post_filter(self, state: CycleState, pod: Pod, nodes: NodeView, resolvable: Bools) -> Status | PostFilterResult:
         """Return the cheapest node and its victims, or why preemption does not help."""
