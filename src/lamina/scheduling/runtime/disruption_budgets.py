@@ -12,17 +12,10 @@ from lamina.model.disruption_budget import PodDisruptionBudget
 from lamina.model.pod import Pod
 from lamina.model.selectors import LabelSelector
 from lamina.scheduling.state.cluster_objects import ClusterObjects
+from lamina.scheduling.state.placed_pods import Labels, labels_of
 
 MOST_MATCHES: Final = 65_536
 """Matches that are kept; pods of one controller have the same labels."""
-
-Labels = tuple[str, tuple[tuple[str, str], ...]]
-"""Namespace and labels of a pod."""
-
-
-def labels_of(pod: Pod) -> Labels:
-    """Return what budgets read of a pod."""
-    return pod.namespace, tuple(sorted(pod.labels.items()))
 
 
 class DisruptionBudgets:

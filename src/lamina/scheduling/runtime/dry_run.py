@@ -17,11 +17,13 @@ import msgspec
 
 from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
+from lamina.model.resources import PODS
 from lamina.scheduling.contract.cycle_state import StateKey
 from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
 from lamina.scheduling.runtime.what_if import refusal_if
 from lamina.scheduling.state.cluster_state import ClusterState
+from lamina.scheduling.state.columns import Ints
 from lamina.scheduling.state.hypothesis import as_if
 from lamina.scheduling.state.view import NodeView, everything
 
@@ -83,6 +85,17 @@ class DryRun:
         """List the pods on a row."""
         node = self.cluster.columns.nodes[row]
         return () if node is None else self.cluster.cache.on(node.name)
+
+    def offers(self, names: Sequence[str]) -> list[Ints]:
+        """Return the free amounts on each row beside the nominated pods that the pod must fit beside."""
+        nodes = self.nodes
+        offers = [nodes.free(name).copy() for name in names]
+        for row, ahead in self.ahead.items():
+            for one in ahead:
+                asked = {**dict(one.requests), PODS: 1}
+                for free, name in zip(offers, names, strict=True):
+                    free[row] -= asked.get(name, 0)
+        return offers
 
     def leaves(self, victim: Pod) -> bool:
         """Return whether a pod is being evicted in favour of another pod, by this scheduler or an earlier one."""

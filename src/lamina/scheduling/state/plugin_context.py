@@ -8,6 +8,7 @@ from lamina.scheduling.state.cluster_usage import ClusterUsage
 from lamina.scheduling.state.columns import NodeColumns
 from lamina.scheduling.state.namespace_labels import NamespaceLabels
 from lamina.scheduling.state.node_facts import F, FactHandle
+from lamina.scheduling.state.placed_pods import PlacedPods
 from lamina.scheduling.state.placed_terms import PlacedTermIndex
 from lamina.scheduling.state.pod_cache import PodCache
 from lamina.scheduling.state.view import NodeRow
@@ -48,6 +49,10 @@ class PluginContext:
     def namespace_labels(self) -> NamespaceLabels:
         """Labels by namespace."""
         return self._columns.namespaces
+
+    def placed_pods(self) -> PlacedPods:
+        """Return arrays of all placed pods; they are kept from the first call on."""
+        return self._cache.arrays()
 
     def register(self, fact: F) -> FactHandle[F]:
         """Register a fact for the columns to maintain. Plugins call it in their constructor."""

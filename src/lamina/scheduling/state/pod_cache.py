@@ -20,6 +20,7 @@ from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
 from lamina.scheduling.state.cluster_usage import ClusterUsage
 from lamina.scheduling.state.columns import NodeColumns
+from lamina.scheduling.state.placed_pods import NOWHERE, PlacedPods
 
 
 class PlacedPod(msgspec.Struct, eq=False):
@@ -28,6 +29,8 @@ class PlacedPod(msgspec.Struct, eq=False):
     pod: Pod
     node: str
     assumed: bool
+    slot: int = -1
+    """Its slot in the arrays of placed pods, if there are any."""
 
 
 class Confirmation(enum.Enum):
@@ -50,7 +53,16 @@ class PodCache:
         self.usage = usage
         self._placed: dict[PodUid, PlacedPod] = {}
         self._on_node: dict[str, dict[PodUid, PlacedPod]] = {}
+        self._arrays: PlacedPods | None = None
         usage.ask(self.on)
+
+    def arrays(self) -> PlacedPods:
+        """Return arrays of the placed pods; they are kept from the first call on."""
+        if self._arrays is None:
+            self._arrays = PlacedPods()
+            for placed in self._placed.values():
+                placed.slot = self._arrays.add(placed.pod, self.columns.rows.get(placed.node, NOWHERE))
+        return self._arrays
 
     def __len__(self) -> int:
         """Return the number of pods with a node."""
@@ -90,6 +102,8 @@ class PodCache:
             confirmed = Confirmation.CHANGED
         else:
             confirmed = Confirmation.FIRST if known.assumed else Confirmation.KNOWN
+            if self._arrays is not None:
+                self._arrays.change(known.slot, pod)
             known.pod = pod
             known.assumed = False
         self._follow(before, "" if known is None else known.node, pod, node)
@@ -109,6 +123,8 @@ class PodCache:
         if not known:
             for placed in self._on_node.get(node.name, {}).values():
                 self.columns.use(row, placed.pod)
+                if self._arrays is not None:
+                    self._arrays.move(placed.slot, row)
         return row
 
     def remove_node(self, name: str) -> None:
@@ -116,6 +132,8 @@ class PodCache:
         row = self.columns.rows[name]
         for placed in self._on_node.get(name, {}).values():
             self.columns.vacate(row, placed.pod)
+            if self._arrays is not None:
+                self._arrays.move(placed.slot, NOWHERE)
         self.columns.remove(name)
 
     def snapshot(self) -> tuple[tuple[Pod, str, bool], ...]:
@@ -134,6 +152,8 @@ class PodCache:
         row = self.columns.rows.get(placed.node)
         if row is not None:
             self.columns.use(row, pod)
+        if self._arrays is not None:
+            placed.slot = self._arrays.add(pod, NOWHERE if row is None else row)
 
     def _follow(self, before: Pod | None, was_on: str, pod: Pod, node: str) -> None:
         """Report an arriving, leaving or changed pod to the usage, after the columns were updated."""
@@ -148,7 +168,10 @@ class PodCache:
 
         A new object: callers that hold *placed* keep the earlier version.
         """
-        self._placed[pod.uid] = self._on_node[placed.node][pod.uid] = PlacedPod(pod, placed.node, assumed=False)
+        recounted = PlacedPod(pod, placed.node, assumed=False, slot=placed.slot)
+        self._placed[pod.uid] = self._on_node[placed.node][pod.uid] = recounted
+        if self._arrays is not None:
+            self._arrays.change(placed.slot, pod)
         row = self.columns.rows.get(placed.node)
         if row is not None:
             self.columns.recount(row, placed.pod, pod)
@@ -164,6 +187,8 @@ class PodCache:
         row = self.columns.rows.get(placed.node)
         if row is not None:
             self.columns.release(row, placed.pod)
+        if self._arrays is not None:
+            self._arrays.remove(placed.slot)
         return placed
 
 

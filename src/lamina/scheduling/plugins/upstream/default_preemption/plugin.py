@@ -20,8 +20,8 @@ from lamina.scheduling.plugins.upstream.default_preemption.candidates import Can
 from lamina.scheduling.plugins.upstream.default_preemption.pick_node import cost
 from lamina.scheduling.runtime.disruption_budgets import DisruptionBudgets
 from lamina.scheduling.runtime.dry_run import DRY_RUN, Candidate, DryRun
-from lamina.scheduling.runtime.placed_pods import PlacedPods, importance
 from lamina.scheduling.state.columns import Bools
+from lamina.scheduling.state.placed_pods import importance
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
 
@@ -40,10 +40,10 @@ class DefaultPreemption:
     objects: ClassVar = frozenset({PodDisruptionBudget})
 
     def __init__(self, context: PluginContext, args: PreemptionArgs) -> None:
-        """Read disruption budgets from *context*."""
+        """Read disruption budgets and placed pods from *context*."""
         self._args = args
         self._budgets = DisruptionBudgets(context.objects)
-        self._placed = PlacedPods()
+        self._placed = context.placed_pods()
 
     def post_filter(self, state: CycleState, pod: Pod, nodes: NodeView, resolvable: Bools) -> Status | PostFilterResult:
         """Return the cheapest node and its victims, or why preemption does not help."""

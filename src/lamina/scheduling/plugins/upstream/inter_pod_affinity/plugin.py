@@ -8,19 +8,26 @@ and messages are upstream's. As upstream, pods that are being deleted count unti
 The API server merges ``matchLabelKeys`` and ``mismatchLabelKeys`` into the selectors when it creates a pod.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Annotated, ClassVar, Final
 
 import msgspec
 import numpy as np
 
-from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.scheduling.contract.cycle_state import CycleState, StateKey
 from lamina.scheduling.contract.plugin_registry import PluginArgs
 from lamina.scheduling.contract.points import MAX_SCORE, Reads, Verdicts
 from lamina.scheduling.contract.status import SKIP, Status
 from lamina.scheduling.plugins.upstream.inter_pod_affinity.affinity_domains import not_apart, not_near, preference
+from lamina.scheduling.plugins.upstream.inter_pod_affinity.affinity_evictions import AffinityEvictions
+from lamina.scheduling.plugins.upstream.inter_pod_affinity.affinity_refusals import (
+    KEPT_AWAY,
+    NAME,
+    NOT_APART,
+    NOT_NEAR,
+    REFUSALS,
+)
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.columns import Bools, Ints
 from lamina.scheduling.state.facets import Facet
@@ -28,17 +35,6 @@ from lamina.scheduling.state.namespace_labels import explicit
 from lamina.scheduling.state.placed_terms import REQUIRED
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
-
-NAME: Final = "InterPodAffinity"
-REASON_NOT_NEAR: Final = "node(s) didn't match pod affinity rules"
-REASON_NOT_APART: Final = "node(s) didn't match pod anti-affinity rules"
-REASON_KEPT_AWAY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
-REFUSALS: Final = {
-    1: Refusal(NAME, (REASON_NOT_NEAR,), final=True),
-    2: Refusal(NAME, (REASON_NOT_APART,), final=False),
-    3: Refusal(NAME, (REASON_KEPT_AWAY,), final=False),
-}
-NOT_NEAR, NOT_APART, KEPT_AWAY = REFUSALS
 
 REFUSED: Final[StateKey[Ints]] = StateKey("inter-pod-affinity/refused")
 RAW: Final[StateKey[Ints]] = StateKey("inter-pod-affinity/raw")
@@ -126,6 +122,10 @@ class InterPodAffinity:
         """Refuse nodes in domains that a required term excludes."""
         codes = state[REFUSED][nodes.rows]
         return Verdicts(codes.copy(), REFUSALS.__getitem__) if codes.any() else None
+
+    def evictions(self, pod: Pod, nodes: NodeView, there: Sequence[Pod]) -> AffinityEvictions:
+        """Count the pods that required terms are about, and the placed terms that are about *pod*."""
+        return AffinityEvictions(pod, nodes, there, matches_itself=self._fits_itself(pod))
 
     # -- preferences -------------------------------------------------------------------------------------------------
 

@@ -47,3 +47,7 @@ class NodeDeclaredFeatures:
         """Refuse nodes that do not declare all required features."""
         lacking = ~nodes.fact(self._declared).declare(pod.required_features, nodes.height)[nodes.rows]
         return Verdicts(lacking, lambda code: REFUSAL) if lacking.any() else None
+
+    def unsure(self, pod: Pod, nodes: NodeView) -> list[int]:
+        """Return no row: evictions change nothing here."""
+        return []

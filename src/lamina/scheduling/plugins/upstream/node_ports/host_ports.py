@@ -9,8 +9,11 @@ pod that uses it on all addresses.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import numpy as np
+
 from lamina.model.node import Node
 from lamina.model.pod import ANY_IP, HostPort, Pod
+from lamina.scheduling.state.columns import Ints
 from lamina.scheduling.state.node_facts import Placements
 
 Where = dict[int, int]
@@ -78,6 +81,13 @@ class HostPorts:
         """Return whether one of these ports is in use on a row."""
         return any(row in where for where in self._in_the_way(ports))
 
+    def conflicts(self, ports: Iterable[HostPort], height: int) -> Ints:
+        """Return how many uses of ports on each row exclude one of these ports, each counted for each of them."""
+        counts: Ints = np.zeros(height, dtype=np.int64)
+        for where in self._in_the_way(ports):
+            counts[list(where)] += list(where.values())
+        return counts
+
     def addresses(self, key: PortKey) -> Addresses:
         """Return the addresses on which a port is in use, with their rows; read-only."""
         return self._held.get(key, NOWHERE)
@@ -122,3 +132,8 @@ class SupposedPorts(HostPorts):
 def clash(one: str, other: str) -> bool:
     """Return whether a port cannot be used on both addresses at once."""
     return one == other or ANY_IP in (one, other)
+
+
+def in_conflict(one: HostPort, other: HostPort) -> bool:
+    """Return whether two pods of a node cannot have these ports."""
+    return (one.port, one.protocol) == (other.port, other.protocol) and clash(one.ip, other.ip)

@@ -1,6 +1,6 @@
 """NodePorts: refuses nodes where a host port that the pod requests is in use."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -11,8 +11,9 @@ from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.plugin_registry import NoArgs
 from lamina.scheduling.contract.points import Reads, Verdicts
 from lamina.scheduling.contract.status import SKIP, Status
-from lamina.scheduling.plugins.upstream.node_ports.host_ports import HostPorts, clash
+from lamina.scheduling.plugins.upstream.node_ports.host_ports import HostPorts, in_conflict
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
+from lamina.scheduling.state.columns import Bools, Ints
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeRow, NodeView
 
@@ -50,12 +51,32 @@ class NodePorts:
         """Return the code that `filter` returns for this node."""
         return int(node.fact(self._ports).taken_on(node.row, pod.host_ports))
 
+    def evictions(self, pod: Pod, nodes: NodeView, there: Sequence[Pod]) -> "PortEvictions":
+        """Count the ports in use that the pod requests."""
+        return PortEvictions(nodes.fact(self._ports).conflicts(pod.host_ports, nodes.height), pod)
+
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         """Return whether a removed pod used one of the ports, or a node was added."""
         if change.pod is None:
             return True
-        return any(
-            (wanted.port, wanted.protocol) == (held.port, held.protocol) and clash(wanted.ip, held.ip)
-            for wanted in pod.host_ports
-            for held in change.pod.host_ports
-        )
+        return any(in_conflict(wanted, held) for wanted in pod.host_ports for held in change.pod.host_ports)
+
+
+class PortEvictions:
+    """Counts the ports that keep a pod away and that leave with evicted pods."""
+
+    width: ClassVar = 1
+
+    def __init__(self, conflicts: Ints, pod: Pod) -> None:
+        """Count for *pod*; *conflicts* are the ports in use on each row that it cannot share."""
+        self._conflicts = conflicts
+        self._ports = pod.host_ports
+        self.counting: Bools = conflicts > 0
+
+    def counts(self, pod: Pod) -> list[int]:
+        """Return the number of conflicts with a placed pod."""
+        return [sum(in_conflict(wanted, held) for wanted in self._ports for held in pod.host_ports)]
+
+    def codes(self, rows: Ints, gone: Ints) -> Ints:
+        """Return the codes of the filter if the pods of *gone* conflicts had left each row."""
+        return (self._conflicts[rows] > gone[0]).astype(np.int64)

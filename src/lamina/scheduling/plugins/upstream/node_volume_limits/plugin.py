@@ -68,13 +68,20 @@ class NodeVolumeLimits:
         if missing:
             every = np.ones(len(nodes), dtype=np.bool_)
             return Verdicts(every, lambda code: Refusal(NAME, (missing,), final=True))
-        wanted = {found for use in uses(pod) if (found := self._attached.volume(use)) is not None}
+        wanted = self._wanted(pod)
         in_use = nodes.fact(self._in_use)
         flags = np.zeros(nodes.height, dtype=np.bool_)
         for row in self._tight(wanted, nodes, in_use):
             flags[row] = self._exceeds(wanted, row, in_use, nodes.height)
         refused = flags[nodes.rows]
         return Verdicts(refused.copy(), lambda code: Refusal(NAME, (REASON,))) if refused.any() else None
+
+    def unsure(self, pod: Pod, nodes: NodeView) -> list[int]:
+        """Return rows near a limit: a volume that an evicted pod shared with the pod counts as a new one then."""
+        return self._tight(self._wanted(pod), nodes, nodes.fact(self._in_use))
+
+    def _wanted(self, pod: Pod) -> set[Attached]:
+        return {found for use in uses(pod) if (found := self._attached.volume(use)) is not None}
 
     def _missing(self, pod: Pod) -> str:
         for name in claim_names(pod):

@@ -44,7 +44,7 @@ def labelled(rules: Iterable[SpreadRule], nodes: NodeView) -> Bools:
     return flags
 
 
-def _counted(rule: SpreadRule, pod: Pod, nodes: NodeView) -> Ints:
+def counted_on(rule: SpreadRule, pod: Pod, nodes: NodeView) -> Ints:
     """Return the number of pods that a rule counts on each node."""
     if rule.counted is None:
         return np.zeros(len(nodes), dtype=np.int64)
@@ -56,7 +56,7 @@ def _counted(rule: SpreadRule, pod: Pod, nodes: NodeView) -> Ints:
 def spread(rule: SpreadRule, pod: Pod, nodes: NodeView, among: Bools | None) -> DomainSpread:
     """Count the pods of a rule in each domain, on the included nodes of *among* (None for all)."""
     of_row, counting = nodes.domains(rule.key), _counting(rule, pod, nodes, among)
-    counts = _counted(rule, pod, nodes)
+    counts = counted_on(rule, pod, nodes)
     if counting is not None:
         counts = counts * counting
     pods: Floats = np.bincount(of_row, counts.astype(np.float64), nodes.domain_count(rule.key)).astype(np.float64)
@@ -67,7 +67,7 @@ def spread(rule: SpreadRule, pod: Pod, nodes: NodeView, among: Bools | None) -> 
 
 def by_node(rule: SpreadRule, pod: Pod, nodes: NodeView) -> DomainSpread:
     """Count the pods of a rule on each node; as upstream, on all nodes, even infeasible ones."""
-    counts = _counted(rule, pod, nodes).astype(np.float64)
+    counts = counted_on(rule, pod, nodes).astype(np.float64)
     return DomainSpread(nodes.domains(rule.key), counts, everywhere=nodes.labelled(rule.key) == nodes.total)
 
 

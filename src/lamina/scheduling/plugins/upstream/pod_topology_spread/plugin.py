@@ -8,14 +8,13 @@ better. Each topology is weighted by the logarithm of its number of domains. Num
 The number of domains depends on which nodes are feasible, so scores are computed in `normalize`.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import ClassVar, Final
 
 import msgspec
 import numpy as np
 
 from lamina.model.cluster_objects import ClusterObject
-from lamina.model.decision import Refusal
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.scheduling.contract.cycle_state import CycleState, StateKey
@@ -25,6 +24,8 @@ from lamina.scheduling.contract.status import SKIP, Status
 from lamina.scheduling.plugins.upstream.pod_topology_spread.default_selector import SELECTING, DefaultSelector
 from lamina.scheduling.plugins.upstream.pod_topology_spread.domains import DomainSpread, by_node, labelled, spread
 from lamina.scheduling.plugins.upstream.pod_topology_spread.logarithm import logarithm
+from lamina.scheduling.plugins.upstream.pod_topology_spread.skew import LABEL, NAME, NO_DOMAIN, REFUSALS, SKEW
+from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_evictions import SpreadEvictions
 from lamina.scheduling.plugins.upstream.pod_topology_spread.spread_rules import (
     HOSTNAME,
     SpreadArgs,
@@ -37,17 +38,6 @@ from lamina.scheduling.state.facets import Facet
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.topology import EMPTY, MISSING, selects
 from lamina.scheduling.state.view import NodeView
-
-NAME: Final = "PodTopologySpread"
-REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"
-REASON_LABEL: Final = REASON_SKEW + " (missing required label)"
-REFUSALS: Final = {
-    1: Refusal(NAME, (REASON_LABEL,), final=True),
-    2: Refusal(NAME, (REASON_SKEW,), final=False),
-}
-LABEL, SKEW = REFUSALS
-# Upstream's value for the emptiest domain if there is no domain.
-NO_DOMAIN: Final = 2**31 - 1
 
 
 class SpreadRanking(msgspec.Struct, frozen=True):
@@ -125,6 +115,10 @@ class PodTopologySpread:
         """Refuse nodes without a label or with too many pods in their domain."""
         codes = state[REFUSED][nodes.rows]
         return Verdicts(codes.copy(), REFUSALS.__getitem__) if codes.any() else None
+
+    def evictions(self, pod: Pod, nodes: NodeView, there: Sequence[Pod]) -> SpreadEvictions:
+        """Count the pods that the hard rules count."""
+        return SpreadEvictions(self._rules.hard(pod), pod, nodes)
 
     # -- soft constraints --------------------------------------------------------------------------------------------
 

@@ -79,6 +79,10 @@ class VolumeRestrictions:
                     return True
         return False
 
+    def unsure(self, pod: Pod, nodes: NodeView) -> list[int]:
+        """Return no row: the fewer pods there are, the fewer volumes are in use."""
+        return []
+
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         """Return whether a removed pod used one of the volumes, a claim appeared, or a node was added."""
         found, other = change.found, change.pod
