@@ -39,17 +39,23 @@ PLUGINS = ("PrioritySort", "NodeResourcesFit", "DefaultPreemption", "DefaultBind
 CHAIN = (CalledExtender(name="strict", preempts=True),)
 NODES = {"n1": 2, "n2": 3, "n3": 4}
 """Cores of the nodes."""
-ANSWERS = ["all", "all", "first", "last", "none", "error", "more", "strange", "old"]
+ANSWERS = ["all", "all", "first", "last", "none", "error", "more", "more", "more", "strange", "old"]
 
+pods = st.tuples(st.just("pod"), st.integers(1, 3), st.integers(0, 3))
+answers = st.tuples(st.just("answer"), st.integers(0, 5), st.sampled_from(ANSWERS))
+crowds = st.lists(st.tuples(st.just("pod"), st.integers(1, 2), st.integers(0, 2)), min_size=4, max_size=8)
+"""Pods that come first, and fill the nodes."""
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("pod"), st.integers(1, 3), st.integers(0, 3)),
-        st.tuples(st.just("answer"), st.integers(0, 5), st.sampled_from(ANSWERS)),
+        pods,
+        pods,
+        answers,
+        answers,
         st.tuples(st.just("evicted"), st.integers(0, 5), st.sampled_from(["gone", "gone", "leaves", "fails"])),
         st.tuples(st.sampled_from(["lose", "node"]), st.sampled_from(sorted(NODES)), st.none()),
         st.tuples(st.sampled_from(["delete", "update", "time", "cut"]), st.integers(0, 5), st.none()),
     ),
-    min_size=5,
+    min_size=15,
     max_size=50,
 )
 
@@ -198,11 +204,11 @@ class World:
                 self.remove(uid)
 
 
-@given(steps, st.integers(0, 3))
-def test_nothing_is_evicted_that_the_extender_did_not_allow(history, seed):
+@given(crowds, steps, st.integers(0, 3))
+def test_nothing_is_evicted_that_the_extender_did_not_allow(crowd, history, seed):
     settings = LoopSettings(extenders=CHAIN)
     world = World(Twins(lambda pick: a_loop(PLUGINS, settings=settings, pick=pick), random.Random(seed)))
-    for kind, first, second in [("node", "n1", None), ("node", "n2", None), *history]:
+    for kind, first, second in [*(("node", name, None) for name in sorted(NODES)), *crowd, *history]:
         world.step(kind, first, second)
 
     world.settle()

@@ -3,9 +3,9 @@
 import json
 
 from lamina.model.events import BindDone, Event, ExtendersAnswered, NodeSeen, PodSeen, TimePassed
-from lamina.model.extender_answer import ExtenderAnswer, ExtenderRefusal, ExtenderScores
+from lamina.model.extender_answer import AllowedVictims, ExtenderAnswer, ExtenderRefusal, ExtenderScores
 from lamina.scheduling.config.loader import load
-from lamina.scheduling.contract.commands import AskExtenders, Bind
+from lamina.scheduling.contract.commands import AskExtenders, Bind, Evict
 from lamina.scheduling.loop.loop import Loop
 from lamina.scheduling.loop.loop_snapshot import what_is_lost
 from lamina.scheduling.loop.loop_state import LoopSettings
@@ -24,6 +24,7 @@ extenders:
 - urlPrefix: https://a
   filterVerb: filter
   prioritizeVerb: prioritize
+  preemptVerb: preempt
   weight: 2
   tlsConfig: {{certData: {SECRET}, keyData: {SECRET}}}
   managedResources:
@@ -46,6 +47,7 @@ class ExtendedLife:
         self.ring = EventRing(self.loop, picks, lambda: 1000.0)
         self.writer = RecordingWriter(CONFIGURATION, "savings", what_is_lost(self.loop.profiles))
         self.bound: dict[str, str] = {}
+        self.evicted: list[str] = []
         self.feed(*(NodeSeen(a_node(f"n{number}")) for number in range(1, 5)))
 
     def feed(self, *happened: Event) -> list[AskExtenders]:
@@ -55,6 +57,8 @@ class ExtendedLife:
         while commands := self.ring.decide(1):
             asked += [one for one in commands if isinstance(one, AskExtenders)]
             for one in commands:
+                if isinstance(one, Evict):
+                    self.evicted.append(one.pod.name)
                 if isinstance(one, Bind):
                     self.bound[one.pod.name] = one.node
                     self.ring.take(BindDone(one.pod.uid))
@@ -83,6 +87,25 @@ def test_a_replay_uses_the_recorded_answers_also_those_to_questions_before_the_r
     found = replay_recording("file", records, REGISTRY)
     assert found.equal, found.difference
     assert 4 == found.decisions
+
+
+def test_a_replay_uses_the_recorded_answers_about_victims(tmp_path):
+    life = ExtendedLife()
+    life.feed(*(NodeSeen(a_node(f"n{number}", cpu=4)) for number in range(1, 5)))
+    life.feed(*(PodSeen(a_pod(f"low-{number}", cpu=4, on=f"n{number}")) for number in range(1, 5)))
+    (early,) = life.feed(TimePassed(1.0), PodSeen(a_pod("early", cpu=4, priority=9, more=GPU)))
+    life.ring._segments = [life.ring._begin()]
+    (late,) = life.feed(PodSeen(a_pod("late", cpu=4, priority=9, more=GPU)))
+
+    for command, victim in ((early, "low-3"), (late, "low-2")):
+        (allowed,) = [one for one in command.proposed if one.victims[0].name == victim]
+        answer = ExtenderAnswer(victims=(AllowedVictims(allowed.node, (allowed.victims[0].uid,)),))
+        life.feed(TimePassed(2.0), ExtendersAnswered(command.pod.uid, command.number, answer))
+
+    assert ["low-3", "low-2"] == life.evicted
+    records = records_of(b"".join(life.writer.encode(life.ring.recording())), tmp_path)
+    found = replay_recording("file", records, REGISTRY)
+    assert found.equal, found.difference
 
 
 def test_keys_and_certificates_of_extenders_are_not_recorded():
