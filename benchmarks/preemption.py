@@ -9,7 +9,7 @@ filters, compares the victims on all nodes, nominates one and evicts there.
 - `spread`: the pod has spread constraints for nodes and zones.
 - `affinity`: the pod and all placed pods have required anti-affinity, and the pod has required affinity.
 - `ports`: the pod requests a host port that is in use on every node.
-- `disks`: it needs a disk that is in use on every node. Nodes need dry runs of their own; the search ends after enough.
+- `disks`: it needs a disk that is in use on every node.
 - `hopeless`: the spread constraints refuse all nodes, and the attempt only counts reasons.
 
 CPU time, because that is what the loop is blocked for on a quiet machine; the median of several attempts.

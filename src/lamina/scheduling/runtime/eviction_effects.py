@@ -69,6 +69,8 @@ class EvictionEffects:
             there = [one for pods in ahead.values() for one in pods]
             evictions = plugin.evictions(dry_run.pod, dry_run.nodes, there)
             self.counted.append(CountedRoom(evictions, kinds, entries, ahead))
+            if isinstance(plugin, RelievedFilterPlugin) and not silent:
+                self.single[[*plugin.unsure(dry_run.pod, dry_run.nodes), *ahead]] = True
         elif isinstance(plugin, RelievedFilterPlugin):
             if silent:
                 return
