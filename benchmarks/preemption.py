@@ -4,12 +4,12 @@ Preemption: milliseconds for one attempt to make room on a full cluster.
 Every node has ten pods of ten priorities and no room. Each attempt is one pod that fits nowhere: the loop evaluates the
 filters, compares the victims on all nodes, nominates one and evicts there.
 
-- `first` is the first attempt, which sorts all pods; `steady` is a later one.
+- `first` and `first_affinity` are first attempts, which sort all pods; `steady` is a later one.
 - `budgets`: a disruption budget for every controller protects every pod.
 - `spread`: the pod has spread constraints for nodes and zones.
 - `affinity`: the pod and all placed pods have required anti-affinity, and the pod has required affinity.
 - `ports`: the pod requests a host port that is in use on every node.
-- `disks`: it needs a disk that is in use on every node. Nodes need dry runs of their own; the search ends after enough.
+- `disks`: it needs a disk that is in use on every node.
 - `hopeless`: the spread constraints refuse all nodes, and the attempt only counts reasons.
 
 CPU time, because that is what the loop is blocked for on a quiet machine; the median of several attempts.
@@ -48,11 +48,13 @@ SPREAD: Final = (SpreadConstraint(5, HOST, selector=NEW), SpreadConstraint(5, ZO
 CROWDED: Final = (SpreadConstraint(1, ZONE, selector=LabelSelector((("app", "app-1"),)), min_domains=9),)
 PORTS: Final = (HostPort(8080),)
 DISKS: Final = (PodVolume(GCE_DISK, "disk"),)
-KINDS: Final = ("steady", "spread", "affinity", "ports", "disks", "hopeless")
-"""Attempts that are measured one after the other."""
+PLAIN: Final = ("steady", "spread", "budgets")
+"""Attempts among plain placed pods."""
+PECULIAR: Final = ("affinity", "ports", "disks")
+"""Attempts among pods with anti-affinity, ports and disks."""
 
 
-def full_cluster(nodes: int, change: Callable[[Pod], Pod], *, budgets: bool = False) -> Loop:
+def full_cluster(nodes: int, change: Callable[[Pod], Pod]) -> Loop:
     """Return a loop that knows a full cluster; *change* completes the placed pods."""
     loop = Loop(named(KUBE_DEFAULT, registry(entry_points=False)).profiles, lambda _: 0)
     loop.feed(
@@ -63,8 +65,6 @@ def full_cluster(nodes: int, change: Callable[[Pod], Pod], *, budgets: bool = Fa
     )
     for number in range(nodes):
         loop.take(*(events.PodSeen(change(_placed(number, place))) for place in range(PER_NODE)))
-    if budgets:
-        loop.take(*(events.ObjectSeen(_budget(number)) for number in range(200)))
     return loop
 
 
@@ -112,16 +112,10 @@ def _apart(app: str) -> tuple[PodTerm, ...]:
     return (PodTerm(HOST, LabelSelector((("app", app),))),)
 
 
-def _placed_for(kind: str, pod: Pod) -> Pod:
-    """Return a placed pod as it is when attempts of a kind are measured."""
-    first = pod.name.endswith("-0")
-    if kind == "affinity":
-        return msgspec.structs.replace(pod, repels=_apart(pod.labels["app"]))
-    if kind == "ports" and first:
-        return msgspec.structs.replace(pod, host_ports=PORTS)
-    if kind == "disks" and first:
-        return msgspec.structs.replace(pod, volumes=DISKS)
-    return pod
+def _peculiar(pod: Pod) -> Pod:
+    """Return a placed pod with anti-affinity; the first one of each node has a port and a disk."""
+    pod = msgspec.structs.replace(pod, repels=_apart(pod.labels["app"]))
+    return msgspec.structs.replace(pod, host_ports=PORTS, volumes=DISKS) if pod.name.endswith("-0") else pod
 
 
 def _preemptor(kind: str, number: int) -> Pod:
@@ -152,26 +146,29 @@ def hopeless(loop: Loop, count: int) -> list[float]:
     return found
 
 
+def measured(loop: Loop, kind: str) -> float:
+    """Return the median of several attempts of a kind, after one that is not counted."""
+    if kind == "budgets":
+        loop.take(*(events.ObjectSeen(_budget(number)) for number in range(200)))
+    times = attempts(loop, lambda number: _preemptor(kind, number), 1 + (ATTEMPTS if kind == "steady" else FEW))
+    return round(statistics.median(times[1:]), 2)
+
+
 def main() -> dict[str, Any]:
     """Run the ladder; return the figures."""
     figures: dict[str, Any] = {"goal_ms_5000": GOAL_MS}
     for nodes in LADDER:
-        for kind in KINDS:
-            loop = full_cluster(nodes, lambda pod, kind=kind: _placed_for(kind, pod))  # type: ignore[misc]
-            first = attempts(loop, lambda number, kind=kind: _preemptor(kind, number), 1)  # type: ignore[misc]
-            if kind == "steady":
-                figures[f"ms_first_{nodes}"] = round(first[0], 2)
-            count = ATTEMPTS if kind == "steady" else FEW
-            if kind == "hopeless":
-                times = hopeless(loop, count)
-            else:
-                times = attempts(loop, lambda number, kind=kind: _preemptor(kind, number), count)  # type: ignore[misc]
-            figures[f"ms_{kind}_{nodes}"] = round(statistics.median(times), 2)
-        loop = full_cluster(nodes, lambda pod: pod, budgets=True)
-        attempts(loop, high, 1)
-        figures[f"ms_budgets_{nodes}"] = round(statistics.median(attempts(loop, high, FEW)), 2)
-    limited = ("first", "budgets", *KINDS)
-    return {**figures, "ok": all(figures[f"ms_{kind}_5000"] <= GOAL_MS for kind in limited)}
+        loop = full_cluster(nodes, lambda pod: pod)
+        figures[f"ms_first_{nodes}"] = round(attempts(loop, high, 1)[0], 2)
+        figures |= {f"ms_{kind}_{nodes}": measured(loop, kind) for kind in PLAIN}
+        figures[f"ms_hopeless_{nodes}"] = round(statistics.median(hopeless(loop, FEW)), 2)
+        loop = full_cluster(nodes, _peculiar)
+        figures[f"ms_first_affinity_{nodes}"] = round(
+            attempts(loop, lambda number: _preemptor("affinity", number), 1)[0], 2
+        )
+        figures |= {f"ms_{kind}_{nodes}": measured(loop, kind) for kind in PECULIAR}
+    at_goal = [value for key, value in figures.items() if key.startswith("ms_") and key.endswith("_5000")]
+    return {**figures, "ok": max(at_goal) <= GOAL_MS}
 
 
 if __name__ == "__main__":

@@ -63,3 +63,8 @@ class PodVolume(msgspec.Struct, frozen=True, gc=False):
         if self.kind == RBD and (self.pool != other.pool or not set(self.monitors) & set(other.monitors)):
             return False
         return self.kind == EBS or not (self.read_only and other.read_only)
+
+
+def exclusive_disks(volumes: tuple[PodVolume, ...]) -> tuple[PodVolume, ...]:
+    """Return those volumes that are disks of which two pods on one node can conflict, each once."""
+    return tuple(dict.fromkeys(one for one in volumes if one.kind in EXCLUSIVE_DISKS)) if volumes else ()

@@ -58,7 +58,11 @@ class CountingFilterPlugin(FilterPlugin, Protocol):
 
 @runtime_checkable
 class RelievedFilterPlugin(FilterPlugin, Protocol):
-    """A filter that never refuses a node because pods left it: a node that passes also passes after evictions."""
+    """
+    A filter that never refuses a node because pods left it: a node that passes also passes after evictions.
+
+    A filter that counts can have these rows as well; their codes are not used.
+    """
 
     def unsure(self, pod: Pod, nodes: NodeView) -> Sequence[int]:
         """List the rows that are an exception for *pod*."""

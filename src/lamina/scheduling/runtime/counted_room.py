@@ -30,7 +30,7 @@ class CountedRoom:
             of_kind[:, number] = evictions.counts(kinds.pods[number])
         self._counts: Ints = np.zeros((width, len(entries.row)), dtype=np.int64)
         self._counts[:, places] = of_kind[:, entries.kind[places]]
-        self.matters: Bools = self._counts.any(axis=0)
+        self.matters: Bools = np.any(self._counts != 0, axis=0)
         """For each entry: whether it has a count that is not 0."""
         self.gone: Ints = np.zeros((width, height), dtype=np.int64)
         """By row: the counts of all entries."""

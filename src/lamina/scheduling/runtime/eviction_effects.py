@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 
 from lamina.scheduling.contract.counted_evictions import CountingFilterPlugin, RelievedFilterPlugin
-from lamina.scheduling.contract.points import AmountFilterPlugin
 from lamina.scheduling.runtime.counted_room import CountedRoom
 from lamina.scheduling.runtime.dry_run import DryRun
 from lamina.scheduling.runtime.profile import FilterPart
@@ -28,9 +27,7 @@ FIXED: Final = frozenset({Facet.TAINTS, Facet.LABELS, Facet.IMAGES, Facet.CATALO
 class EvictionEffects:
     """The filters of one dry run, by what evictions change."""
 
-    def __init__(
-        self, dry_run: DryRun, amounts: AmountFilterPlugin | None, kinds: PodKinds, entries: PlacedArrays
-    ) -> None:
+    def __init__(self, dry_run: DryRun, amounts: FilterPart | None, kinds: PodKinds, entries: PlacedArrays) -> None:
         """Examine all filters but *amounts*; *entries* are the pods that may leave."""
         height = len(dry_run.nodes)
         self.refused: list[Bools] = []
@@ -43,7 +40,7 @@ class EvictionEffects:
             self.single[:] = True
             return
         for part, silent, codes in zip(dry_run.profile.filters, dry_run.silent, dry_run.codes, strict=True):
-            if part.plugin is amounts:
+            if part is amounts:
                 continue
             if not _fixed(part):
                 self._add(dry_run, part, kinds, entries, silent=silent, refused=None if codes is None else codes != 0)
@@ -69,6 +66,8 @@ class EvictionEffects:
             there = [one for pods in ahead.values() for one in pods]
             evictions = plugin.evictions(dry_run.pod, dry_run.nodes, there)
             self.counted.append(CountedRoom(evictions, kinds, entries, ahead))
+            if isinstance(plugin, RelievedFilterPlugin) and not silent:
+                self.single[[*plugin.unsure(dry_run.pod, dry_run.nodes), *ahead]] = True
         elif isinstance(plugin, RelievedFilterPlugin):
             if silent:
                 return

@@ -6,7 +6,7 @@ The sorted arrays are made from the table on request; afterwards only pods on ch
 
     pod ──(placed)──> slot of the table ──(on request)──> entries: row after row, the most important pod first
 
-Pods that count alike have one *kind*: the same requests, labels, owner and so on (`KIND`). What a budget, a selector or
+Pods that count alike have one *kind*: the same requests, labels, owner and so on (`kind_of`). What a budget, a selector or
 an amount says about a pod is computed once for its kind. The pod cache writes, if a plugin asked for the arrays.
 """
 
@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from lamina.model.pod import Pod
+from lamina.model.pod_volumes import exclusive_disks
 from lamina.model.resources import PODS
 from lamina.rows.growable import grown
 from lamina.scheduling.state.columns import LARGEST, LINES, WELL_KNOWN, Bools, Ints
@@ -65,6 +66,7 @@ def kind_of(pod: Pod) -> Hashable:
         pod.deleting,
         pod.repels,
         pod.host_ports,
+        exclusive_disks(pod.volumes),
     )
 
 

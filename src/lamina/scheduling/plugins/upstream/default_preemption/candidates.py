@@ -21,6 +21,7 @@ from lamina.scheduling.runtime.disruption_budgets import DisruptionBudgets
 from lamina.scheduling.runtime.dry_run import NO_VICTIMS, Candidate, DryRun, VictimRules
 from lamina.scheduling.runtime.eviction_effects import EvictionEffects
 from lamina.scheduling.runtime.freed_room import FreedRoom, NodeCosts
+from lamina.scheduling.runtime.profile import FilterPart
 from lamina.scheduling.state.columns import Bools, Ints
 from lamina.scheduling.state.placed_pods import PlacedPods, importance
 
@@ -56,10 +57,12 @@ class CandidateSearch:
         self._rules = VictimRules(lambda victim: victim.priority < priority, importance, budgets.violating)
         entries = placed.entries()
         self._entries = entries = entries.only((entries.priority < priority) & resolvable[entries.row])
-        amounts = next(
-            (part.plugin for part in dry_run.profile.filters if isinstance(part.plugin, AmountFilterPlugin)), None
-        )
-        needs = [] if amounts is None else list(amounts.needs(dry_run.pod).items())
+        needs: list[tuple[str, int]] = []
+        amounts: FilterPart | None = None
+        for part in dry_run.profile.filters:
+            if isinstance(part.plugin, AmountFilterPlugin):
+                amounts, needs = part, list(part.plugin.needs(dry_run.pod).items())
+                break
         offers = dry_run.offers([name for name, _ in needs])
         self._freed = FreedRoom(placed, entries, height, needs, offers)
         self._effects = EvictionEffects(dry_run, amounts, placed.kinds, entries)

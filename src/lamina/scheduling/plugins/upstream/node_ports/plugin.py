@@ -79,4 +79,5 @@ class PortEvictions:
 
     def codes(self, rows: Ints, gone: Ints) -> Ints:
         """Return the codes of the filter if the pods of *gone* conflicts had left each row."""
-        return (self._conflicts[rows] > gone[0]).astype(np.int64)
+        codes: Ints = (self._conflicts[rows] > gone[0]).astype(np.int64)
+        return codes

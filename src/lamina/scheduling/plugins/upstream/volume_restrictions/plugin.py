@@ -5,12 +5,11 @@ A claim with the access mode ReadWriteOncePod is for one pod in the cluster. Dis
 RBD) conflict on a node, except if all their pods only read them; EBS disks always do. Messages are upstream's.
 """
 
-from collections.abc import Hashable
-from typing import ClassVar, Final
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.model.pod_volumes import EXCLUSIVE_DISKS
 from lamina.model.volumes import READ_WRITE_ONCE_POD, PersistentVolumeClaim
@@ -18,20 +17,14 @@ from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.plugin_registry import NoArgs
 from lamina.scheduling.contract.points import Reads, Verdicts
 from lamina.scheduling.contract.status import SKIP, Status, unresolvable
+from lamina.scheduling.plugins.upstream.volume_restrictions.disk_evictions import DiskEvictions
+from lamina.scheduling.plugins.upstream.volume_restrictions.volume_refusals import CLAIM_IN_USE, DISK, NAME, REFUSALS
 from lamina.scheduling.state.claims_of_pods import claim_names, volumes_signature
 from lamina.scheduling.state.cluster_changes import ChangeKind, ClusterChange
 from lamina.scheduling.state.facets import Facet
 from lamina.scheduling.state.plugin_context import PluginContext
 from lamina.scheduling.state.view import NodeView
 from lamina.scheduling.state.volumes_in_use import ClaimUse, VolumesInUse
-
-NAME: Final = "VolumeRestrictions"
-REASON_DISK: Final = "node(s) had no available disk"
-REASON_CLAIM: Final = (
-    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
-)
-REFUSALS: Final = {1: Refusal(NAME, (REASON_DISK,)), 2: Refusal(NAME, (REASON_CLAIM,))}
-DISK, CLAIM_IN_USE = REFUSALS
 
 
 class VolumeRestrictions:
@@ -64,24 +57,31 @@ class VolumeRestrictions:
         """Refuse nodes where a volume of the pod is in use by a pod that excludes it."""
         in_use = nodes.fact(self._in_use)
         taken = [row for volume in pod.volumes if volume.kind in EXCLUSIVE_DISKS for row in in_use.conflicts(volume)]
-        elsewhere = self._claim_in_use(pod, in_use)
+        elsewhere = bool(self._claimed(pod, in_use))
         if not taken and not elsewhere:
             return None
         codes = np.full(nodes.height, CLAIM_IN_USE if elsewhere else 0, dtype=np.int64)
         codes[taken] = DISK
         return Verdicts(codes[nodes.rows].copy(), REFUSALS.__getitem__)
 
-    def _claim_in_use(self, pod: Pod, in_use: VolumesInUse) -> bool:
+    def _claimed(self, pod: Pod, in_use: VolumesInUse) -> set[int]:
+        """Return the rows where claims for one pod, which the pod uses, are in use."""
+        rows: set[int] = set()
         for name in claim_names(pod, ephemeral=False):
             claim = self._objects.get(PersistentVolumeClaim, pod.namespace, name)
             if claim is not None and READ_WRITE_ONCE_POD in claim.access_modes:
-                for _ in in_use.rows(ClaimUse(pod.namespace, name)):
-                    return True
-        return False
+                rows.update(in_use.rows(ClaimUse(pod.namespace, name)))
+        return rows
+
+    def evictions(self, pod: Pod, nodes: NodeView, there: Sequence[Pod]) -> DiskEvictions:
+        """Count the disks in use that the pod cannot share."""
+        in_use = nodes.fact(self._in_use)
+        return DiskEvictions(pod, in_use, self._claimed(pod, in_use), nodes.height)
 
     def unsure(self, pod: Pod, nodes: NodeView) -> list[int]:
-        """Return no row: the fewer pods there are, the fewer volumes are in use."""
-        return []
+        """Return the row where all claims in use are: evictions there can help, but claims are not counted."""
+        claimed = self._claimed(pod, nodes.fact(self._in_use))
+        return list(claimed) if len(claimed) == 1 else []
 
     def worth_retrying(self, pod: Pod, change: ClusterChange) -> bool:
         """Return whether a removed pod used one of the volumes, a claim appeared, or a node was added."""
