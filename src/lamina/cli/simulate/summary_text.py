@@ -128,7 +128,7 @@ def promise_lines(qos: dict[str, Any]) -> Iterator[str]:
         yield (
             f"{literal(name)}: {one['met']:.0%} of {plural(one['controllers'], 'controller')} kept the SLO; "
             f"availability {one['mean']:.3f} on average, {one['min']:.3f} at least"
-            + (f"; {plural(evicted, 'pod')} evicted or preempted" if evicted else "")
+            + (f"; {plural(evicted, 'eviction')}" if evicted else "")
         )
     if qos["capacity_lost"] is not None:
         yield f"{qos['capacity_lost']:.1%} of the cpu that pods could have used was lost"

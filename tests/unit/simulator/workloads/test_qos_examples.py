@@ -56,7 +56,16 @@ def test_the_classes_and_what_they_promise(name, expected, room, promise):
     assert promise == pytest.approx(promised(scenario))
 
 
-@pytest.mark.parametrize("approach", ["average", "concurrent", "independent"])
+@pytest.mark.parametrize(
+    ("approach", "replicas", "suffix"),
+    [
+        pytest.param("average", 4, "", id="average"),
+        pytest.param("concurrent", 4, "", id="concurrent"),
+        pytest.param("independent", 4, "", id="independent"),
+        pytest.param("concurrent", 2, "-2-replicas", id="concurrent, two replicas"),
+        pytest.param("concurrent", 8, "-8-replicas", id="concurrent, eight replicas"),
+    ],
+)
 @pytest.mark.parametrize(
     ("level", "count", "requested", "promise"),
     [
@@ -65,10 +74,13 @@ def test_the_classes_and_what_they_promise(name, expected, room, promise):
         pytest.param("high", 26, 88.4, 83.6, id="high contention"),
     ],
 )
-def test_services_request_and_promise_the_published_sums(approach, level, count, requested, promise):
-    scenario = load_scenario(EXAMPLES / "exp1" / f"{approach}-{level}.yaml")
+def test_services_request_and_promise_the_published_sums(  # noqa: PLR0913, PLR0917 - two tables
+    approach, replicas, suffix, level, count, requested, promise
+):
+    scenario = load_scenario(EXAMPLES / "exp1" / f"{approach}-{level}{suffix}.yaml")
 
-    assert count == len(scenario.controllers)
+    assert count * 4 // replicas == len(scenario.controllers)
+    assert {replicas} == {spec.replicas for spec in scenario.controllers}
     assert requested == pytest.approx(0.85 * sum(map(pods_of, scenario.controllers)))
     assert promise == pytest.approx(0.85 * promised(scenario), abs=0.05)
     assert {approach} == {spec.template.annotations["qosMeasuring"] for spec in scenario.controllers}
