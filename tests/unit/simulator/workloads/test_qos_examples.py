@@ -74,7 +74,7 @@ def test_the_classes_and_what_they_promise(name, expected, room, promise):
         pytest.param("high", 26, 88.4, 83.6, id="high contention"),
     ],
 )
-def test_services_request_and_promise_the_published_sums(  # noqa: PLR0913, PLR0917 - two tables
+def test_services_request_and_promise_the_published_sums(  # noqa: PLR0917 - two tables
     approach, replicas, suffix, level, count, requested, promise
 ):
     scenario = load_scenario(EXAMPLES / "exp1" / f"{approach}-{level}{suffix}.yaml")
