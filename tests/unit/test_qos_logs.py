@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lamina.simulator.run.service_levels import capacity_lost, class_levels, controller_levels
+from lamina.simulator.workloads import load_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOTS = 200.0
@@ -60,3 +61,26 @@ def test_the_recorded_runs_have_the_published_figures(logs, name, classes, clust
     evictions, lost = cluster
     assert evictions == sum(sum(level.disruptions.values()) for level in levels)
     assert lost == pytest.approx(capacity_lost(spans, [(0.0, SLOTS)], reader.END), abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [
+        pytest.param("validation1", {"batch": 80, "free": 96, "prod": 80}, id="validation 1"),
+        pytest.param("validation2", {"batch": 221}, id="validation 2"),
+    ],
+)
+def test_the_published_tables_have_one_deployment_a_second(logs, tmp_path, name, classes):
+    reader, folder = logs
+    if not (folder / f"qos/{name}-workload.csv").is_file():
+        pytest.skip(importlib.import_module("_real_data").missing(reader.WORKLOADS))
+    path = tmp_path / "scenario.yaml"
+    path.write_text(
+        "layers: {L: 1kB}\nimages: {'web:1': [L]}\nimports:\n"
+        f"- {{qosWorkload: qos/{name}-workload.csv, nodes: {{count: 20, cpu: 3750m, memory: 3750M}}}}\n"
+    )
+    controllers = load_scenario(path, data=folder).controllers
+    groups = [spec.template.labels["class"] for spec in controllers]
+
+    assert classes == {group: groups.count(group) for group in sorted(set(groups))}
+    assert list(range(len(controllers))) == [spec.at for spec in controllers]

@@ -8,9 +8,10 @@ from lamina.model.pod import Owner
 from lamina.scheduling.config.named_profiles import named
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.run import simulate, summary
-from lamina.simulator.run.promised_pods import controller_of, promised_slo
+from lamina.simulator.run.promised_pods import CapacityRecorder, controller_of, promised_slo
 from lamina.simulator.workloads import load_scenario
 from lamina.testing import a_pod
+from lamina.trace.trace_records import NodeJoined, NodeLeft
 
 SCENARIO = """
 layers: {L: 1kB}
@@ -79,3 +80,11 @@ def test_the_slo_of_a_pod_is_a_share(text, slo):
 )
 def test_the_controller_of_a_pod_is_named_by_its_annotation_or_its_owner(fields, controller):
     assert controller == controller_of(a_pod("p", **fields))
+
+
+def test_the_capacity_changes_with_the_nodes():
+    recorder = CapacityRecorder()
+    for record in (NodeJoined(0.0, "a", {"cpu": 2000}), NodeJoined(5.0, "b", {"cpu": 1000}), NodeLeft(9.0, "a")):
+        recorder.handlers[type(record)](record)
+
+    assert [(0.0, 2000.0), (5.0, 3000.0), (9.0, 1000.0)] == recorder.steps
