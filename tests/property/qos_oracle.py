@@ -1,5 +1,6 @@
 """A slow QoS engine for comparison: keeps every interval of every pod and computes each answer from them afresh."""
 
+import itertools
 import math
 from dataclasses import dataclass, field
 
@@ -81,9 +82,9 @@ class QosOracle:
             if self.running_from is RunningFrom.BINDING:
                 pod.enter("E", at)
         job = self.promises[pod.controller].approach is QosApproach.AGGREGATE
-        if isinstance(fact, PodRuns) and self.running_from is RunningFrom.RUNNING and pod.state == "B":
-            pod.enter("E", at)
-        elif isinstance(fact, PodIsReady) and self.running_from is not RunningFrom.BINDING and pod.state != "E":
+        if (isinstance(fact, PodRuns) and self.running_from is RunningFrom.RUNNING and pod.state == "B") or (
+            isinstance(fact, PodIsReady) and self.running_from is not RunningFrom.BINDING and pod.state != "E"
+        ):
             pod.enter("E", at)
         elif isinstance(fact, PodIsUnready) and self.running_from is RunningFrom.READY and pod.state == "E" and not job:
             pod.enter("D", at)
@@ -116,7 +117,7 @@ class QosOracle:
             {now, *(t for run in runs for t in run), *(at for at, _ in self.needed[key] if at > -math.inf)}
         )
         total = 0.0
-        for start, end in zip(moments, moments[1:], strict=False):
+        for start, end in itertools.pairwise(moments):
             running = sum(begin <= start and end <= until for begin, until in runs)
             needed = [number for at, number in self.needed[key] if at <= start][-1]
             total += (end - start) * running if running >= needed else 0.0

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from lamina.qos.controller_snapshot import QosSnapshot
 from lamina.qos.engine import QosEngine
 from lamina.qos.life_cycle_facts import (
     ControllerResized,
@@ -23,7 +24,6 @@ from lamina.qos.life_cycle_facts import (
     PodWasBound,
     QosFact,
 )
-from lamina.qos.controller_snapshot import QosSnapshot
 from lamina.qos.promise import ControllerKey, Promise, QosApproach, QosSettings, RunningFrom
 from lamina.qos.qos_summary import QosSummary
 from lamina.qos.qos_view import qos_view
@@ -33,6 +33,15 @@ START = 1_800_000_000.0
 MARGIN = 7.03
 STEPS = ("create", "reserve", "unreserve", "bind", "run", "ready", "unready", "terminate", "succeed", "fail", "delete")
 SHARED = (QosApproach.AVERAGE, QosApproach.AGGREGATE, QosApproach.CONCURRENT)
+
+PLAIN = {
+    "reserve": PodReserved,
+    "unreserve": PodUnreserved,
+    "run": PodRuns,
+    "ready": PodIsReady,
+    "unready": PodIsUnready,
+    "terminate": PodIsTerminating,
+}
 
 Observed = list[tuple[float, QosFact]]
 
@@ -68,24 +77,14 @@ class Lives:
 
     def pod_fact(self, what: str, uid: str, at: float, late: float) -> QosFact:
         match what:
-            case "reserve":
-                return PodReserved(at, uid)
-            case "unreserve":
-                return PodUnreserved(at, uid)
             case "bind":
                 return PodWasBound(at, uid, at - late - 0.25)
-            case "run":
-                return PodRuns(at, uid)
-            case "ready":
-                return PodIsReady(at, uid)
-            case "unready":
-                return PodIsUnready(at, uid)
-            case "terminate":
-                return PodIsTerminating(at, uid)
             case "succeed" | "fail":
                 return PodEnded(at, uid, succeeded=what == "succeed")
-        del self.alive[uid]
-        return PodDeleted(at, uid)
+            case "delete":
+                del self.alive[uid]
+                return PodDeleted(at, uid)
+        return PLAIN[what](at, uid)
 
 
 quarters = st.integers(0, 80).map(lambda number: number / 4)
@@ -258,9 +257,7 @@ def test_an_engine_that_adopts_a_summary_has_the_same_sums(story, cut):
     restarted = QosEngine(rules)
     restarted.adopt(summary, now)
     for _, fact in story.facts[:cut]:
-        if isinstance(fact, ControllerResized):
-            restarted.feed(fact, now)
-        elif fact.uid in running:
+        if isinstance(fact, ControllerResized) or fact.uid in running:
             restarted.feed(fact, now)
     restarted.finish_adoption()
 
