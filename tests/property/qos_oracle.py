@@ -65,6 +65,7 @@ class QosOracle:
         at = min(fact.at, now)
         if isinstance(fact, PodCreated):
             self.promises.setdefault(fact.controller, fact.promise)
+            # What every pod states is what the last resize said.
             self.needed.setdefault(fact.controller, [(-math.inf, fact.replicas)])
             self.pods[fact.uid] = PodStory(fact.controller, at, [("W", at)])
             return

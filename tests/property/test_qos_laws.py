@@ -62,11 +62,13 @@ class Lives:
     def step(self, wait: float, late: float, what: str, number: int) -> None:
         self.now += wait
         at = self.now - late
-        promise, replicas = self.promises[number % len(self.promises)]
+        index = number % len(self.promises)
         if what == "resize":
-            fact: QosFact = ControllerResized(self.now, self.key(number % len(self.promises)), 1 + number % 3)
+            promise, _ = self.promises[index]
+            self.promises[index] = promise, 1 + number % 3
+            fact: QosFact = ControllerResized(self.now, self.key(index), 1 + number % 3)
         elif what == "create" or not self.alive:
-            index = number % len(self.promises)
+            promise, replicas = self.promises[index]
             uid = f"p{next(self.serial)}"
             self.alive[uid] = set()
             fact = PodCreated(at, uid, "default", uid, self.key(index), promise, replicas)
