@@ -179,15 +179,17 @@ class OrderTable:
         """Return all moments from *t* on at which pairs may change places: a row for each reason."""
         some, others = self._lines(first), self._lines(second)
         moments = [np.full(len(first), t)]
-        for rows, lines in ((first, some), (second, others)):
-            c = self._columns[:, rows]
-            moments.append(_zero(c[_E_SLOPE] - c[_SLO] * c[_T_SLOPE], c[_E_OFFSET] - c[_SLO] * c[_T_OFFSET], 0.0))
-            for slope, offset in lines:
-                moments += [_zero(slope, offset, 0.0), _zero(slope, offset, self._margin)]
-        for slope, offset in some:
-            moments += [_zero(slope - other_slope, offset - other_offset, 0.0) for other_slope, other_offset in others]
-        table = np.vstack(moments)
-        with np.errstate(invalid="ignore"):
+        # A line that is infinite or undefined reaches nothing.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for rows, lines in ((first, some), (second, others)):
+                c = self._columns[:, rows]
+                gap = (c[_E_SLOPE] - c[_SLO] * c[_T_SLOPE], c[_E_OFFSET] - c[_SLO] * c[_T_OFFSET])
+                moments.append(_zero(*gap, 0.0))
+                for slope, offset in lines:
+                    moments += [_zero(slope, offset, 0.0), _zero(slope, offset, self._margin)]
+            for slope, offset in some:
+                moments += [_zero(slope - its_slope, offset - its_offset, 0.0) for its_slope, its_offset in others]
+            table = np.vstack(moments)
             return np.where(table >= t, table, np.inf)
 
     def _lines(self, rows: Rows) -> tuple[tuple[Numbers, Numbers], tuple[Numbers, Numbers]]:
@@ -215,6 +217,5 @@ class OrderTable:
 
 def _zero(slope: Numbers, offset: Numbers, level: float) -> Numbers:
     """Return when lines reach a level; infinity or NaN if they never do."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        when: Numbers = np.where(slope == 0, np.inf, (level - offset) / slope)
+    when: Numbers = np.where(slope == 0, np.inf, (level - offset) / slope)
     return when

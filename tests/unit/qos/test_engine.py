@@ -349,6 +349,20 @@ class TestOrder:
         assert flip == pytest.approx(167.6, abs=0.01)
         assert cluster.engine.order(order, flip) == ["rich-2", "poor"]
 
+    def test_controllers_that_keep_their_promise_anyway_never_change_places(self):
+        cluster = Cluster()
+        for name in ("a", "b"):
+            cluster.create(0, f"{name}-0", f"{name}-1", of=name, promise=promised(0.5), replicas=2)
+            cluster.bind(0, f"{name}-0")
+        # Both had their SLO exactly; one more second of running lifts them above it, and half the replicas keep it.
+        cluster.bind(10, "a-1", "b-1")
+        cluster.evict(20, "a-1", "b-1")
+        for name in ("a", "b"):
+            cluster.create(20, f"{name}-2", of=name, promise=promised(0.5), replicas=2)
+
+        assert cluster.of_pod("a-2", 30).metric == float("inf")
+        assert cluster.engine.next_flip(["a-2", "b-2"], 30) == float("inf")
+
     def test_pods_of_one_controller_never_change_places(self):
         cluster = Cluster()
         cluster.create(0, "a", "b", replicas=2)
