@@ -6,6 +6,7 @@ from lamina.qos.life_cycle_facts import (
     ControllerGone,
     ControllerResized,
     PodCreated,
+    PodDeleted,
     PodIsReady,
     PodIsTerminating,
     PodIsUnready,
@@ -96,9 +97,11 @@ def test_a_moment_that_becomes_known_late_changes_the_times_together():
     cluster = Cluster()
     cluster.create(0, "a", "b", promise=promised(0.5, CONCURRENT), replicas=2)
     cluster.bind(0, "a")
+    cluster.evict(60, "a")
     cluster.tell(PodWasBound(20, "b"), now=70)
 
-    assert cluster.times("web", 100) == (160, 20, 20, 0)
+    # Both ran from 20 to 60.
+    assert cluster.times("web", 100) == (80, 60, 20, 0)
 
 
 def test_scaling_down_lets_fewer_replicas_be_enough():
@@ -395,3 +398,13 @@ def test_a_window_forgets_an_old_outage():
     assert cluster.of("web", 200).qos == pytest.approx(0.5)
     # The window begins at 100 and is 320 seconds long.
     assert cluster.of("web", 420).qos == pytest.approx(1.0)
+
+
+def test_a_window_counts_an_end_that_becomes_known_late_at_its_time():
+    cluster = Cluster(QosSettings(window=320))
+    cluster.create(0, "a", "b", replicas=2)
+    cluster.bind(0, "a", "b")
+    cluster.tell(PodDeleted(95, "b"), now=125)
+
+    # The window begins at 120: a ran for 320 seconds in it, and b had ended.
+    assert cluster.times("web", 440) == (320, 0, 0, 0)
