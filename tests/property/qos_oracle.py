@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import dataclass, field
 
+from lamina.model.pod import PodUid
 from lamina.qos.life_cycle_facts import (
     ControllerResized,
     PodCreated,
@@ -57,7 +58,7 @@ class QosOracle:
 
     running_from: RunningFrom
     margin: float
-    pods: dict[str, PodStory] = field(default_factory=dict)
+    pods: dict[PodUid, PodStory] = field(default_factory=dict)
     promises: dict[ControllerKey, Promise] = field(default_factory=dict)
     needed: dict[ControllerKey, list[tuple[float, int]]] = field(default_factory=dict)
 
@@ -66,12 +67,12 @@ class QosOracle:
         if isinstance(fact, PodCreated):
             self.promises.setdefault(fact.controller, fact.promise)
             # What every pod states is what the last resize said.
-            self.needed.setdefault(fact.controller, [(-math.inf, fact.replicas)])
+            self.needed.setdefault(fact.controller, [(-math.inf, fact.replicas or 1)])
             self.pods[fact.uid] = PodStory(fact.controller, at, [("W", at)])
             return
         if isinstance(fact, ControllerResized):
             if fact.controller in self.needed:
-                self.needed[fact.controller].append((at, fact.replicas))
+                self.needed[fact.controller].append((at, fact.replicas or 1))
             return
         pod = self.pods[fact.uid]
         if pod.ended is not None:

@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from collections.abc import Callable
 
 import hypothesis.strategies as st
 import msgspec
 import pytest
 from hypothesis import given
 
+from lamina.model.pod import PodUid
 from lamina.qos.controller_snapshot import QosSnapshot
 from lamina.qos.engine import QosEngine
 from lamina.qos.life_cycle_facts import (
@@ -34,7 +36,7 @@ MARGIN = 7.03
 STEPS = ("create", "reserve", "unreserve", "bind", "run", "ready", "unready", "terminate", "succeed", "fail", "delete")
 SHARED = (QosApproach.AVERAGE, QosApproach.AGGREGATE, QosApproach.CONCURRENT)
 
-PLAIN = {
+PLAIN: dict[str, Callable[[float, PodUid], QosFact]] = {
     "reserve": PodReserved,
     "unreserve": PodUnreserved,
     "run": PodRuns,
@@ -52,7 +54,7 @@ class Lives:
     def __init__(self, promises: list[tuple[Promise, int]]) -> None:
         self.promises = promises
         self.now = START
-        self.alive: dict[str, set[str]] = {}
+        self.alive: dict[PodUid, set[str]] = {}
         self.facts: Observed = []
         self.serial = itertools.count()
 
@@ -69,7 +71,7 @@ class Lives:
             fact: QosFact = ControllerResized(self.now, self.key(index), 1 + number % 3)
         elif what == "create" or not self.alive:
             promise, replicas = self.promises[index]
-            uid = f"p{next(self.serial)}"
+            uid = PodUid(f"p{next(self.serial)}")
             self.alive[uid] = set()
             fact = PodCreated(at, uid, "default", uid, self.key(index), promise, replicas)
         else:
@@ -77,7 +79,7 @@ class Lives:
             fact = self.pod_fact(what, uid, at, late)
         self.facts.append((self.now, fact))
 
-    def pod_fact(self, what: str, uid: str, at: float, late: float) -> QosFact:
+    def pod_fact(self, what: str, uid: PodUid, at: float, late: float) -> QosFact:
         match what:
             case "bind":
                 return PodWasBound(at, uid, at - late - 0.25)
@@ -119,7 +121,7 @@ def lives(draw, approaches=SHARED, *, late=True):
 
 
 def fed(facts: Observed, settings: QosSettings, engine: QosEngine | None = None) -> QosEngine:
-    engine = engine or QosEngine(settings)
+    engine = QosEngine(settings) if engine is None else engine
     for now, fact in facts:
         engine.feed(fact, now)
     return engine
@@ -136,7 +138,7 @@ def settings(running_from: RunningFrom = RunningFrom.BINDING, window: float = 0.
     return QosSettings(safety_margin=MARGIN, running_from=running_from, window=window)
 
 
-def waiting(engine: QosEngine, told: QosOracle) -> list[str]:
+def waiting(engine: QosEngine, told: QosOracle) -> list[PodUid]:
     """The pods that wait: those that the queue of a scheduler holds."""
     return [
         uid
@@ -295,7 +297,7 @@ def test_an_engine_that_adopts_a_summary_has_the_same_sums(story, cut):
         assert again.times.total == pytest.approx(view.times.total, abs=CLEAR)
         assert again.qos == pytest.approx(view.qos, abs=CLEAR)
         assert again.counts == view.counts
-    for view in qos_view(running, now + 5).replicas:
-        again = restarted.standing(view.pod, now + 5)
-        assert again.times.total == pytest.approx(view.times.total, abs=CLEAR)
-        assert again.metric == pytest.approx(view.metric, abs=CLEAR)
+    for replica in qos_view(running, now + 5).replicas:
+        again = restarted.standing(replica.pod, now + 5)
+        assert again.times.total == pytest.approx(replica.times.total, abs=CLEAR)
+        assert again.metric == pytest.approx(replica.metric, abs=CLEAR)

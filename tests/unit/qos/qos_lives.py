@@ -48,6 +48,12 @@ class Cluster:
         assert found is not None
         return found
 
+    def order(self, pods: Sequence[str], now: float) -> Sequence[str]:
+        return self.engine.order(pods, now)
+
+    def next_flip(self, pods: Sequence[str], now: float) -> float:
+        return self.engine.next_flip(pods, now)
+
     def times(self, name: str, now: float) -> Sequence[float]:
         """Effective, discarded, waiting and binding time of a controller."""
         times = self.of(name, now).times

@@ -189,7 +189,7 @@ def test_kube_system_is_ignored_and_goes_first():
     cluster.tell(PodCreated(0, "dns", "kube-system", "dns", key("dns"), Promise(), 1))
 
     assert len(cluster.engine) == 1
-    assert cluster.engine.order(["a", "dns"], 10) == ["dns", "a"]
+    assert cluster.order(["a", "dns"], 10) == ["dns", "a"]
     assert cluster.engine.precedes("dns", "a", 10)
 
 
@@ -310,13 +310,13 @@ class TestOrder:
         cluster.evict(100, "safe")
         cluster.create(100, "safe-1", of="safe", promise=promised(0.5, importance=2.0), replicas=1)
 
-        assert cluster.engine.order(["safe-1", "low", "high"], 100) == ["high", "low", "safe-1"]
+        assert cluster.order(["safe-1", "low", "high"], 100) == ["high", "low", "safe-1"]
 
     def test_equal_pods_keep_the_order_of_arrival(self):
         cluster = Cluster()
         cluster.create(0, "a", "b", "c", replicas=3)
 
-        assert cluster.engine.order(["b", "c", "a"], 10) == ["b", "c", "a"]
+        assert cluster.order(["b", "c", "a"], 10) == ["b", "c", "a"]
 
     def test_the_next_flip_is_the_crossing_of_two_metrics(self):
         # Both broken: metrics -t - 2.4 (SLO 1) and 100/0.5 - t - 100 - 2.4: they never cross, they fall equally fast.
@@ -328,13 +328,13 @@ class TestOrder:
         cluster.tell(PodCreated(-60, "b-2", "default", "b-2", key("b"), promised(0.5), 1), now=0)
         cluster.delete(0, "b")
 
-        order = cluster.engine.order(["a", "b-2"], 0)
-        flip = cluster.engine.next_flip(order, 0)
+        order = cluster.order(["a", "b-2"], 0)
+        flip = cluster.next_flip(order, 0)
 
         # -2t = -(60 + t) at t = 60
         assert order == ["b-2", "a"]
         assert flip == pytest.approx(60, abs=0.01)
-        assert cluster.engine.order(order, flip) == ["a", "b-2"]
+        assert cluster.order(order, flip) == ["a", "b-2"]
 
     def test_the_next_flip_can_be_an_entry_into_the_danger_zone(self):
         cluster = Cluster(QosSettings(safety_margin=30))
@@ -344,13 +344,13 @@ class TestOrder:
         cluster.evict(100, "rich")
         cluster.create(100, "rich-2", of="rich", promise=promised(0.5, importance=0.9), replicas=1)
 
-        order = cluster.engine.order(["poor", "rich-2"], 100)
-        flip = cluster.engine.next_flip(order, 100)
+        order = cluster.order(["poor", "rich-2"], 100)
+        flip = cluster.next_flip(order, 100)
 
         # rich: (100 - 0.5 t) / 0.5 - 2.4 < 30 at t = 167.6
         assert order == ["poor", "rich-2"]
         assert flip == pytest.approx(167.6, abs=0.01)
-        assert cluster.engine.order(order, flip) == ["rich-2", "poor"]
+        assert cluster.order(order, flip) == ["rich-2", "poor"]
 
     def test_controllers_that_keep_their_promise_anyway_never_change_places(self):
         cluster = Cluster()
@@ -364,27 +364,27 @@ class TestOrder:
             cluster.create(20, f"{name}-2", of=name, promise=promised(0.5), replicas=2)
 
         assert cluster.of_pod("a-2", 30).metric == float("inf")
-        assert cluster.engine.next_flip(["a-2", "b-2"], 30) == float("inf")
+        assert cluster.next_flip(["a-2", "b-2"], 30) == float("inf")
 
     def test_pods_of_one_controller_never_change_places(self):
         cluster = Cluster()
         cluster.create(0, "a", "b", replicas=2)
 
-        assert cluster.engine.next_flip(["a", "b"], 5) == float("inf")
+        assert cluster.next_flip(["a", "b"], 5) == float("inf")
 
     def test_with_a_window_the_order_is_looked_at_when_the_window_moves(self):
         cluster = Cluster(QosSettings(window=320))
         cluster.create(0, "a", of="a", replicas=1)
 
         # The window moves every 10 seconds.
-        assert cluster.engine.next_flip(["a"], 5) == 10
+        assert cluster.next_flip(["a"], 5) == 10
 
     def test_a_fact_costs_the_same_however_many_pods_wait(self):
         def cost_of_binding(waiting: int) -> int:
             cluster = Cluster()
             for number in range(waiting):
                 cluster.create(0, f"p{number}", of=f"c{number}", replicas=1)
-            cluster.engine.order(["p0"], 1)
+            cluster.order(["p0"], 1)
             return steps(lambda: cluster.bind(2, "p1"))
 
         assert cost_of_binding(500) == cost_of_binding(5)
