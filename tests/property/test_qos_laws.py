@@ -31,6 +31,8 @@ from lamina.qos.qos_summary import QosSummary
 from lamina.qos.qos_view import qos_view
 from tests.property.qos_oracle import CLEAR, QosOracle
 
+pytestmark = pytest.mark.slow
+
 START = 1_800_000_000.0
 MARGIN = 7.03
 STEPS = ("create", "reserve", "unreserve", "bind", "run", "ready", "unready", "terminate", "succeed", "fail", "delete")
