@@ -143,6 +143,8 @@ CATALOG: Final[tuple[Part, ...]] = (
     _crio(),
     # Our own program, which runs in the testbed's containers.
     _plain("idle", "1", "lamina/testbed/idle", 2),
+    # Our own program as well: an extender in another language, with kube-scheduler's own types.
+    _plain("foreign-extender", "1", "lamina/testbed/foreign-extender", 5),
     *(
         _kubernetes(program, version, seconds)
         for version in SKEWED

@@ -17,6 +17,7 @@ EVERYDAY = {
     "registry",
     "cri-o",
     "idle",
+    "foreign-extender",
 }
 REQUESTED = {"random-scheduler", "kube-batch", "volcano", "kwok"}
 

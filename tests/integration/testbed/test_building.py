@@ -15,7 +15,7 @@ pytestmark = pytest.mark.realtime
 
 ROOT = Path(__file__).resolve().parents[3]
 ETCD = catalog.find("etcd")
-OURS = {"idle", "random-scheduler"}
+OURS = {"idle", "foreign-extender", "random-scheduler"}
 
 # Answers like Go, notes every build, and does with the first ones what FAILURES says.
 GO = """#!/bin/sh

@@ -41,7 +41,7 @@ class RecordingExtender:
         self.feasible: dict[str, list[str]] = {}
         """Pod name → nodes of its first call of ``filter``."""
         self.candidates: dict[str, dict[str, PreemptionCandidate]] = {}
-        """Pod name → node → candidate of its first call of ``preempt``."""
+        """Pod name → node → candidate of its first call of ``preempt``; its victims are uids."""
 
     @property
     def url(self) -> str:
