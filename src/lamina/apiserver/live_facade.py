@@ -28,11 +28,12 @@ from lamina.serving.tls import ServerTlsSettings
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.cluster.image_reports import empty_image
 from lamina.simulator.cluster.lag import lag_sampler
+from lamina.simulator.controllers.disruption_controller import DisruptionController
 from lamina.simulator.decider import LoopDecider
 from lamina.simulator.engine import Environment
 from lamina.simulator.facade.api_messages import ApiRequest
 from lamina.simulator.run.run_parts import LazyControllers, RunParts
-from lamina.simulator.run.scenario_player import ScenarioPlayer
+from lamina.simulator.run.scenario_player import ScenarioPlayer, put_object
 from lamina.simulator.run.simulation_host import SimulationHost
 from lamina.simulator.workloads import Scenario
 
@@ -100,6 +101,9 @@ class LiveFacade:
             unknown_image=empty_image,
         )
         controllers = LazyControllers(environment, cluster)
+        DisruptionController(environment, cluster, controllers.scale_of)
+        for one in scenario.objects:
+            put_object(cluster, one)
         facade = self._facade = assemble_facade(
             RunParts(environment, cluster, controllers.get), PROFILE, epoch=epoch, seed=seed
         )
