@@ -35,6 +35,7 @@ from lamina.simulator.facade.api_messages import ApiRequest
 from lamina.simulator.run.run_parts import LazyControllers, RunParts
 from lamina.simulator.run.scenario_player import ScenarioPlayer, put_object
 from lamina.simulator.run.simulation_host import SimulationHost
+from lamina.simulator.run.volume_work import VolumeWork
 from lamina.simulator.workloads import Scenario
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -107,6 +108,9 @@ class LiveFacade:
         facade = self._facade = assemble_facade(
             RunParts(environment, cluster, controllers.get), PROFILE, epoch=epoch, seed=seed
         )
+        if configuration is not None and facade.reader.objects is not None:
+            host.volume_work = VolumeWork(environment, cluster, host)
+            facade.reader.objects.follow()
         decider = LiveDecider(facade, None if configuration is None else _loop(configuration, seed))
         controllers.scheduler = next(iter(decider.names))
         host.connect(cluster, decider)

@@ -3,22 +3,29 @@ From the cluster to the API: budgets, volumes, Services and controllers of a sce
 
 An object with a manifest is created as a client would create it, with the API server's defaults. The ReplicaSets and
 StatefulSets of simulated controllers have no manifest, and get what clients read of them. Afterwards clients and the
-façade's volume controller change the objects; the cluster changes only the allowed disruptions of budgets, and objects
-that an event of the scenario applies or deletes.
+façade's volume controller change the objects. The cluster changes only the allowed disruptions of budgets, the requests
+of a scheduler inside it for volumes, and objects that an event of the scenario applies or deletes.
 """
 
+from functools import partial
 from typing import Any, Final
+
+import msgspec
 
 from lamina.model.cluster_objects import ClusterObject, ObjectKey, key_of
 from lamina.model.disruption_budget import PodDisruptionBudget
 from lamina.model.selecting_objects import ReplicaSet, StatefulSet
-from lamina.model.volumes import PersistentVolumeClaim
+from lamina.model.volumes import ClaimRef, PersistentVolume, PersistentVolumeClaim
 from lamina.simulator.cluster.cluster_object_table import ClusterObjectTable, ObjectManifest
 from lamina.simulator.facade.api_handler import ApiHandler
 from lamina.simulator.facade.api_state import ApiState
-from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, part
+from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, part, with_metadata
+from lamina.simulator.facade.object_store import StoreEvent
 from lamina.simulator.facade.preloaded_objects import create_objects
 from lamina.simulator.facade.system_objects import ensure_namespace
+from lamina.simulator.facade.volume_controller import SELECTED_NODE
+from lamina.simulator.workloads.object_entries import OBJECT_KINDS
+from lamina.wire.kube.cluster_object import decode_cluster_object
 
 RESOURCES: Final = {
     "PodDisruptionBudget": ("policy", "poddisruptionbudgets"),
@@ -45,6 +52,28 @@ class ClusterObjectWriter:
         self._handler = handler
         self._objects = objects
         self._written: dict[ObjectKey, ObjectManifest] = {}
+        self._followed: set[ObjectKey] = set()
+        """Objects that the cluster has because the store has them."""
+
+    def follow(self) -> None:
+        """From now on, give the cluster what clients write, for a scheduler that reads the cluster's events."""
+        for kind in OBJECT_KINDS:
+            table = self._state.store.table(*RESOURCES[kind])
+            table.listeners[partial(self._written_by_client, kind)] = None
+
+    def _written_by_client(self, kind: str, event: StoreEvent) -> None:
+        key = ObjectKey(kind, *event.new.key)
+        if event.type == "DELETED":
+            self._followed.discard(key)
+            self._objects.remove(key)
+            return
+        found = decode_cluster_object(kind, event.new.encoded)
+        self._followed.add(key)
+        # The limits of a budget are not part of what a scheduler reads.
+        limits = {"spec": part(event.new.object, "spec")} if kind == "PodDisruptionBudget" else None
+        if limits is not None:
+            self._written[key] = limits
+        self._objects.put(found, limits)
 
     def seen(self, found: ClusterObject) -> None:
         """Create an object, or update what the cluster changed of it. Raises InputError if the API rejects it."""
@@ -56,6 +85,9 @@ class ClusterObjectWriter:
         place = NamespacedName(key.namespace, key.name)
         stored = table.get(place)
         manifest = self._objects.manifests.get(key)
+        if stored is None and key in self._followed:
+            # A client has deleted it since.
+            return
         if stored is None:
             self._create(key, found, manifest)
             stored = table.get(place)
@@ -64,9 +96,10 @@ class ClusterObjectWriter:
             stored = self._state.store.put(table, place, {**stored.object, **changed})
         if manifest is not None:
             self._written[key] = manifest
-        if isinstance(found, PodDisruptionBudget) and stored is not None:
-            status = {**part(stored.object, "status"), "disruptionsAllowed": found.disruptions_allowed}
-            self._state.store.put(table, place, {**stored.object, "status": status})
+        if stored is not None:
+            changed = _with_state(stored.object, found)
+            if changed is not None:
+                self._state.store.put(table, place, changed)
 
     def gone(self, key: ObjectKey) -> None:
         """Delete an object; do nothing if a client has deleted it before."""
@@ -104,6 +137,23 @@ class ClusterObjectWriter:
             "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}},
             "status": {"replicas": 0},
         }
+
+
+def _with_state(stored: KubeObject, found: ClusterObject) -> KubeObject | None:
+    """Return a stored object with what the cluster decides about it; None if that is nothing."""
+    match found:
+        case PodDisruptionBudget(disruptions_allowed=allowed):
+            return {**stored, "status": {**part(stored, "status"), "disruptionsAllowed": allowed}}
+        case PersistentVolumeClaim(selected_node=str() as node):
+            annotations = part(part(stored, "metadata"), "annotations")
+            if SELECTED_NODE not in annotations:
+                return with_metadata(stored, annotations={**annotations, SELECTED_NODE: node})
+        case PersistentVolume(claim=ClaimRef() as claim):
+            spec = part(stored, "spec")
+            if not part(spec, "claimRef").get("uid"):
+                reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **msgspec.structs.asdict(claim)}
+                return {**stored, "spec": {**spec, "claimRef": reference}}
+    return None
 
 
 def _claim(found: PersistentVolumeClaim) -> KubeObject:
