@@ -96,10 +96,9 @@ class ClusterObjectWriter:
             stored = self._state.store.put(table, place, {**stored.object, **changed})
         if manifest is not None:
             self._written[key] = manifest
-        if stored is not None:
-            changed = _with_state(stored.object, found)
-            if changed is not None:
-                self._state.store.put(table, place, changed)
+        decided = None if stored is None else _with_state(stored.object, found)
+        if decided is not None:
+            self._state.store.put(table, place, decided)
 
     def gone(self, key: ObjectKey) -> None:
         """Delete an object; do nothing if a client has deleted it before."""
