@@ -6,7 +6,8 @@ the Bind command, with assuming the pod and a brief explanation.
 
 *new* is a pod whose shape (requests, images) is new; its image has been used before. *seen* is a pod like the one just
 placed. *mixed* takes 50 shapes in turn. Median over the pods of a round, best round of five; rounds of all sizes are
-interleaved. The plugins are those of lamina-balanced. Nodes hold twenty images each; one in twenty is tainted.
+interleaved. The profile is lamina-balanced with all of its plugins, every one kube-scheduler enables by default among
+them. Nodes hold twenty images each and lie in three zones; one in twenty is tainted.
 """
 
 import itertools
@@ -21,10 +22,12 @@ from lamina.model.image import Image
 from lamina.model.node import Node
 from lamina.model.pod import Pod
 from lamina.model.taints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
+from lamina.scheduling.config.named_profiles import DEFAULT, named
 from lamina.scheduling.loop.loop import Loop
+from lamina.scheduling.plugins.in_tree import registry
 from lamina.scheduling.runtime.evaluation_cache import EvaluationCache
 from lamina.scheduling.runtime.explanation import node_name
-from lamina.testing import a_loop, a_node, a_pod, an_image, held
+from lamina.testing import a_node, a_pod, an_image, held
 
 NAME = "core-ladder"
 SUMMARY = "µs per pod for the decision alone, 100 to 15,000 nodes; new, seen and mixed shapes"
@@ -32,19 +35,6 @@ SUMMARY = "µs per pod for the decision alone, 100 to 15,000 nodes; new, seen an
 SIZES = (100, 1_000, 5_000, 15_000)
 ROUNDS = 5
 PODS = 300
-# The plugins of the default profile, lamina-balanced.
-PLUGINS = (
-    "PrioritySort",
-    "NodeUnschedulable",
-    "NodeName",
-    "TaintToleration",
-    "NodeResourcesFit",
-    "PodTopologySpread",
-    "NodeResourcesBalancedAllocation",
-    "LayerLocality",
-    "DefaultBinder",
-)
-WEIGHTS = {"TaintToleration": 3, "PodTopologySpread": 2, "LayerLocality": 5}
 MB = 1_000_000
 
 
@@ -61,13 +51,20 @@ def a_catalog(rng: random.Random, count: int = 300) -> list[Image]:
 
 def a_cluster(size: int, rng: random.Random, images: list[Image]) -> Loop:
     """Make a loop over *size* nodes that hold twenty images each; one in twenty is tainted, softly or hard."""
-    loop = a_loop(PLUGINS, weights=WEIGHTS, pick=rng.randrange)
+    loop = Loop(named(DEFAULT, registry(entry_points=False)).profiles, rng.randrange)
     loop.feed(events.ImagesLearned(tuple(images)))
     for number in range(size):
         on_node = rng.sample(images, 20)
         taints = [Taint("special", "", rng.choice([NO_SCHEDULE, PREFER_NO_SCHEDULE]))] if number % 20 == 0 else []
         name = f"node-{number}"
-        node: Node = a_node(name, cpu=64, memory="256Gi", taints=taints, images={i.names[0]: i.size for i in on_node})
+        node: Node = a_node(
+            name,
+            cpu=64,
+            memory="256Gi",
+            taints=taints,
+            images={i.names[0]: i.size for i in on_node},
+            labels={"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % 3}"},
+        )
         loop.feed(events.NodeSeen(node), events.LayersReported(held(name, *on_node)))
     return loop
 

@@ -43,6 +43,8 @@ def imports(contract: str, story: str, importer: str, imported: str) -> Violatio
 VIOLATIONS: tuple[Violation, ...] = (
     imports("rooms", "the model imports the layer index", "model/offender.py", "lamina.layers"),
     imports("rooms", "the row store imports the layer index", "rows/offender.py", "lamina.layers"),
+    imports("rooms", "the layer index imports the QoS engine", "layers/offender.py", "lamina.qos"),
+    imports("rooms", "the QoS engine imports a plugin", "qos/offender.py", "lamina.scheduling.plugins"),
     imports("rooms", "the simulator uses the test builders", "simulator/cluster/offender.py", "lamina.testing"),
     imports("rooms", "the scheduling loop imports a command", "scheduling/loop/offender.py", "lamina.cli"),
     imports("rooms", "two packages of one level import each other", "wire/offender.py", "lamina.trace"),
@@ -96,6 +98,8 @@ VIOLATIONS: tuple[Violation, ...] = (
     imports("pure", "the loop draws random numbers", "scheduling/loop/offender.py", "random"),
     imports("pure", "the row store reads the clock", "rows/offender.py", "time"),
     imports("pure", "the index logs", "layers/offender.py", "logging"),
+    imports("pure", "the QoS engine reads the clock", "qos/offender.py", "time"),
+    imports("pure", "the QoS engine decodes JSON of the API", "qos/offender.py", "lamina.wire"),
     imports("pure", "a decision imports asyncio", "scheduling/runtime/offender.py", "asyncio"),
     imports("pure", "a profile decodes JSON of the API", "scheduling/config/offender.py", "lamina.wire"),
     imports("pure", "the engine starts threads", "simulator/engine/offender.py", "threading"),

@@ -6,7 +6,7 @@ What holds for every test: hypothesis profiles, parts a test needs, and silence 
 - `@pytest.mark.needs("containerd", root=True)`: for root only, who alone could install and use it; skipped elsewhere.
 - `@pytest.mark.realtime`: waits for real programs or reads the real clock; CI looks at a failure twice (tests/realtime.py).
 - A shell may have told this process to ignore Ctrl-C. It still does, and the programs that tests start do not.
-- Tests under tests/unit/{model,layers,scheduling} may open no socket, start no process and write no file. The import
+- Tests under tests/unit/{model,layers,qos,scheduling} may open no socket, start no process and write no file. The import
   contracts forbid the modules one would do it with; this catches the rest, such as a plain open().
 """
 
@@ -90,7 +90,7 @@ def present(name: str) -> bool:
 
 # --------------------------------------------------------------------------------------- silence in rooms that decide
 
-PURE: Final = tuple(HERE / "unit" / room for room in ("model", "rows", "layers", "scheduling"))
+PURE: Final = tuple(HERE / "unit" / room for room in ("model", "rows", "layers", "qos", "scheduling"))
 WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # The tools' own notes: compiled modules, hypothesis's examples, pytest's cache.
 NOTES: Final = {"__pycache__", ".hypothesis", ".pytest_cache"}

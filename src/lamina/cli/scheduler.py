@@ -122,6 +122,7 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
     from lamina.services.scheduler.options import SchedulerOptions
     from lamina.services.scheduler.recordings import RecordingSettings
     from lamina.services.scheduler.wiring import serve
+    from lamina.serving.event_loop import new_loop
 
     if config is not None and profile is not None:
         raise InputError.one(
@@ -168,7 +169,8 @@ def scheduler(  # noqa: PLR0913, PLR0917 - one argument for each option
         ring=RingLimits(record_events),
         detail="full" if verbosity >= logs.SCORES else "savings",
     )
-    asyncio.run(serve(options))
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(serve(options))
 
 
 def _usage(file: Path | None, prometheus: str | None) -> "UsageSettings | None":

@@ -103,6 +103,12 @@ METRICS: Final = (
     Metric(
         "overload_seconds", "seconds", ("overload_seconds",), "overload", "node-s", "non-zero", NOT_STARTED, grows=True
     ),
+    Metric("slo_missed", "times", ("qos", "missed"), "SLO missed", "share", "non-zero"),
+    Metric("slo_deficit", "seconds", ("qos", "deficit"), "SLO deficit", "s", "non-zero"),
+    Metric("slo_violation", "seconds", ("qos", "violation_seconds"), "SLO violated", "s", "non-zero"),
+    Metric("slo_spread", "times", ("qos", "spread"), "SLO spread", "share", "non-zero"),
+    Metric("disruptions", "count", ("qos", "disruptions", "total"), "disrupted", "pods", "non-zero"),
+    Metric("capacity_lost", "times", ("qos", "capacity_lost"), "capacity lost", "share", "non-zero"),
     Metric("pulls", "count", ("pulls",), "pulls", "images", "non-zero", NOT_STARTED),
     Metric("waiting_mean", "seconds", _total("waiting", "mean"), "waiting mean", "s", population=STARTED),
     Metric("download_mean", "seconds", _total("download", "mean"), "download mean", "s", population=STARTED),
@@ -117,6 +123,24 @@ BY_NAME: Final = {metric.name: metric for metric in METRICS}
 FORMER_NAMES: Final = {metric.former: metric.name for metric in METRICS if metric.former}
 
 
+BY_CLASS: Final = "slo_missed:"
+"""Prefix of the metrics of single classes: ``slo_missed:batch``."""
+
+
+def metric_of(name: str) -> Metric:
+    """Return the metric with a valid name: one of METRICS, or that of a class."""
+    if not name.startswith(BY_CLASS):
+        return BY_NAME[name]
+    group = name.removeprefix(BY_CLASS)
+    return Metric(name, "times", ("qos", "classes", group, "missed"), f"SLO missed, {group}", "share", "non-zero")
+
+
+def class_metrics(summaries: Iterable[Mapping[str, Any]]) -> tuple[Metric, ...]:
+    """Return the metrics of all classes of controllers that summaries have; none if there is only one class."""
+    groups = {group for summary in summaries for group in summary.get("qos", {}).get("classes", ())}
+    return tuple(metric_of(f"{BY_CLASS}{group}") for group in sorted(groups)) if len(groups) > 1 else ()
+
+
 def chosen(names: Iterable[str], source: str) -> tuple[Metric, ...]:
     """
     Return the metrics with these names, in their order; *source* is the option or field that a mistake names.
@@ -128,10 +152,10 @@ def chosen(names: Iterable[str], source: str) -> tuple[Metric, ...]:
     for name in dict.fromkeys(wanted):
         if not name:
             mistakes.append(Mistake(source, "an empty name; write the metrics with one comma between them"))
-        elif FORMER_NAMES.get(name, name) not in BY_NAME:
+        elif FORMER_NAMES.get(name, name) not in BY_NAME and not (name.startswith(BY_CLASS) and name != BY_CLASS):
             mistakes.append(Mistake(source, f"there is no metric {name!r}; {suggest(name, BY_NAME)}"))
         elif wanted.count(name) > 1:
             mistakes.append(Mistake(source, f"{name!r} is listed {wanted.count(name)} times; list it once"))
     if mistakes:
         raise InputError(mistakes)
-    return tuple(BY_NAME[name] for name in dict.fromkeys(FORMER_NAMES.get(name, name) for name in wanted))
+    return tuple(metric_of(name) for name in dict.fromkeys(FORMER_NAMES.get(name, name) for name in wanted))

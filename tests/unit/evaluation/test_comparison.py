@@ -6,7 +6,7 @@ import pytest
 
 from lamina.evaluation.comparison import EQUAL, NEITHER, NO_INTERVAL, NO_PAIRS, UNKNOWN_PODS, Population, Run, compare
 from lamina.evaluation.intervals import Estimate, Ratio
-from lamina.evaluation.run_metrics import METRICS, chosen
+from lamina.evaluation.run_metrics import METRICS, chosen, class_metrics
 from lamina.model.errors import InputError
 
 HARMS = ("failures", "evictions", "overload_seconds", "cleared_bytes", "restarts", "pull_failures")
@@ -319,3 +319,23 @@ def test_a_summary_is_read_under_the_new_key_and_then_under_the_former_one(summa
     peak_load = next(metric for metric in METRICS if metric.name == "peak_load")
 
     assert figure == peak_load.read(summary)
+
+
+def test_each_class_of_controllers_has_a_metric_of_its_own():
+    """With one class it would repeat the metric of all controllers."""
+
+    def summary_of(**missed: float) -> dict[str, object]:
+        return {"qos": {"classes": {group: {"missed": share} for group, share in missed.items()}}}
+
+    two = class_metrics([summary_of(prod=0.0), summary_of(prod=0.5, free=1.0), {"pulls": 3}])
+
+    assert ["slo_missed:free", "slo_missed:prod"] == [metric.name for metric in two]
+    assert [1.0, 0.5] == [metric.read(summary_of(prod=0.5, free=1.0)) for metric in two]
+    assert None is two[0].read({"pulls": 3})
+    assert two == chosen(["slo_missed:free", "slo_missed:prod"], "--metrics")
+    assert () == class_metrics([summary_of(prod=0.0), {}])
+
+
+def test_a_metric_of_no_class_is_none():
+    with pytest.raises(InputError):
+        chosen(["slo_missed:"], "--metrics")

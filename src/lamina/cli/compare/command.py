@@ -110,7 +110,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
     from lamina.cli.compare.comparison_notes import with_unproven, with_unsupported
     from lamina.cli.output.out_folder import OutFolder
     from lamina.evaluation import comparison
-    from lamina.evaluation.run_metrics import METRICS, chosen
+    from lamina.evaluation.run_metrics import METRICS, chosen, class_metrics
     from lamina.model.errors import InputError
     from lamina.scheduling.config.named_profiles import current_name
 
@@ -147,7 +147,9 @@ def compare(  # noqa: PLR0913, PLR0917 - one for each option
             summaries = run_pool.run_all(tasks, jobs or run_pool.cores(), waiting.done)
         runs = [comparison.Run(task.profile, task.seed, one) for task, one in zip(tasks, summaries, strict=True)]
         compared = comparison.compare(
-            runs, baseline or tasks[0].profile, chosen(rows, "--metrics") if rows else METRICS
+            runs,
+            baseline or tasks[0].profile,
+            chosen(rows, "--metrics") if rows else (*METRICS, *class_metrics(summaries)),
         )
         compared = with_unproven(with_unsupported(compared), summaries)
         if out is not None:

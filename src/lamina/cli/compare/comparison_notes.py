@@ -8,7 +8,7 @@ import msgspec
 from lamina.cli.output.screen import Screen, literal
 from lamina.evaluation.comparison import ComparisonRow, Population, ProfileComparison
 from lamina.evaluation.intervals import Ratio
-from lamina.evaluation.run_metrics import BY_NAME, Metric
+from lamina.evaluation.run_metrics import Metric, metric_of
 from lamina.model.plain import plural
 from lamina.scheduling.config.named_profiles import unsupported
 
@@ -22,7 +22,7 @@ def notes(
     yield from _about_pods(compared, rows)
     for row in rows:
         if row.basis == "ratio" and row.against is not None and row.against.left_out:
-            yield f"{literal(row.profile)}, {BY_NAME[row.metric].title}: {_left_out(row.against)}"
+            yield f"{literal(row.profile)}, {metric_of(row.metric).title}: {_left_out(row.against)}"
     yield from map(literal, compared.unsupported.values())
 
 
@@ -52,7 +52,7 @@ def _about_intervals(
     if len(compared.seeds) == 1:
         yield "one seed gives no intervals; use --seeds 2 or more"
     else:
-        neither = any(BY_NAME[row.metric].better == "neither" for row in rows)
+        neither = any(metric_of(row.metric).better == "neither" for row in rows)
         less = "less is better (started: neither)" if neither else "less is better everywhere"
         yield f"{more_or_less(screen)} and ranges are {percent} confidence intervals over the seeds; {less}"
         if others:

@@ -19,7 +19,7 @@ from lamina.cli.compare.comparison_notes import more_or_less, notes, signs
 from lamina.cli.output.screen import Screen, literal
 from lamina.evaluation.comparison import ComparisonRow, ProfileComparison
 from lamina.evaluation.intervals import Estimate, Ratio
-from lamina.evaluation.run_metrics import BY_NAME, Metric, Unit
+from lamina.evaluation.run_metrics import Metric, Unit, metric_of
 from lamina.model.plain import plural
 from lamina.model.quantity import human_bytes
 
@@ -67,7 +67,7 @@ def print_comparison(
         f"[bold]{literal(compared.scenario)}[/bold] under {plural(len(profiles), 'profile')} "
         f"and {plural(seeds, 'seed')}"
     )
-    metrics = [BY_NAME[name] for name in compared.metrics if every_row or _worth_a_row(compared, BY_NAME[name])]
+    metrics = [one for one in map(metric_of, compared.metrics) if every_row or _worth_a_row(compared, one)]
     others = [profile for profile in profiles if profile != compared.baseline]
     blocks = [_absolute(screen, compared, metrics)]
     if others:

@@ -90,6 +90,8 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
         yield f"{utilisation['requested']:.0%} of all cpu was requested, {utilisation['used']:.0%} used"
     if figures.get("overload_seconds") is not None:
         yield f"nodes used more than 90 % of their cpu or memory for {figures['overload_seconds']:,.0f} node-seconds"
+    if "qos" in figures:
+        yield from promise_lines(figures["qos"])
     if figures["slowdown"]["mean"] is not None:
         slowdown = figures["slowdown"]
         yield f"bounded slowdown: {slowdown['mean']:.2f} on average, {slowdown['p95']:.2f} at p95"
@@ -117,6 +119,19 @@ def _lines(figures: dict[str, Any]) -> Iterator[str]:
         yield "attempts took the time measured on this machine: another run gives other figures"
     elif figures["latency"] != "free":
         yield f"each attempt took {figures['latency']}"
+
+
+def promise_lines(qos: dict[str, Any]) -> Iterator[str]:
+    """Yield one line for each class of controllers: how they kept the availability that they promised."""
+    for name, one in qos["classes"].items():
+        evicted = sum(one["disruptions"].values())
+        yield (
+            f"{literal(name)}: {one['met']:.0%} of {plural(one['controllers'], 'controller')} kept the SLO; "
+            f"availability {one['mean']:.3f} on average, {one['min']:.3f} at least"
+            + (f"; {plural(evicted, 'eviction')}" if evicted else "")
+        )
+    if qos["capacity_lost"] is not None:
+        yield f"{qos['capacity_lost']:.1%} of the cpu that pods could have used was lost"
 
 
 def settle_lines(settle: dict[str, Any], starved: dict[str, Any]) -> Iterator[str]:

@@ -62,3 +62,5 @@ class ControllerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """``minReadySeconds``: seconds a Deployment's pod must run before it is available."""
     backoff_limit: int = 6
     """``backoffLimit``: the Job fails when more of its pods have failed."""
+    ignore_disruptions: bool = False
+    """Whether a Job replaces preempted and evicted pods at once and does not count them as failed."""

@@ -4,7 +4,9 @@ Job controller: creates pods until enough of them have succeeded.
 At most *parallelism* pods run at once, and never more than completions are missing. As upstream, a pod that failed or
 was rejected, evicted or removed counts as failed. The next pod is created after 10 s, 20 s and so on up to 6 min; a
 success resets this back-off. When more than *backoff_limit* pods have failed, the Job fails and its other pods are
-removed. A restart in place (``OnFailure``) is not a failed pod.
+removed. A restart in place (``OnFailure``) is not a failed pod. With *ignore_disruptions*, pods that were preempted or
+evicted are replaced at once and do not count as failed. Upstream's podFailurePolicy can ignore them, too, but waits
+before the replacement.
 """
 
 import math
@@ -15,12 +17,17 @@ from lamina.model.cluster_objects import ClusterObject
 from lamina.model.errors import WiringError
 from lamina.model.pod import PodUid
 from lamina.simulator.cluster import VirtualPod
+from lamina.simulator.cluster.admission import EVICTED
+from lamina.simulator.cluster.outage import UNREACHABLE
+from lamina.simulator.cluster.virtual_cluster import PREEMPTED
 from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.controllers.pod_factory import OwnedPodFactory, with_owner, with_restart_policy
 from lamina.simulator.controllers.replacement_backoff import doubled
 
 FIRST: Final = 10.0
 MOST: Final = 360.0
+DISRUPTIONS: Final = (PREEMPTED, EVICTED, UNREACHABLE)
+"""Reasons of pods that ended although they would have gone on."""
 
 
 class JobController:
@@ -71,6 +78,8 @@ class JobController:
         if pod.pod.uid not in self._active:
             return
         del self._active[pod.pod.uid]
+        if self._spec.ignore_disruptions and pod.reason in DISRUPTIONS:
+            return
         if pod.phase == "finished":
             self.succeeded += 1
             self._in_a_row = 0

@@ -8,6 +8,7 @@ import msgspec
 
 from lamina.model.decision import Decision
 from lamina.simulator.cluster import Phase
+from lamina.simulator.run.service_levels import RunServiceLevels
 
 
 class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -161,5 +162,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Pods in the order of their arrival."""
     nodes: tuple[NodeOutcome, ...]
     """Nodes in the order of the scenario, including those that left."""
+    service_levels: RunServiceLevels | None = None
+    """How controllers kept the availability that they promised; None: none of them promised any."""
     decisions: tuple[Decision, ...] = ()
     """All reported decisions, if the run has full detail; otherwise they are only in the trace, to save memory."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from lamina.simulator.cluster import Phase
+from lamina.simulator.run.promised_pods import levels_summary
 from lamina.simulator.run.result import PodOutcome, SimulationResult
 
 PARTS: Final = ("queue", "decision", "pull_queue", "download", "unpack", "start")
@@ -31,8 +32,8 @@ def summary(result: SimulationResult) -> dict[str, Any]:
     """
     Return the summary of a result. All keys are always present; values without pods are None.
 
-    The exceptions are ``overload_seconds``, which is present only if usage was measured, and ``preemptions``, which is
-    present only if pods were preempted.
+    The exceptions are ``overload_seconds``, which is present only if usage was measured, ``preemptions``, which is
+    present only if pods were preempted, and ``qos``, which is present only if pods have an SLO.
     """
     started = [pod for pod in result.pods if pod.started is not None]
     phases = Counter(pod.phase for pod in result.pods)
@@ -41,6 +42,8 @@ def summary(result: SimulationResult) -> dict[str, Any]:
     hit = sum(_hit(pod) for pod in started)
     preempted = {"preemptions": result.preemptions} if result.preemptions else {}
     measured = {} if result.overload_seconds is None else {"overload_seconds": result.overload_seconds}
+    levels = result.service_levels
+    promised = {} if levels is None else {"qos": levels_summary(levels)}
     return {
         "scenario": result.scenario,
         "profile": result.profile,
@@ -76,6 +79,7 @@ def summary(result: SimulationResult) -> dict[str, Any]:
         "balance": result.imbalance,
         "utilisation": msgspec.structs.asdict(result.utilisation),
         **measured,
+        **promised,
         "startup_seconds": {name: _spread(getattr(pod, name) for pod in started) for name in SPANS},
         "slowdown": _spread(pod.slowdown for pod in started),
         "nodes": [msgspec.structs.asdict(node) for node in result.nodes],

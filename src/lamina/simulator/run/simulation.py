@@ -28,6 +28,7 @@ from lamina.simulator.engine import Environment
 from lamina.simulator.run.cpu_usage import used_seconds
 from lamina.simulator.run.latency import FREE, DecisionTimer, Latency
 from lamina.simulator.run.load_imbalance import ImbalanceMeter, arrival_window
+from lamina.simulator.run.promised_pods import CapacityRecorder, run_service_levels
 from lamina.simulator.run.result import SimulationResult, Utilisation
 from lamina.simulator.run.run_counters import RunCounters, join_handlers
 from lamina.simulator.run.run_outcomes import node_outcomes, pod_outcomes
@@ -69,7 +70,8 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     draw = lag_sampler(seed)
     first, last = arrival_window(scenario)
     meter, counters = ImbalanceMeter(first, last), RunCounters()
-    handlers = join_handlers(meter.handlers, counters.handlers)
+    recorder = CapacityRecorder()
+    handlers = join_handlers(meter.handlers, counters.handlers, recorder.handlers)
     host = SimulationHost(environment, handlers, scenario.delays.bind)
     if detail == "full":
         host.decisions = []
@@ -113,6 +115,7 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     averages = meter.averages()
     used = used_seconds(cluster.pods.values(), counters.restarts, first, last)
     capacity = averages.capacity
+    end = host.last_at if scenario.until is None else environment.now
     return SimulationResult(
         scenario=scenario.name,
         profile=scenario.profile,
@@ -125,7 +128,7 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         utilisation=Utilisation(requested=averages.requested / capacity, used=used / capacity)
         if capacity
         else Utilisation(),
-        overload_seconds=_overload_seconds(cluster, host.last_at if scenario.until is None else environment.now),
+        overload_seconds=_overload_seconds(cluster, end),
         cleared=counters.cleared,
         evictions=counters.evictions,
         preemptions=host.preemptions,
@@ -133,6 +136,7 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         pull_failures=counters.pull_failures,
         pods=pod_outcomes(cluster, host, frozenset(scheduler.names)),
         nodes=node_outcomes(cluster),
+        service_levels=run_service_levels(cluster, recorder.steps, end),
         decisions=tuple(host.decisions or ()),
     )
 

@@ -13,8 +13,8 @@ from lamina.simulator.workloads.pod_entries import (
     Count,
     PodBuilder,
     TemplateEntry,
-    time_of,
 )
+from lamina.simulator.workloads.qos_entries import with_promise
 from lamina.simulator.workloads.scenario_files import AssemblyState, ScenarioEntry
 
 
@@ -60,6 +60,8 @@ class JobEntry(TemplateEntry, frozen=True, kw_only=True):
     completions: Count = 1
     parallelism: Count = 1
     backoff_limit: Count = 6
+    ignore_disruptions: bool = False
+    """Whether preempted and evicted pods are replaced at once and do not count as failed."""
 
 
 ControllerSettings = Callable[[Any], dict[str, Any]]
@@ -75,7 +77,12 @@ def _stateful_set(given: StatefulSetEntry) -> dict[str, Any]:
 
 
 def _job(given: JobEntry) -> dict[str, Any]:
-    return {"replicas": given.completions, "parallelism": given.parallelism, "backoff_limit": given.backoff_limit}
+    return {
+        "replicas": given.completions,
+        "parallelism": given.parallelism,
+        "backoff_limit": given.backoff_limit,
+        "ignore_disruptions": given.ignore_disruptions,
+    }
 
 
 FIELDS: Final[dict[str, tuple[ControllerKind, type[TemplateEntry], ControllerSettings]]] = {
@@ -93,6 +100,7 @@ FIELDS: Final[dict[str, tuple[ControllerKind, type[TemplateEntry], ControllerSet
 
 def controllers(state: AssemblyState, pods: PodBuilder, already: int) -> Iterator[ControllerSpec]:
     """Yield the controllers of all files; *already* is the number of pods without them."""
+    times = pods.times
     listed = {field: state.entries(field, shape, "controller") for field, (_, shape, _) in FIELDS.items()}
     entries = [entry for field in FIELDS for entry in listed[field]]
     for entry in state.bounded(entries, "controller", MOST_PODS, _weight, already):
@@ -103,7 +111,9 @@ def controllers(state: AssemblyState, pods: PodBuilder, already: int) -> Iterato
             labels = entry.value.labels or {"app": name}
             spread = tuple(one.constraint(labels) for one in entry.value.spread)
             copy = msgspec.structs.replace(template, uid=PodUid(name), name=name, labels=labels, spread=spread)
-            at = time_of(entry.value, number)
+            if entry.value.qos is not None:
+                copy = with_promise(copy, name, entry.value.qos)
+            at = times.of(entry, number)
             yield ControllerSpec(kind=kind, name=name, at=at, template=copy, life=life, **settings(entry.value))
 
 

@@ -23,6 +23,7 @@ from lamina.model.selectors import LabelSelector
 from lamina.model.taints import Toleration
 from lamina.model.yaml_document import read_yaml
 from lamina.simulator.cluster.pod_lifecycle import LifecycleStage, PodLifecycle, Restart
+from lamina.simulator.workloads.arrival_times import ArrivalTimes
 from lamina.simulator.workloads.capacity import (
     OWN_FIELDS,
     DiskCapacityCheck,
@@ -31,6 +32,7 @@ from lamina.simulator.workloads.capacity import (
     misplaced_resources,
 )
 from lamina.simulator.workloads.field_types import Duration, EntryStruct, Name, Period, Quantity, Reference
+from lamina.simulator.workloads.qos_entries import QosEntry, with_promise
 from lamina.simulator.workloads.scenario import CONTROLLER, PodArrival
 from lamina.simulator.workloads.scenario_catalog import ScenarioCatalog
 from lamina.simulator.workloads.scenario_files import AssemblyState, ScenarioEntry
@@ -126,6 +128,10 @@ class TemplateEntry(EntryStruct, frozen=True, kw_only=True):
     spread: tuple[SpreadEntry, ...] = ()
     claims: tuple[Name, ...] = ()
     """Names of the PersistentVolumeClaims that it uses."""
+    qos: QosEntry | None = None
+    """The availability that its controller promises; it becomes annotations and a label of the pods."""
+    mix: Name | None = None
+    """Name of a mix: the copies of all entries of the mix arrive one by one, in an order drawn from the seed."""
 
 
 class NamedClaim(msgspec.Struct, frozen=True):
@@ -157,10 +163,11 @@ class PodChecks(msgspec.Struct, frozen=True, kw_only=True):
 class PodBuilder:
     """Makes pods from the entries of pods and controllers."""
 
-    def __init__(self, state: AssemblyState, checks: PodChecks) -> None:
-        """Take names from *state*; check pods against *checks*."""
+    def __init__(self, state: AssemblyState, checks: PodChecks, times: ArrivalTimes) -> None:
+        """Take names from *state*; check pods against *checks*; *times* has the time of each copy."""
         self._state = state
         self._checks = checks
+        self.times = times
         self.named_claims: list[NamedClaim] = []
         """The claims that entries name."""
 
@@ -171,8 +178,10 @@ class PodBuilder:
         if given.owner is not None:
             plain = msgspec.structs.replace(plain, owner=Owner(CONTROLLER, given.owner, given.owner))
         for number, name in enumerate(self._state.names(entry, "pod")):
-            arrives = time_of(given, number)
+            arrives = self.times.of(entry, number)
             copy = msgspec.structs.replace(plain, uid=PodUid(name), name=name, created_at=arrives)
+            if given.qos is not None:
+                copy = with_promise(copy, given.owner or name, given.qos)
             yield name, PodArrival(arrives, copy, life)
 
     def template(self, entry: ScenarioEntry, kind: str) -> tuple[Pod, PodLifecycle]:
@@ -238,12 +247,6 @@ class PodBuilder:
         for steps, name in named:
             if (image := self._checks.catalog.find(entry, name, *steps)) is not None:
                 yield steps, image
-
-
-def time_of(given: TemplateEntry, number: int) -> float:
-    """Return when a copy arrives, in seconds; the first copy has number 0."""
-    # Rounds to nanoseconds: 3 times 50 ms is 0.15 s, not 0.15000000000000002.
-    return round(given.at + number * given.every, 9)
 
 
 def requests_and_limits(given: TemplateEntry) -> tuple[Amounts, Amounts]:

@@ -14,8 +14,10 @@ from lamina.model.errors import InputError, Mistake
 from lamina.model.plain import shown
 from lamina.simulator.cluster import UsageSpec, VirtualNodeSpec
 from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.workloads.arrival_times import ArrivalTimes
 from lamina.simulator.workloads.capacity import DiskCapacityCheck, NodeCapacityCheck
 from lamina.simulator.workloads.controller_entries import (
+    FIELDS,
     DaemonSetEntry,
     DeploymentEntry,
     JobEntry,
@@ -167,8 +169,9 @@ class Assembly:
         imports = ImportBuilder(state, self.catalog, seed, data)
         self.nodes += imports.nodes([*self.nodes, *joining], maker.usual)
         self._checks = checks = self._pod_checks([*self.nodes, *joining])
-        pods = PodBuilder(state, checks)
         entries = state.entries("pods", PodEntry, "pod")
+        timed = [*entries, *(one for field, (_, shape, _) in FIELDS.items() for one in state.entries(field, shape))]
+        pods = PodBuilder(state, checks, ArrivalTimes(state, timed, seed))
         self.arrivals: dict[str, PodArrival] = {}
         for entry in state.bounded(entries, "pod", MOST_PODS, lambda given: given.count):
             self.arrivals.update(pods.arrivals(entry))
@@ -188,6 +191,7 @@ class Assembly:
         self.events: list[ScenarioEvent] = [
             *events.build(self.arrivals, self.controllers, checks),
             *more.events,
+            *imports.events,
         ]
         if state.complete["node"] and not self.nodes:
             last = state.parts[-1].document

@@ -8,6 +8,13 @@ from lamina.cli.simulate.summary_text import print_summary
 from lamina.simulator.cluster import Phase
 from lamina.simulator.run import SimulationResult, summary
 from lamina.simulator.run.result import ImageRemovals, NodeOutcome, PodOutcome, Utilisation
+from lamina.simulator.run.service_levels import (
+    AvailabilityPromise,
+    PodSpan,
+    RunServiceLevels,
+    class_levels,
+    controller_levels,
+)
 
 
 def figures(**more: Any) -> dict[str, Any]:
@@ -32,6 +39,17 @@ def figures(**more: Any) -> dict[str, Any]:
     return summary(SimulationResult(scenario="s", profile="x", seed=1, seconds=40.0, **{**plain, **more}))
 
 
+def levels() -> RunServiceLevels:
+    """Two controllers of a class; the pod of one was preempted and did not start again."""
+    spans = (
+        PodSpan(controller="a", created=0.0, started=0.0),
+        PodSpan(controller="b", created=0.0, started=0.0, ended=50.0, disruption="preempted"),
+        PodSpan(controller="b", created=50.0),
+    )
+    found = controller_levels([AvailabilityPromise(name, 0.9, "gold") for name in "ab"], spans, 100.0)
+    return RunServiceLevels(controllers=tuple(found), classes=class_levels(found), capacity_lost=0.25)
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -54,6 +72,12 @@ def figures(**more: Any) -> dict[str, Any]:
             "2 pods evicted, 1 pods failed, 4 failed pulls that were retried",
             id="troubles",
         ),
+        pytest.param(
+            {"service_levels": levels()},
+            "gold: 50% of 2 controllers kept the SLO; availability 0.750 on average, 0.500 at least",
+            id="promises",
+        ),
+        pytest.param({"service_levels": levels()}, "25.0% of the cpu that pods could have used", id="lost capacity"),
         pytest.param({"latency": "0.005s"}, "each attempt took 0.005s", id="latency"),
         pytest.param({"latency": "measured"}, "another run gives other figures", id="measured"),
     ],

@@ -26,6 +26,7 @@ class SeenPod:
     phase: str = "pending"
     started: float | None = None
     ended: float | None = None
+    reason: str = ""
 
 
 @dataclass

@@ -98,3 +98,26 @@ def test_what_a_job_runs_cannot_be_changed():
 
     with pytest.raises(WiringError, match="job 'app' cannot be updated to 'app:2'; create another job"):
         world.controllers.update("app", "app:2")
+
+
+@pytest.mark.parametrize("reason", ["Preempted", "Evicted", "node.kubernetes.io/unreachable"])
+def test_a_job_that_ignores_disruptions_replaces_a_preempted_or_evicted_pod_at_once_and_counts_no_failure(reason):
+    world = Script(start=None)
+    world.add("Job", replicas=5, parallelism=2, backoff_limit=0, ignore_disruptions=True)
+    begun = made(world)
+    for number in (1, 2, 3):
+        world.pods[f"app-{number}"].reason = reason
+        world.end(f"app-{number}", "removed")
+        begun += made(world)
+
+    assert [0.0] * 5 == begun
+
+
+def test_a_job_that_ignores_disruptions_still_counts_pods_that_failed_by_themselves():
+    world = Script(start=None)
+    world.add("Job", replicas=5, parallelism=2, backoff_limit=0, ignore_disruptions=True)
+    world.run()
+    world.end("app-1")
+    world.run()
+
+    assert [] == world.now_there()

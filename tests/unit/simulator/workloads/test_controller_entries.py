@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lamina.model.errors import InputError
 from lamina.model.pod import SpreadConstraint
 from lamina.model.resources import amounts
 from lamina.model.selectors import LabelSelector
@@ -219,3 +220,72 @@ events:
         second.node.labels,
     )
     assert scenario.nodes[0].disk == second.node.disk
+
+
+# ------------------------------------------------------------------------------------------------- promises and mixes
+
+
+def test_a_promise_becomes_annotations_and_a_label_of_the_pods(load):
+    scenario = load(
+        """
+deployments:
+- {name: gold, count: 2, image: "web:1", qos: {slo: 0.95, class: gold, measuring: concurrent, overhead: 0.05}}
+pods:
+- {name: bare, image: "web:1", qos: {slo: 1}, annotations: {slo: "0.5"}}
+- {name: owned, owner: set, image: "web:1", qos: {slo: 0}}
+"""
+    )
+
+    first, second = (spec.template for spec in scenario.controllers)
+    rest = {"slo": "0.95", "qosMeasuring": "concurrent", "acceptablePreemptionOverhead": "0.05"}
+    assert [{"controller": name, **rest} for name in ("gold1", "gold2")] == [first.annotations, second.annotations]
+    assert {"app": "gold1", "class": "gold"} == first.labels
+    assert [{"controller": "bare", "slo": "0.5"}, {"controller": "set", "slo": "0"}] == [
+        arrival.pod.annotations for arrival in scenario.arrivals
+    ]
+
+
+MIX = """
+deployments:
+- {name: a, count: 40, at: 5s, every: 2s, mix: all, image: "web:1"}
+- {name: b, count: 20, at: 5s, every: 2s, mix: all, image: "web:1"}
+jobs:
+- {name: c, count: 10, at: 5s, every: 2s, mix: all, image: "web:1", duration: 5s}
+- {name: alone, count: 2, at: 5s, every: 2s, image: "web:1", duration: 5s}
+"""
+
+
+def test_the_copies_of_a_mix_arrive_one_by_one_in_an_order_drawn_from_the_seed(tmp_path):
+    path = tmp_path / "mix.yaml"
+    path.write_text(IMAGES + NODE + MIX, encoding="utf-8")
+
+    def order(seed: int) -> list[str]:
+        found = [(spec.at, spec.name) for spec in load_scenario(path, seed).controllers]
+        mixed = [one for one in found if not one[1].startswith("alone")]
+        assert [5.0 + 2.0 * place for place in range(70)] == [at for at, _ in mixed]
+        assert [(5.0, "alone1"), (7.0, "alone2")] == [one for one in found if one not in mixed]
+        return [name for _, name in mixed]
+
+    assert order(1) == order(1) != order(2)
+    for prefix, count in (("a", 40), ("b", 20), ("c", 10)):
+        own = [name for name in order(1) if name.startswith(prefix)]
+        assert [f"{prefix}{number}" for number in range(1, count + 1)] == own
+    assert ["a"] * 40 != [name[0] for name in order(1)][:40]
+
+
+def test_the_entries_of_a_mix_have_the_same_times(load):
+    with pytest.raises(InputError) as caught:
+        load(
+            """
+deployments:
+- {name: a, count: 2, every: 1s, mix: all, image: "web:1"}
+- {name: b, count: 2, at: 3s, every: 2s, mix: all, image: "web:1"}
+"""
+        )
+
+    place = caught.value.mistakes[0].source
+    assert [
+        f"{place}:7: deployments[1].{field}: the mix 'all' has {there} s in {place}:6, and {here} s here; "
+        "write the same time"
+        for field, here, there in (("at", 3, 0), ("every", 2, 1))
+    ] == [str(mistake) for mistake in caught.value.mistakes]

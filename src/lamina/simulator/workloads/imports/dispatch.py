@@ -17,10 +17,17 @@ from lamina.model.pod import Pod
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.workloads.capacity import DiskCapacityCheck
-from lamina.simulator.workloads.imports import alibaba_dlrm, alibaba_gpu, azure_functions, batsim, manifests
+from lamina.simulator.workloads.imports import (
+    alibaba_dlrm,
+    alibaba_gpu,
+    azure_functions,
+    batsim,
+    manifests,
+    qos_workload,
+)
 from lamina.simulator.workloads.imports.import_schema import KINDS, ImportContext, Imported, ImportEntry
 from lamina.simulator.workloads.pod_entries import PodChecks, is_endless
-from lamina.simulator.workloads.scenario import PodArrival, ScenarioObject
+from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioObject
 from lamina.simulator.workloads.scenario_catalog import ScenarioCatalog
 from lamina.simulator.workloads.scenario_files import AssemblyState, EntryNoun, ScenarioEntry
 
@@ -35,6 +42,7 @@ READERS: Final[dict[str, tuple[ImportReader, tuple[str, ...]]]] = {
     "alibabaGpu": (alibaba_gpu.read, (*_ALWAYS, *_WINDOW)),
     "azureFunctions": (azure_functions.read, (*_ALWAYS, "functions", "minutes", "keepAlive", "cpu", "memory")),
     "manifests": (manifests.read, ("at", "scheduler", "nodes", "popularity", "unknownImages")),
+    "qosWorkload": (qos_workload.read, _ALWAYS),
 }
 """Reader of each kind, and the options that it accepts."""
 
@@ -123,6 +131,11 @@ class ImportBuilder:
             for one in brought.objects:
                 found.setdefault(key_of(one.found), one)
         return list(found.values())
+
+    @property
+    def events(self) -> list[ScenarioEvent]:
+        """The imported changes of controllers."""
+        return [one for _, brought in self._brought for one in brought.events]
 
     @property
     def notes(self) -> tuple[str, ...]:

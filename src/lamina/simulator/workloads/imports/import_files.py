@@ -165,6 +165,29 @@ def rows(
         raise InputError.one(source, f"is empty: the first line names the columns {', '.join(needed)}")
 
 
+def headless_rows(path: Path, columns: Sequence[str]) -> Iterator[TableRow]:
+    """Yield the rows of a CSV table without a header; `check_length` finds rows that are too short or too long."""
+    source, empty = str(path), True
+    for number, line in read_lines(path, _bounds(path)):
+        if line.strip():
+            empty = False
+            fields = _fields(source, number, line)
+            names = [
+                *columns[: len(fields)],
+                *(f"column {extra}" for extra in range(len(columns) + 1, len(fields) + 1)),
+            ]
+            yield TableRow(source, number, {name: index for index, name in enumerate(names)}, fields)
+    if empty:
+        raise InputError.one(source, f"is empty; a row has the columns {', '.join(columns)}")
+
+
+def check_length(row: TableRow, columns: Sequence[str], least: int) -> None:
+    """Raise InputError for a row of a table without a header that has fewer than *least* fields, or too many."""
+    if not least <= len(row.columns) <= len(columns):
+        message = f"has {len(row.columns)} fields, and a row has {least} to {len(columns)}: {', '.join(columns)}"
+        raise InputError.one(row.source, message, line=row.line)
+
+
 def _fields(source: str, number: int, line: bytes) -> list[str]:
     try:
         (fields,) = csv.reader([line.decode("utf-8-sig").rstrip("\r")], strict=True)

@@ -14,7 +14,7 @@ from lamina.model.image import Image
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.workloads.field_types import Bandwidth, Duration, EntryStruct, Name, Quantity, Reference
-from lamina.simulator.workloads.scenario import PodArrival, ScenarioObject
+from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioObject
 
 ImportCount = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 ImportNodeCount = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
@@ -67,6 +67,7 @@ class ImportEntry(EntryStruct, frozen=True, kw_only=True):
     alibaba_gpu: GpuFiles | None = None
     azure_functions: FunctionFiles | None = None
     manifests: str | None = None
+    qos_workload: str | None = None
 
     name: Name | None = None
     """Prefix of the names of its pods."""
@@ -116,6 +117,7 @@ KINDS = {
     "alibabaGpu": "alibaba_gpu",
     "azureFunctions": "azure_functions",
     "manifests": "manifests",
+    "qosWorkload": "qos_workload",
 }
 """Kinds as written in a scenario file, and their attributes."""
 
@@ -151,5 +153,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """In order of arrival."""
     controllers: tuple[ControllerSpec, ...] = ()
     objects: tuple[ScenarioObject, ...] = ()
+    events: tuple[ScenarioEvent, ...] = ()
+    """Changes of its controllers."""
     notes: tuple[str, ...] = ()
     """What was left out or changed, in sentences for the user."""

@@ -1,0 +1,406 @@
+"""
+The QoS engine: facts about the life of pods in, standings of their controllers out.
+
+A scheduler plugin, a simulation or a replay feeds facts (`lamina.qos.life_cycle_facts`) in the order in which it
+observes them, each with the time of observation. Queries take the time as well; the engine reads no clock. A fact
+costs the same however many pods wait. Memory is bounded by the pods and controllers that exist, plus
+`QosSettings.most_idle` controllers without pods.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from lamina.model.pod import PodUid
+from lamina.qos.controller_record import ControllerRecord
+from lamina.qos.controller_snapshot import QosSnapshot, controller_snapshot, restored_controller
+from lamina.qos.incarnation import FinishedIncarnation
+from lamina.qos.life_cycle_facts import (
+    ControllerGone,
+    ControllerResized,
+    PodCreated,
+    PodDeleted,
+    PodEnded,
+    PodFact,
+    PodIsReady,
+    PodIsTerminating,
+    PodIsUnready,
+    PodReserved,
+    PodRuns,
+    PodUnreserved,
+    PodWasBound,
+    QosFact,
+)
+from lamina.qos.order_table import OrderTable, Rows
+from lamina.qos.pod_record import PodRecord
+from lamina.qos.promise import ControllerKey, QosApproach, QosSettings, RunningFrom
+from lamina.qos.qos_summary import QosSummary, adopted_controller, controller_summary
+from lamina.qos.replica_slots import ReplicaSlot
+from lamina.qos.standing import QosTimes, Standing
+from lamina.qos.time_sums import BINDING, DISCARDED, EFFECTIVE
+from lamina.qos.window_checkpoints import PARTS
+
+NO_METRIC: Final = -math.inf
+"""The metric of pods that the engine ignores: they go first."""
+
+
+class QosEngine:
+    """Times, standings and order of controllers."""
+
+    def __init__(self, settings: QosSettings, origin: float | None = None) -> None:
+        """
+        Start without controllers.
+
+        *origin* is the zero of internal times, so that sums stay small and exact; by default the first observation.
+        """
+        self.settings = settings
+        self.origin = origin
+        self.now = 0.0
+        """Time of the last observation, in seconds since the origin."""
+        self._records: dict[ControllerKey, ControllerRecord] = {}
+        self._of_pod: dict[PodUid, ControllerRecord] = {}
+        self._idle: OrderedDict[ControllerKey, float] = OrderedDict()
+        """Controllers without pods, since when; the oldest first."""
+        self._table = OrderTable(settings.safety_margin)
+        self._changed: set[ControllerKey] = set()
+        """Controllers whose rows are outdated."""
+        self._window_number = 0
+
+    def __len__(self) -> int:
+        """Return the number of controllers, those without pods included."""
+        return len(self._records)
+
+    def __contains__(self, uid: PodUid) -> bool:
+        """Return whether a pod is known."""
+        return uid in self._of_pod
+
+    # ------------------------------------------------------------------------------------------------- facts
+
+    def feed(self, fact: QosFact, now: float) -> tuple[FinishedIncarnation, ...]:
+        """
+        Take a fact that was observed at *now*, and return the incarnations that it finished.
+
+        Facts about unknown pods are ignored. A time after *now* counts as *now*: clocks of machines differ.
+        """
+        self._pass_time(now)
+        at = min(fact.at - self._zero(), self.now)
+        match fact:
+            case PodCreated():
+                self._create(fact, at)
+            case ControllerResized():
+                record = self._records.get(fact.controller)
+                if record is not None:
+                    record.advance(self.now)
+                    self._drop_rows(record.resize(fact.replicas, fact.promise, at))
+                    self._changed.add(record.key)
+            case ControllerGone():
+                record = self._records.get(fact.controller)
+                if record is not None:
+                    record.gone = True
+                    if record.key in self._idle:
+                        self._forget(record.key)
+            case _:
+                return self._pod_fact(fact, at)
+        return ()
+
+    def finish_adoption(self) -> None:
+        """Stop keeping slots for pods that a summary listed; for after the first complete list of pods."""
+        for record in self._records.values():
+            record.kept_slots.clear()
+
+    def _zero(self) -> float:
+        return 0.0 if self.origin is None else self.origin
+
+    def _pass_time(self, now: float) -> None:
+        if self.origin is None:
+            self.origin = now
+        self.now = max(self.now, now - self.origin)
+        self._forget_idle()
+
+    def _create(self, fact: PodCreated, at: float) -> None:
+        if fact.namespace in self.settings.ignored_namespaces or fact.uid in self._of_pod:
+            return
+        record = self._records.get(fact.controller)
+        if record is None:
+            record = ControllerRecord(fact.controller, fact.promise, fact.replicas, self.settings.window, self.now)
+            self._records[fact.controller] = record
+        self._idle.pop(record.key, None)
+        record.gone = False
+        record.advance(self.now)
+        self._drop_rows(record.resize(fact.replicas, fact.promise, at))
+        self._changed.add(record.key)
+        self._of_pod[fact.uid] = record
+        record.add(PodRecord(fact.uid, fact.namespace, fact.name, at), self.now)
+
+    def _pod_fact(self, fact: PodFact, at: float) -> tuple[FinishedIncarnation, ...]:
+        record = self._of_pod.get(fact.uid)
+        if record is None:
+            return ()
+        record.advance(self.now)
+        self._changed.add(record.key)
+        pod = record.pods[fact.uid]
+        finished = self._live_pod_fact(record, pod, fact, at) if pod.ended_at is None else ()
+        if isinstance(fact, PodDeleted):
+            self._delete(record, pod)
+        return finished
+
+    def _live_pod_fact(
+        self, record: ControllerRecord, pod: PodRecord, fact: PodFact, at: float
+    ) -> tuple[FinishedIncarnation, ...]:
+        start = self.settings.running_from
+        match fact:
+            case PodReserved() | PodUnreserved():
+                if not (pod.bound or pod.terminating):
+                    record.reserve(pod, on=isinstance(fact, PodReserved))
+            case PodWasBound():
+                self._bind(record, pod, fact.binding_since, at)
+            case PodRuns():
+                self._bind(record, pod, None, at)
+                if start is RunningFrom.RUNNING and pod.state == BINDING:
+                    record.enter(pod, EFFECTIVE, at)
+            case PodIsReady():
+                self._bind(record, pod, None, at)
+                if start is not RunningFrom.BINDING and pod.state != EFFECTIVE:
+                    record.enter(pod, EFFECTIVE, at)
+            case PodIsUnready():
+                # A Job's work goes on without readiness.
+                job = record.promise.approach is QosApproach.AGGREGATE
+                if start is RunningFrom.READY and pod.running and not job:
+                    record.enter(pod, DISCARDED, at)
+            case PodIsTerminating():
+                return self._free_slot(record, pod, at)
+            case PodEnded() | PodDeleted():
+                return self._end(record, pod, at, succeeded=isinstance(fact, PodEnded) and fact.succeeded)
+            case _:
+                raise TypeError(f"{type(fact).__name__} is not a fact about a pod")
+        return ()
+
+    def _bind(self, record: ControllerRecord, pod: PodRecord, since: float | None, at: float) -> None:
+        if pod.bound:
+            return
+        record.reserve(pod, on=False)
+        pod.bound = True
+        began = at if since is None else min(since - self._zero(), at)
+        record.enter(pod, BINDING, began)
+        if self.settings.running_from is RunningFrom.BINDING:
+            record.enter(pod, EFFECTIVE, at)
+
+    def _end(
+        self, record: ControllerRecord, pod: PodRecord, at: float, *, succeeded: bool
+    ) -> tuple[FinishedIncarnation, ...]:
+        if pod.terminating:
+            record.end(pod, at, succeeded=succeeded)
+            return ()
+        index = record.shares[pod.uid].index
+        dropped = record.leave(pod, at)
+        record.end(pod, at, succeeded=succeeded)
+        finished = self._finished(record, pod, index)
+        self._drop_rows(dropped)
+        return (finished,)
+
+    def _free_slot(self, record: ControllerRecord, pod: PodRecord, at: float) -> tuple[FinishedIncarnation, ...]:
+        if pod.terminating:
+            return ()
+        finished = self._finished(record, pod, record.shares[pod.uid].index)
+        self._drop_rows(record.leave(pod, at))
+        pod.terminating = True
+        return (finished,)
+
+    def _finished(self, record: ControllerRecord, pod: PodRecord, slot: int) -> FinishedIncarnation:
+        standing = record.standing(self.now, pod)
+        return FinishedIncarnation(
+            self.now + self._zero(),
+            pod.name,
+            record.key,
+            record.promise.slo,
+            slot,
+            record.promise.approach,
+            pod.created_at + self._zero(),
+            QosTimes(*pod.times(self.now)),
+            pod.succeeded,
+            standing.qos,
+            standing.metric,
+            standing.times,
+        )
+
+    def _delete(self, record: ControllerRecord, pod: PodRecord) -> None:
+        del self._of_pod[pod.uid]
+        record.remove(pod)
+        if not record.pods:
+            self._idle[record.key] = self.now
+            if record.gone:
+                self._forget(record.key)
+
+    def _forget_idle(self) -> None:
+        """Forget controllers that have had no pods for too long, and the oldest ones if there are too many."""
+        while self._idle:
+            key, since = next(iter(self._idle.items()))
+            if len(self._idle) <= self.settings.most_idle and self.now - since < self.settings.retention:
+                break
+            self._forget(key)
+
+    def _forget(self, key: ControllerKey) -> None:
+        del self._idle[key]
+        record = self._records.pop(key)
+        self._changed.discard(key)
+        self._drop_rows(list(record.slots))
+        if record.row >= 0:
+            self._table.remove(record.row)
+
+    def _drop_rows(self, slots: Sequence[ReplicaSlot]) -> None:
+        for slot in slots:
+            if slot.row >= 0:
+                self._table.remove(slot.row)
+                slot.row = -1
+
+    # ------------------------------------------------------------------------------------------------- state
+
+    def snapshot(self) -> QosSnapshot:
+        """Return the state as data; `restore` continues with the same answers."""
+        return QosSnapshot(
+            self.origin, self.now, tuple(map(controller_snapshot, self._records.values())), tuple(self._idle.items())
+        )
+
+    def restore(self, snapshot: QosSnapshot) -> None:
+        """Restore a snapshot into an empty engine with the same settings."""
+        self.origin, self.now = snapshot.origin, snapshot.now
+        for each in snapshot.controllers:
+            self._insert(restored_controller(each, self.settings.window, self.now))
+        self._idle = OrderedDict(snapshot.idle)
+
+    def summary(self, now: float, most: int) -> QosSummary:
+        """Return the history of deleted pods, for at most *most* controllers; those with pods, then the newest."""
+        records = sorted(self.records(now), key=lambda record: self._idle.get(record.key, math.inf), reverse=True)
+        return QosSummary(now, tuple(controller_summary(record, self.now) for record in records[:most]))
+
+    def adopt(self, summary: QosSummary, now: float) -> None:
+        """
+        Add the history of a summary to an empty engine.
+
+        The caller then feeds the facts of all existing pods, in the order of their creation, and calls
+        `finish_adoption`. The times of existing pods are rebuilt from their objects, so nothing counts twice.
+        """
+        self._pass_time(now)
+        written_at = min(summary.at - self._zero(), self.now)
+        for each in summary.controllers:
+            self._insert(adopted_controller(each, self.settings.window, self.now, written_at))
+            self._idle[each.key] = self.now
+
+    def _insert(self, record: ControllerRecord) -> None:
+        self._records[record.key] = record
+        self._of_pod.update(dict.fromkeys(record.pods, record))
+        self._changed.add(record.key)
+
+    # ----------------------------------------------------------------------------------------------- answers
+
+    def records(self, now: float) -> Iterator[ControllerRecord]:
+        """Yield all controllers, up to date at *now*; for views and summaries, which change nothing."""
+        self._pass_time(now)
+        for record in self._records.values():
+            record.advance(self.now)
+            yield record
+
+    def standing(self, uid: PodUid, now: float) -> Standing | None:
+        """Return the standing of a pod's controller with respect to this pod; None for an unknown or ended pod."""
+        self._pass_time(now)
+        record = self._of_pod.get(uid)
+        if record is None or record.pods[uid].ended_at is not None:
+            return None
+        record.advance(self.now)
+        return record.standing(self.now, record.pods[uid])
+
+    def controller_standing(self, key: ControllerKey, now: float) -> Standing | None:
+        """Return the standing of a controller over all its pods; None for an unknown controller."""
+        self._pass_time(now)
+        record = self._records.get(key)
+        if record is None:
+            return None
+        record.advance(self.now)
+        return record.standing(self.now)
+
+    def pod_times(self, uid: PodUid, now: float) -> QosTimes | None:
+        """Return a pod's own times over its whole life; None for an unknown pod."""
+        self._pass_time(now)
+        record = self._of_pod.get(uid)
+        return None if record is None else QosTimes(*record.pods[uid].times(self.now))
+
+    def controller_of(self, uid: PodUid) -> ControllerKey | None:
+        """Return the controller of a pod; None for an unknown pod."""
+        record = self._of_pod.get(uid)
+        return None if record is None else record.key
+
+    def contributing(self, uid: PodUid) -> bool:
+        """Return whether a pod's running time counts: not if replicas must run together and some do not."""
+        record = self._of_pod.get(uid)
+        if record is None or record.promise.approach is not QosApproach.CONCURRENT:
+            return True
+        return record.running + record.reserved == record.needed
+
+    def precedes(self, uid: PodUid, other: PodUid, now: float) -> bool:
+        """Return whether a pod clearly goes before another one; unknown and ignored pods go first."""
+        one, two = self.standing(uid, now), self.standing(other, now)
+        metric = NO_METRIC if one is None else one.metric
+        against = NO_METRIC if two is None else two.metric
+        margin = self.settings.safety_margin
+        if one is not None and two is not None and metric < margin and against < margin:
+            importance, its = one.promise.importance, two.promise.importance
+            if importance != its:
+                return importance > its
+        return metric < against
+
+    def order(self, uids: Sequence[PodUid], now: float) -> list[PodUid]:
+        """Return waiting pods in the order in which they go; equal ones keep their order, and unknown pods go first."""
+        rows = self._rows(uids, now)
+        known = np.flatnonzero(rows >= 0)
+        first = [uids[position] for position in np.flatnonzero(rows < 0).tolist()]
+        return first + [uids[position] for position in known[self._table.order(rows[known], self.now)].tolist()]
+
+    def next_flip(self, ordered: Sequence[PodUid], now: float) -> float:
+        """
+        Return the next time at which waiting pods, given in their order at *now*, have another order; else infinity.
+
+        It holds until the next fact. With a sliding window it is at most the time at which the window moves.
+        """
+        rows = self._rows(ordered, now)
+        flip = self._table.next_flip(rows[rows >= 0], self.now)
+        if self.settings.window:
+            step = self.settings.window / PARTS
+            flip = min(flip, (math.floor(self.now / step) + 1) * step)
+        return flip + self._zero()
+
+    def _rows(self, uids: Sequence[PodUid], now: float) -> Rows:
+        """Return the order table's rows of pods, up to date; -1 for unknown pods."""
+        self._pass_time(now)
+        self._refresh()
+        return np.fromiter(map(self._row_of, uids), dtype=np.intp, count=len(uids))
+
+    def _row_of(self, uid: PodUid) -> int:
+        record = self._of_pod.get(uid)
+        if record is None or record.pods[uid].ended_at is not None:
+            return -1
+        return record.shares[uid].row if record.independent else record.row
+
+    def _refresh(self) -> None:
+        """Write the rows of controllers that changed; all of them when the window has moved."""
+        changed: Sequence[ControllerRecord]
+        number = math.floor(self.now * PARTS / self.settings.window) if self.settings.window else 0
+        if number != self._window_number:
+            self._window_number = number
+            changed = list(self._records.values())
+        else:
+            changed = [self._records[key] for key in self._changed]
+        self._changed.clear()
+        for record in changed:
+            record.advance(self.now)
+            if record.independent:
+                for slot in record.slots:
+                    if slot.row < 0:
+                        slot.row = self._table.add()
+                    self._table.put(slot.row, record.order_row(self.now, slot))
+            else:
+                if record.row < 0:
+                    record.row = self._table.add()
+                self._table.put(record.row, record.order_row(self.now))

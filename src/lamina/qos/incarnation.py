@@ -1,0 +1,26 @@
+"""The record of one finished incarnation, as it is logged: the pod's own times and its controller's standing."""
+
+import msgspec
+
+from lamina.qos.promise import ControllerKey, QosApproach
+from lamina.qos.standing import QosTimes
+
+
+class FinishedIncarnation(msgspec.Struct, frozen=True):
+    """One pod that gave up its replica slot; times in seconds."""
+
+    at: float
+    """When the slot became free, in seconds since 1970."""
+    pod: str
+    controller: ControllerKey
+    slo: float
+    slot: int
+    approach: QosApproach
+    created_at: float
+    times: QosTimes
+    """Times of the pod."""
+    succeeded: bool
+    qos: float
+    """QoS of the controller, or of the slot if replicas are independent."""
+    metric: float
+    controller_times: QosTimes

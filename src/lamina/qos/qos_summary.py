@@ -1,0 +1,89 @@
+"""
+A small summary of what the QoS engine cannot rebuild from the API after a restart: the times of deleted pods.
+
+The times of existing pods follow from their objects. So a summary has a few numbers for each controller, however many
+pods it has had. Without it an engine starts with the existing pods only. With a sliding window, the history of a
+summary counts for a full window from its adoption.
+"""
+
+import msgspec
+
+from lamina.model.pod import PodUid
+from lamina.qos.controller_record import ControllerRecord
+from lamina.qos.promise import ControllerKey, Promise
+from lamina.qos.standing import QosTimes
+from lamina.qos.time_sums import TimeSums
+
+
+class SlotSummary(msgspec.Struct, frozen=True):
+    """History of one slot of independent replicas."""
+
+    past: QosTimes
+    incarnations: int
+    members: tuple[PodUid, ...]
+    """Existing pods that had this slot."""
+
+
+class ControllerSummary(msgspec.Struct, frozen=True):
+    """History of one controller: times of pods that do not exist any more."""
+
+    key: ControllerKey
+    promise: Promise
+    replicas: int | None
+    past: QosTimes
+    """For replicas that run together, the running time of all pods."""
+    incarnations: int
+    succeeded: int
+    slots: tuple[SlotSummary, ...] = ()
+
+
+class QosSummary(msgspec.Struct, frozen=True):
+    """History of all controllers at one moment, in seconds since 1970."""
+
+    at: float
+    controllers: tuple[ControllerSummary, ...]
+
+
+def controller_summary(record: ControllerRecord, t: float) -> ControllerSummary:
+    """Return the history of a controller at *t*, in seconds since the engine's origin."""
+    slots = [
+        SlotSummary(
+            QosTimes(*record.past(t, slot)),
+            slot.incarnations - len(slot.members),
+            tuple(uid for uid in record.pods if uid in slot.members),
+        )
+        for slot in record.slots
+        if slot.sums is not None
+    ]
+    return ControllerSummary(
+        record.key,
+        record.promise,
+        record.replicas,
+        QosTimes(*record.past(t)),
+        record.incarnations - len(record.pods),
+        record.succeeded - sum(pod.succeeded for pod in record.pods.values()),
+        tuple(slots),
+    )
+
+
+def adopted_controller(summary: ControllerSummary, window: float, now: float, written_at: float) -> ControllerRecord:
+    """Return a controller without pods that has the history of a summary which was written at *written_at*."""
+    record = ControllerRecord(summary.key, summary.promise, summary.replicas, window, now)
+    past = _amounts(summary.past)
+    if record.sweep is not None:
+        record.sweep = type(record.sweep)(record.needed, window, now, since=written_at)
+        record.sweep.add_past(past[0], past[1])
+        past[:2] = [0.0, 0.0]
+    record.sums.add_past(past)
+    record.incarnations, record.succeeded = summary.incarnations, summary.succeeded
+    for index, each in enumerate(summary.slots):
+        slot = record.slots.add(TimeSums(window, now))
+        slot.incarnations = each.incarnations
+        if slot.sums is not None:
+            slot.sums.add_past(_amounts(each.past))
+        record.kept_slots.update(dict.fromkeys(each.members, index))
+    return record
+
+
+def _amounts(times: QosTimes) -> list[float]:
+    return [times.effective, times.discarded, times.waiting, times.binding]

@@ -1,0 +1,97 @@
+"""What the debug page shows: the standings of all controllers and of all replicas at one moment, as data."""
+
+import msgspec
+
+from lamina.qos.controller_record import ControllerRecord
+from lamina.qos.engine import QosEngine
+from lamina.qos.promise import ControllerKey, Promise
+from lamina.qos.standing import QosTimes, ReplicaCounts
+
+PENDING = "Pending"
+RUNNING = "Running"
+
+
+class ControllerView(msgspec.Struct, frozen=True):
+    """One controller; times in seconds."""
+
+    name: str
+    key: ControllerKey
+    promise: Promise
+    qos: float
+    slack: float
+    """How long its pods may still not run until its QoS is its SLO; negative if it is below."""
+    times: QosTimes
+    counts: ReplicaCounts
+    succeeded: int
+
+
+class ReplicaView(msgspec.Struct, frozen=True):
+    """One replica slot with a pod; times in seconds, with respect to this pod."""
+
+    name: str
+    """Controller and slot."""
+    key: ControllerKey
+    slot: int
+    pod: str
+    phase: str
+    promise: Promise
+    qos: float
+    metric: float
+    """QoS metric; infinite if the controller keeps its promise without this pod (JSON: null)."""
+    preemption_overhead: float
+    times: QosTimes
+
+
+class QosView(msgspec.Struct, frozen=True):
+    """The page at one moment."""
+
+    at: float
+    """Seconds since 1970."""
+    controllers: tuple[ControllerView, ...]
+    replicas: tuple[ReplicaView, ...]
+
+
+def qos_view(engine: QosEngine, now: float) -> QosView:
+    """Return all standings at *now*, sorted by the controllers' names."""
+    records = sorted(engine.records(now), key=lambda record: (str(record.key), record.key.kind))
+    controllers = [_controller_view(record, engine.now) for record in records]
+    replicas = [view for record in records for view in _replica_views(record, engine.now)]
+    return QosView(now, tuple(controllers), tuple(replicas))
+
+
+def _controller_view(record: ControllerRecord, t: float) -> ControllerView:
+    standing = record.standing(t)
+    return ControllerView(
+        str(record.key),
+        record.key,
+        record.promise,
+        standing.qos,
+        standing.times.slack(record.promise.slo),
+        standing.times,
+        standing.counts,
+        record.succeeded,
+    )
+
+
+def _replica_views(record: ControllerRecord, t: float) -> list[ReplicaView]:
+    views = []
+    for slot in record.slots:
+        if slot.holder is None:
+            continue
+        pod = record.pods[slot.holder]
+        standing = record.standing(t, pod)
+        views.append(
+            ReplicaView(
+                f"{record.key}-{slot.index}",
+                record.key,
+                slot.index,
+                pod.name,
+                RUNNING if pod.running else PENDING,
+                record.promise,
+                standing.qos,
+                standing.metric,
+                standing.preemption_overhead,
+                standing.times,
+            )
+        )
+    return views
