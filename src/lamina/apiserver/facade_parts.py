@@ -7,6 +7,7 @@ import msgspec
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.facade.api_handler import ApiHandler
 from lamina.simulator.facade.api_state import ApiState
+from lamina.simulator.facade.cluster_object_writer import ClusterObjectWriter
 from lamina.simulator.facade.cluster_writer import ClusterWriter
 from lamina.simulator.facade.event_views import EventViews
 from lamina.simulator.facade.gang_resources import gang_custom_resources
@@ -53,4 +54,8 @@ def assemble_facade(
     reader = StoreWriter(state, parts.cluster)
     for name in NAMESPACES:
         reader.ensure_namespace(name)
-    return FacadeParts(state, ApiHandler(state), reader, writer, parts.cluster)
+    handler = ApiHandler(state)
+    reader.objects = ClusterObjectWriter(state, handler, parts.cluster.objects)
+    for found in parts.cluster.objects.all():
+        reader.objects.seen(found)
+    return FacadeParts(state, handler, reader, writer, parts.cluster)

@@ -20,7 +20,6 @@ from lamina.apiserver.child_process import ChildProcess
 from lamina.apiserver.facade_parts import EPOCH, FacadeParts, assemble_facade
 from lamina.apiserver.facade_server import LOOPBACK, FacadeServer
 from lamina.apiserver.kubeconfig import write_kubeconfig
-from lamina.apiserver.preloaded_objects import create_objects
 from lamina.apiserver.run_folder import RunFolder
 from lamina.apiserver.scheduler_profiles import SchedulerProfile, kube_scheduler_profile
 from lamina.apiserver.scheduler_version import minor_of, program_version
@@ -36,6 +35,7 @@ from lamina.simulator.facade.cluster_writer import ClusterWriter
 from lamina.simulator.facade.decision_log import DecisionLogWriter
 from lamina.simulator.facade.facade_decider import FacadeDecider
 from lamina.simulator.facade.kube_object import KubeObject
+from lamina.simulator.facade.preloaded_objects import create_objects
 from lamina.simulator.run.run_parts import RunParts
 
 

@@ -28,12 +28,14 @@ from lamina.serving.tls import ServerTlsSettings
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.cluster.image_reports import empty_image
 from lamina.simulator.cluster.lag import lag_sampler
+from lamina.simulator.controllers.disruption_controller import DisruptionController
 from lamina.simulator.decider import LoopDecider
 from lamina.simulator.engine import Environment
 from lamina.simulator.facade.api_messages import ApiRequest
 from lamina.simulator.run.run_parts import LazyControllers, RunParts
-from lamina.simulator.run.scenario_player import ScenarioPlayer
+from lamina.simulator.run.scenario_player import ScenarioPlayer, put_object
 from lamina.simulator.run.simulation_host import SimulationHost
+from lamina.simulator.run.volume_work import VolumeWork
 from lamina.simulator.workloads import Scenario
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -100,9 +102,15 @@ class LiveFacade:
             unknown_image=empty_image,
         )
         controllers = LazyControllers(environment, cluster)
+        DisruptionController(environment, cluster, controllers.scale_of)
+        for one in scenario.objects:
+            put_object(cluster, one)
         facade = self._facade = assemble_facade(
             RunParts(environment, cluster, controllers.get), PROFILE, epoch=epoch, seed=seed
         )
+        if configuration is not None and facade.reader.objects is not None:
+            host.volume_work = VolumeWork(environment, cluster, host)
+            facade.reader.objects.follow()
         decider = LiveDecider(facade, None if configuration is None else _loop(configuration, seed))
         controllers.scheduler = next(iter(decider.names))
         host.connect(cluster, decider)

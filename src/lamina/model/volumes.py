@@ -111,6 +111,8 @@ class DriverLimit(msgspec.Struct, frozen=True, gc=False):
 
     driver: str
     count: int | None = None
+    topology_keys: tuple[str, ...] = ()
+    """Node labels that decide which nodes reach a volume that the driver makes on this node."""
 
 
 class CSINode(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=True):

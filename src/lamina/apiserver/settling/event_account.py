@@ -24,10 +24,10 @@ HANDLED: Final = "scheduler_event_handling_duration_seconds_count"
 OTHER_KINDS: Final = {
     ("", "persistentvolumeclaims"): "PersistentVolumeClaim",
     ("", "persistentvolumes"): "PersistentVolume",
-    ("storage.k8s.io", "storageclasses"): "StorageClass",
-    ("storage.k8s.io", "csinodes"): "CSINode",
+    ("storage.k8s.io", "storageclasses"): "storage.k8s.io/StorageClass",
+    ("storage.k8s.io", "csinodes"): "storage.k8s.io/CSINode",
 }
-"""Other resources whose additions kube-scheduler counts in every version that has the metric."""
+"""Other resources whose additions kube-scheduler counts in every version that has the metric, by their names there."""
 
 
 class EventAccount:

@@ -10,7 +10,7 @@ from lamina.model.decision import Refusal
 from lamina.model.pod import Pod
 from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
-from lamina.scheduling.runtime.what_if import refusal_if
+from lamina.scheduling.runtime.what_if import NONE_SKIPPED, refusal_if, skipped_in, skipped_plugins
 from lamina.scheduling.state.cluster_state import ClusterState
 from lamina.scheduling.state.hypothesis import as_if
 
@@ -20,12 +20,13 @@ def withheld_from(cluster: ClusterState, profile: Profile, pod: Pod, evaluation:
     withheld: dict[int, Refusal] = {}
     if evaluation.stop is not None:
         return withheld
+    skipped = skipped_in(evaluation)
     for node, ahead in cluster.nominations.ahead_of(pod):
         row = cluster.row(node)
         if row < 0 or not evaluation.feasible[row]:
             continue
         supposed = as_if(cluster.columns, there=[(row, one) for one in ahead])
-        refusal = refusal_if(profile, supposed, pod, row)
+        refusal = refusal_if(profile, supposed, pod, row, skipped)
         if refusal is not None:
             withheld[row] = refusal
     return withheld
@@ -47,7 +48,8 @@ def keeps_nomination(cluster: ClusterState, profile: Profile, pod: Pod) -> bool:
     there = cluster.cache.on(node.name)
     leaving = [(row, one) for one in there if one.deleting or one.uid in victims or one.uid in cluster.evictions]
     ahead = [(row, one) for name, pods in nominations.ahead_of(pod) if name == node.name for one in pods]
-    refusal = refusal_if(profile, as_if(cluster.columns, gone=leaving, there=ahead), pod, row)
+    skipped = skipped_plugins(profile, pod, cluster.columns) if ahead else NONE_SKIPPED
+    refusal = refusal_if(profile, as_if(cluster.columns, gone=leaving, there=ahead), pod, row, skipped)
     if refusal is None or refusal.final:
         return refusal is None
     return any(one.priority < pod.priority and cluster.leaves(one) for one in there)

@@ -21,7 +21,7 @@ from lamina.model.resources import PODS
 from lamina.scheduling.contract.cycle_state import StateKey
 from lamina.scheduling.runtime.profile import Profile
 from lamina.scheduling.runtime.shape_evaluation import ShapeEvaluation
-from lamina.scheduling.runtime.what_if import refusal_if
+from lamina.scheduling.runtime.what_if import NONE_SKIPPED, refusal_if, skipped_in, skipped_plugins
 from lamina.scheduling.state.cluster_state import ClusterState
 from lamina.scheduling.state.columns import Ints
 from lamina.scheduling.state.hypothesis import as_if
@@ -70,6 +70,9 @@ class DryRun:
             row = cluster.row(node)
             if row >= 0:
                 self.ahead[row] = pods
+        self._skipped = NONE_SKIPPED
+        if self.ahead:
+            self._skipped = skipped_plugins(profile, pod, cluster.columns) if stopped else skipped_in(evaluation)
 
     @property
     def nodes(self) -> NodeView:
@@ -108,7 +111,7 @@ class DryRun:
         ahead = self.ahead.get(row)
         if ahead:
             supposed = as_if(columns, gone=placements, there=[(row, one) for one in ahead])
-            refusal = refusal_if(self.profile, supposed, self.pod, row)
+            refusal = refusal_if(self.profile, supposed, self.pod, row, self._skipped)
             if refusal is not None:
                 return refusal
         return refusal_if(self.profile, as_if(columns, gone=placements), self.pod, row)

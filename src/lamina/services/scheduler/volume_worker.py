@@ -23,6 +23,7 @@ from lamina.clients.kube.pod_writes import WriteClient
 from lamina.clients.rate_limit import RateLimit
 from lamina.model.events import Event, WorkDone, WorkFailed
 from lamina.model.pod import PodUid
+from lamina.model.volume_progress import VolumeWorkError, all_bound, may_reserve, may_select
 from lamina.model.volumes import BindVolumes, ClaimRef, PersistentVolume, PersistentVolumeClaim, VolumeReservation
 from lamina.scheduling.contract.commands import DoWork
 from lamina.wire.errors import WireError
@@ -50,10 +51,6 @@ class StorageObjects(Protocol):
 
     def volume(self, name: str) -> PersistentVolume | None:
         """Return a volume."""
-
-
-class WorkError(Exception):
-    """The work failed; the text is the reason."""
 
 
 class Awaited(msgspec.Struct, frozen=True, eq=False):
@@ -115,7 +112,7 @@ class VolumeWorker:
             self._active += 1
             try:
                 await self._write(command, task)
-            except WorkError as error:
+            except VolumeWorkError as error:
                 self._fail(command, str(error))
             except Exception as error:
                 # Work that fails must not end the worker; the pod is queued again.
@@ -147,42 +144,34 @@ class VolumeWorker:
                 return
             except ApiError as error:
                 if error.status < 500 and error.status not in RETRIED:
-                    raise WorkError(f"binding volumes: {error}") from error
+                    raise VolumeWorkError(f"binding volumes: {error}") from error
                 problem = str(error)
             except (UnreachableError, WireError) as error:
                 problem = str(error)
             late = asyncio.get_running_loop().time() > deadline
             if attempt >= ATTEMPTS or late or not self._wanted(command):
-                raise WorkError(f"binding volumes: {problem}")
+                raise VolumeWorkError(f"binding volumes: {problem}")
             log.debug("volume write failed, retrying: %s: %s", command.pod.key, problem)
             await asyncio.sleep(PAUSES[min(attempt, len(PAUSES)) - 1])
 
     async def _reserve(self, reservation: VolumeReservation) -> None:
         volume, version = await volume_writes.read_volume(self._client, reservation.volume)
         claim = reservation.claim
-        if volume.claim == claim:
+        if not may_reserve(volume, claim):
             return
-        if volume.deleting or (volume.claim is not None and not _refers_to(volume.claim, claim)):
-            raise WorkError(f'persistentvolume "{volume.name}" is not free any more')
         self._check_leading()
         await volume_writes.reserve_volume(self._client, volume, version, claim)
 
     async def _select(self, wanted: ClaimRef, node: str) -> None:
         claim, version = await volume_writes.read_claim(self._client, wanted.namespace, wanted.name)
-        if claim.uid != wanted.uid:
-            raise WorkError(f'persistentvolumeclaim "{wanted.name}" was replaced')
-        if claim.selected_node == node or claim.volume_name:
+        if not may_select(claim, wanted, node):
             return
-        if claim.selected_node is not None:
-            raise WorkError(
-                f'persistentvolumeclaim "{wanted.name}" is being provisioned for node "{claim.selected_node}"'
-            )
         self._check_leading()
         await volume_writes.select_node(self._client, wanted, version, node)
 
     def _check_leading(self) -> None:
         if not self._may_act():
-            raise WorkError(NOT_LEADING)
+            raise VolumeWorkError(NOT_LEADING)
 
     # -- waiting -----------------------------------------------------------------------------------------------------
 
@@ -204,39 +193,13 @@ class VolumeWorker:
         if not self._wanted(command):
             return True
         try:
-            if self._all_bound(awaited.task):
+            if all_bound(awaited.task, self._objects.volume, self._objects.claim):
                 self._answer(WorkDone(command.pod.uid, command.plugin, command.attempt))
                 return True
-        except WorkError as error:
+        except VolumeWorkError as error:
             self._fail(command, str(error))
             return True
         if now >= awaited.deadline:
             self._fail(command, TOO_LATE)
             return True
         return False
-
-    def _all_bound(self, task: BindVolumes) -> bool:
-        """Return whether all claims are bound. Raise WorkError if one of them cannot become so any more."""
-        every = True
-        for reservation in task.reservations:
-            volume = self._objects.volume(reservation.volume)
-            if volume is None or volume.claim is None or not _refers_to(volume.claim, reservation.claim):
-                raise WorkError(f'binding volumes: ClaimRef got reset for pv "{reservation.volume}"')
-            every = self._claim(reservation.claim).bound and every
-        for wanted in task.provisions:
-            claim = self._claim(wanted)
-            if not claim.bound and claim.selected_node != task.node:
-                # A provisioner that fails removes the annotation, so that another node is chosen.
-                raise WorkError(f'binding volumes: provisioning failed for PVC "{claim.name}"')
-            every = claim.bound and every
-        return every
-
-    def _claim(self, wanted: ClaimRef) -> PersistentVolumeClaim:
-        claim = self._objects.claim(wanted.namespace, wanted.name)
-        if claim is None or claim.uid != wanted.uid:
-            raise WorkError(f'binding volumes: persistentvolumeclaim "{wanted.name}" not found')
-        return claim
-
-
-def _refers_to(held: ClaimRef, claim: ClaimRef) -> bool:
-    return (held.namespace, held.name) == (claim.namespace, claim.name) and held.uid in ("", claim.uid)

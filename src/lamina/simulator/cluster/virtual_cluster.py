@@ -20,6 +20,7 @@ from lamina.model.image import Image
 from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import Amounts
 from lamina.model.taints import Taint
+from lamina.simulator.cluster.cluster_object_table import ClusterObjectTable
 from lamina.simulator.cluster.image_reports import ImageReportCache
 from lamina.simulator.cluster.kubelet import VirtualKubelet
 from lamina.simulator.cluster.kubelet_context import KubeletContext
@@ -99,6 +100,10 @@ class VirtualCluster:
         self._outages: dict[str, Outage] = {}
         self.watchers: list[ClusterWatcher] = []
         """Called in this order after every event."""
+        self.pod_listeners: list[Callable[[VirtualPod], object]] = []
+        """Called in this order after every change of a pod that the scheduler sees."""
+        self.objects = ClusterObjectTable(recorder.publish)
+        """Objects besides pods and nodes."""
         self.nodes: dict[str, VirtualNode] = {}
         """The present nodes, in the order in which they joined."""
         self.kubelets: dict[str, VirtualKubelet] = {}
@@ -201,6 +206,8 @@ class VirtualCluster:
         virtual = self.pods[pod.uid] = VirtualPod(pod, need[0], now, life, need[1])
         self._note(PodArrived(now, virtual.key, pod.uid, pod.namespace, pod.images, dict(pod.requests)))
         self._publish(PodSeen(pod))
+        for listener in self.pod_listeners:
+            listener(virtual)
         if pod.node_name:
             self.bind(pod.uid, pod.node_name)
 
@@ -262,6 +269,8 @@ class VirtualCluster:
         pod.phase, pod.ended = "removed", record.at
         self._note(record)
         self._publish(PodGone(pod.pod.uid))
+        for listener in self.pod_listeners:
+            listener(pod)
         for watcher in self.watchers:
             watcher.pod_ended(pod)
 
@@ -292,6 +301,8 @@ class VirtualCluster:
             force_setattr(shown, field, value)
         pod.pod = shown
         self._publish(PodSeen(shown))
+        for listener in self.pod_listeners:
+            listener(pod)
 
     def _need(self, names: tuple[str, ...]) -> tuple[tuple[Image, ...], int]:
         images = tuple(self._image(name) for name in dict.fromkeys(names))

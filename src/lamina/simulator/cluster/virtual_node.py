@@ -50,6 +50,8 @@ class Delays(msgspec.Struct, frozen=True, kw_only=True):
     """From the end of a pod's containers until its resources are free and the end is published."""
     bind: float = 0.0
     """From the scheduler's decision to the accepted binding."""
+    provision: float = 0.0
+    """From a claim's request until its volume is made and bound."""
     restart: float = 10.0
     """Back-off before the second restart of a container, doubled with every restart; the first restart is at once."""
     restart_most: float = 300.0

@@ -11,12 +11,14 @@ use the public methods of the cluster only.
 """
 
 import math
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
+from lamina.model.cluster_objects import ClusterObject, ObjectKey, key_of
 from lamina.model.errors import WiringError
 from lamina.model.pod import Pod, PodUid
 from lamina.simulator.cluster import VirtualCluster, VirtualNode, VirtualPod
+from lamina.simulator.cluster.cluster_object_table import SYNC
 from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.controllers.daemon_set import DaemonSetController
 from lamina.simulator.controllers.deployment import DeploymentController
@@ -25,12 +27,19 @@ from lamina.simulator.controllers.pod_factory import OwnedPodFactory
 from lamina.simulator.controllers.stateful_set import StatefulSetController
 from lamina.simulator.engine import Environment, Timer
 
-SYNC: Final = 5
-"""Event priority of syncs: after the cluster's events (0), before the schedulers."""
-
 
 class Controller(Protocol):
     """Interface of every controller."""
+
+    @property
+    def selecting(self) -> Sequence[ClusterObject]:
+        """The objects by which default spread constraints find its pods."""
+        ...
+
+    @property
+    def wanted(self) -> int | None:
+        """Number of pods that a disruption budget expects; None if the kind of controller has none."""
+        ...
 
     def scale(self, count: int) -> None:
         """Change the number of pods."""
@@ -56,10 +65,12 @@ class Controller(Protocol):
 class _SyncSlot:
     """A controller and its next sync."""
 
-    __slots__ = ("again", "begun", "controller", "due")
+    __slots__ = ("again", "begun", "controller", "due", "name", "published")
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, name: str, controller: Controller) -> None:
+        self.name = name
         self.controller = controller
+        self.published: dict[ObjectKey, None] = {}
         self.begun = False
         self.due = False
         self.again: Timer | None = None
@@ -83,7 +94,7 @@ class ControllerManager:
         if spec.name in self._slots:
             raise WiringError(f"a second controller {spec.name!r} cannot be added")
         factory = OwnedPodFactory(self._environment, self._cluster, spec.name, self._claim(spec.name), self._scheduler)
-        slot = self._slots[spec.name] = _SyncSlot(_controller(spec, factory))
+        slot = self._slots[spec.name] = _SyncSlot(spec.name, _controller(spec, factory))
         self._environment.at(max(spec.at, self._environment.now), self._begin, slot)
 
     def scale(self, name: str, count: int) -> None:
@@ -116,12 +127,20 @@ class ControllerManager:
             self._environment.cancel(slot.again)
             slot.again = None
         slot.begun = False
+        for key in slot.published:
+            self._cluster.objects.remove(key)
         for uid in [uid for uid, owner in self._owners.items() if owner is slot]:
             self._cluster.remove(uid, None)
 
     def __contains__(self, name: str) -> bool:
         """Return whether a controller exists."""
         return name in self._slots
+
+    def scale_of(self, uid: PodUid) -> tuple[str, int] | None:
+        """Return name and wanted number of pods of a pod's controller; None if it has no such number."""
+        slot = self._owners.get(uid)
+        wanted = None if slot is None else slot.controller.wanted
+        return None if slot is None or wanted is None else (slot.name, wanted)
 
     # -- cluster events ----------------------------------------------------------------------------------------------
 
@@ -159,7 +178,19 @@ class ControllerManager:
             self._daemons.append((slot, slot.controller))
             for node in self._cluster.nodes.values():
                 slot.controller.node_joined(node)
+        self._publish_selecting(slot)
         self._mark(slot)
+
+    def _publish_selecting(self, slot: _SyncSlot) -> None:
+        """Show the objects of a controller that select pods, and remove those that it has no longer."""
+        objects = self._cluster.objects
+        shown = {key_of(one): None for one in slot.controller.selecting}
+        for one in slot.controller.selecting:
+            objects.put(one)
+        for key in slot.published:
+            if key not in shown:
+                objects.remove(key)
+        slot.published = shown
 
     def _mark(self, slot: _SyncSlot) -> None:
         if slot.begun and not slot.due:
@@ -174,6 +205,7 @@ class ControllerManager:
         if slot.again is not None:
             self._environment.cancel(slot.again)
             slot.again = None
+        self._publish_selecting(slot)
         again = slot.controller.sync()
         if again < math.inf:
             slot.again = self._environment.at(again, self._wake, slot)

@@ -5,9 +5,30 @@ from typing import Literal
 import msgspec
 
 from lamina.model.pod import Pod
+from lamina.model.volumes import PersistentVolumeClaim
 from lamina.simulator.cluster.pod_lifecycle import RUNS_FOREVER, PodLifecycle
 
 ControllerKind = Literal["Deployment", "StatefulSet", "DaemonSet", "Job"]
+
+
+class ClaimTemplate(msgspec.Struct, frozen=True):
+    """A claim that each pod of a StatefulSet gets; it is called after both and stays when the pod is gone."""
+
+    name: str
+    size: int
+    """Bytes."""
+    class_name: str = ""
+    access_modes: tuple[str, ...] = ("ReadWriteOnce",)
+
+    def claim_of(self, namespace: str, pod: str) -> PersistentVolumeClaim:
+        """Return the claim of one pod."""
+        return PersistentVolumeClaim(
+            namespace=namespace,
+            name=f"{self.name}-{pod}",
+            access_modes=self.access_modes,
+            class_name=self.class_name,
+            size=self.size,
+        )
 
 
 class ControllerSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +52,8 @@ class ControllerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Number of pods of a Deployment or StatefulSet, or completions of a Job; may be 0."""
     parallelism: int = 1
     """Number of parallel pods of a Job."""
+    claims: tuple[ClaimTemplate, ...] = ()
+    """Claims of each pod of a StatefulSet."""
     surge: int | float = 0.25
     """``maxSurge`` of a Deployment: a number, or a share of the replicas (rounded up)."""
     unavailable: int | float = 0.25

@@ -8,10 +8,12 @@ most *unavailable* others at once (a share is rounded up; upstream's default is 
 """
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from lamina.model.cluster_objects import ClusterObject
 from lamina.model.errors import WiringError
 from lamina.model.pod import Pod, PodUid
 from lamina.model.selectors import IN, NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
@@ -57,6 +59,16 @@ class DaemonSetController:
         """Pods of an older version that were not ready at the time of the update."""
 
     # -- desired state -----------------------------------------------------------------------------------------------
+
+    @property
+    def wanted(self) -> None:
+        """Budgets cannot ask a controller of this kind how many pods it wants."""
+        return
+
+    @property
+    def selecting(self) -> Sequence[ClusterObject]:
+        """Default spread constraints do not read controllers of this kind."""
+        return ()
 
     def scale(self, count: int) -> None:
         """Raise WiringError: the number of nodes determines the number of pods."""

@@ -11,10 +11,13 @@ the Deployment is scaled during a rollout, all ReplicaSets are scaled in proport
 """
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 
 from lamina.model.pod import Pod
+from lamina.model.selecting_objects import ReplicaSet
+from lamina.model.selectors import LabelSelector
 from lamina.simulator.cluster import VirtualPod
 from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.controllers.pod_factory import OwnedPodFactory, with_image, with_owner, with_restart_policy
@@ -73,6 +76,23 @@ class DeploymentController:
         share = self._spec.unavailable
         number = share if isinstance(share, int) else math.floor(share * self.replicas)
         return min(number or int(self.surge == 0), self.replicas)
+
+    @property
+    def wanted(self) -> int:
+        """Number of pods that a disruption budget expects."""
+        return self.replicas
+
+    @property
+    def selecting(self) -> Sequence[ReplicaSet]:
+        """Its ReplicaSets, as default spread constraints read them."""
+        return [
+            ReplicaSet(
+                namespace=one.template.namespace,
+                name=name,
+                selector=LabelSelector(tuple(sorted(one.template.labels.items()))),
+            )
+            for name, one in self._sets.items()
+        ]
 
     # -- events ------------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,10 @@ before the replacement.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
+from lamina.model.cluster_objects import ClusterObject
 from lamina.model.errors import WiringError
 from lamina.model.pod import PodUid
 from lamina.simulator.cluster import VirtualPod
@@ -49,6 +51,16 @@ class JobController:
     def over(self) -> bool:
         """Whether the Job has succeeded or failed."""
         return self.succeeded >= self._spec.replicas or self.failed > self._spec.backoff_limit
+
+    @property
+    def wanted(self) -> None:
+        """Budgets cannot ask a controller of this kind how many pods it wants."""
+        return
+
+    @property
+    def selecting(self) -> Sequence[ClusterObject]:
+        """Default spread constraints do not read controllers of this kind."""
+        return ()
 
     def scale(self, count: int) -> None:
         """Change the parallelism; 0 suspends the Job."""

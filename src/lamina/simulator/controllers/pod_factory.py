@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from lamina.model.pod import Owner, Pod, PodUid
+from lamina.model.volumes import PersistentVolumeClaim
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle, Restart
 from lamina.simulator.engine import Environment
@@ -56,6 +57,11 @@ class OwnedPodFactory:
         )
         self._cluster.submit(pod, life)
         return uid
+
+    def make_claim(self, claim: PersistentVolumeClaim) -> None:
+        """Create a claim, unless there is one of the same name."""
+        if self._cluster.objects.get(PersistentVolumeClaim, claim.namespace, claim.name) is None:
+            self._cluster.objects.put(claim)
 
     def remove(self, uid: PodUid) -> None:
         """Delete a pod with its own grace period."""

@@ -10,8 +10,14 @@ is replaced during an update gets the new version at once.
 """
 
 import math
+from collections.abc import Sequence
+
+import msgspec
 
 from lamina.model.pod import Pod, PodUid
+from lamina.model.pod_volumes import CLAIM, PodVolume
+from lamina.model.selecting_objects import StatefulSet
+from lamina.model.selectors import LabelSelector
 from lamina.simulator.cluster import VirtualPod
 from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.controllers.pod_factory import OwnedPodFactory, with_image, with_owner, with_restart_policy
@@ -39,10 +45,22 @@ class StatefulSetController:
         self._life = with_restart_policy(spec.life)
         self._template = with_owner(spec.template, "StatefulSet", spec.name)
         self.replicas = spec.replicas
+        self._claims = spec.claims
         self._slots: dict[int, _OrdinalPod] = {}
         self._uids: dict[int, PodUid] = {}
         self._ordinals: dict[PodUid, int] = {}
         self._backoff = ReplacementBackoff()
+
+    @property
+    def wanted(self) -> int:
+        """Number of pods that a disruption budget expects."""
+        return self.replicas
+
+    @property
+    def selecting(self) -> Sequence[StatefulSet]:
+        """Itself, as default spread constraints read it."""
+        labels = LabelSelector(tuple(sorted(self._template.labels.items())))
+        return [StatefulSet(namespace=self._template.namespace, name=self._name, selector=labels)]
 
     def scale(self, count: int) -> None:
         """Change the number of pods."""
@@ -88,9 +106,20 @@ class StatefulSetController:
     def _make(self, ordinal: int) -> float:
         if self._backoff.ready_at > self._factory.now:
             return self._backoff.ready_at
-        uid = self._factory.make(self._template, self._life, f"{self._name}-{ordinal}")
+        name = f"{self._name}-{ordinal}"
+        uid = self._factory.make(self._with_claims(name), self._life, name)
         self._slots[ordinal], self._uids[ordinal], self._ordinals[uid] = _OrdinalPod(self._template), uid, ordinal
         return math.inf
+
+    def _with_claims(self, pod: str) -> Pod:
+        """Return the template of one pod, after its claims were made."""
+        made = [one.claim_of(self._template.namespace, pod) for one in self._claims]
+        for claim in made:
+            self._factory.make_claim(claim)
+        if not made:
+            return self._template
+        volumes = (*self._template.volumes, *(PodVolume(CLAIM, claim.name) for claim in made))
+        return msgspec.structs.replace(self._template, volumes=volumes)
 
     def _remove(self, ordinal: int) -> None:
         slot = self._slots[ordinal]

@@ -13,12 +13,15 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from lamina.model.events import Event, NodeGone, NodeSeen, PodGone, PodSeen
+from lamina.model.cluster_objects import ClusterObject
+from lamina.model.events import Event, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen
 from lamina.model.node import Node
 from lamina.model.pod import Pod, PodUid
+from lamina.model.selecting_objects import ReplicaSet, StatefulSet
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.controllers.deployment import HASH_LABEL
 from lamina.simulator.facade.api_state import ApiState
+from lamina.simulator.facade.cluster_object_writer import ClusterObjectWriter
 from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, controller_of, part, uid_of
 from lamina.simulator.facade.node_objects import internal_address, remove_lease, with_addresses, write_lease
 from lamina.simulator.facade.object_store import StoreEvent
@@ -43,6 +46,8 @@ class StoreWriter:
         self._state = state
         self._cluster = cluster
         self._most_ended = most_ended
+        self.objects: ClusterObjectWriter | None = None
+        """Writes objects besides pods and nodes; None: they are not written."""
         self._pods = state.store.table("", "pods")
         self._nodes = state.store.table("", "nodes")
         self._keys: dict[str, NamespacedName] = {}
@@ -84,6 +89,10 @@ class StoreWriter:
                     self._seen.pop(name, None)
                     self._state.store.delete(self._nodes, NamespacedName("", name))
                     remove_lease(self._state, name)
+                case ObjectSeen(found) if self.objects is not None and not self._of_client(found):
+                    self.objects.seen(found)
+                case ObjectGone(key) if self.objects is not None:
+                    self.objects.gone(key)
                 case _:
                     continue
         self._write_statuses()
@@ -202,6 +211,14 @@ class StoreWriter:
         state.store.put(self._nodes, key, {**found, "metadata": metadata, "spec": spec, "status": status})
         if before is None:
             write_lease(state, found)
+
+    # -- objects ---------------------------------------------------------------------------------------------------------
+
+    def _of_client(self, found: ClusterObject) -> bool:
+        """Return whether an object belongs to a controller of a client's workload, which the store has already."""
+        if not isinstance(found, ReplicaSet | StatefulSet):
+            return False
+        return found.name in self._owners or found.name.rpartition("-")[0] in self._owners
 
     # -- workloads -----------------------------------------------------------------------------------------------------
 

@@ -5,23 +5,28 @@ Volume controllers of the façade: binds claims and volumes, and makes volumes f
     claim with a selected node, or of a class that does not wait ─> new volume, both bound
     claim deleted ─────────────────────────────────────────────────────> volume deleted, or released
 
-Work is done at once, after the write that caused it. No CSI driver runs: a volume is only an object, of any size, and
-reaches the nodes that have the same labels as the selected node under the topology keys of its driver (CSINode).
-Claims of classes that do not wait get no existing volume unless one names them.
+The rules are those of `volume_rules`, as in simulations without an API. Work is done at once, after the write that caused
+it. No CSI driver runs: a volume is only an object, of any size, and reaches the nodes that have the same labels as the
+selected node under the topology keys of its driver (CSINode). Claims of classes that do not wait get no existing volume
+unless one names them.
 """
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+import msgspec
+
+from lamina.model.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from lamina.simulator.controllers.volume_rules import is_free_for, next_step, reach
 from lamina.simulator.facade.api_state import ApiState
 from lamina.simulator.facade.kube_object import KubeObject, NamespacedName, key_of, part, text, uid_of
 from lamina.simulator.facade.object_store import StoreEvent
+from lamina.wire.kube.storage_classes import decode_csi_node, decode_storage_class
+from lamina.wire.kube.storage_objects import decode_claim, decode_volume
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-WAITS: Final = "WaitForFirstConsumer"
 STORAGE: Final = "storage.k8s.io"
 NO_VOLUME: Final = NamespacedName("", "")
 NO_PHASE: Final = ("", "Pending")
@@ -65,21 +70,17 @@ class VolumeController:
         claim = stored.object
         name = text(part(claim, "spec"), "volumeName")
         volume = self._volumes.get(NamespacedName("", name) if name else self._reserved.get(key, NO_VOLUME))
-        if volume is not None and _is_free_for(volume.object, claim):
+        step = next_step(_claim(claim), None if volume is None else _volume(volume.object), self._model_class_of(claim))
+        if step == "bind" and volume is not None:
             self._bind(claim, volume.object)
-        elif name:
-            return
-        elif self._is_due(claim):
+        elif step == "make":
             self._bind(claim, self._provisioned(claim))
         elif not text(part(claim, "status"), "phase"):
             self._put_claim({**claim, "status": {**part(claim, "status"), "phase": "Pending"}})
 
-    def _is_due(self, claim: KubeObject) -> bool:
-        """Return whether a volume is to be made for a claim now."""
+    def _model_class_of(self, claim: KubeObject) -> StorageClass | None:
         found = self._class_of(claim)
-        if text(found, "provisioner") in ("", NO_PROVISIONER):
-            return False
-        return text(found, "volumeBindingMode") != WAITS or bool(_selected_node(claim))
+        return decode_storage_class(msgspec.json.encode(found)) if found else None
 
     def _class_of(self, claim: KubeObject) -> KubeObject:
         name = text(part(claim, "spec"), "storageClassName")
@@ -106,7 +107,7 @@ class VolumeController:
         volume = stored.object
         reference = part(part(volume, "spec"), "claimRef")
         claim = self._claims.get(_claim_of(volume))
-        if claim is not None and _is_free_for(volume, claim.object):
+        if claim is not None and is_free_for(_volume(volume), _claim(claim.object)):
             wanted = text(part(claim.object, "spec"), "volumeName")
             if wanted in ("", key.name):
                 self._bind(claim.object, volume)
@@ -143,13 +144,20 @@ class VolumeController:
         """Return the affinity of a volume of a driver on a node; None if the driver reports no topology there."""
         reported = self._state.get(STORAGE, "csinodes", "", node)
         shown = self._state.get("", "nodes", "", node)
-        drivers = () if reported is None else part(reported.object, "spec").get("drivers") or ()
+        known = None if reported is None else decode_csi_node(msgspec.json.encode(reported.object))
         labels = {} if shown is None else part(part(shown.object, "metadata"), "labels")
-        keys = [key for one in drivers if one.get("name") == driver for key in one.get("topologyKeys") or ()]
-        expressions: list[Any] = [
-            {"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels
+        found = reach(driver, known, labels)
+        if found is None:
+            return None
+        terms = [
+            {
+                "matchExpressions": [
+                    {"key": one.key, "operator": one.operator, "values": list(one.values)} for one in term.expressions
+                ]
+            }
+            for term in found.terms
         ]
-        return {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}} if expressions else None
+        return {"required": {"nodeSelectorTerms": terms}}
 
     # -- writes --------------------------------------------------------------------------------------------------------
 
@@ -193,9 +201,9 @@ def _claim_of(volume: KubeObject) -> NamespacedName:
     return NamespacedName(text(reference, "namespace"), text(reference, "name"))
 
 
-def _is_free_for(volume: KubeObject, claim: KubeObject) -> bool:
-    """Return whether a volume names no claim, or this one."""
-    reference = part(part(volume, "spec"), "claimRef")
-    if "deletionTimestamp" in volume["metadata"]:
-        return False
-    return not reference or (_claim_of(volume) == key_of(claim) and reference.get("uid") in (None, "", uid_of(claim)))
+def _claim(found: KubeObject) -> PersistentVolumeClaim:
+    return decode_claim(msgspec.json.encode(found))
+
+
+def _volume(found: KubeObject) -> PersistentVolume:
+    return decode_volume(msgspec.json.encode(found))

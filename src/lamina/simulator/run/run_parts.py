@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from lamina.model.pod import PodUid
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.controllers import ControllerManager
 from lamina.simulator.decider import Decider
@@ -33,6 +34,10 @@ class LazyControllers:
         self._manager: ControllerManager | None = None
         self.scheduler = ""
         """Scheduler of pods whose template names none."""
+
+    def scale_of(self, uid: PodUid) -> tuple[str, int] | None:
+        """Return name and wanted number of pods of a pod's controller; None if it has no such number."""
+        return None if self._manager is None else self._manager.scale_of(uid)
 
     def get(self) -> ControllerManager:
         """Return the manager."""

@@ -16,11 +16,16 @@ from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.controllers import ControllerManager
 from lamina.simulator.engine import Environment
 from lamina.simulator.run.run_parts import LazyControllers
-from lamina.simulator.workloads import Scenario, ScenarioEvent
+from lamina.simulator.workloads import Scenario, ScenarioEvent, ScenarioObject
 
 ARRIVE: Final = -20
 HAPPEN: Final = -10
 """Event priorities of arrivals and scenario events; the cluster's own is 0."""
+
+
+def put_object(cluster: VirtualCluster, one: ScenarioObject) -> None:
+    """Add an object of a scenario to a cluster, or replace it."""
+    cluster.objects.put(one.found, one.manifest or None)
 
 
 class ScenarioPlayer:
@@ -39,7 +44,7 @@ class ScenarioPlayer:
         self._controllers = controllers
 
     def begin(self) -> None:
-        """Add the controllers and schedule all events and the first arrival."""
+        """Add the controllers, and schedule all events and the first arrival."""
         for spec in self._scenario.controllers:
             self._controllers.get().add(spec)
         for happening in self._scenario.events:
@@ -68,6 +73,12 @@ class ScenarioPlayer:
     def _happen(self, happening: ScenarioEvent) -> None:
         cluster, name = self._cluster, happening.name
         match happening.kind:
+            case "apply":
+                assert happening.object is not None, "an apply event has its object"
+                put_object(cluster, happening.object)
+            case "delete":
+                assert happening.key is not None, "a delete event has the key of its object"
+                cluster.objects.remove(happening.key)
             case "remove":
                 cluster.remove(PodUid(name), None)
             case "join":

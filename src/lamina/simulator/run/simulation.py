@@ -21,6 +21,8 @@ from lamina.scheduling.runtime.explanation import Detail
 from lamina.simulator.cluster import VirtualCluster
 from lamina.simulator.cluster.image_reports import empty_image
 from lamina.simulator.cluster.lag import lag_sampler
+from lamina.simulator.controllers.claim_controller import ClaimController
+from lamina.simulator.controllers.disruption_controller import DisruptionController
 from lamina.simulator.decider import Decider, LoopDecider
 from lamina.simulator.engine import Environment
 from lamina.simulator.run.cpu_usage import used_seconds
@@ -31,8 +33,9 @@ from lamina.simulator.run.result import SimulationResult, Utilisation
 from lamina.simulator.run.run_counters import RunCounters, join_handlers
 from lamina.simulator.run.run_outcomes import node_outcomes, pod_outcomes
 from lamina.simulator.run.run_parts import DeciderFactory, LazyControllers, RunParts
-from lamina.simulator.run.scenario_player import ScenarioPlayer
+from lamina.simulator.run.scenario_player import ScenarioPlayer, put_object
 from lamina.simulator.run.simulation_host import SimulationHost
+from lamina.simulator.run.volume_work import VolumeWork
 from lamina.simulator.workloads import Scenario
 from lamina.trace.trace_records import TraceHeader, TraceRecord
 from lamina.trace.trace_writer import TraceSink
@@ -84,6 +87,14 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         unknown_image=empty_image if callable(decider) else None,
     )
     controllers = LazyControllers(environment, cluster)
+    DisruptionController(environment, cluster, controllers.scale_of)
+    if not callable(decider):
+        # Behind an API, its volume controller does this.
+        ClaimController(environment, cluster, scenario.delays.provision)
+        host.volume_work = VolumeWork(environment, cluster, host)
+    for one in scenario.objects:
+        # Before the decider: another scheduler finds them when it starts.
+        put_object(cluster, one)
     if decider is None:
         scheduler = _loop(configuration, seed, detail)
     else:

@@ -17,6 +17,7 @@ import msgspec
 from lamina.model.decision import Decision
 from lamina.model.events import BindDone, BindFailed, Event, PodSeen, TimePassed, WorkFailed
 from lamina.model.pod import PodUid
+from lamina.model.volumes import BindVolumes
 from lamina.scheduling.contract.commands import (
     Bind,
     Command,
@@ -33,6 +34,7 @@ from lamina.simulator.engine import Environment, Timer
 from lamina.simulator.engine.environment import INFINITY
 from lamina.simulator.run.latency import DecisionTimer
 from lamina.simulator.run.run_counters import RecordHandlers
+from lamina.simulator.run.volume_work import VolumeWork
 from lamina.trace.trace_records import PodDecided, TraceRecord
 
 DECIDE: Final = 10
@@ -77,6 +79,8 @@ class SimulationHost:
         """Receive every record, in this order."""
         self.decisions: list[Decision] | None = None
         """All reported decisions, in order; None: they are not kept."""
+        self.volume_work: VolumeWork | None = None
+        """Does the work of VolumeBinding; None: such work fails."""
         self.preemptions = 0
         """Number of pods that the scheduler evicted in favour of others."""
         self.attempts = 0
@@ -169,6 +173,8 @@ class SimulationHost:
                     self._environment.cancel(self._wake)
                 self._wake = self._environment.at(max(at, self._environment.now), self._wake_up, priority=DECIDE)
                 self._environment.ignore_when_idle(self._wake)
+            case DoWork(task=BindVolumes() as task) if self.volume_work is not None:
+                self.volume_work.begin(command, task)
             case DoWork(pod, _, plugin, attempt, _):
                 self.publish(WorkFailed(pod.uid, plugin, attempt, NO_WORKER.format(plugin)))
             case Evict(pod, _, _):

@@ -1,6 +1,6 @@
 """Scenarios: what a simulated run starts from, read from YAML files, other tools' files and seeds."""
 
-from lamina.simulator.workloads.scenario import PodArrival, Scenario, ScenarioEvent
+from lamina.simulator.workloads.scenario import PodArrival, Scenario, ScenarioEvent, ScenarioObject
 from lamina.simulator.workloads.scenario_loader import load_scenario
 
-__all__ = ["PodArrival", "Scenario", "ScenarioEvent", "load_scenario"]
+__all__ = ["PodArrival", "Scenario", "ScenarioEvent", "ScenarioObject", "load_scenario"]

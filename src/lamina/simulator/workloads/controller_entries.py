@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from lamina.model.pod import PodUid
-from lamina.simulator.controllers.controller_spec import ControllerKind, ControllerSpec
-from lamina.simulator.workloads.field_types import Duration, Portion
+from lamina.simulator.controllers.controller_spec import ClaimTemplate, ControllerKind, ControllerSpec
+from lamina.simulator.workloads.field_types import Duration, EntryStruct, Name, Portion, Size
 from lamina.simulator.workloads.pod_entries import (
     MOST_PODS,
     Count,
@@ -28,10 +28,24 @@ class DeploymentEntry(TemplateEntry, frozen=True, kw_only=True):
     """How long a new pod has to run before the rollout goes on."""
 
 
+class ClaimTemplateEntry(EntryStruct, frozen=True, kw_only=True):
+    """A claim that each pod of a StatefulSet gets, called after both: data-db-0."""
+
+    name: Name
+    storage: Size
+    storage_class: str = ""
+    access_modes: tuple[str, ...] = ("ReadWriteOnce",)
+
+    def template(self) -> ClaimTemplate:
+        """Return it in the model of the controller."""
+        return ClaimTemplate(self.name, self.storage, self.storage_class, self.access_modes)
+
+
 class StatefulSetEntry(TemplateEntry, frozen=True, kw_only=True):
     """A StatefulSet: keeps *replicas* pods, created and removed in the order of their numbers."""
 
     replicas: Count = 1
+    claim_templates: tuple[ClaimTemplateEntry, ...] = ()
 
 
 class DaemonSetEntry(TemplateEntry, frozen=True, kw_only=True):
@@ -58,6 +72,10 @@ def _deployment(given: DeploymentEntry) -> dict[str, Any]:
     return {"replicas": given.replicas, "min_ready": given.min_ready, **portions}
 
 
+def _stateful_set(given: StatefulSetEntry) -> dict[str, Any]:
+    return {"replicas": given.replicas, "claims": tuple(one.template() for one in given.claim_templates)}
+
+
 def _job(given: JobEntry) -> dict[str, Any]:
     return {
         "replicas": given.completions,
@@ -69,7 +87,7 @@ def _job(given: JobEntry) -> dict[str, Any]:
 
 FIELDS: Final[dict[str, tuple[ControllerKind, type[TemplateEntry], ControllerSettings]]] = {
     "deployments": ("Deployment", DeploymentEntry, _deployment),
-    "statefulSets": ("StatefulSet", StatefulSetEntry, lambda given: {"replicas": given.replicas}),
+    "statefulSets": ("StatefulSet", StatefulSetEntry, _stateful_set),
     "daemonSets": (
         "DaemonSet",
         DaemonSetEntry,

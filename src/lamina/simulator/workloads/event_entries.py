@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from lamina.model.cluster_objects import key_of
 from lamina.model.conversion import suggest
 from lamina.model.plain import shown
 from lamina.simulator.cluster import VirtualNodeSpec
@@ -17,6 +18,7 @@ from lamina.simulator.workloads.field_types import (
     Reference,
 )
 from lamina.simulator.workloads.node_entries import NodeBuilder, ScenarioNodeEntry
+from lamina.simulator.workloads.object_entries import DeleteEntry, ObjectBuilder, ObjectEntry
 from lamina.simulator.workloads.pod_entries import Count, PodChecks
 from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioEventKind
 from lamina.simulator.workloads.scenario_files import AssemblyState, EntryNoun, ScenarioEntry
@@ -52,6 +54,9 @@ class EventEntry(EntryStruct, frozen=True, kw_only=True):
     join: ScenarioNodeEntry | None = None
     scale: ScaleEntry | None = None
     update: UpdateEntry | None = None
+    apply: ObjectEntry | None = None
+    """A manifest: the object is created or replaced."""
+    delete: DeleteEntry | None = None
 
 
 SUBJECTS: Final[Mapping[ScenarioEventKind, EntryNoun]] = {
@@ -88,15 +93,23 @@ _CHANGEABLE: Final = {
 class EventBuilder:
     """Makes `ScenarioEvent`s from the entries of all files; nodes that join are made first."""
 
-    def __init__(self, state: AssemblyState, nodes: NodeBuilder) -> None:
-        """Make the nodes that join: other events may name them, and pods may need them."""
+    def __init__(self, state: AssemblyState, nodes: NodeBuilder, objects: ObjectBuilder) -> None:
+        """Make the nodes that join and the objects that are applied: other entries may name them."""
         self._state = state
+        self._objects = objects
         self._entries = state.entries("events", EventEntry)
         self.joining: list[tuple[float, VirtualNodeSpec]] = []
         for entry in self._entries:
             if entry.value.join is not None:
                 inner = ScenarioEntry(entry.document, (*entry.path, "join"), entry.value.join)
                 self.joining += ((entry.value.at, spec) for spec in nodes.make(inner))
+        self._applied: list[ScenarioEvent] = []
+        for entry in self._entries:
+            if entry.value.apply is not None:
+                inner = ScenarioEntry(entry.document, (*entry.path, "apply"), entry.value.apply)
+                one = objects.read(inner)
+                if one is not None:
+                    self._applied.append(ScenarioEvent(entry.value.at, "apply", key_of(one.found).name, object=one))
 
     def build(
         self, arrivals: Mapping[str, PodArrival], controllers: Iterable[ControllerSpec], checks: PodChecks
@@ -111,19 +124,24 @@ class EventBuilder:
             "controller": {name: (one.at, "is created") for name, one in self._controllers.items()},
         }
         made = [ScenarioEvent(at, "join", spec.name, node=spec) for at, spec in self.joining]
+        made += self._applied
         for entry in self._entries:
             made += self._made(entry, entry.value)
         return made
 
     def _made(self, entry: ScenarioEntry, event: EventEntry) -> list[ScenarioEvent]:
         given = [(kind, value) for kind in SUBJECTS if (value := getattr(event, kind)) is not None]
-        if len(given) != 1:
-            kinds = list(SUBJECTS)
+        of_objects = (event.apply is not None) + (event.delete is not None)
+        if len(given) + of_objects != 1:
+            kinds = [*SUBJECTS, "apply", "delete"]
             self._state.wrong(entry, f"say exactly one of {', '.join(kinds[:-1])} and {kinds[-1]}")
         if event.lasting is not None and event.fail is None:
             self._state.wrong(entry, "only a failure lasts; say for beside fail", "for")
         at = event.at
         made = []
+        key = None if event.delete is None else self._objects.key(entry, event.delete)
+        if key is not None:
+            made.append(ScenarioEvent(at, "delete", key.name, key=key))
         for kind, value in given:
             if kind != "join":
                 made.append(self._one(entry, kind, value, at))

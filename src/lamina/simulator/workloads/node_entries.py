@@ -49,6 +49,7 @@ class DefaultsEntry(EntryStruct, frozen=True, kw_only=True):
     start_delay: Delay | None = None
     stop_delay: Delay | None = None
     bind_delay: Duration | None = None
+    provision_delay: Duration | None = None
     restart_delay: Period | None = None
     restart_most: Period | None = None
     notice_delay: Duration | None = None
@@ -101,6 +102,7 @@ _DELAYS: Final = {
     "start_delay": "start",
     "stop_delay": "stop",
     "bind_delay": "bind",
+    "provision_delay": "provision",
     "restart_delay": "restart",
     "restart_most": "restart_most",
     "notice_delay": "notice",

@@ -17,6 +17,7 @@ from lamina.model.conversion import convert
 from lamina.model.errors import InputError, Mistake
 from lamina.model.image import Image
 from lamina.model.pod import Container, Owner, Pod, PodUid, SpreadConstraint, total_limits, total_requests
+from lamina.model.pod_volumes import CLAIM, PodVolume
 from lamina.model.resources import CPU, MEMORY, Amounts
 from lamina.model.selectors import LabelSelector
 from lamina.model.taints import Toleration
@@ -125,10 +126,20 @@ class TemplateEntry(EntryStruct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     spread: tuple[SpreadEntry, ...] = ()
+    claims: tuple[Name, ...] = ()
+    """Names of the PersistentVolumeClaims that it uses."""
     qos: QosEntry | None = None
     """The availability that its controller promises; it becomes annotations and a label of the pods."""
     mix: Name | None = None
     """Name of a mix: the copies of all entries of the mix arrive one by one, in an order drawn from the seed."""
+
+
+class NamedClaim(msgspec.Struct, frozen=True):
+    """A claim that an entry names, and its position in the entry's list."""
+
+    entry: ScenarioEntry
+    position: int
+    name: str
 
 
 class PodEntry(TemplateEntry, frozen=True, kw_only=True):
@@ -157,6 +168,8 @@ class PodBuilder:
         self._state = state
         self._checks = checks
         self.times = times
+        self.named_claims: list[NamedClaim] = []
+        """The claims that entries name."""
 
     def arrivals(self, entry: ScenarioEntry) -> Iterator[tuple[str, PodArrival]]:
         """Yield the pods that an entry stands for, each with its name."""
@@ -189,6 +202,7 @@ class PodBuilder:
         )
         first = tuple(Container(image) for image in given.init)
         requests, ranked = total_requests(containers, first)
+        self.named_claims += (NamedClaim(entry, position, name) for position, name in enumerate(given.claims))
         pod = Pod(
             uid=PodUid(given.name),
             name=given.name,
@@ -203,6 +217,7 @@ class PodBuilder:
             labels=given.labels,
             annotations=given.annotations,
             spread=tuple(one.constraint(given.labels) for one in given.spread),
+            volumes=tuple(PodVolume(CLAIM, name) for name in given.claims),
         )
         for steps, image in images:
             if problem := self._checks.disk_capacity.too_small(pod, image):

@@ -1,9 +1,10 @@
 """A scenario ready to run: names are resolved, times are in seconds, and each pod has its arrival time."""
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
+from lamina.model.cluster_objects import ClusterObject, ObjectKey
 from lamina.model.digest import Digest
 from lamina.model.image import Image
 from lamina.model.pod import Pod
@@ -15,8 +16,16 @@ CONTROLLER: Final = "ReplicaSet"
 """Kind of the owner of pods that a scenario lists or draws without a controller."""
 
 ScenarioEventKind = Literal[
-    "remove", "drop", "cordon", "uncordon", "drain", "fail", "recover", "join", "scale", "update"
+    "remove", "drop", "cordon", "uncordon", "drain", "fail", "recover", "join", "scale", "update", "apply", "delete"
 ]
+
+
+class ScenarioObject(msgspec.Struct, frozen=True):
+    """An object besides pods and nodes: what the scheduler reads of it, and its manifest."""
+
+    found: ClusterObject
+    manifest: dict[str, Any] = {}
+    """Empty: the object was not read from a manifest."""
 
 
 class PodArrival(msgspec.Struct, frozen=True):
@@ -38,7 +47,7 @@ class ScenarioEvent(msgspec.Struct, frozen=True):
     A change to the cluster from outside.
 
     *remove* a pod; *drop*, *cordon*, *uncordon*, *drain*, *fail* or *recover* a node, or let *node* *join*; *scale* a
-    controller to *count*, or *update* its pods to *image*.
+    controller to *count*, or *update* its pods to *image*; *apply* an *object*, or *delete* the one with *key*.
     """
 
     at: float
@@ -47,6 +56,8 @@ class ScenarioEvent(msgspec.Struct, frozen=True):
     count: int = 0
     image: str = ""
     node: VirtualNodeSpec | None = None
+    object: ScenarioObject | None = None
+    key: ObjectKey | None = None
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +73,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """In order of arrival."""
     events: tuple[ScenarioEvent, ...] = ()
     """In order of time."""
+    objects: tuple[ScenarioObject, ...] = ()
+    """Budgets, claims, volumes, Services and the like; they exist from the start."""
     controllers: tuple[ControllerSpec, ...] = ()
     """In order of creation."""
     registry: float = 0.0

@@ -35,9 +35,10 @@ from lamina.simulator.workloads.node_entries import (
     ScenarioNodeEntry,
     join_defaults,
 )
+from lamina.simulator.workloads.object_entries import ObjectBuilder, ObjectEntry
 from lamina.simulator.workloads.pod_entries import MOST_PODS, PodBuilder, PodChecks, PodEntry
 from lamina.simulator.workloads.pull_entries import RegistryEntry, Runtimes, ScenarioRuntimeEntry
-from lamina.simulator.workloads.scenario import PodArrival, Scenario, ScenarioEvent
+from lamina.simulator.workloads.scenario import PodArrival, Scenario, ScenarioEvent, ScenarioObject
 from lamina.simulator.workloads.scenario_catalog import CatalogEntry, ScenarioCatalog
 from lamina.simulator.workloads.scenario_files import AssemblyState, ScenarioDocument, ScenarioEntry, ScenarioReader
 from lamina.simulator.workloads.workload_entries import WorkloadEntry, draw_workload
@@ -66,6 +67,8 @@ class ScenarioFile(EntryStruct, frozen=True, kw_only=True):
     catalog: str | CatalogEntry | None = None
     """More images: a catalog file, or the parameters of a generated catalog."""
     nodes: tuple[ScenarioNodeEntry, ...] = ()
+    objects: tuple[ObjectEntry, ...] = ()
+    """Budgets, claims, volumes, Services and the like, as Kubernetes manifests."""
     pods: tuple[PodEntry, ...] = ()
     deployments: tuple[DeploymentEntry, ...] = ()
     stateful_sets: tuple[StatefulSetEntry, ...] = ()
@@ -114,6 +117,7 @@ def load_scenario(path: str | Path, seed: int = 0, data: str | Path | None = Non
         layer_names=assembly.catalog.layer_names,
         nodes=tuple(assembly.nodes),
         arrivals=tuple(sorted(assembly.arrivals.values(), key=lambda arrival: arrival.at)),
+        objects=tuple(assembly.objects),
         events=tuple(sorted(assembly.events, key=lambda event: event.at)),
         controllers=tuple(sorted(assembly.controllers, key=lambda controller: controller.at)),
         registry=assembly.registry,
@@ -158,7 +162,9 @@ class Assembly:
             state.entries("nodes", ScenarioNodeEntry, "node"), "node", MOST_NODES, lambda given: given.count
         )
         self.nodes: list[VirtualNodeSpec] = [node for entry in listed for node in maker.make(entry)]
-        events = EventBuilder(state, maker)
+        objects = ObjectBuilder(state)
+        self.objects: list[ScenarioObject] = objects.listed()
+        events = EventBuilder(state, maker, objects)
         joining = [node for _, node in events.joining]
         imports = ImportBuilder(state, self.catalog, seed, data)
         self.nodes += imports.nodes([*self.nodes, *joining], maker.usual)
@@ -174,6 +180,8 @@ class Assembly:
             *controllers(state, pods, len(self.arrivals)),
             *imports.controllers(),
         ]
+        self.objects += objects.imported(imports.objects)
+        objects.check_claims(pods.named_claims)
         self.notes = imports.notes
         more = draw_workload(state, checks, self.nodes, len(self.arrivals), seed)
         self.arrivals.update((one.pod.name, one) for one in more.arrivals)

@@ -46,11 +46,12 @@ class Allocatable(msgspec.Struct, frozen=True, gc=False):
     count: int | None = None
 
 
-class DriverObject(msgspec.Struct, frozen=True, gc=False):
+class DriverObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One of ``spec.drivers`` of a CSINode."""
 
     name: str = ""
     allocatable: Allocatable | None = None
+    topology_keys: tuple[str, ...] | None = None
 
 
 class CSINodeSpec(msgspec.Struct, frozen=True, gc=False):
@@ -134,7 +135,8 @@ def _csi_node(found: CSINodeObject) -> CSINode:
     return CSINode(
         name=found.metadata.name,
         drivers=tuple(
-            DriverLimit(one.name, None if one.allocatable is None else one.allocatable.count) for one in drivers
+            DriverLimit(one.name, None if one.allocatable is None else one.allocatable.count, one.topology_keys or ())
+            for one in drivers
         ),
     )
 

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from lamina.model import events
-from lamina.model.pod import HostPort, Pod, PodUid
+from lamina.model.pod import HostPort, Pod, PodTerm, PodUid
+from lamina.model.selectors import LabelSelector
 from lamina.scheduling.contract.commands import Bind, Command, Evict, Nominate
 from lamina.scheduling.contract.cycle_state import CycleState
 from lamina.scheduling.contract.plugin_registry import NoArgs
@@ -83,6 +84,37 @@ def test_every_filter_counts_nominated_pods() -> None:
 
     assert [] == bound(loop.feed(events.PodSeen(_with_ports(a_pod("p"), port))))
     assert [("q", "n")] == bound(loop.feed(events.PodSeen(_with_ports(a_pod("q"), (HostPort(81),)))))
+
+
+APART = PodTerm("zone", LabelSelector((("app", "web"),)))
+"""Keeps pods with the label app=web away."""
+
+
+@pytest.mark.parametrize(
+    ("placed_repels", "own", "expected"),
+    [
+        pytest.param((), (), [("p", "n")], id="no term of a placed pod matches: the filter is skipped"),
+        pytest.param((APART,), (), [], id="a term of a pod on another node matches: the filter runs"),
+        pytest.param((), (APART,), [], id="the pod has a term of its own: the filter runs"),
+    ],
+)
+def test_the_anti_affinity_of_a_nominated_pod_counts_if_the_filter_runs_at_all(
+    placed_repels: tuple[PodTerm, ...], own: tuple[PodTerm, ...], expected: list[tuple[str, str]]
+) -> None:
+    """
+    As upstream: a filter that does not apply as the cluster is stays out when nominated pods are added.
+    """
+    loop = a_loop([*CORE, "InterPodAffinity"])
+    nominee = replace(a_pod("nominee", priority=10, nominated="n", scheduler="another"), repels=(APART,))
+    placed = replace(a_pod("placed", cpu=4), repels=placed_repels, node_name="full")
+    loop.feed(
+        *(events.NodeSeen(a_node(name, cpu=4, labels={"zone": name})) for name in ("n", "full")),
+        events.PodSeen(placed),
+        events.PodSeen(nominee),
+    )
+    pod = replace(a_pod("p", cpu=1, labels={"app": "web"}), repels=own)
+
+    assert expected == bound(loop.feed(events.PodSeen(pod)))
 
 
 def _with_ports(pod: Pod, ports: tuple[HostPort, ...]) -> Pod:

@@ -7,6 +7,7 @@ from lamina.model.pod import Pod, PodUid
 from lamina.model.resources import amounts
 from lamina.model.taints import Taint
 from lamina.simulator.cluster import VirtualNodeSpec
+from lamina.simulator.cluster.cluster_object_table import ClusterObjectTable
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from lamina.simulator.controllers import ControllerManager, ControllerSpec
 from lamina.simulator.engine import Environment
@@ -54,8 +55,11 @@ class Script:
     nodes: dict[str, SeenNode] = field(default_factory=dict)
     watchers: list[Any] = field(default_factory=list)
     log: list[Line] = field(default_factory=list)
+    seen: list[Any] = field(default_factory=list)
+    """What a scheduler would see of objects besides pods and nodes."""
 
     def __post_init__(self) -> None:
+        self.objects = ClusterObjectTable(self.seen.append)
         self.controllers = ControllerManager(self.env, self, scheduler="default-scheduler")
 
     # -- what controllers do -----------------------------------------------------------------------------------------

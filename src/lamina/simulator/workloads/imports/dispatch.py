@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from lamina.model.cluster_objects import ObjectKey, key_of
 from lamina.model.errors import InputError
 from lamina.model.plain import shown
 from lamina.model.pod import Pod
@@ -26,7 +27,7 @@ from lamina.simulator.workloads.imports import (
 )
 from lamina.simulator.workloads.imports.import_schema import KINDS, ImportContext, Imported, ImportEntry
 from lamina.simulator.workloads.pod_entries import PodChecks, is_endless
-from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent
+from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioObject
 from lamina.simulator.workloads.scenario_catalog import ScenarioCatalog
 from lamina.simulator.workloads.scenario_files import AssemblyState, EntryNoun, ScenarioEntry
 
@@ -121,6 +122,15 @@ class ImportBuilder:
             fresh = self._fresh(entry, "controller", (one.name for one in brought.controllers))
             made += (one for one in brought.controllers if one.name in fresh)
         return made
+
+    @property
+    def objects(self) -> list[ScenarioObject]:
+        """The imported objects besides nodes, pods and controllers; of two with the same key, the first."""
+        found: dict[ObjectKey, ScenarioObject] = {}
+        for _, brought in self._brought:
+            for one in brought.objects:
+                found.setdefault(key_of(one.found), one)
+        return list(found.values())
 
     @property
     def events(self) -> list[ScenarioEvent]:

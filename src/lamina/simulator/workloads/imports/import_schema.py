@@ -14,7 +14,7 @@ from lamina.model.image import Image
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.controllers.controller_spec import ControllerSpec
 from lamina.simulator.workloads.field_types import Bandwidth, Duration, EntryStruct, Name, Quantity, Reference
-from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent
+from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioObject
 
 ImportCount = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 ImportNodeCount = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
@@ -152,6 +152,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     arrivals: tuple[PodArrival, ...] = ()
     """In order of arrival."""
     controllers: tuple[ControllerSpec, ...] = ()
+    objects: tuple[ScenarioObject, ...] = ()
     events: tuple[ScenarioEvent, ...] = ()
     """Changes of its controllers."""
     notes: tuple[str, ...] = ()

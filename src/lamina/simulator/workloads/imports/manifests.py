@@ -4,6 +4,7 @@ Manifests of a real cluster: its nodes, its controllers, and pods without a cont
     Node                                 a node: allocatable resources, labels, taints, and known images
     Deployment, StatefulSet, DaemonSet, Job   a controller; a ReplicaSet without a Deployment becomes a Deployment
     Pod                                  a pod, unless its controller is in the manifests too, or the pod has ended
+    PodDisruptionBudget, Service, claims, volumes, storage classes, CSI objects   kept as they are
     any other kind                       left out and counted in a note; CronJobs too, as no schedule is simulated
 
 All objects exist from the start (`at`). A pod that already had a node is placed anew. The annotation ``simSpec``
@@ -18,6 +19,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from lamina.model import resources
+from lamina.model.cluster_objects import ObjectKey, key_of
 from lamina.model.duration import LONGEST
 from lamina.model.errors import InputError, Mistake
 from lamina.model.image import Platform
@@ -33,8 +35,9 @@ from lamina.simulator.workloads.imports import import_files, pod_drafts
 from lamina.simulator.workloads.imports.import_schema import ImportContext, Imported, ImportEntry
 from lamina.simulator.workloads.imports.manifest_objects import ManifestObject, objects
 from lamina.simulator.workloads.imports.pod_drafts import ImageChooser
+from lamina.simulator.workloads.object_entries import OBJECT_KINDS, manifest_object
 from lamina.simulator.workloads.pod_entries import SIM_SPEC, stages_of
-from lamina.simulator.workloads.scenario import PodArrival
+from lamina.simulator.workloads.scenario import PodArrival, ScenarioObject
 from lamina.wire.errors import WireError
 from lamina.wire.kube.codec import decode_node, decode_pod
 from lamina.wire.kube.meta import ObjectMeta, controller
@@ -252,6 +255,7 @@ class _ManifestCluster:
         self._nodes: dict[str, VirtualNodeSpec] = {}
         self._pods: list[tuple[ManifestObject, Pod]] = []
         self._controllers = ManifestControllers()
+        self._objects: dict[ObjectKey, ScenarioObject] = {}
         self._passed: dict[str, int] = {}
         self._names = pod_drafts.UniqueNames()
 
@@ -267,12 +271,24 @@ class _ManifestCluster:
                 self._pods.append((found, pod))
             elif found.kind in CONTROLLERS:
                 self._controllers.take(found)
+            elif found.kind in OBJECT_KINDS:
+                self._object(found)
             elif not found.kind:
                 raise found.wrong("says not what it is; add kind")
             else:
                 self._passed[found.kind] = self._passed.get(found.kind, 0) + 1
         except WireError as error:
             raise found.wrong(str(error)) from error
+
+    def _object(self, found: ManifestObject) -> None:
+        try:
+            one = manifest_object(found.kind, msgspec.json.decode(found.data))
+        except ValueError as error:
+            raise found.wrong(f"a {found.kind} {error}") from error
+        key = key_of(one.found)
+        if key in self._objects:
+            raise found.wrong(f"there is a second {key}")
+        self._objects[key] = one
 
     def _node(self, found: ManifestObject) -> None:
         node = decode_node(found.data)
@@ -314,7 +330,11 @@ class _ManifestCluster:
         self._check_room([*pods, *((one.found, one.pod) for one in kept)], nodes)
         pod_drafts.check_count(source, len(arrivals) + sum(one.replicas for one in controllers))
         return Imported(
-            nodes=nodes, arrivals=tuple(arrivals), controllers=controllers, notes=tuple(self._notes(source))
+            nodes=nodes,
+            arrivals=tuple(arrivals),
+            controllers=controllers,
+            objects=tuple(self._objects.values()),
+            notes=tuple(self._notes(source)),
         )
 
     def _is_kept(self, pod: Pod) -> bool:

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from lamina.model.cluster_objects import key_of
+from lamina.model.errors import InputError
 from lamina.model.resources import amounts
 from lamina.simulator.cluster.pod_lifecycle import LifecycleStage, PodLifecycle
 from tests.unit.simulator.workloads.imports.harness import around, bring, put, refused
@@ -126,13 +128,31 @@ def test_pods_of_controllers_that_are_there_are_not_counted_twice(tmp_path):
 
 
 def test_other_kinds_are_counted_and_told(tmp_path):
-    objects = [{"kind": "CronJob"}, {"kind": "Service"}, {"kind": "Service"}, a_pod("over", phase="Failed")]
+    objects = [{"kind": "CronJob"}, {"kind": "Secret"}, {"kind": "Secret"}, a_pod("over", phase="Failed")]
 
     assert [
         f"{tmp_path}/all.json: 1 × CronJob left out",
-        f"{tmp_path}/all.json: 2 × Service left out",
+        f"{tmp_path}/all.json: 2 × Secret left out",
         f"{tmp_path}/all.json: 1 × Pod that has ended left out",
     ] == list(of(tmp_path, *objects).notes)
+
+
+def test_budgets_claims_and_services_are_kept_once(tmp_path):
+    budget = {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"minAvailable": 1},
+    }
+    service = {"kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}}}
+    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}
+
+    kept = [str(key_of(one.found)) for one in of(tmp_path, budget, service, claim).objects]
+
+    assert ["PodDisruptionBudget shop/web", "Service default/web", "PersistentVolumeClaim default/data"] == kept
+    with pytest.raises(InputError, match="there is a second Service default/web"):
+        of(tmp_path, service, service)
+    with pytest.raises(InputError, match="either minAvailable or maxUnavailable"):
+        of(tmp_path, {**budget, "spec": {}})
 
 
 def test_a_node_of_another_platform_is_left_out(tmp_path):
