@@ -184,7 +184,8 @@ class PlacedPods:
         if known is not None and _alike(known, pod):
             return
         before = table.item(KIND, slot)
-        table[PRIORITY, slot] = pod.priority
+        # The API allows 32 bits; a number that does not fit into the table must not stop the loop.
+        table[PRIORITY, slot] = min(max(pod.priority, -LARGEST), LARGEST)
         table[START, slot] = microseconds(started(pod))
         table[KIND, slot] = self.kinds.take(pod)
         if known is not None:

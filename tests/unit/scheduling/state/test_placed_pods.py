@@ -106,3 +106,14 @@ def test_kinds_and_slots_are_used_again():
 
     assert 1 == len(placed.kinds.pods)
     assert [] == names(placed)
+
+
+@pytest.mark.parametrize("priority", [2**70, -(2**70)], ids=["huge", "hugely negative"])
+def test_a_priority_that_fits_no_number_of_the_table_does_not_stop_the_cache(priority):
+    cache = a_cache("n0")
+    placed = cache.arrays()
+
+    for name, given in (("a", priority), ("b", 0)):
+        cache.assume(msgspec.structs.replace(low(name), priority=given), "n0")
+
+    assert ([(0, "a"), (0, "b")] if priority > 0 else [(0, "b"), (0, "a")]) == names(placed)
