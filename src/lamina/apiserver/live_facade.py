@@ -106,7 +106,7 @@ class LiveFacade:
         for one in scenario.objects:
             put_object(cluster, one)
         facade = self._facade = assemble_facade(
-            RunParts(environment, cluster, controllers.get), PROFILE, epoch=epoch, seed=seed
+            RunParts(environment, cluster, controllers.get, host.request_feed), PROFILE, epoch=epoch, seed=seed
         )
         if configuration is not None and facade.reader.objects is not None:
             host.volume_work = VolumeWork(environment, cluster, host)

@@ -22,7 +22,9 @@ import msgspec
 from lamina.simulator.cluster.pod_runner import DEADLINE
 from lamina.simulator.run.result import PodOutcome, SimulationResult
 from lamina.simulator.workloads import Scenario
-from lamina.simulator.workloads.imports.batsim import BatsimJob, job_of
+from lamina.simulator.workloads.imports.batsim_job import BatsimJob, job_of
+from lamina.wire.batsim.interval_sets import write_intervals
+from lamina.wire.batsim.job_states import FAILED, KILLED, REJECTED, RUNNING, SUBMITTED, SUCCESS, WALLTIME
 
 COLUMNS: Final = (
     *("job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time"),
@@ -31,14 +33,6 @@ COLUMNS: Final = (
 )
 VERSION: Final = "4.2.0"
 """The version of Batsim whose formats are used."""
-
-SUCCESS: Final = "COMPLETED_SUCCESSFULLY"
-FAILED: Final = "COMPLETED_FAILED"
-WALLTIME: Final = "COMPLETED_WALLTIME_REACHED"
-KILLED: Final = "COMPLETED_KILLED"
-REJECTED: Final = "REJECTED"
-RUNNING: Final = "RUNNING"
-SUBMITTED: Final = "SUBMITTED"
 
 NO_ENERGY: Final = -1
 
@@ -209,21 +203,10 @@ def _row(job: BatsimJobRow) -> tuple[object, ...]:
         job.waiting if job.started is not None else None,
         job.turnaround if over else None,
         job.stretch if over else None,
-        intervals(job.nodes),
+        write_intervals(job.nodes),
         NO_ENERGY,
         "",
     )
-
-
-def intervals(numbers: Iterable[int]) -> str:
-    """Return a set of numbers in Batsim's notation, such as ``0-3 5``."""
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def _mean(values: list[float]) -> float:

@@ -23,7 +23,7 @@ from lamina.simulator.cluster.image_reports import empty_image
 from lamina.simulator.cluster.lag import lag_sampler
 from lamina.simulator.controllers.claim_controller import ClaimController
 from lamina.simulator.controllers.disruption_controller import DisruptionController
-from lamina.simulator.decider import Decider, LoopDecider
+from lamina.simulator.decider import Decider, LoopDecider, RunStoppedError
 from lamina.simulator.engine import Environment
 from lamina.simulator.run.cpu_usage import used_seconds
 from lamina.simulator.run.latency import FREE, DecisionTimer, Latency
@@ -95,10 +95,11 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     for one in scenario.objects:
         # Before the decider: another scheduler finds them when it starts.
         put_object(cluster, one)
+    parts = RunParts(environment, cluster, controllers.get, host.request_feed)
     if decider is None:
         scheduler = _loop(configuration, seed, detail)
     else:
-        scheduler = decider(RunParts(environment, cluster, controllers.get)) if callable(decider) else decider
+        scheduler = decider(parts) if callable(decider) else decider
     controllers.scheduler = next(iter(scheduler.names))
     host.connect(cluster, scheduler, None if latency.kind == "free" else DecisionTimer(scheduler, latency, draw))
     if trace is not None:
@@ -110,8 +111,7 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     for spec in scenario.nodes:
         cluster.join(spec)
     ScenarioPlayer(environment, cluster, scenario, controllers).begin()
-    with _infrequent_gc():
-        environment.run(scenario.until)
+    stopped = _play(parts, scenario.until)
     averages = meter.averages()
     used = used_seconds(cluster.pods.values(), counters.restarts, first, last)
     capacity = averages.capacity
@@ -137,12 +137,25 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         pods=pod_outcomes(cluster, host, frozenset(scheduler.names)),
         nodes=node_outcomes(cluster),
         service_levels=run_service_levels(cluster, recorder.steps, end),
+        stopped=stopped,
         decisions=tuple(host.decisions or ()),
     )
 
 
 def _overload_seconds(cluster: VirtualCluster, end: float) -> float | None:
     return None if cluster.usage_sampler is None else cluster.usage_sampler.overloaded_seconds(end)
+
+
+def _play(parts: RunParts, until: float | None) -> str:
+    """Run until no events are left, or until *until*; return why the run ended too early, or an empty string."""
+    with _infrequent_gc():
+        try:
+            parts.environment.run(until)
+            for ending in parts.endings:
+                ending()
+        except RunStoppedError as stop:
+            return str(stop)
+    return ""
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from lamina.model.errors import Mistake
 from lamina.scheduling.config.named_profiles import named
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.run import SimulationResult, simulate
-from lamina.simulator.run.batsim_files import intervals, jobs_csv, schedule_csv
+from lamina.simulator.run.batsim_files import jobs_csv, schedule_csv
 from lamina.simulator.run.result import NodeOutcome, PodOutcome
 from lamina.simulator.workloads import PodArrival, Scenario
 from lamina.simulator.workloads.imports import ImportContext, ImportEntry, read
-from lamina.simulator.workloads.imports.batsim import BatsimJob
+from lamina.simulator.workloads.imports.batsim_job import BatsimJob
 from lamina.testing import a_pod, an_image
 
 HEADER = (
@@ -163,15 +163,6 @@ def test_the_figures_of_a_schedule():
 def test_a_run_without_pods_has_a_header_and_a_schedule_of_zeros():
     assert f"{HEADER}\n" == jobs_csv(a_result()).decode()
     assert "0.000000" == rows(schedule_csv(a_result()))[0]["mean_slowdown"]
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [([], ""), ([3], "3"), ([0, 1], "0-1"), ([5, 1, 2, 3, 9], "1-3 5 9"), ([2, 2, 1], "1-2")],
-    ids=str,
-)
-def test_sets_of_numbers_are_written_as_intervals(numbers, text):
-    assert text == intervals(numbers)
 
 
 @pytest.mark.parametrize("job", ['a,"b', "a\nb", "a b", "ü"])

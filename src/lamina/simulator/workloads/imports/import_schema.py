@@ -13,6 +13,7 @@ from lamina.model.errors import Mistake
 from lamina.model.image import Image
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.controllers.controller_spec import ControllerSpec
+from lamina.simulator.workloads.batsim_source import BatsimSource, HostAvailability
 from lamina.simulator.workloads.field_types import Bandwidth, Duration, EntryStruct, Name, Quantity, Reference
 from lamina.simulator.workloads.scenario import PodArrival, ScenarioEvent, ScenarioObject
 
@@ -89,6 +90,8 @@ class ImportEntry(EntryStruct, frozen=True, kw_only=True):
     memory: Quantity | None = None
     speed: Annotated[float, msgspec.Meta(gt=0, le=1e21)] | None = None
     """Operations per second of a host, for profiles that count operations."""
+    external_events: str | None = None
+    """Batsim's file of machines that become unavailable and available again."""
     whole_nodes: bool = False
     """Pods that fill a node each, instead of one pod for each resource."""
 
@@ -155,5 +158,8 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     objects: tuple[ScenarioObject, ...] = ()
     events: tuple[ScenarioEvent, ...] = ()
     """Changes of its controllers."""
+    availability: tuple[HostAvailability, ...] = ()
+    """Changes of nodes, by their numbers in the run; in order of time."""
+    batsim: BatsimSource | None = None
     notes: tuple[str, ...] = ()
     """What was left out or changed, in sentences for the user."""

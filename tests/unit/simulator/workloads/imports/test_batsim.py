@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
-from lamina.simulator.workloads.imports.batsim import BatsimJob, job_of
+from lamina.simulator.workloads.imports.batsim_job import BatsimJob, job_of
 from lamina.simulator.workloads.imports.import_schema import NodesEntry
 from tests.unit.simulator.workloads.imports.harness import SHORT, a_job, a_workload, around, bring, put, refused
 
