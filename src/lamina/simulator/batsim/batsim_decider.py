@@ -94,7 +94,9 @@ class BatsimDecider:
         self._exchange = exchange
         self._actions = SchedulerActions(self.state, request_feed)
         self._notices = ExternalNotices(self.state, scenario, request_feed)
-        self._begun = self._ended = False
+        self._begun = False
+        self.ended = False
+        """Whether the decision process was told that the simulation has ended."""
         self._free_at = 0.0
         """When the decision process has finished with the last message."""
         self._here = -1.0
@@ -114,7 +116,7 @@ class BatsimDecider:
     def feed(self, *events: Event) -> Sequence[Command]:
         """Report events to the decision process, unless it is busy; return the bindings of this time."""
         try:
-            if self._ended:
+            if self.ended:
                 return ()
             self._take(events)
             self._talk()
@@ -127,16 +129,18 @@ class BatsimDecider:
 
     def end(self) -> None:
         """End the simulation for the decision process, if it has not ended. Raises RunStoppedError for a deadlock."""
-        if not self._begun or self._ended:
+        if not self._begun or self.ended:
             return
         state, until = self.state, self._scenario.until
         cut = until is not None and self._environment.now >= until
         problem = ""
         if not cut and (state.jobs.waiting or state.registering):
             problem = self._deadlock()
-        state.outbox.append(SimulationEnds(timestamp=max(self._environment.now, self._free_at)))
+        self.ended = True
+        now = max(self._environment.now, self._free_at)
+        state.outbox.append(SimulationEnds(timestamp=now))
         try:
-            self._send(max(self._environment.now, self._free_at))
+            self._send(now)
         except ProtocolError as error:
             raise self._broken(error) from error
         if problem:
@@ -233,7 +237,7 @@ class BatsimDecider:
         elif state.outbox:
             self._send(now)
         elif self.over:
-            self._ended = True
+            self.ended = True
             state.outbox.append(SimulationEnds(timestamp=now))
             self._send(now)
             return

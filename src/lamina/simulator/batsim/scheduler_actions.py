@@ -35,6 +35,7 @@ from lamina.wire.batsim.scheduler_events import (
     SetJobMetadata,
 )
 from lamina.wire.batsim.simulator_events import (
+    ABSENT,
     JobCompleted,
     JobCompletedData,
     JobKilled,
@@ -229,7 +230,7 @@ class SchedulerActions:
         """Tell the decision process of a job."""
         state = self._state
         pods = list(state.jobs.pods_of(job))
-        profile = state.descriptions.profile(job.known, pods[0].life) if state.settings.forward_profiles else None
+        profile = state.descriptions.profile(job.known, pods[0].life) if state.settings.forward_profiles else ABSENT
         described = state.descriptions.described(job.name, job.known, pods)
         data = JobSubmittedData(job_id=job.name, job=described, profile=profile)
         state.outbox.append(JobSubmitted(timestamp=state.now, data=data))

@@ -101,7 +101,9 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
     else:
         scheduler = decider(parts) if callable(decider) else decider
     controllers.scheduler = next(iter(scheduler.names))
-    host.connect(cluster, scheduler, None if latency.kind == "free" else DecisionTimer(scheduler, latency, draw))
+    host.connect(
+        cluster, scheduler, None if latency.kind in {"free", "stated"} else DecisionTimer(scheduler, latency, draw)
+    )
     if trace is not None:
         trace.write(TraceHeader(0.0, scenario=scenario.name, profile=scenario.profile, seed=seed))
         host.watchers.append(trace.write)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from lamina.wire.batsim.simulator_events import BatsimEvent
+from lamina.wire.batsim.simulator_events import ABSENT, BatsimEvent
 
 
 class ExecuteJobData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -12,8 +12,8 @@ class ExecuteJobData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     alloc: str
     mapping: dict[str, int | str] | None = None
     """Executor → position in the allocation; unset: one executor for each resource."""
-    storage_mapping: msgspec.Raw | None = None
-    additional_io_job: msgspec.Raw | None = None
+    storage_mapping: msgspec.Raw = ABSENT
+    additional_io_job: msgspec.Raw = ABSENT
 
 
 class ExecuteJob(BatsimEvent, frozen=True, kw_only=True, tag="EXECUTE_JOB"):

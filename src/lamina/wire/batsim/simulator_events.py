@@ -4,9 +4,13 @@ Events that the simulator sends: what happened on the platform.
 Reading is lenient about fields that Lamina does not need, because versions of Batsim differ in them.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+
+ABSENT: Final = msgspec.Raw()
+"""An optional part of a message that is not there; it is false."""
 
 
 class BatsimEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -77,8 +81,8 @@ class JobSubmittedData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """A job; its profile only if the simulator was told to forward it."""
 
     job_id: str
-    job: msgspec.Raw | None = None
-    profile: msgspec.Raw | None = None
+    job: msgspec.Raw = ABSENT
+    profile: msgspec.Raw = ABSENT
 
 
 class JobSubmitted(BatsimEvent, frozen=True, kw_only=True, tag="JOB_SUBMITTED"):
