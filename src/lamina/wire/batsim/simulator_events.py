@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import msgspec
 
-
 ABSENT: Final = msgspec.Raw()
 """An optional part of a message that is not there; it is false."""
 
