@@ -7,6 +7,7 @@ from lamina.wire.batsim.messages import LARGEST_REQUEST
 
 RECONNECT_MILLISECONDS: Final = 20
 """How long a socket waits before it tries again to connect: a scheduler that was just started does not listen yet."""
+LINGER_MILLISECONDS: Final = 1000
 NOT_INSTALLED: Final = (
     "pyzmq is not installed: pip install 'lamina[batsim]', or in a checkout: "
     ".venv/bin/pip install -c constraints.txt -e '.[batsim]'"
@@ -39,8 +40,10 @@ class ZeromqSocket:
             self.close()
             verb = "connect to" if role == "REQ" else "listen at"
             raise InputError.one(option, f"cannot {verb} {endpoint}: {error.strerror}; {SHAPE}") from None
+        self.endpoint = self.socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        """The endpoint, with the port that a bound socket got."""
 
-    def close(self) -> None:
-        """Close socket and context; unsent messages are dropped."""
-        self.socket.close()
+    def close(self, *, linger: bool = False) -> None:
+        """Close socket and context; unsent messages are dropped, unless they *linger*: then for a second at most."""
+        self.socket.close(LINGER_MILLISECONDS if linger else 0)
         self._context.term()

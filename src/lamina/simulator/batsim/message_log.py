@@ -72,11 +72,15 @@ class MessageLogWriter:
             except RunStoppedError as stop:
                 self._write(LoggedExchange(stopped=str(stop)))
                 raise
-            if len(reply) <= LARGEST_REPLY:
-                self._write(_logged(request, reply))
+            self.write(request, reply)
             return reply
 
         return exchange_and_write
+
+    def write(self, request: bytes, reply: bytes) -> None:
+        """Write a message and its answer."""
+        if len(reply) <= LARGEST_REPLY:
+            self._write(_logged(request, reply))
 
     def _write(self, line: msgspec.Struct) -> None:
         self._sink.write(msgspec.json.encode(line) + b"\n")

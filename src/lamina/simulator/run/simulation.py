@@ -96,10 +96,13 @@ def simulate(  # noqa: PLR0913 - one for each thing that may be said of a run
         # Before the decider: another scheduler finds them when it starts.
         put_object(cluster, one)
     parts = RunParts(environment, cluster, controllers.get, host.request_feed)
-    if decider is None:
-        scheduler = _loop(configuration, seed, detail)
-    else:
+    scheduler: Decider
+    if decider is not None:
         scheduler = decider(parts) if callable(decider) else decider
+    elif configuration is not None:
+        scheduler = loop_decider(configuration, seed, detail)
+    else:
+        raise WiringError("a run needs a configuration or a decider")
     controllers.scheduler = next(iter(scheduler.names))
     host.connect(
         cluster, scheduler, None if latency.kind in {"free", "stated"} else DecisionTimer(scheduler, latency, draw)
@@ -171,9 +174,8 @@ def _infrequent_gc() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _loop(configuration: Configuration | None, seed: int, detail: Detail) -> Decider:
-    if configuration is None:
-        raise WiringError("a run needs a configuration or a decider")
+def loop_decider(configuration: Configuration, seed: int, detail: Detail = "none") -> LoopDecider:
+    """Return Lamina's scheduling loop under *configuration*; *seed* breaks ties between nodes."""
     configuration.refuse_extenders("the configuration", "a simulation")
     settings = LoopSettings(backoff=configuration.backoff, detail=detail)
     return LoopDecider(Loop(configuration.profiles, random.Random(seed).randrange, settings))
