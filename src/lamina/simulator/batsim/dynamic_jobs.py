@@ -1,11 +1,11 @@
 """
 Jobs that the decision process registers during the run: profiles and jobs from messages become pods.
 
-A job of an imported workload's profile runs its image and requests what its pods request. Other jobs run an image
-without layers, so nothing is pulled, and request one cpu, or what their delay profile names.
+A job of an imported workload's profile runs its image and requests what its pods request. Other jobs run the image of
+the scenario's first job, and request one cpu, or what their delay profile names.
 """
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -28,7 +28,9 @@ from lamina.wire.batsim.scheduler_events import RegisterJobData, RegisterProfile
 
 T = TypeVar("T")
 
-MOST_RESOURCES = 100_000
+NO_IMAGE: Final = "batsim/job"
+"""Image of jobs in a scenario without pods; it has no layers."""
+MOST_RESOURCES: Final = 100_000
 """Most pods of one registered job."""
 
 
@@ -59,6 +61,7 @@ class DynamicJobs:
         self._sources = {one.name: one for one in scenario.batsim}
         self._written = {one.name: dict(one.profiles) for one in scenario.batsim}
         self._profiles: dict[str, BatsimProfiles] = {}
+        self._image = next((image for one in scenario.arrivals for image in one.pod.images), NO_IMAGE)
         self.registered: dict[str, BatsimJob] = {}
         """The jobs of registered pods, by the key of the pod."""
 
@@ -110,7 +113,7 @@ class DynamicJobs:
             written = self._written[job.workload]
             profiles = self._profiles[job.workload] = BatsimProfiles(_MessageText(), written, source.speed)
         run = profiles.run_of(job.profile, job.res)
-        image = source.images.get(job.profile) or f"batsim/{plain_name(job.profile)}"
+        image = source.images.get(job.profile, self._image)
         containers = (Container(image, source.requests.of(profiles.get(job.profile))),)
         requests, scoring = total_requests(containers)
         life = PodLifecycle(
