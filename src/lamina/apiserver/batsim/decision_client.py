@@ -15,14 +15,15 @@ from lamina.apiserver.batsim.zeromq import ZeromqSocket
 from lamina.apiserver.child_process import ChildProcess
 from lamina.apiserver.facade_run import filled, free_port
 from lamina.model.errors import InputError
-from lamina.model.plain import shown
 from lamina.serving.event_loop import new_loop
 from lamina.simulator.decider import RunStoppedError
 
 START_SECONDS: Final = 60.0
-"""Real seconds until the answer to the first message."""
+"""Real seconds that a program has at least for the first answer: it may have to be started first."""
 CHECK_SECONDS: Final = 0.2
 """Real seconds between two looks at whether the process still runs."""
+LONGEST_TAIL: Final = 200
+"""Most characters of a program's last line in a message."""
 END_SECONDS: Final = 5.0
 """Real seconds that the process has to end by itself after the last message."""
 
@@ -69,7 +70,7 @@ class DecisionClient:
         task = asyncio.ensure_future(self._send_and_receive(self._socket, request))
         limit = self._peer.timeout
         if not self._answers:
-            limit = max(limit, START_SECONDS) if self._process is None else min(limit, START_SECONDS)
+            limit = max(limit, START_SECONDS)
         loop = asyncio.get_running_loop()
         deadline = math.inf if limit == math.inf else loop.time() + limit
         try:
@@ -94,8 +95,8 @@ class DecisionClient:
     def _check_alive(self) -> None:
         process = self._process
         if process is not None and process.exit_code is not None:
-            last = next((line for line in reversed(process.tail) if line.strip()), "")
-            tail = f"; its last line: {shown(last.strip())}" if last else ""
+            last = next((line.strip() for line in reversed(process.tail) if line.strip()), "")
+            tail = f"; its last line: {last[:LONGEST_TAIL]!r}" if last else ""
             raise self._lost(f"{self._peer.name} ended with status {process.exit_code} before it answered{tail}")
 
     def _lost(self, message: str) -> InputError | RunStoppedError:

@@ -87,11 +87,15 @@ class MessageLogWriter:
 
 
 def _logged(request: bytes, reply: bytes) -> LoggedExchange:
+    asked = _one_line(request)
     try:
-        compact = msgspec.json.format(reply, indent=-1)
+        return LoggedExchange(asked, _one_line(reply))
     except (ValueError, RecursionError):
-        return LoggedExchange(msgspec.Raw(request), text=reply.decode("latin-1"))
-    return LoggedExchange(msgspec.Raw(request), msgspec.Raw(compact))
+        return LoggedExchange(asked, text=reply.decode("latin-1"))
+
+
+def _one_line(message: bytes) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.format(message, indent=-1))
 
 
 def read_message_log(data: bytes, source: str) -> tuple[MessageLogHeader, list[LoggedExchange]]:

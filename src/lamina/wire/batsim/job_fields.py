@@ -51,11 +51,11 @@ def workload_name(identifier: str) -> str:
 
 
 def v4_profile(profile: msgspec.Raw) -> msgspec.Raw:
-    """Return a profile with the type name of version 4; all other fields stay."""
+    """Return a profile on one line, with the type name of version 4; all other fields stay."""
     known = msgspec.json.decode(profile, type=RenamedProfile)
     kind = V4_TYPES.get(known.type)
     if kind is None:
-        return profile
+        return msgspec.Raw(msgspec.json.format(bytes(profile), indent=-1))
     if kind == "parallel_homogeneous" and known.generation_strategy == SPREADS:
         kind = "parallel_homogeneous_total"
     return msgspec.Raw(msgspec.json.encode({**msgspec.json.decode(profile), "type": kind}))

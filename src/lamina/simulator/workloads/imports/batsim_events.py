@@ -98,7 +98,7 @@ def _event(line: bytes, number: int, window: TraceWindow) -> Iterator[HostAvaila
             raise ValueError("says not which machines; add resources - at `$.resources`")
         yield HostAvailability(placed[0], read_intervals(resources, MOST_HOSTS), kind == AVAILABLE, number)
     else:
-        yield BatsimNotice(placed[0], msgspec.Raw(bytes(line)))
+        yield BatsimNotice(placed[0], msgspec.Raw(msgspec.json.format(bytes(line), indent=-1)))
 
 
 def _inner(text: str) -> _Inner:
