@@ -12,7 +12,6 @@ may run before the last is placed. Batsim would start them together. A job that 
 rejected. Jobs and profiles are also kept as they are written, for runs with a decision process of Batsim's.
 """
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -23,8 +22,7 @@ from lamina.model.conversion import suggest
 from lamina.model.duration import LONGEST
 from lamina.model.errors import InputError, Mistake
 from lamina.model.plain import shown
-from lamina.model.pod import Owner
-from lamina.model.resources import PODS, Amounts
+from lamina.model.resources import Amounts
 from lamina.simulator.cluster import VirtualNodeSpec
 from lamina.simulator.cluster.pod_lifecycle import PodLifecycle
 from lamina.simulator.workloads.batsim_profiles import BatsimProfiles, ResourceRequests
@@ -33,6 +31,7 @@ from lamina.simulator.workloads.imports import batsim_events, import_files, pod_
 from lamina.simulator.workloads.imports.batsim_job import BatsimJob
 from lamina.simulator.workloads.imports.import_files import JsonFile
 from lamina.simulator.workloads.imports.import_schema import MOST_PODS, ImportContext, Imported, ImportEntry
+from lamina.simulator.workloads.imports.job_pods import JobPods
 from lamina.simulator.workloads.imports.pod_drafts import ImageChooser, PodDraft
 from lamina.simulator.workloads.imports.simgrid import read_platform
 
@@ -95,18 +94,16 @@ class _Jobs:
         self, file: JsonFile, entry: ImportEntry, nodes: tuple[VirtualNodeSpec, ...], speed: float | None
     ) -> None:
         self.nodes = nodes
-        self._file, self._entry = file, entry
+        self._file = file
         self._workload = file.decode(BatsimWorkload)
         start = max(file.data.find(b'"profiles"'), 0)
         self._profiles = BatsimProfiles(file, self._workload.profiles, speed, start)
         self._speed, self._requests = speed, ResourceRequests(entry.cpu, entry.memory)
         self._window = pod_drafts.TraceWindow(entry)
-        self._names = pod_drafts.UniqueNames()
+        self._job_pods = JobPods(file.source, nodes, whole_nodes=entry.whole_nodes)
         self._name = entry.name or WORKLOAD
-        self._room: dict[Amounts, int] = {}
-        self._common: dict[str, tuple[Amounts, dict[str, str]]] = {}
+        self._requested: dict[str, Amounts] = {}
         self._talking: set[str] = set()
-        self._pods = 0
         self._written: dict[str, msgspec.Raw] = {}
 
     def drafts(self) -> list[PodDraft]:
@@ -166,56 +163,25 @@ class _Jobs:
         if run.talks:
             self._talking.add(job.profile)
         try:
-            each, labels = self._alike(job.profile)
+            each = self._asked(job.profile)
         except ValueError as error:
             raise wrong(str(error), "profile") from error
-        asked, count = self._filled(each, job.res) if self._entry.whole_nodes else (each, job.res)
-        # `check_room` reports a pod that fits on no node at all, with the missing resource.
-        if self.nodes and count > (room := self._slots(asked)) > 0:
-            raise wrong(f"the job needs {count} pods at once, and all nodes together have room for {room}", "res")
+        try:
+            shape = self._job_pods.shape(each, job.res)
+        except ValueError as error:
+            raise wrong(str(error), "res") from error
         if not self.nodes and job.res > self._workload.nb_res:
             raise wrong(f"the job needs {job.res} resources, and nb_res says there are {self._workload.nb_res}", "res")
         placed = self._window.place(job.subtime, run.seconds)
         if placed is None:
             return
-        self._pods += count
-        pod_drafts.check_count(self._file.source, self._pods, line)
         walltime = None if job.walltime is None or job.walltime == -1 else job.walltime
         life = PodLifecycle(seconds=placed[1], deadline=walltime, failures=-1 if run.fails else 0)
         known = BatsimJob(self._name, str(job.id), job.profile, job.res, -1.0 if walltime is None else walltime)
-        name = self._names.fresh(f"{self._name}-{job.id}")
-        owner, annotations = Owner("Job", name, name), known.written()
-        for number in range(1, count + 1):
-            yield PodDraft(
-                at=placed[0],
-                application=job.profile,
-                name=name if count == 1 else self._names.fresh(f"{name}-{number}"),
-                owner=owner,
-                asked=asked,
-                life=life,
-                labels=labels,
-                annotations=annotations,
-                line=line,
-            )
+        yield from self._job_pods.drafts(known, shape, placed[0], life, job.profile, line)
 
-    def _alike(self, profile: str) -> tuple[Amounts, dict[str, str]]:
-        """Return the requests and labels that all jobs of a profile share."""
-        if profile not in self._common:
-            asked = self._requests.of(self._profiles.get(profile))
-            self._common[profile] = asked, {"app": pod_drafts.plain_name(profile)}
-        return self._common[profile]
-
-    def _filled(self, each: Amounts, res: int) -> tuple[Amounts, int]:
-        """Return the requests of pods that fill the smallest node, and how many of them make up *res* resources."""
-        full = max(1, min(_times(dict(node.allocatable), each) for node in self.nodes))
-        return tuple((name, amount * full) for name, amount in each), math.ceil(res / full)
-
-    def _slots(self, asked: Amounts) -> int:
-        if asked not in self._room:
-            self._room[asked] = sum(_times(dict(node.allocatable), asked) for node in self.nodes)
-        return self._room[asked]
-
-
-def _times(has: dict[str, int], asked: Amounts) -> int:
-    """Return how many pods with these requests fit."""
-    return min((has.get(name, 0) // amount for name, amount in (*asked, (PODS, 1)) if amount > 0), default=0)
+    def _asked(self, profile: str) -> Amounts:
+        """Return the requests that all jobs of a profile share. Raises ValueError."""
+        if profile not in self._requested:
+            self._requested[profile] = self._requests.of(self._profiles.get(profile))
+        return self._requested[profile]

@@ -23,8 +23,10 @@ from lamina.simulator.workloads.imports import (
     alibaba_gpu,
     azure_functions,
     batsim,
+    kube_scheduler_simulator,
     manifests,
     qos_workload,
+    swf,
 )
 from lamina.simulator.workloads.imports.import_schema import KINDS, ImportContext, Imported, ImportEntry
 from lamina.simulator.workloads.pod_entries import PodChecks, is_endless
@@ -39,11 +41,16 @@ _WINDOW: Final = ("from", "until")
 
 READERS: Final[dict[str, tuple[ImportReader, tuple[str, ...]]]] = {
     "batsim": (batsim.read, (*_ALWAYS, *_WINDOW, "platform", "cpu", "memory", "speed", "wholeNodes", "externalEvents")),
+    "swf": (swf.read, (*_ALWAYS, *_WINDOW, "cpu", "memory", "wholeNodes")),
     "alibabaDlrm": (alibaba_dlrm.read, (*_ALWAYS, *_WINDOW)),
     "alibabaGpu": (alibaba_gpu.read, (*_ALWAYS, *_WINDOW)),
     "azureFunctions": (azure_functions.read, (*_ALWAYS, "functions", "minutes", "keepAlive", "cpu", "memory")),
     "manifests": (manifests.read, ("at", "scheduler", "nodes", "popularity", "unknownImages")),
     "qosWorkload": (qos_workload.read, _ALWAYS),
+    "kubeSchedulerSimulator": (
+        kube_scheduler_simulator.read,
+        ("at", "scheduler", "nodes", "popularity", "unknownImages"),
+    ),
 }
 """Reader of each kind, and the options that it accepts."""
 

@@ -64,11 +64,14 @@ class ImportEntry(EntryStruct, frozen=True, kw_only=True):
     """One import: exactly one kind of file, and its options."""
 
     batsim: str | None = None
+    swf: str | None = None
     alibaba_dlrm: str | None = None
     alibaba_gpu: GpuFiles | None = None
     azure_functions: FunctionFiles | None = None
     manifests: str | None = None
     qos_workload: str | None = None
+    kube_scheduler_simulator: str | None = None
+    """A snapshot or a record."""
 
     name: Name | None = None
     """Prefix of the names of its pods."""
@@ -86,7 +89,7 @@ class ImportEntry(EntryStruct, frozen=True, kw_only=True):
     platform: str | None = None
     """A SimGrid platform whose hosts become nodes."""
     cpu: Quantity | None = None
-    """CPU request of a resource of a Batsim job, or of a worker of a function."""
+    """CPU request of a resource of a Batsim or SWF job, or of a worker of a function."""
     memory: Quantity | None = None
     speed: Annotated[float, msgspec.Meta(gt=0, le=1e21)] | None = None
     """Operations per second of a host, for profiles that count operations."""
@@ -116,11 +119,13 @@ class ImportEntry(EntryStruct, frozen=True, kw_only=True):
 
 KINDS = {
     "batsim": "batsim",
+    "swf": "swf",
     "alibabaDlrm": "alibaba_dlrm",
     "alibabaGpu": "alibaba_gpu",
     "azureFunctions": "azure_functions",
     "manifests": "manifests",
     "qosWorkload": "qos_workload",
+    "kubeSchedulerSimulator": "kube_scheduler_simulator",
 }
 """Kinds as written in a scenario file, and their attributes."""
 
