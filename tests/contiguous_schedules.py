@@ -2,8 +2,8 @@
 Schedules of contiguous first-fit, filling and EASY backfilling, computed independently of Lamina.
 
 They are what PyBatsim's schedulers `schedFcfs`, `schedFiller` and `easyBackfill` are meant to do: a job gets neighbouring
-resources, and every single event lets the scheduler decide once. At one time, jobs arrive before others end; jobs that
-end at one time do so in the order in which they started.
+resources, and every single event lets the scheduler decide once. Events of one time come in this order: arrivals, jobs
+that end by themselves, jobs that are stopped at their walltime; and the ends in the order in which the jobs started.
 
 EASY backfilling has rules of its own about where in a gap a job goes:
 
@@ -32,7 +32,12 @@ class Job:
     @property
     def length(self) -> float:
         """How long it runs."""
-        return min(self.seconds, self.walltime) if self.walltime > 0 else self.seconds
+        return self.walltime if self.is_stopped else self.seconds
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it reaches its walltime."""
+        return 0 < self.walltime <= self.seconds
 
 
 @dataclass
@@ -64,7 +69,7 @@ class Policy(Protocol):
 def schedule(policy: Policy, jobs: Sequence[Job]) -> dict[str, Start]:
     """Return when and where each job starts, by its id; jobs that never start are left out."""
     arrivals = sorted(jobs, key=lambda job: job.at)
-    running: list[tuple[float, int, Start]] = []
+    running: list[tuple[float, bool, int, Start]] = []
     started: dict[str, Start] = {}
     number = 0
     while number < len(arrivals) or running:
@@ -73,11 +78,11 @@ def schedule(policy: Policy, jobs: Sequence[Job]) -> dict[str, Start]:
             policy.arrive(arrivals[number])
             number += 1
         else:
-            now, _, ended = heapq.heappop(running)
+            now, _, _, ended = heapq.heappop(running)
             policy.end(ended)
         for one in policy.decide(now):
             started[one.job.id] = one
-            heapq.heappush(running, (now + one.job.length, len(started), one))
+            heapq.heappush(running, (now + one.job.length, one.job.is_stopped, len(started), one))
     return started
 
 

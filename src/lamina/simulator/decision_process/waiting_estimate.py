@@ -19,7 +19,7 @@ class _AskedJob(msgspec.Struct, frozen=True):
     res: int
 
 
-class _Question(msgspec.Struct, frozen=True):
+class _WaitingQuestion(msgspec.Struct, frozen=True):
     job_id: str
     job: _AskedJob
 
@@ -40,7 +40,7 @@ def estimate_waiting_time(
     The job is counted in resources of one cpu. Raises ProtocolError.
     """
     try:
-        asked = msgspec.json.decode(arguments, type=_Question)
+        asked = msgspec.json.decode(arguments, type=_WaitingQuestion)
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"data.requests.{ESTIMATE}: {error}") from error
     free = cluster.places(ONE_CPU)
