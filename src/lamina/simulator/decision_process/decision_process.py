@@ -237,7 +237,7 @@ class DecisionProcess:
             for uid in job.pods:
                 mirror.ungate(uid)
             self._settle(mirror)
-            if not all(map(mirror.node_of, job.pods)):
+            if job.state == SUBMITTED and not all(map(mirror.node_of, job.pods)):
                 self._turns.failed(job)
                 self._undo(job, mirror)
         wake_up = mirror.wake_up

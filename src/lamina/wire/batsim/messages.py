@@ -74,6 +74,9 @@ LARGEST_REPLY: Final = 8 * 1024**2
 LARGEST_REQUEST: Final = 256 * 1024**2
 """Most bytes of a message of a simulator: the first has the profiles of all workloads."""
 
+LONGEST_PROBLEM: Final = 400
+"""Most characters of what is wrong with a message."""
+
 _CONTROL: Final = re.compile(r"\s+|[^\x20-\x7e]")
 
 
@@ -83,8 +86,9 @@ class ProtocolError(LaminaError):
     exit_code = 1
 
     def __init__(self, problem: str) -> None:
-        # Parts of a message are not trusted: one line, without control characters.
-        self.problem = _CONTROL.sub(" ", problem)
+        # Parts of a message are not trusted: one short line, without control characters.
+        cut = problem if len(problem) <= LONGEST_PROBLEM else f"{problem[:LONGEST_PROBLEM]}..."
+        self.problem = _CONTROL.sub(" ", cut)
         super().__init__(self.problem)
 
 

@@ -11,6 +11,7 @@ from lamina.scheduling.config.named_profiles import named
 from lamina.scheduling.contract.commands import Bind, Command, Evict, WakeAt
 from lamina.scheduling.plugins.in_tree import registry
 from lamina.simulator.decision_process.decision_process import DecisionProcess
+from lamina.simulator.run.run_parts import RunParts
 from lamina.simulator.run.simulation import loop_decider
 from lamina.wire.batsim.messages import ProtocolError
 from tests.batsim_player import PlayedJob, Player
@@ -243,6 +244,29 @@ def test_a_job_that_the_scheduler_evicts_is_killed_before_its_host_is_used_again
     assert ("COMPLETED_KILLED", 5.0) == (found["a"].state, found["a"].ended)
     assert (5.0, 15.0) == (found["b"].started, found["b"].ended)
     assert [["KILL_JOB"], ["EXECUTE_JOB"]] == [answer for at, _, answer in player.log if at == 5.0]
+
+
+def test_a_gang_whose_pod_the_scheduler_deletes_is_rejected():
+    """A client of the API deletes a pending pod, which is how it refuses one."""
+    deleted: list[str] = []
+
+    class Deleting:
+        names, attempts, trying, asked_until = ("x",), 0, False, None
+
+        def __init__(self, parts: RunParts) -> None:
+            self._cluster = parts.cluster
+
+        def feed(self, *events: Event) -> Sequence[Command]:
+            for one in events:
+                if isinstance(one, PodSeen) and not one.pod.gates and not deleted:
+                    deleted.append(one.pod.name)
+                    self._cluster.remove(one.pod.uid)
+            return []
+
+    found = Player(4, DecisionProcess(Deleting).answer).play([PlayedJob("a", 0.0, 2, 5.0)])
+
+    assert ["w0-a-1"] == deleted
+    assert "REJECTED" == found["a"].state
 
 
 def event(kind, at=None, **data):
