@@ -68,12 +68,12 @@ def test_the_scenarios_of_the_page_are_scenarios(tmp_path: Path) -> None:
         loaded[name] = load_scenario(tmp_path / f"{name}.yaml")
 
     assert ["n1", "n2", "n3", "big"] == [node.name for node in loaded["first"].nodes]
-    assert {"first": 21, "pulls": 0, "rollout": 1, "generated": 1000} == {
+    assert {"first": 21, "pulls": 0, "rollout": 1, "objects": 1, "promises": 0, "generated": 1000} == {
         name: len(one.arrivals) for name, one in loaded.items() if name != "functions"
     }
     # As many as its requests need.
     assert 0 < len(loaded["functions"].arrivals) <= 500
-    assert {"first": 0, "pulls": 0, "rollout": 4, "generated": 5, "functions": 0} == {
+    assert {"first": 0, "pulls": 0, "rollout": 4, "objects": 2, "promises": 12, "generated": 5, "functions": 0} == {
         name: len(one.controllers) for name, one in loaded.items()
     }
     # The files it names are not there; its shape is what is shown.
@@ -99,7 +99,8 @@ def test_every_preset_is_on_the_page() -> None:
     """
     text = (ROOT / "docs/scenarios.md").read_text(encoding="utf-8")
 
-    assert list(PRESETS) == re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
+    table = text[text.index("| preset |") :].split("\n\n", 1)[0]
+    assert list(PRESETS) == re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,19 @@ from lamina.simulator.run import SimulationResult, simulate, summary
 from lamina.simulator.workloads import load_scenario
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-EXPECTED_HERE = ("batsim", "churn", "classic", "edge", "founding", "phases", "rollout", "safe")
+SCENARIOS = {
+    "batsim": "scenario.yaml",
+    "budgets": "scenario.yaml",
+    "churn": "scenario.yaml",
+    "classic": "scenario.yaml",
+    "edge": "scenario.yaml",
+    "founding": "scenario.yaml",
+    "phases": "scenario.yaml",
+    "qos": "sanity.yaml",
+    "rollout": "scenario.yaml",
+    "safe": "scenario.yaml",
+}
+"""The first scenario of each example."""
 # No scenarios: played on a real control plane, by a story of the same name.
 STORIES = ("test-pod",)
 
@@ -35,10 +47,10 @@ def nodes(result: SimulationResult) -> Mapping[str, str]:
 
 
 def test_every_example_has_an_expectation():
-    assert sorted((*EXPECTED_HERE, *STORIES)) == sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
+    assert sorted((*SCENARIOS, *STORIES)) == sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
 
 
-@pytest.mark.parametrize("example", [*EXPECTED_HERE, *STORIES])
+@pytest.mark.parametrize("example", [*SCENARIOS, *STORIES])
 def test_every_example_says_what_it_shows_and_how_to_run_it(example):
     text = (EXAMPLES / example / "README.md").read_text(encoding="utf-8")
 
@@ -47,9 +59,9 @@ def test_every_example_says_what_it_shows_and_how_to_run_it(example):
     assert "```sh\nlamina " in text
 
 
-@pytest.mark.parametrize("example", EXPECTED_HERE)
-def test_every_scenario_names_a_profile_there_is(example):
-    scenario = load_scenario(EXAMPLES / example / "scenario.yaml")
+@pytest.mark.parametrize(("example", "name"), SCENARIOS.items())
+def test_every_scenario_names_a_profile_there_is(example, name):
+    scenario = load_scenario(EXAMPLES / example / name)
 
     assert scenario.about
     assert scenario.profile in NAMED
@@ -256,3 +268,26 @@ def test_batsim_jobs_become_pods_and_wall_times_deadlines():
         pod.pod.removeprefix("default/"): pod.reason for pod in result.pods if pod.phase == "failed"
     }
     assert 25 == sum(pod.phase == "finished" for pod in result.pods)
+
+
+# -------------------------------------------------------------------------------------------------------------- budgets
+
+
+def test_budgets_the_budget_decides_which_pod_makes_room():
+    result = run("budgets/scenario.yaml", "kube-default")
+    pods = {pod.pod.removeprefix("default/"): pod for pod in result.pods}
+    removed = [(pod.ended, name.rpartition("-")[0]) for name, pod in pods.items() if pod.phase == "removed"]
+
+    assert [(67.0, 68.0), (77.0, 78.0)] == [(pods[name].bound, pods[name].started) for name in ("db-0", "db-1")]
+    assert [(63.0, "shop"), (73.0, "report"), (76.0, "shop")] == sorted(removed)
+    assert 3 == summary(result)["preemptions"]
+
+
+# ------------------------------------------------------------------------------------------------------------------ qos
+
+
+def test_qos_priorities_let_the_least_important_controller_wait():
+    classes = summary(run("qos/sanity.yaml", "kube-default"))["qos"]["classes"]
+
+    assert {"lower": 0.0, "free": 1.0, "batch": 1.0, "prod": 1.0} == {name: one["met"] for name, one in classes.items()}
+    assert {"preempted": 2} == classes["lower"]["disruptions"]

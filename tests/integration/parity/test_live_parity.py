@@ -16,6 +16,8 @@ from tests.parity.live_sample import FamilySample
 from tests.parity.recording.live_api import FLAGS
 from tests.parity.recording.live_playing import play_live
 
+pytestmark = pytest.mark.realtime
+
 
 def picked(family: str, *numbers: int) -> FamilySample:
     header, cases = read_recording(DATA / f"{family}.jsonl.zst")
