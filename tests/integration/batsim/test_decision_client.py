@@ -2,6 +2,8 @@
 
 import json
 import re
+import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -136,3 +138,22 @@ def test_an_attached_decision_process_is_asked_where_it_listens(tmp_path):
 
     assert [(0.0, 10.0), (10.0, 20.0)] == [(one.started, one.ended) for one in jobs(result, scenario)]
     assert ["SIMULATION_BEGINS", "SIMULATION_ENDS"] == [heard[0], heard[-1]]
+
+
+def test_an_interrupted_run_says_so_in_one_line_and_stops_its_program(tmp_path):
+    a_story(tmp_path, {})
+    mark = tmp_path / "started"
+    program = tmp_path / "program.py"
+    program.write_text("import pathlib, sys, time\npathlib.Path(sys.argv[2]).write_text('x')\ntime.sleep(600)\n")
+    command = [sys.executable, "-m", "lamina", "simulate", "scenario.yaml"]
+    scheduler = f"batsim:{sys.executable} {program} {{endpoint}} {mark}"
+    with subprocess.Popen(
+        [*command, "--scheduler", scheduler], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as process:
+        while not mark.exists():
+            assert process.poll() is None
+            threading.Event().wait(0.05)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+
+    assert ("interrupted: no file was written", 130) == (told.strip(), process.returncode)

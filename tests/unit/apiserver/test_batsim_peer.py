@@ -1,8 +1,11 @@
 """Decision processes as users name them, and their settings."""
 
+import sys
+
 import pytest
 
 from lamina.apiserver.batsim.batsim_peer import batsim_peer, is_batsim
+from lamina.apiserver.batsim.zeromq import ZeromqSocket
 from lamina.model.errors import InputError
 from lamina.simulator.batsim.batsim_settings import BatsimSettings
 
@@ -116,3 +119,10 @@ def test_a_wrong_setting_is_one_mistake(settings, told):
 
     (mistake,) = caught.value.mistakes
     assert str(mistake).startswith(f"--batsim: {told}"), str(mistake)
+
+
+def test_without_pyzmq_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "zmq", None)
+
+    with pytest.raises(InputError, match=r"--scheduler: pyzmq is not installed: pip install 'lamina\[batsim\]'"):
+        ZeromqSocket("REQ", "tcp://127.0.0.1:1", "--scheduler")

@@ -20,6 +20,8 @@ from lamina.simulator.decider import RunStoppedError
 
 START_SECONDS: Final = 60.0
 """Real seconds that a program has at least for the first answer: it may have to be started first."""
+EXCHANGE: Final = "exchange with a decision process"
+"""Name of the task that waits for an answer."""
 CHECK_SECONDS: Final = 0.2
 """Real seconds between two looks at whether the process still runs."""
 LONGEST_TAIL: Final = 200
@@ -60,7 +62,7 @@ class DecisionClient:
 
         Raises InputError if there is no answer to the first message, RunStoppedError if there is none to a later one.
         """
-        answer = self._loop.run_until_complete(self._exchange(request))
+        answer = self._loop.run_until_complete(self._loop.create_task(self._exchange(request), name=EXCHANGE))
         self._answers += 1
         return answer
 
@@ -109,6 +111,7 @@ class DecisionClient:
     def close(self, *, ended: bool = False) -> None:
         """Close the connection and stop the process; one whose simulation has *ended* may end by itself first."""
         try:
+            self._end_tasks()
             if self._process is not None:
                 self._loop.run_until_complete(self._stop(self._process, END_SECONDS if ended else 0.0))
             if self._socket is not None:
@@ -116,6 +119,14 @@ class DecisionClient:
         finally:
             self._socket = self._process = None
             self._loop.close()
+
+    def _end_tasks(self) -> None:
+        """Cancel an exchange that an interruption has left behind."""
+        tasks = [task for task in asyncio.all_tasks(self._loop) if task.get_name() == EXCHANGE]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self._loop.run_until_complete(asyncio.wait(tasks))
 
     @staticmethod
     async def _stop(process: ChildProcess, patience: float) -> None:

@@ -134,6 +134,9 @@ class ForeignChoice:
             yield self._repeated
             return
         if self._peer is not None:
+            if self._peer.endpoint:
+                # On standard error, because standard output has the results.
+                click.echo(f"asking the decision process at {self._peer.endpoint}, which has to listen there", err=True)
             with BatsimRun(self._peer, scenario, seed=self.seed, sink=sink) as run:
                 yield run
             return
