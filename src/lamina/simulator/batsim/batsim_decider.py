@@ -276,6 +276,9 @@ class BatsimDecider:
         if reply.now - now > LONGEST:
             raise ProtocolError(f"now: {reply.now:g} is too far from the request's {now:g}")
         self._free_at = reply.now
+        if self.ended:
+            # Nothing can be decided after SIMULATION_ENDS.
+            return
         self._check_progress(sent, reply.events)
         for event in reply.events:
             if event.timestamp <= now:

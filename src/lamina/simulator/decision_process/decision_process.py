@@ -173,10 +173,12 @@ class DecisionProcess:
         job.tries += 1
         if not job.pod_names:
             name, count = self._names.fresh(job.name), job.known.res
-            job.pod_names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
+            many = (self._names.fresh(f"{name}-{number}") for number in range(1, count + 1))
+            job.pod_names = [name] if count == 1 else list(many)
         job.pods = []
         for name in job.pod_names:
-            uid = name if job.tries == 1 else f"{name}.{job.tries}"
+            # No name has an underscore.
+            uid = name if job.tries == 1 else f"{name}_{job.tries}"
             pod = gang_pod(uid, name, job.image, job.requests, job.known.written(), gated=gated)
             job.pods.append(pod.uid)
             self._of_pods[pod.uid] = job

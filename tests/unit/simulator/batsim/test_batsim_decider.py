@@ -288,6 +288,18 @@ def test_a_run_that_its_scenario_ends_is_no_deadlock(tmp_path):
     assert "" == result.stopped
 
 
+def test_decisions_that_come_after_the_end_are_not_made(tmp_path):
+    scenario = a_story(tmp_path, {}, more="until: 7s")
+
+    def decide(message):
+        ends = any(one["type"] == "SIMULATION_ENDS" for one in message["events"])
+        return [execute("w0!0", "0")] if ends else []
+
+    result, _, _ = play(scenario, decide)
+
+    assert ("", "pending") == (result.stopped, result.pods[0].phase)
+
+
 def test_a_job_whose_pod_the_scenario_removes_is_killed(tmp_path):
     more = "events: [{at: 4s, remove: w0-0-2}, {at: 4s, remove: w0-1}]"
     scenario = a_story(tmp_path, {"res": 2}, {}, more=more)

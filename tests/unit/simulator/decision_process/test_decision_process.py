@@ -58,6 +58,15 @@ def test_a_gang_that_does_not_fit_leaves_no_pod_behind():
     assert {"one": 0.0, "four": 10.0, "two": 2.0} == {name: one.started for name, one in found.items()}
 
 
+def test_jobs_with_similar_names_have_pods_of_their_own():
+    names = ("1", "1-1", "1.2", "1_2")
+    jobs = [PlayedJob("x", 0.0, 1, 1.0), *(PlayedJob(name, 0.0, 2, 5.0) for name in names)]
+
+    found, _ = play(*jobs, hosts=2)
+
+    assert {"COMPLETED_SUCCESSFULLY"} == {one.state for one in found.values()}
+
+
 def test_gangs_that_only_fit_one_after_the_other_do_not_block_each_other():
     jobs = [PlayedJob(name, 0.0, 3, 10.0) for name in "abc"]
 
